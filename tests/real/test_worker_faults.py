@@ -30,7 +30,7 @@ from memorybench.journal.checksums import CHECKSUMS
 from memorybench.journal.places import journal_of, results_folder
 from memorybench.journal.run_writer import open_run, reopen_run
 from memorybench.journal.writer import Writer
-from perf.postgres_server import PostgresServer
+from perf.postgres_server import PostgresServer, empty_database
 from tests.cli.command import Command, Said, measured
 from tests.doubles.stub import Call, Stub, completion, in_flight, until_gone
 from tests.engine.workload import FINGERPRINTS, RUN, Ledger, committed, plan, report, run_once
@@ -140,6 +140,34 @@ def test_a_process_that_was_stopped_loses_its_lease(
     assert report(folder) == whole
     run_once(tmp_path / "file", plan(Ledger(tmp_path / "file.ledger")))
     assert whole == report(tmp_path / "file"), "I3"
+
+
+def test_a_worker_whose_server_stays_away_says_that_it_waits_and_then_that_it_ends(
+    command: Command, own_server: PostgresServer, model: Stub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memorybench.workers.joining._LONGEST_WAIT", 1.0)
+    database = empty_database(own_server.address)
+    write_benchmark(command.folder, 8)
+    model.always(completion("yes"))
+    at = ("--journal", database)
+    assert command.killed(*BOXES, *at, at=9)
+    errors, child = command.folder / "errors", os.fork()
+    if not child:
+        ended = 99
+        try:
+            with errors.open("w") as sys.stderr:
+                ended = main(["worker", "--run", "first", *at])
+        finally:
+            os._exit(ended)
+    ready = in_flight(model, 10)
+    while not ready():
+        time.sleep(0.01)
+    own_server.stop()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1, errors.read_text()
+    lines = [line for line in errors.read_text().splitlines() if line.startswith("memorybench: ")]
+    assert len(set(lines)) == len(lines) == 2, lines
+    own_server.start()
+    assert command("worker", "--run", "first", *at).code == 0
 
 
 @pytest.mark.parametrize(("verb", "code"), [("worker", 0), ("eval", 1)])

@@ -397,4 +397,5 @@ def _load_driver() -> Any:
 
 
 def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
+    """Return what an error says; libpq explains a lost connection in a second, indented line."""
+    return " ".join(line for line in str(error).splitlines() if not line.startswith("\t")).strip()

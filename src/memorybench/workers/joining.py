@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from memorybench import __version__
-from memorybench.core.errors import BadInput, DatabaseLost, DatabaseUnreachable, MemorybenchError, RunConflict
+from memorybench.core.errors import BadInput, DatabaseLost, DatabaseUnreachable, RunConflict
 from memorybench.engine.run import Ending
 from memorybench.engine.stopping import Stop
 from memorybench.journal.places import journal_of, results_folder
@@ -56,8 +56,9 @@ def join_run(
         try:
             return _join_once(journal, run_id, given, show, concurrency, new_stop())
         except (DatabaseLost, DatabaseUnreachable) as error:
-            print(f"memorybench: {error}; joining the run again", file=sys.stderr, flush=True)
-            _wait_for_database(results, error)
+            problem = str(error).partition(";")[0]
+            print(f"memorybench: {problem}; waiting to join the run again", file=sys.stderr, flush=True)
+            _wait_for_database(results)
 
 
 def _join_once(
@@ -83,16 +84,17 @@ def _join_once(
     return JoinedRun(chosen.id, ending, is_good or (ending.is_blocked and not ending.performed))
 
 
-def _wait_for_database(results: Path, lost: MemorybenchError) -> None:
-    """Wait until the database accepts connections; raise `lost` if it does not do so for a minute."""
+def _wait_for_database(results: Path) -> None:
+    """Wait until the database accepts connections; raise DatabaseLost if it does not do so for a minute."""
     deadline, delay = time.monotonic() + _LONGEST_WAIT, 0.1
     while True:
         try:
             journal_of(results).exists()
             return
-        except DatabaseUnreachable:
+        except DatabaseUnreachable as error:
             if time.monotonic() > deadline:
-                raise lost from None
+                remedy = "recorded results are safe; start the worker again when the database answers"
+                raise DatabaseLost(f"{error.where}: no connection for {_LONGEST_WAIT:.0f} s; {remedy}") from None
         time.sleep(delay)
         delay = min(2 * delay, 5.0)
 
