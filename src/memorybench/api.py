@@ -235,7 +235,7 @@ def scan(
     Reads only, and keeps no value that it finds. `baseline` is a file with accepted findings.
     """
     accepted = read_baseline(Path(baseline)) if baseline is not None else []
-    wiring = LiveWiring(config_dirs, replace(consent or Consent(), disposable_store=True))
+    wiring = LiveWiring(config_dirs, replace(consent or Consent(), reads_only=True))
     return scan_memory([str(path) for path in paths], store=store, user=user, baseline=accepted, wiring=wiring)
 
 

@@ -472,3 +472,35 @@ def test_a_provider_as_a_store_uses_a_scope_per_scenario(
     assert said.code in (0, 3), said.err
     assert [call for call in account.calls if call.method == "POST" and call.path.endswith("/documents")]
     assert service.spaces == before
+
+
+LIST_ONLY = f"""
+    remember: {{calls: [{{tool: add_note, arguments: {{text: $.content}}}}], id: $.id}}
+    list: {{tool: all_notes, {READ}}}
+"""
+
+
+@pytest.mark.parametrize("operations", [ONE_FOR_ALL, BY_USER, LIST_ONLY], ids=["one-for-all", "by-user", "list-only"])
+def test_a_scan_finds_a_secret_in_a_live_memory_and_only_lists(
+    command: Command, server: NotesServer, notes: Path, operations: str
+) -> None:
+    secret = "My password is Kestrel-7h4Zq!"
+    before = write_notes(notes, {**FACTS, "ann-3": {"user": "ann", "text": secret}})
+    write_store(command, f"url: {server.url}", operations)
+    said = command("hygiene", "scan", "--store", "notes", "--user", "ann", "--allow-code", "--json")
+    assert said.code == 3, said.err
+    (found,) = said.json["findings"]
+    assert (found["category"], found["file"], found["pointer"]) == ("secret", "store:notes", "ann-3/content")
+    assert "Kestrel" not in said.out + said.err
+    assert set(server.calls) == {"all_notes"}
+    assert notes.read_bytes() == before
+
+
+def test_a_store_that_cannot_list_cannot_be_scanned(command: Command, server: NotesServer, notes: Path) -> None:
+    before = notes.read_bytes()
+    write_store(command, f"url: {server.url}", ADD_ONLY)
+    said = command("hygiene", "scan", "--store", "notes", "--allow-code")
+    assert said.code == 2
+    assert 'store "notes"' in said.err
+    assert "list" in said.err
+    assert notes.read_bytes() == before

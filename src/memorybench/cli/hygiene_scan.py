@@ -45,7 +45,7 @@ def _scan(args: argparse.Namespace) -> int:
     from .arguments import given_consent
 
     # only `list` is called, so no private scope is needed
-    wiring = LiveWiring(split_list(args.config_dir), replace(given_consent(args), disposable_store=True))
+    wiring = LiveWiring(split_list(args.config_dir), replace(given_consent(args), reads_only=True))
     accepted = read_baseline(args.baseline) if args.baseline else []
     report = scan(args.paths, store=args.store, user=args.user, baseline=accepted, wiring=wiring)
     if args.format == "sarif":

@@ -52,3 +52,5 @@ class Consent:
     """Environment variables that may be sent."""
     disposable_store: bool = False
     """A live memory may be used without a private scope: all of its data may be changed and deleted."""
+    reads_only: bool = False
+    """Whether the command only lists what a store has, so that nothing must keep it apart from other data."""

@@ -41,13 +41,17 @@ def check_provider_isolation(config: ProviderConfig, where: str) -> None:
         raise BadInput(where, problem, expected="the scope in that request", remedy=f"add $.scope to it, {_DISPOSABLE}")
 
 
-def find_isolation(config: StoreConfig, provider: ProviderConfig | None, *, disposable: bool) -> Isolation:
+def find_isolation(
+    config: StoreConfig, provider: ProviderConfig | None, *, disposable: bool, reads_only: bool = False
+) -> Isolation:
     """Return what keeps a run apart from other data; raise BadInput if nothing does and the store is not disposable.
 
-    `provider` is the config of a store of type provider.
+    `provider` is the config of a store of type provider. A command that only reads needs nothing.
     """
     if not _is_live(config, provider):
         return "folder"
+    if reads_only:
+        return "none"
     separates_users, can_clear = _find_abilities(config)
     if separates_users and (can_clear or disposable):
         return "user"

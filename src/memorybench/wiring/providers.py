@@ -60,7 +60,7 @@ def check_provider(catalog: Catalog, entry: Entry, consent: Consent, *, need_key
     check_consent(catalog, entry, consent)
     where = f'provider "{entry.name}"'
     config = catalog.provider(entry.name, environment() if need_keys else None)
-    if config.type == "hosted" and not consent.disposable_store:
+    if config.type == "hosted" and not consent.disposable_store and not consent.reads_only:
         from .isolation import check_provider_isolation
 
         check_provider_isolation(config, where)
