@@ -49,6 +49,7 @@ REAL_NPM_PARTS = {
     "MCP memory server": "@modelcontextprotocol/server-memory",
     "MCP memory server on libSQL": "mcp-memory-libsql",
     "accessibility checks": "axe-core",
+    "schema of SARIF 2.1.0": "@microsoft/jest-sarif",
 }
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 DEBIAN_BROWSER = "chromium-headless-shell"
