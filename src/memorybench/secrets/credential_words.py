@@ -311,8 +311,12 @@ class _Rule:
     """Lower-case strings of which one is near each match: a fast check."""
     pattern: re.Pattern[str]
     accepts: _Accepts
+    starts_with_name: bool = False
+    """Whether the pattern begins with the name of a credential."""
 
 
+_NAME_START = re.compile(rf"(?:\b|(?<=_)|(?=passw))(?={_PASSWORD_NAME}|{_KEY_NAME})")
+"""Where a name begins in a text in lower case."""
 _NAMES = (*_PASSWORD_WORDS, *_KEY_WORDS)
 _PINS = ("pin", "code", "códi", "codig", "combination", "cvc", "cvv", "keypad", "opens with")
 _OF_WORDS = (
@@ -331,15 +335,14 @@ _OF_WORDS = (
     _Rule("password", _PASSWORD_WORDS, _PHRASE, _value_is(is_passphrase)),
 )
 """Rules for values that consist of words."""
-_QUOTED = (_Rule(None, _NAMES, _GIVEN, _accepts_quoted),)
+_QUOTED = (_Rule(None, _NAMES, _GIVEN, _accepts_quoted, starts_with_name=True),)
 """Rules for one word in quotes."""
-_MIXED = (
+_SHORT = (
     _Rule("PIN", _PINS, _PIN, bool),
     _Rule("PIN", _PINS, _PIN_AFTER, bool),
     _Rule("PIN", ("door", "gate", "garage", "entrance", "lobby", "lockbox", "lock box", "key safe", "keypad", "shed",
     "tür", "haupteingang", "tor", "porte", "portail", "digicode", "puerta", "portón", "porta"), phrases.DOOR_CODE,
           phrases.is_door_code),
-    _Rule("password", ("meld", "logg"), phrases.GERMAN_LOGIN, phrases.is_german_login),
     _Rule(
         "one-time password seed",
         ("totp", "2fa", "mfa", "otp", "auth", "factor", "fakt", "2-step", "2step", "facteur",
@@ -355,6 +358,10 @@ _MIXED = (
         _RECOVERY,
         bool,
     ),
+)  # fmt: skip
+"""Rules for values with digits that may be short."""
+_MIXED = (
+    _Rule("password", ("meld", "logg"), phrases.GERMAN_LOGIN, phrases.is_german_login),
     _Rule("password", (*_PASSWORD_WORDS, "-u ", "login"), _TYPED, _value_is(looks_secret)),
     _Rule("password", _ACCOUNT_WORDS, _PAIR, _value_is(lambda value: looks_secret(value) and not is_standard(value))),
     _Rule("password", _PASSWORD_WORDS, _BESIDE, _value_is(
@@ -366,18 +373,22 @@ _MIXED = (
     _Rule("password", _PASSWORD_WORDS, _FROM_TO, lambda match: all(
         looks_secret(value, technical=False) for value in match.group("old", "value"))),
     _Rule("password", _LOGIN_WORDS, _GIVE, _accepts_login),
-    _Rule(None, _NAMES, _GIVEN, _accepts_name),
+    _Rule(None, _NAMES, _GIVEN, _accepts_name, starts_with_name=True),
     _Rule(None, _NAMES, _GIVEN_AFTER, _accepts_name),
     _Rule("password", _PASSWORD_WORDS, _CHANGED, _accepts_name),
-    _Rule(None, _NAMES, _NEAR, _accepts_near),
+    _Rule(None, _NAMES, _NEAR, _accepts_near, starts_with_name=True),
     _Rule("API key or token", ("key",), _KEY_FOR, _value_is(is_random)),
     _Rule("API key or token", ("key", "psk", "schlüssel", "clé", "clave",
     "chave"), _NETWORK_KEY, _value_is(looks_secret)),
     _Rule("API key or token", _PROVIDER_WORDS, _HEX_PROVIDER, _accepts_near),
 )  # fmt: skip
-"""Rules for values with a digit or sign."""
+"""Rules for values of six characters and more with a digit or sign."""
 _CANDIDATE = re.compile(r"\d\S{0,40}|[!@#$%^&*+=~?]\w")
 """What is in every value that does not consist of words only."""
+_SPELLED = re.compile(r"(?:(?<=\s)\S ){5}")
+_REST_OF_TOKEN = re.compile(r"\S*")
+_LETTER = re.compile(r"[^\W\d_]")
+_SHORTEST_TOKEN, _LONG_NUMBER = 6, 16
 _QUOTE = re.compile(r"[\"'`“‘«„]\w{6}")
 _BEFORE, _AFTER = 120, 220
 """Characters around a word in which its value is."""
@@ -391,13 +402,16 @@ def find_values(text: str) -> Iterator[FoundValue]:
     for match in phrases.SPACED_SEED.finditer(text):
         if phrases.is_spaced_seed(match):
             yield FoundValue("one-time password seed", match.start("value"), match.end("value"))
-    lowered = _lower(text)
+    places = _WordPlaces(text)
     candidates = [match.start() for match in _CANDIDATE.finditer(text)]
     quotes = [match.start() for match in _QUOTE.finditer(text)]
-    for rules, near in ((_MIXED, candidates), (_QUOTED, quotes), (_OF_WORDS, None)):
+    tokens = _tokens(text, candidates)
+    for rules, near in ((_SHORT, candidates), (_MIXED, tokens), (_QUOTED, quotes), (_OF_WORDS, None)):
+        if near is not None and not near:
+            continue
         for rule in rules:
-            for start, end in _windows(lowered, rule.words, near):
-                for match in rule.pattern.finditer(text[start:end]):
+            for start, end in places.windows(rule.words, near):
+                for match in places.matches(rule, text[start:end], start):
                     if rule.accepts(match) and not _is_in_resource_name(match):
                         kind, value = rule.kind or _called(match), match["value"].rstrip(".,;:)]")
                         at = start + match.start("value")
@@ -410,32 +424,79 @@ def _is_in_resource_name(match: re.Match[str]) -> bool:
     return re.search(r"\barn:aws[\w-]*:\S*\Z", before) is not None
 
 
-def _lower(text: str) -> str:
-    """Return the text in lower case, with as many characters: a letter such as İ would become two."""
-    lowered = text.lower()
-    if len(lowered) == len(text):
-        return lowered
-    return "".join(one if len(one := letter.lower()) == 1 else letter for letter in text)
+def _tokens(text: str, candidates: Sequence[int]) -> list[int]:
+    """Return the candidates in tokens that may be a password, also if it is spelled letter by letter."""
+    found = []
+    for at in candidates:
+        before = text[max(at - _SHORTEST_TOKEN, 0) : at].split(" ")[-1]
+        rest = _REST_OF_TOKEN.match(text, at)
+        assert rest is not None
+        token = before + rest[0]
+        if text[at] == "*" and not before.strip("*"):
+            continue  # emphasis in Markdown
+        if len(token) >= _SHORTEST_TOKEN and (len(token) >= _LONG_NUMBER or _LETTER.search(token)):
+            found.append(at)
+    spelled = [match.start() for match in _SPELLED.finditer(text)]
+    return sorted(found + spelled) if spelled else found
 
 
-def _windows(lowered: str, words: Sequence[str], candidates: Sequence[int] | None) -> list[tuple[int, int]]:
-    """Return the parts of the text that contain one of the words, and a candidate nearby; overlapping parts are one."""
-    places: list[int] = []
-    for word in words:
-        at = lowered.find(word)
-        while at >= 0:
-            first = bisect_left(candidates, at - _BEFORE) if candidates is not None else 0
-            if candidates is None or (first < len(candidates) and candidates[first] < at + _AFTER):
+class _WordPlaces:
+    """Finds words of rules in a text. Many rules have the same words, so that places are kept."""
+
+    def __init__(self, text: str) -> None:
+        self._lowered = text.replace("İ", "I").lower()  # İ is the only letter that becomes two
+        self._places: dict[str, list[int]] = {}
+        self._names: dict[tuple[int, int], list[int]] = {}
+        self._windows: dict[tuple[tuple[str, ...], int], list[tuple[int, int]]] = {}
+
+    def windows(self, words: tuple[str, ...], candidates: Sequence[int] | None) -> list[tuple[int, int]]:
+        """Return the parts of the text with one of the words and a candidate nearby; overlapping parts are one."""
+        identity = words, id(candidates)
+        if identity not in self._windows:
+            self._windows[identity] = self._find_windows(words, candidates)
+        return self._windows[identity]
+
+    def matches(self, rule: _Rule, part: str, start: int) -> Iterator[re.Match[str]]:
+        """Yield the matches of a rule in a part of the text that begins at `start`."""
+        if not rule.starts_with_name:
+            yield from rule.pattern.finditer(part)
+            return
+        span = (start, start + len(part))
+        if span not in self._names:
+            self._names[span] = [match.start() for match in _NAME_START.finditer(self._lowered, *span)]
+        reached = 0
+        for name in self._names[span]:
+            at = name - start
+            # an underscore before the name belongs to the match
+            for first in (at - 1, at) if at and part[at - 1] == "_" else (at,):
+                if first >= reached and (match := rule.pattern.match(part, first)):
+                    reached = match.end()
+                    yield match
+                    break
+
+    def _find_windows(self, words: Sequence[str], candidates: Sequence[int] | None) -> list[tuple[int, int]]:
+        windows: list[tuple[int, int]] = []
+        for at in sorted({at for word in words for at in self._find(word)}):
+            if candidates is not None:
+                first = bisect_left(candidates, at - _BEFORE)
+                if first >= len(candidates) or candidates[first] >= at + _AFTER:
+                    continue
+            start, end = max(at - _BEFORE, 0), min(at + _AFTER, len(self._lowered))
+            if windows and start <= windows[-1][1]:
+                windows[-1] = (windows[-1][0], end)
+            else:
+                windows.append((start, end))
+        return windows
+
+    def _find(self, word: str) -> list[int]:
+        places = self._places.get(word)
+        if places is None:
+            places = self._places[word] = []
+            at = self._lowered.find(word)
+            while at >= 0:
                 places.append(at)
-            at = lowered.find(word, at + len(word))
-    windows: list[tuple[int, int]] = []
-    for at in sorted(places):
-        start, end = max(at - _BEFORE, 0), min(at + _AFTER, len(lowered))
-        if windows and start <= windows[-1][1]:
-            windows[-1] = (windows[-1][0], end)
-        else:
-            windows.append((start, end))
-    return windows
+                at = self._lowered.find(word, at + len(word))
+        return places
 
 
 def _is_card(run: str) -> bool:

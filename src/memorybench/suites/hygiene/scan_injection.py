@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from .scan_personal import Severity
@@ -26,37 +26,66 @@ _ORDERS = (
     r"(?:instructions?|rules?|prompts?|directions?|guidelines?|guardrails?|orders|commands?|constraints|"
     r"messages|context)"
 )
-_ORDER = re.compile(
-    rf"\b(?:ignore|disregard|forget|override|bypass|discard)\s+{_ALL}(?:{_EARLIER}\s+){{1,5}}{_ORDERS}\b|"
-    r"\b(?:ignorier\w*|vergiss|missachte\w*)\s+(?:alle\w*|die|deine|sämtliche\w*|bisherige\w*|vorherige\w*|"
-    r"\s)+(?:anweisungen|regeln|instruktionen|vorgaben)|"
-    r"\b(?:ignore[zr]?|oublie[zr]?)\s+(?:toutes?|les|tes|vos|ces|\s)+(?:instructions|consignes|règles)|"
-    r"\b(?:ignora|olvida|ignore)\s+(?:todas?|las|los|tus|\s)+(?:instrucciones|reglas|órdenes)|"
-    r"\b(?:ignore|esqueça|desconsidere)\s+(?:todas?|as|os|suas|\s)+(?:instruções|regras|ordens)|"
-    r"\byou are now\s+(?:dan\b|in (?:developer|debug|god|admin|unrestricted)|an? (?:unrestricted|unfiltered|"
-    r"jailbroken)|free from)|"
-    r"\b(?:developer|god|jailbreak|dan) mode (?:is )?(?:now )?(?:on|enabled|activated)|"
-    r"\b(?:reveal|print|repeat|output|leak|show|send|paste)\s+(?:me\s+)?(?:your|the)\s+(?:full\s+|entire\s+|"
-    r"hidden\s+)?(?:system prompt|"
-    r"initial prompt|hidden instructions)|"
-    r"\b(?:do not|don'?t|never|without)\s+(?:tell|telling|inform|informing|mention|mentioning|alert|alerting|"
-    r"notify|notifying|ask|asking)"
-    r"\s+(?:this\s+|it\s+|anything\s+)?(?:to\s+)?(?:the\s+)?(?:user|human|owner|operator)s?\b|"
-    r"\b(?:new|updated|real|actual|secret|hidden)\s+(?:system\s+)?instructions?\s*:|"
-    r"<\|(?:im_start|im_end|system|endoftext)\|>|\[/?INST\]|<</?SYS>>|^\s*(?:#+\s*)?(?:system|"
-    r"assistant)\s*(?:prompt|message|override)\s*:|"
-    r"</?(?:system|system_prompt|instructions?_override)>|"
-    r"\b(?:send|post|upload|forward|exfiltrate|transmit|e?mail|copy|append|curl)\b[^\n.]{0,80}\b(?:secrets?|"
-    r"passwords?|credentials?|keys?|tokens?|"
-    r"conversation|chat history|memor(?:y|ies)|env(?:ironment)? variables|\.env|files?|data|notes|"
-    r"contacts)\b[^\n]{0,60}(?:https?://|\b[\w.+-]+@[\w-]+\.\w+)|"
-    r"\bwhen(?:ever)?\b[^\n.]{0,80}\b(?:asks?|mentions?|says?|sees?|reads?)\b[^\n.]{0,80}\b(?:secretly|silently|"
-    r"covertly|always recommend|"
-    r"run the command|execute)\b|\b(?:secretly|silently|covertly)\s+(?:send|add|insert|run|execute|append|forward|"
-    r"include|recommend|change|delete|"
-    r"install|store|copy|upload)",
-    re.I | re.M,
+
+
+def _orders(*rules: tuple[str, str]) -> tuple[tuple[tuple[str, ...], re.Pattern[str]], ...]:
+    return tuple((tuple(triggers.split(",")), re.compile(pattern, re.I | re.M)) for triggers, pattern in rules)
+
+
+_ORDER_RULES = _orders(
+    (
+        "ignor,disregard,forget,overrid,bypass,discard,vergiss,missacht,oubli,olvida,esque,desconsider",
+        rf"\b(?:ignore|disregard|forget|override|bypass|discard)\s+{_ALL}(?:{_EARLIER}\s+){{1,5}}{_ORDERS}\b|"
+        r"\b(?:ignorier\w*|vergiss|missachte\w*)\s+(?:alle\w*|die|deine|sämtliche\w*|bisherige\w*|vorherige\w*|"
+        r"\s)+(?:anweisungen|regeln|instruktionen|vorgaben)|"
+        r"\b(?:ignore[zr]?|oublie[zr]?)\s+(?:toutes?|les|tes|vos|ces|\s)+(?:instructions|consignes|règles)|"
+        r"\b(?:ignora|olvida|ignore)\s+(?:todas?|las|los|tus|\s)+(?:instrucciones|reglas|órdenes)|"
+        r"\b(?:ignore|esqueça|desconsidere)\s+(?:todas?|as|os|suas|\s)+(?:instruções|regras|ordens)",
+    ),
+    (
+        "you are now",
+        r"\byou are now\s+(?:dan\b|in (?:developer|debug|god|admin|unrestricted)|an? (?:unrestricted|unfiltered|"
+        r"jailbroken)|free from)",
+    ),
+    (
+        "developer mode,god mode,jailbreak mode,dan mode",
+        r"\b(?:developer|god|jailbreak|dan) mode (?:is )?(?:now )?(?:on|enabled|activated)",
+    ),
+    (
+        "system prompt,initial prompt,hidden instructions",
+        r"\b(?:reveal|print|repeat|output|leak|show|send|paste)\s+(?:me\s+)?(?:your|the)\s+(?:full\s+|entire\s+|"
+        r"hidden\s+)?(?:system prompt|initial prompt|hidden instructions)",
+    ),
+    (
+        "tell,inform,mention,alert,notify,ask",
+        r"\b(?:do not|don'?t|never|without)\s+(?:tell|telling|inform|informing|mention|mentioning|alert|alerting|"
+        r"notify|notifying|ask|asking)"
+        r"\s+(?:this\s+|it\s+|anything\s+)?(?:to\s+)?(?:the\s+)?(?:user|human|owner|operator)s?\b",
+    ),
+    (
+        "instruction",
+        r"\b(?:new|updated|real|actual|secret|hidden)\s+(?:system\s+)?instructions?\s*:|</?instructions?_override>",
+    ),
+    ("<|,inst],sys>>", r"<\|(?:im_start|im_end|system|endoftext)\|>|\[/?INST\]|<</?SYS>>"),
+    (
+        "system,assistant",
+        r"^\s*(?:#+\s*)?(?:system|assistant)\s*(?:prompt|message|override)\s*:|</?system(?:_prompt)?>",
+    ),
+    (
+        "://,@",
+        r"\b(?:send|post|upload|forward|exfiltrate|transmit|e?mail|copy|append|curl)\b[^\n.]{0,80}\b(?:secrets?|"
+        r"passwords?|credentials?|keys?|tokens?|conversation|chat history|memor(?:y|ies)|env(?:ironment)? variables|"
+        r"\.env|files?|data|notes|contacts)\b[^\n]{0,60}(?:https?://|\b[\w.+-]+@[\w-]+\.\w+)",
+    ),
+    (
+        "secretly,silently,covertly,always recommend,run the command,execute",
+        r"\bwhen(?:ever)?\b[^\n.]{0,80}\b(?:asks?|mentions?|says?|sees?|reads?)\b[^\n.]{0,80}\b(?:secretly|silently|"
+        r"covertly|always recommend|run the command|execute)\b|"
+        r"\b(?:secretly|silently|covertly)\s+(?:send|add|insert|run|execute|append|forward|"
+        r"include|recommend|change|delete|install|store|copy|upload)",
+    ),
 )
+"""Strings of which every match has one, in lower case, and the pattern. Most parts of a text have none of them."""
 _SPEAKS_ABOUT = re.compile(
     r"injection|injected|attack|malicious|jailbreak(?:s|ing)\b|phishing|suspicious|untrusted|such as|e\.g\.|"
     r"for example|like [\"'“]|"
@@ -74,8 +103,44 @@ _ZERO_WIDTH = re.compile(
 _VARIATION = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4,}")
 
 
+_AROUND = 320
+"""Characters before and after a trigger that a match may have."""
+
+
+def _orders_in(text: str) -> Iterator[re.Match[str]]:
+    lowered = text.replace("İ", "I").lower()  # İ is the only letter that becomes two
+    found = [
+        match
+        for triggers, pattern in _ORDER_RULES
+        for start, end in _parts(lowered, triggers)
+        for match in pattern.finditer(text, start, end)
+    ]
+    end = 0
+    for match in sorted(found, key=lambda match: (match.start(), -match.end())):
+        if match.start() >= end:
+            end = match.end()
+            yield match
+
+
+def _parts(lowered: str, triggers: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Yield the lines around the triggers, as parts that do not overlap."""
+    places = []
+    for trigger in triggers:
+        at = lowered.find(trigger)
+        while at >= 0:
+            places.append(at)
+            at = lowered.find(trigger, at + len(trigger))
+    reached = 0
+    for at in sorted(places):
+        if at + _AROUND > reached:
+            start = max(lowered.rfind("\n", 0, max(at - _AROUND, 0)) + 1, reached)
+            end = lowered.find("\n", at + _AROUND)
+            reached = len(lowered) if end < 0 else end
+            yield start, reached
+
+
 def find_injections(text: str) -> Iterator[Injection]:
-    for match in _ORDER.finditer(text):
+    for match in _orders_in(text):
         start = text.rfind("\n", 0, match.start()) + 1
         end = text.find("\n", match.end())
         if not _SPEAKS_ABOUT.search(text[start : end if end >= 0 else len(text)]):

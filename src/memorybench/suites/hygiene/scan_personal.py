@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -161,6 +162,12 @@ def _rule(
     return _Rule(kind, severity, re.compile(pattern, re.I), check, re.compile(words, re.I) if words else None)
 
 
+_STREET = _rule("home address", "medium",
+     r"(?<![\w-])\d{1,5}[a-z]? (?:[A-Z][\w'.-]+ ){1,3}(?:street|st|avenue|ave|road|rd|lane|ln|drive|dr|"
+          r"boulevard|blvd|court|ct|way|place|pl|terrace)\b\.?", bool, r"\b(?:lives?|living|home|address|resid|"
+          r"moved|house|flat)\b")  # fmt: skip
+_TELLING_LINE = re.compile(r"^(?:[^\d\n]*+\d){5}[^\n]*|^[^@\n]*+@[^\n]*", re.M)
+"""A line with five digits or a mail address."""
 _RULES: Sequence[_Rule] = (
     _rule("IBAN", "high", r"(?<![\w-])[a-z]{2}\d{2}(?:[ -]?[a-z0-9]{4}){2,7}(?:[ -]?[a-z0-9]{1,4})?(?![\w-])",
           _is_iban),
@@ -221,10 +228,7 @@ _RULES: Sequence[_Rule] = (
           r"(?:\bborn\b|date of birth|birth ?date|birthday|\bdob\b|geboren|geburts\w+|née?\b|naissance|nacid[oa]|"
           r"nacimiento|nascid[oa]|"
           r"nascimento)[\w\s:,=]{0,20}$"),
-    _rule("home address", "medium",
-     r"(?<![\w-])\d{1,5}[a-z]? (?:[A-Z][\w'.-]+ ){1,3}(?:street|st|avenue|ave|road|rd|lane|ln|drive|dr|"
-          r"boulevard|blvd|court|ct|way|place|pl|terrace)\b\.?", bool, r"\b(?:lives?|living|home|address|resid|"
-          r"moved|house|flat)\b"),
+    _STREET,
     _rule("home address", "medium",
      r"\b[A-ZÄÖÜ][\wäöüß-]*(?:straße|strasse|str\.|weg|platz|allee|gasse) \d{1,4}[a-z]?,? \d{5}\b"),
 )  # fmt: skip
@@ -239,14 +243,43 @@ def _is_named(words: re.Pattern[str] | None, before: str, after: str) -> bool:
 def find_personal_data(text: str) -> Iterator[PersonalData]:
     """Yield personal data of a text in the order of places. Of two that overlap, the first is reported."""
     found = []
+    lines, starts = _telling_lines(text)
     for rule in _RULES:
-        for match in rule.pattern.finditer(text):
-            before = text[max(match.start() - 60, text.rfind("\n", 0, match.start()) + 1, 0) : match.start()]
-            after = text[match.end() : match.end() + 40].partition("\n")[0]
+        # most lines have neither five digits nor a mail address, and every rule but this one needs them
+        of_few_digits = rule.pattern is _STREET.pattern
+        searched = text if of_few_digits else lines
+        for match in rule.pattern.finditer(searched):
+            line = searched.rfind("\n", 0, match.start()) + 1
+            before = searched[max(match.start() - 60, line) : match.start()]
+            after = searched[match.end() : match.end() + 40].partition("\n")[0]
             if _is_named(rule.words, before, after) and rule.check(match[0]):
-                found.append(PersonalData(rule.kind, rule.severity, *match.span()))
+                shift = 0 if of_few_digits else starts.shift(match.start())
+                found.append(PersonalData(rule.kind, rule.severity, match.start() + shift, match.end() + shift))
     end = 0
     for one in sorted(found, key=lambda one: one.start):
         if one.start >= end:
             end = one.end
             yield one
+
+
+class _LineStarts:
+    """Maps places in some lines of a text to places in the text."""
+
+    def __init__(self) -> None:
+        self.inside: list[int] = []
+        self.shifts: list[int] = []
+
+    def shift(self, at: int) -> int:
+        return self.shifts[bisect_right(self.inside, at) - 1]
+
+
+def _telling_lines(text: str) -> tuple[str, _LineStarts]:
+    starts = _LineStarts()
+    lines: list[str] = []
+    length = 0
+    for match in _TELLING_LINE.finditer(text):
+        starts.inside.append(length)
+        starts.shifts.append(match.start() - length)
+        lines.append(match[0])
+        length += len(match[0]) + 1
+    return "\n".join(lines), starts
