@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -189,6 +190,115 @@ def test_many_statements_are_compared_without_comparing_all_pairs(command: Comma
     ]
     (command.folder / "many.md").write_text("\n".join([*lines, lines[1_500]]), encoding="utf-8")
     assert [(one["category"], one["line"]) for one in findings(command, "many.md")] == [("duplicate", 3_001)]
+
+
+def relations(command: Command, folder: str) -> set[tuple[str, str, str]]:
+    """The category of each pair, and the files of the later and of the earlier statement."""
+    return {
+        (one["category"], one["file"].removeprefix(f"{folder}/"), one["other"].removeprefix(f"{folder}/").split(":")[0])
+        for one in findings(command, folder)
+        if one["category"] in ("duplicate", "contradiction")
+    }
+
+
+def write(folder: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        (
+            {
+                "MEMORY.md": "- Samples below 12 degrees were left out of the soil analysis.\n",
+                "notes/soil.md": "For the soil analysis, Ida left out all samples that are below 12 degrees.\n",
+            },
+            {("duplicate", "notes/soil.md", "MEMORY.md")},
+        ),
+        (
+            {
+                "AGENTS.md": "The metrics exporter listens on port 9100.\n",
+                "docs/a.md": "Prometheus scrapes port 9200, on which the metrics exporter listens.\n",
+            },
+            {("contradiction", "docs/a.md", "AGENTS.md")},
+        ),
+        (
+            {
+                "a.md": "- Always squash commits before merging a branch.\n",
+                "b.json": '{"memory": "Never squash commits before merging a branch, history matters."}',
+            },
+            {("contradiction", "b.json", "a.md")},
+        ),
+        (
+            {
+                "a.md": "Lena is the owner of the billing module.\n",
+                "b.yaml": "modules:\n  billing:\n    owner: Piotr\n",
+            },
+            {("contradiction", "b.yaml", "a.md")},
+        ),
+    ],
+)
+def test_reworded_statements_of_a_folder_and_those_below_are_compared(
+    command: Command, files: dict[str, str], expected: set[tuple[str, str, str]]
+) -> None:
+    write(command.folder / "project", files)
+    assert relations(command, "project") == expected
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {
+            "anna/a.md": "- The weekly budget for food is 90 EUR.\n",
+            "tom/a.md": "- Food has a weekly budget of 70 EUR.\n",
+        },
+        {"a.md": "- Order 1189 was shipped to the customer.\n- Order 1190 was shipped to the customer.\n"},
+        {"run.log": "epoch 3 of the caption model: loss 0.41\nepoch 4 of the caption model: loss 0.37\n"},
+        {"a.md": "- The billing service listens on port 8080.\n- The search service listens on port 9090.\n"},
+        {"a.yaml": "staging:\n  replicas: 1\n  region: eu-1\nlive:\n  replicas: 6\n  region: us-2\n"},
+        {
+            "a.json": '[{"user_id": "u1", "memory": "The limit for travel is 300 EUR per trip"},'
+            ' {"user_id": "u2", "memory": "For travel there is a limit of 500 EUR per trip"}]'
+        },
+    ],
+)
+def test_statements_on_different_things_are_not_related(command: Command, files: dict[str, str]) -> None:
+    write(command.folder / "project", files)
+    assert relations(command, "project") == set()
+
+
+def test_most_reworded_duplicates_are_found_and_few_near_misses_are_reported(command: Command) -> None:
+    lines = (Path(__file__).parent.parent / "suites/hygiene/scan_pairs.txt").read_text(encoding="utf-8").splitlines()
+    pairs = [line.split("\t") for line in lines if line and not line.startswith("#")]
+    for number, (_, first, second) in enumerate(pairs):
+        # folders side by side are not compared
+        write(command.folder / "pairs", {f"{number}/a.md": f"- {first}\n", f"{number}/b.md": f"- {second}\n"})
+    reported = {int(later.split("/")[0]): category for category, later, _ in relations(command, "pairs")}
+    kinds = [kind for kind, *_ in pairs]
+    found = [at for at, kind in enumerate(kinds) if kind == "duplicate" and reported.get(at) == kind]
+    alarms = [pairs[at] for at, kind in enumerate(kinds) if kind == "none" and at in reported]
+    assert len(found) >= 0.7 * kinds.count("duplicate")
+    assert len(alarms) <= 0.02 * kinds.count("none"), alarms
+
+
+def test_statements_beyond_the_limit_of_a_folder_are_counted(
+    command: Command, memory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memorybench.suites.hygiene.scan_meaning.MOST_STATEMENTS", 5)
+    said = command("hygiene", "scan", "memory", "--format", "json")
+    assert said.json["skipped"]["statements beyond the limit of a folder"] > 0
+
+
+def test_without_embeddings_the_scan_says_what_it_did_not_compare(
+    command: Command, memory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "wordllama", None)
+    said = command("hygiene", "scan", "memory", "--format", "json")
+    assert list(said.json["skipped"].values()) == [1]
+    assert "memorybench[embed]" in next(iter(said.json["skipped"]))
+    assert len(said.json["findings"]) == 10
 
 
 @pytest.mark.parametrize(

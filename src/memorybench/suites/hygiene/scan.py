@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack
 from datetime import date
 from typing import Literal
 
@@ -16,8 +17,9 @@ from memorybench.suites.blocking import blocking
 from memorybench.suites.wiring import Wiring
 
 from .scan_injection import find_injections
+from .scan_meaning import Compared, relations_by_meaning, statements_to_compare
 from .scan_personal import Severity, find_personal_data
-from .scan_statements import Statement, is_stale, relations_within, statements_in
+from .scan_statements import Related, Statement, is_stale, relations_within, statements_in
 from .scan_texts import Reading, Text, read_paths
 
 Category = Literal["secret", "personal data", "injection", "duplicate", "contradiction", "stale"]
@@ -80,7 +82,7 @@ def scan(
     reading = read_paths(list(paths))
     if store is not None:
         reading.texts += blocking(_read_store(store, user, wiring))
-    findings = list(_find(reading, today or date.today()))
+    findings = list(_find(reading, today or date.today(), wiring))
     findings.sort(key=lambda one: (-SEVERITIES.index(one.severity), one.file, one.line, one.column, one.pointer))
     known = set(baseline)
     new = tuple(one for one in findings if one.fingerprint not in known)
@@ -117,7 +119,7 @@ async def _read_store(name: str, user: str, wiring: Wiring) -> list[Text]:
     ]
 
 
-def _find(reading: Reading, today: date) -> Iterator[ScanFinding]:
+def _find(reading: Reading, today: date, wiring: Wiring) -> Iterator[ScanFinding]:
     statements: list[Statement] = []
     places = _Places()
     for text in reading.texts:
@@ -130,11 +132,39 @@ def _find(reading: Reading, today: date) -> Iterator[ScanFinding]:
                 yield places.finding(
                     "stale", "time that is over or unknown", "low", text, statement.start, end, message
                 )
-    for relation, earlier, later in relations_within(statements):
+    related = relations_within(statements)
+    for relation, earlier, later in [*related, *_reworded(reading, related, wiring)]:
         category, severity, message = _RELATION_KINDS[relation]
         start, end = later.start, later.start + len(later.text)
         other = places.place(earlier.source, earlier.start)
         yield places.finding(category, relation, severity, later.source, start, end, message, other)
+
+
+def _reworded(reading: Reading, related: Sequence[Related], wiring: Wiring) -> Iterator[Related]:
+    """Yield the pairs that only embeddings find. Counts what was not compared."""
+    compared = statements_to_compare(reading.texts)
+    if len(compared) < 2:
+        return
+    try:
+        pairs, left_out = blocking(_compare(compared, wiring))
+    except BadInput:  # the package with the embeddings is not installed
+        reading.skipped["comparison of meanings, which needs memorybench[embed]"] += 1
+        return
+    if left_out:
+        reading.skipped["statements beyond the limit of a folder"] += left_out
+    known: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for _, _, later in related:
+        known[id(later.source)].append((later.start, later.start + len(later.text)))
+    for relation, earlier, later in pairs:
+        if not any(start <= later.start < end for start, end in known[id(later.source)]):
+            yield relation, earlier, later
+
+
+async def _compare(compared: Sequence[Compared], wiring: Wiring) -> tuple[list[Related], int]:
+    with temporary_folder("memorybench-scan-") as folder:
+        async with AsyncExitStack() as stack:
+            embedder = await wiring.open_providers(stack, folder, run_id="scan").embedder()
+            return await relations_by_meaning(compared, embedder)
 
 
 def _find_in_text(text: Text, places: _Places) -> Iterator[ScanFinding]:

@@ -122,6 +122,10 @@ class Statement:
     keywords: frozenset[str]
 
 
+Related = tuple[Relation, Statement, Statement]
+"""A relation, and the earlier and the later statement that have it."""
+
+
 def statements_in(source: Text) -> Iterator[Statement]:
     """Yield the lines, list items or values that state something; not headings, tables and code."""
     if source.structured and len(source.text) <= 2_000 and "\n" not in source.text.strip():
@@ -141,7 +145,7 @@ def _statement(source: Text, text: str, start: int, section: str) -> Statement:
     return Statement(text, source, start, section, frozenset(stems(content_words(text))))
 
 
-def find_relations(statements: Sequence[Statement]) -> Iterator[tuple[Relation, Statement, Statement]]:
+def find_relations(statements: Sequence[Statement]) -> Iterator[Related]:
     """Yield pairs (relation, earlier, later). A later statement is in at most one pair."""
     related: set[int] = set()
     for at, other in _pairs(statements):
@@ -251,7 +255,7 @@ def _last_day(match: re.Match[str]) -> date | None:
         return None
 
 
-def relations_within(statements: Sequence[Statement]) -> list[tuple[Relation, Statement, Statement]]:
+def relations_within(statements: Sequence[Statement]) -> list[Related]:
     """Return the pairs, without statements that a template put into many files."""
     files: dict[str, set[str]] = defaultdict(set)
     for statement in statements:

@@ -1,0 +1,282 @@
+"""Finds reworded duplicates and contradictions: pairs of statements with similar embeddings.
+
+A file is compared with itself, with the files of its folder, and with the files of the folders below it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from memorybench.text.words import NEGATIONS, content_words, is_negated, stem, stems, words
+
+from .scan_statements import Related, Relation, Statement, statements_in
+from .scan_texts import Text
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from memorybench.core.contracts import Embedder
+
+DUPLICATE = 0.75
+"""The cosine from which two statements with the same numbers say the same."""
+CONTRADICTION = 0.6
+"""The cosine from which two statements that differ in a number or a negation are candidates."""
+NEGATION = 0.8
+"""The same for two statements of which one is negated."""
+ONE_FORM = 0.5
+"""The share of equal words in equal order from which two statements have one form."""
+MOST_STATEMENTS = 10_000
+"""Statements of one folder that are compared."""
+_MOST_SIMILAR = 6
+"""Statements with which one is compared word by word: the most similar ones, of which one is the statement itself."""
+_BLOCK = 500
+"""Rows of one matrix product, which bounds its memory."""
+_FEWEST_WORDS, _MOST_WORDS = 4, 40
+"""Words of a sentence. The embeddings of long texts are similar, whatever they say."""
+_MOST_VALUES = 2
+"""Numbers of a sentence that may contradict another. A sentence with more of them lists measurements."""
+_MOST_COPIES = 3
+"""Times that a text occurs. One that occurs more often is a value of many records, or comes from a template."""
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-ZÀ-Þ\"“])")
+_RECORD_OF_AN_EVENT = re.compile(r"\W*(?:\d{4}-\d\d-\d\d|\d{1,2}[:.]\d\d\b|\[?\d{1,2}[./]\d{1,2}[./])|.*\blevel=")
+_NO_MEMORY = frozenset((".log", ".csv", ".tsv", ".html", ".xml"))
+_NAMES_OF_IDS = re.compile(r"(?:.*[_-])?(?:id|uuid|hash|sha\d*|date|time|timestamp|at|url|path)", re.I)
+_USER = re.compile(r"user_?(?:id|name)?", re.I)
+_WITH_DIGIT = re.compile(r"[\w#/.:,+-]*\d[\w/.:,-]*")
+_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*(?:[a-z]{1,3})?")
+_CODE = re.compile(r"`[^`]*[^`\d.:][^`]*`")
+"""A code span that is no number."""
+_PROPER = re.compile(r"(?<=[\w,;:] )[A-ZÀ-Þ]\w+")
+_SUBJECT_WORDS = 2
+"""A number after fewer words than this names what a sentence is about."""
+_FEWEST_COMMON = 2
+"""Stems that two statements share. Embeddings alone find any two sentences of one topic similar."""
+_HOW_OFTEN = NEGATIONS | {"always", "must", "should"}
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_IS = re.compile(r"\b(?:is|are|ist|sind|est|es|é)\b|[:=]", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    statement: Statement
+    text: str
+    """What is embedded: the sentence, with the names above it in YAML; of a setting the names only."""
+    folder: PurePath
+    keywords: frozenset[str]
+    values: Mapping[str, frozenset[str]]
+    """The numbers that are values, with the words beside each."""
+    naming: frozenset[str]
+    """The numbers that name a thing."""
+    negated: bool
+    proper: frozenset[str]
+    """The words with a capital letter, but the first."""
+    names: frozenset[str]
+    """The words of the names of a setting; empty if it is no setting."""
+    user: str
+    """The user of the record; empty if it has none."""
+
+
+def statements_to_compare(texts: Sequence[Text]) -> list[Compared]:
+    """Return what is compared: sentences, list items, values of four words, and settings with their names."""
+    users = {(text.file, _record(text)): text.text for text in texts if text.structured and _USER.fullmatch(text.key)}
+    compared = [one for text in texts for one in _compared_in(text, users.get((text.file, _record(text)), ""))]
+    copies = Counter(one.text for one in compared)
+    return [one for one in compared if copies[one.text] <= _MOST_COPIES]
+
+
+def _record(text: Text) -> str:
+    return text.pointer.rpartition("/")[0]
+
+
+def _compared_in(text: Text, user: str) -> Iterator[Compared]:
+    path = PurePath(text.file)
+    if path.suffix.lower() in _NO_MEMORY or _NAMES_OF_IDS.fullmatch(text.key):
+        return
+    for statement in statements_in(text):
+        for start, sentence in _sentences(statement.text):
+            names = _names(text) if path.suffix.lower() in (".yaml", ".yml") else ""
+            length = len(words(sentence))
+            if length > _MOST_WORDS or (length < _FEWEST_WORDS and not names) or _RECORD_OF_AN_EVENT.match(sentence):
+                continue
+            if not start and _continues_a_line(text, statement):
+                continue
+            whole = f"{names}: {sentence}" if names else sentence
+            keywords = _keywords(whole)
+            numbers, naming = _numbers(sentence)
+            proper = frozenset(word.lower() for word in _PROPER.findall(sentence))
+            found = Statement(sentence, text, statement.start + start, statement.section, keywords)
+            is_setting = names and length < _FEWEST_WORDS
+            yield Compared(
+                statement=found,
+                text=names if is_setting else whole,
+                folder=path.parent,
+                keywords=keywords,
+                values=numbers,
+                naming=naming,
+                negated=is_negated(words(whole)),
+                proper=proper,
+                names=_keywords(names) if is_setting else frozenset(),
+                user=user,
+            )
+
+
+def _keywords(text: str) -> frozenset[str]:
+    """Return the stems that tell what a text is about; without numbers and short words, which other languages use."""
+    kept = (word for word in content_words(text) if len(word) > 2 and word not in _HOW_OFTEN)
+    return frozenset(word for word in stems(list(kept)) if not any(map(str.isdigit, word)))
+
+
+def _numbers(text: str) -> tuple[dict[str, frozenset[str]], frozenset[str]]:
+    """Return the numbers that are values, each with the words beside it, and those that name a thing ("Order 12").
+
+    A year, a number within a name, and a number at the beginning of a sentence name a thing.
+    """
+    values: dict[str, frozenset[str]] = {}
+    naming = set()
+    text = _CODE.sub("`", text)
+    for match in _WITH_DIGIT.finditer(text):
+        before, after = words(text[: match.start()]), words(text[match.end() :])
+        number = match[0].rstrip(".,:")
+        at_start = len(before) < _SUBJECT_WORDS and len(after) > 1
+        if at_start or _YEAR.fullmatch(number) or not _NUMBER.fullmatch(number):
+            naming.add(number)
+        else:
+            values[number] = frozenset(map(stem, [*before[-1:], *after[:1]]))
+    return values, frozenset(naming)
+
+
+def _continues_a_line(text: Text, statement: Statement) -> bool:
+    """Return whether a statement is a later line of a paragraph that was broken into lines."""
+    if text.structured or not statement.text[0].islower():
+        return False
+    return text.text[: statement.start].rpartition("\n")[2].strip() == ""
+
+
+def _sentences(text: str) -> Iterator[tuple[int, str]]:
+    start = 0
+    for match in _SENTENCE_END.finditer(text):
+        yield start, text[start : match.start()]
+        start = match.end()
+    yield start, text[start:]
+
+
+def _names(text: Text) -> str:
+    """Return the names above a value, as words."""
+    parts = [part for part in text.pointer.split("/") if part and not part.isdigit()]
+    return re.sub(r"[_-]+", " ", " ".join(parts))
+
+
+async def relations_by_meaning(compared: Sequence[Compared], embedder: Embedder) -> tuple[list[Related], int]:
+    """Return pairs (relation, earlier, later), and how many statements were left out because there are too many.
+
+    A later statement is in at most one pair: with the most similar one.
+    """
+    import numpy as np
+
+    vectors = np.asarray(await embedder.embed([one.text for one in compared]), np.float32)
+    folders: dict[PurePath, list[int]] = defaultdict(list)
+    for at, one in enumerate(compared):
+        folders[one.folder].append(at)
+    best: dict[int, tuple[float, Relation, int]] = {}
+    left_out: set[int] = set()
+    for folder, inside in folders.items():
+        below = sorted(at for other, some in folders.items() if other.is_relative_to(folder) for at in some)
+        left_out.update(inside[MOST_STATEMENTS:], below[MOST_STATEMENTS:])
+        for at, other, cosine in _similar(vectors, inside[:MOST_STATEMENTS], below[:MOST_STATEMENTS]):
+            earlier, later = min(at, other), max(at, other)
+            if later in best and cosine <= best[later][0]:
+                continue
+            relation = _relation(compared[earlier], compared[later], cosine)
+            if relation is not None:
+                best[later] = (cosine, relation, earlier)
+    pairs = [
+        (relation, compared[earlier].statement, compared[later].statement)
+        for later, (_, relation, earlier) in sorted(best.items())
+    ]
+    return pairs, len(left_out)
+
+
+def _similar(
+    vectors: npt.NDArray[np.float32], rows: Sequence[int], columns: Sequence[int]
+) -> Iterator[tuple[int, int, float]]:
+    """Yield each row with its most similar columns."""
+    import numpy as np
+
+    others = vectors[list(columns)].T
+    for start in range(0, len(rows), _BLOCK):
+        block = rows[start : start + _BLOCK]
+        cosines = vectors[list(block)] @ others
+        most = min(_MOST_SIMILAR, len(columns))
+        nearest = np.argpartition(cosines, -most, axis=1)[:, -most:]
+        for row, at in enumerate(block):
+            for column in nearest[row]:
+                cosine = float(cosines[row, column])
+                if columns[column] != at and cosine >= CONTRADICTION:
+                    yield at, columns[column], cosine
+
+
+def _relation(earlier: Compared, later: Compared, cosine: float) -> Relation | None:
+    if earlier.user != later.user and earlier.user and later.user:
+        return None
+    if earlier.names or later.names:
+        return _relation_to_setting(earlier, later, cosine)
+    common = len(earlier.keywords & later.keywords)
+    if common < _FEWEST_COMMON or _speak_of_two_things(earlier, later):
+        return None
+    if _differ(earlier, later):
+        return "contradiction" if cosine >= CONTRADICTION else None
+    if set(earlier.values) - set(later.values) and set(later.values) - set(earlier.values):
+        return None
+    if earlier.negated != later.negated:
+        return "contradiction" if cosine >= NEGATION else None
+    if earlier.proper - later.proper and later.proper - earlier.proper:
+        return None
+    return "near duplicate" if cosine >= DUPLICATE else None
+
+
+def _differ(earlier: Compared, later: Compared) -> bool:
+    """Return whether each has a number that the other has not, beside the same word ("port 80" and "port 81")."""
+    if max(len(earlier.values), len(later.values)) > _MOST_VALUES:
+        return False
+    return any(
+        one not in later.values and other not in earlier.values and beside & besides
+        for one, beside in earlier.values.items()
+        for other, besides in later.values.items()
+    )
+
+
+def _relation_to_setting(earlier: Compared, later: Compared, cosine: float) -> Relation | None:
+    """Return "contradiction" if a sentence has the names of a setting and not its value."""
+    setting, sentence = (earlier, later) if earlier.names else (later, earlier)
+    value = setting.keywords - setting.names
+    if sentence.names or cosine < CONTRADICTION or len(setting.names) < 2 or not setting.names <= sentence.keywords:
+        return None
+    if setting.values or sentence.values:
+        differ = setting.values and sentence.values and not set(setting.values) & set(sentence.values)
+        return "contradiction" if differ else None
+    return "contradiction" if value and not value & sentence.keywords and _IS.search(sentence.text) else None
+
+
+def _speak_of_two_things(earlier: Compared, later: Compared) -> bool:
+    """Return whether two statements are of one form, and another word in one place names another thing."""
+    if earlier.naming - later.naming and later.naming - earlier.naming:
+        return True
+    before, after = words(earlier.text), words(later.text)
+    steps = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+    same = sum(end - start for kind, start, end, _, _ in steps if kind == "equal")
+    if 2 * same < ONE_FORM * (len(before) + len(after)):
+        return False
+    return any(
+        kind == "replace"
+        and _keywords(" ".join(before[start:end])) - later.keywords
+        and _keywords(" ".join(after[begin:stop])) - earlier.keywords
+        for kind, start, end, begin, stop in steps
+    )
