@@ -33,6 +33,7 @@ _BATCH = 4_000
 
 _SPELLED_OUT = re.compile(r"(?:(?<=\s)|^)(?:[\w+/=-]{1,4}[ \t]){5,}[\w+/=-]{1,4}(?=\s|$|[.,;])")
 _LONGEST_SPELLED_OUT = 64
+_DIGEST = re.compile(r"(?:[\w-]{0,12}[=:])?[0-9a-f]{32,128}", re.I)
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")
 
 
@@ -104,7 +105,10 @@ def _values(text: str) -> Iterator[Credential]:
 def _in_encoded_text(text: str) -> Kind | None:
     """Return the kind of credential in any decoding of a short text; of rearranged texts, only keys count."""
     decoded = []
+    is_digest = _DIGEST.fullmatch(text) is not None
     for decoding in decodings(text):
+        if is_digest and decoding.name.endswith("base85"):
+            continue  # hex digits are base85, too, and in noise a short password sentence occurs by chance
         if not decoding.name.endswith(ROTATIONS):
             decoded.append(decoding.text)
         if decoding.name:

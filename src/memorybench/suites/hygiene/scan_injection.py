@@ -43,6 +43,14 @@ _ORDER_RULES = _orders(
         r"\b(?:ignore|esqueça|desconsidere)\s+(?:todas?|as|os|suas|\s)+(?:instruções|regras|ordens)",
     ),
     (
+        "agent,assistant,model,bot",
+        r"\b(?:note|message|instructions?|notice|attention|important|memo)\s*(?:to|for|:)?\s*(?:all\s+|any\s+|the\s+)?"
+        r"(?:ai|llm|language|automated)[\s-]+(?:agents?|assistants?|models?|bots?)\b[^\n]{0,160}?"
+        r"(?:\b(?:forward|send|e-?mail|upload|post|transmit|copy)\b[^\n]{0,120}(?:https?://|@[\w-]+\.\w)|"
+        r"\b(?:guidelines|rules|instructions|policies)\s+(?:have|has|are|were)?\s*(?:been\s+)?"
+        r"(?:changed|updated|replaced|void)\b)",
+    ),
+    (
         "you are now",
         r"\byou are now\s+(?:dan\b|in (?:developer|debug|god|admin|unrestricted)|an? (?:unrestricted|unfiltered|"
         r"jailbroken)|free from)",
@@ -95,6 +103,13 @@ _SPEAKS_ABOUT = re.compile(
 )
 """Words of a line that warns of injections instead of being one."""
 
+_QUOTED_WORDS = re.compile(
+    r"\b(?:words?|phrases?|texts?|strings?|sentences?|lines?|prompts?|inputs?|quer(?:y|ies)|payloads?|says?|contains?)\s+"
+    r"[\"'“„«‘`]$",
+    re.I,
+)
+"""The end of the text before an order that is quoted, as in: a page with the words "ignore all rules"."""
+
 _TAGS = re.compile("(?<![\U0001f3f4\U000e0020-\U000e007f])[\U000e0001-\U000e007f]+")
 _OVERRIDES = re.compile("[\u202a\u202b\u202d\u202e\u2066-\u2068]")
 _ZERO_WIDTH = re.compile(
@@ -143,7 +158,8 @@ def find_injections(text: str) -> Iterator[Injection]:
     for match in _orders_in(text):
         start = text.rfind("\n", 0, match.start()) + 1
         end = text.find("\n", match.end())
-        if not _SPEAKS_ABOUT.search(text[start : end if end >= 0 else len(text)]):
+        whole = text[start : end if end >= 0 else len(text)]
+        if not _SPEAKS_ABOUT.search(whole) and not _QUOTED_WORDS.search(text[start : match.start()]):
             yield Injection("order to an agent", "high", match.start(), match.end())
     if text.isascii():
         return

@@ -132,7 +132,12 @@ _ROLE = re.compile(
     r"bar|example|"
     r"someone|somebody|email|mail|first(?:name)?[._]?last(?:name)?|orders?|feedback|marketing|legal|privacy|hr|"
     r"finance|it|"
-    r"accounts?|invoices?|newsletter|on-?call|maintainers?|community|customer|service-?desk|noc|soc)(?:\+.*)?\d*",
+    r"accounts?|invoices?|newsletter|on-?call|maintainers?|community|customer|service-?desk|noc|soc|"
+    r"data|desk|intake|reception|accueil|service-?clients?|commandes?|empfang|rezeption|buchhaltung|rechnung(?:en)?|"
+    r"bestellung(?:en)?|verwaltung|vertrieb|redaktion|presse|bewerbung(?:en)?|sekretariat|datenschutz|contacto|contato|"
+    r"soporte|ventas|ayuda|pedidos|secretar[ií]a|atendimento|suporte|vendas|"
+    r"(?:\w+[._-])?(?:support|info|sales|contact|kontakt|help|helpdesk|desk|team|service|billing|orders|security|ops|"
+    r"press|admin)|(?:support|info|sales|team|service|billing|orders|security|admin)[._-]\w+)(?:\+.*)?\d*",
     re.I,
 )
 
@@ -166,6 +171,20 @@ _STREET = _rule("home address", "medium",
      r"(?<![\w-])\d{1,5}[a-z]? (?:[A-Z][\w'.-]+ ){1,3}(?:street|st|avenue|ave|road|rd|lane|ln|drive|dr|"
           r"boulevard|blvd|court|ct|way|place|pl|terrace)\b\.?", bool, r"\b(?:lives?|living|home|address|resid|"
           r"moved|house|flat)\b")  # fmt: skip
+_CONDITION = (
+    r"(?:diabetes|cancer|krebs|cáncer|epilep\w+|épilepsie|asthma|asthme|asma|depression|depressionen|dépression|depresión|"
+    r"hiv|aids|adhd|adhs|autism\w*|dementia|demenz|démence|alzheimer\w*|parkinson\w*|multiple sclerosis|"
+    r"multipler sklerose|crohn\w*|bipolar|schizophren\w+|migraines?|migräne|leuka?emia|leukämie|lupus|endometriosis|"
+    r"fibromyalgia|burn-?out|anorexia|bulimia|ptsd|celiac|coeliac|copd|hepatitis|tuberculosis|"
+    r"heart (?:failure|disease|condition)|high blood pressure|hypertension|hypertonie|\w+ (?:disorder|syndrome))"
+)
+_HEALTH = _rule("health", "medium",
+     r"\b(?:diagnosed (?:with|as having)|suffer(?:s|ed|ing)? from|(?:is|was|being) treated for|lives? with|has|had|"
+     r"leidet an|leidet unter|erkrankte? an|hat|souffre d[e']|atteinte? d[e']|padece(?: de)?|sufre de|"
+     r"diagnosticad[oa] (?:de|con)|tem|sofre de)\s*"
+     r"(?:(?:an?|early|severe|mild|chronic|acute|type [12]|typ[- ][12]|breast|lung|skin|prostate|schwere[rn]?) ){0,2}"
+     + _CONDITION + r"\b")  # fmt: skip
+_OF_FEW_DIGITS = (_STREET, _HEALTH)
 _TELLING_LINE = re.compile(r"^(?:[^\d\n]*+\d){5}[^\n]*|^[^@\n]*+@[^\n]*", re.M)
 """A line with five digits or a mail address."""
 _RULES: Sequence[_Rule] = (
@@ -228,9 +247,16 @@ _RULES: Sequence[_Rule] = (
           r"(?:\bborn\b|date of birth|birth ?date|birthday|\bdob\b|geboren|geburts\w+|née?\b|naissance|nacid[oa]|"
           r"nacimiento|nascid[oa]|"
           r"nascimento)[\w\s:,=]{0,20}$"),
-    _STREET,
+    *_OF_FEW_DIGITS,
     _rule("home address", "medium",
-     r"\b[A-ZÄÖÜ][\wäöüß-]*(?:straße|strasse|str\.|weg|platz|allee|gasse) \d{1,4}[a-z]?,? \d{5}\b"),
+     r"\b[A-ZÄÖÜ][\wäöüß-]*(?:straße|strasse|str\.|weg|platz|allee|gasse|ufer|damm) \d{1,4} ?[a-z]?"
+          r"(?:, [^,\n]{1,25}(?=,))?,? \d{5}\b"),
+    _rule("home address", "medium",
+     r"\b(?:\d{1,4}(?: ?(?:bis|ter|[a-d]))?,? (?:rue|avenue|boulevard|chemin|place|allée|impasse|quai) [^\n,\d]{2,40}|"
+          r"(?:calle|c/|avenida|paseo|plaza|via|viale|piazza|rua|travessa) [^\n,\d]{2,40},? (?:n[.º°] ?)?\d{1,4}[a-z]?)"
+          r"(?:, [^,\n]{1,25}(?=,))?,? \d{4,5}(?:-\d{3})? [a-zà-ÿ]{3}"),
+    _rule("home address", "medium",
+     r"\b\w+(?:straat|laan|weg|plein|gracht|kade) \d{1,4} ?[a-z]?,? \d{4} ?[a-z]{2}\b"),
 )  # fmt: skip
 
 
@@ -245,8 +271,8 @@ def find_personal_data(text: str) -> Iterator[PersonalData]:
     found = []
     lines, starts = _telling_lines(text)
     for rule in _RULES:
-        # most lines have neither five digits nor a mail address, and every rule but this one needs them
-        of_few_digits = rule.pattern is _STREET.pattern
+        # most lines have neither five digits nor a mail address, and all rules but two need them
+        of_few_digits = rule in _OF_FEW_DIGITS
         searched = text if of_few_digits else lines
         for match in rule.pattern.finditer(searched):
             line = searched.rfind("\n", 0, match.start()) + 1

@@ -100,15 +100,24 @@ _RELATIVE = re.compile(
     r"la semaine prochaine|mañana (?:a|hay|tiene)|la próxima semana|amanhã|na próxima semana)\b",
     re.I,
 )
+_NAMED_BY_DATE = re.compile(
+    r"\b(?:this (?:week|weekend|month|sprint)|today|tonight|tomorrow|next (?:week|month)|diese woche|heute|morgen|"
+    r"cette semaine|aujourd'hui|demain|esta semana|hoy|mañana|hoje|amanhã)\s*[(,:–-]\s*(?:of\s+|from\s+)?$",
+    re.I,
+)
+"""The end of the text before the date of a time such as "this week"."""
 _RECURRING = re.compile(
     r"\b(?:every|each|always|usually|if|when|whenever|unless|before|after|should|must|never|e\.g\.|example|jede\w*|"
     r"immer|wenn|chaque|toujours|"
     r"cada|siempre|sempre|say|says|said|asks?|like)\b|[\"“`]",
     re.I,
 )
+_MONTH_LONG = timedelta(days=31)
 _OLD = timedelta(days=365)
 """Age from which a statement "as of" a date may be out of date."""
 
+RECORDS = (".log", ".csv", ".tsv", ".html", ".xml")
+"""Ends of the names of files whose lines are records or markup. They repeat and change without being wrong."""
 Relation = Literal["duplicate", "near duplicate", "contradiction"]
 
 
@@ -236,6 +245,8 @@ def is_stale(text: str, today: date) -> bool:
             return True
         if _AS_OF.search(before[-60:]) and day < today - _OLD:
             return True
+        if _NAMED_BY_DATE.search(before[-40:]) and day < today - _MONTH_LONG:
+            return True
     return not dates and _RELATIVE.search(text) is not None and _RECURRING.search(text) is None
 
 
@@ -256,9 +267,13 @@ def _last_day(match: re.Match[str]) -> date | None:
 
 
 def relations_within(statements: Sequence[Statement]) -> list[Related]:
-    """Return the pairs, without statements that a template put into many files."""
+    """Return the pairs, without lines of logs and tables, and statements that a template put into many files."""
     files: dict[str, set[str]] = defaultdict(set)
     for statement in statements:
         files[" ".join(words(statement.text))].add(statement.source.file)
-    kept = [one for one in statements if len(files[" ".join(words(one.text))]) <= _MOST_COPIES]
+    kept = [
+        one
+        for one in statements
+        if not one.source.file.lower().endswith(RECORDS) and len(files[" ".join(words(one.text))]) <= _MOST_COPIES
+    ]
     return list(find_relations(kept))
