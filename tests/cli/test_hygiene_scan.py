@@ -227,6 +227,13 @@ def write(folder: Path, files: dict[str, str]) -> None:
         ),
         (
             {
+                "a.md": "- Lead time for new laptops is two weeks.\n",
+                "b.md": "- New laptops have a lead time of six weeks.\n",
+            },
+            {("contradiction", "b.md", "a.md")},
+        ),
+        (
+            {
                 "a.md": "- Always squash commits before merging a branch.\n",
                 "b.json": '{"memory": "Never squash commits before merging a branch, history matters."}',
             },

@@ -51,6 +51,13 @@ _NAMES_OF_IDS = re.compile(r"(?:.*[_-])?(?:id|uuid|hash|sha\d*|date|time|timesta
 _USER = re.compile(r"user_?(?:id|name)?", re.I)
 _WITH_DIGIT = re.compile(r"[\w#/.:,+-]*\d[\w/.:,-]*")
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*(?:[a-z]{1,3})?")
+_NUMBER_WORDS = {
+    word: str(number)
+    for number, word in enumerate(
+        ["two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"], start=2
+    )
+}
+_NUMBER_WORD = re.compile(rf"\b(?:{'|'.join(_NUMBER_WORDS)})\b", re.I)
 _CODE = re.compile(r"`[^`]*[^`\d.:][^`]*`")
 """A code span that is no number."""
 _PROPER = re.compile(r"(?<=[\w,;:] )[A-ZÀ-Þ]\w+")
@@ -140,7 +147,7 @@ def _numbers(text: str) -> tuple[dict[str, frozenset[str]], frozenset[str]]:
     """
     values: dict[str, frozenset[str]] = {}
     naming = set()
-    text = _CODE.sub("`", text)
+    text = _NUMBER_WORD.sub(lambda match: _NUMBER_WORDS[match[0].lower()], _CODE.sub("`", text))
     for match in _WITH_DIGIT.finditer(text):
         before, after = words(text[: match.start()]), words(text[match.end() :])
         number = match[0].rstrip(".,:")
