@@ -15,7 +15,9 @@ from starlette.testclient import TestClient
 
 from memorybench.cli.main import main
 from memorybench.core.report_sections import Table
+from memorybench.journal.checksums import update_statements
 from memorybench.journal.lock import RunLock
+from memorybench.journal.places import journal_of
 from memorybench.reporting.formatting import cell_text, with_interval
 from memorybench.reporting.progress import FILE_NAME as PROGRESS
 from memorybench.reporting.progress import Block, Snapshot
@@ -416,6 +418,51 @@ def test_a_damaged_run_does_not_hide_the_others(recorded: Path, tmp_path: Path) 
         assert 'href="/run/0/first"' in page
         assert 'href="/run/0/second"' not in page
         assert "second" in Markup(page).text
+
+
+def overwrite(folder: Path, table: str, condition: str, changes: dict[str, object]) -> None:
+    """Change rows as a faulty program would, with the right checksums."""
+    with closing(journal_of(folder).open_for_writing()) as db, db.transaction():
+        for sql, values in update_statements(db, table, condition, (), changes):
+            db.execute(sql, values)
+
+
+@pytest.mark.parametrize("spec", ["[]", "{}", '{"benchmarks": 5, "providers": 7}'])
+def test_a_spec_of_another_form_does_not_hide_the_other_runs(recorded: Path, tmp_path: Path, spec: str) -> None:
+    folder = tmp_path / "results"
+    shutil.copytree(recorded / "results", folder)
+    overwrite(folder, "runs", "id = 'second'", {"spec": spec})
+    (folder / "second" / "report.json").unlink()
+    with opened(folder) as client:
+        for path in ("/", "/trends", "/compare"):
+            assert 'href="/run/0/first"' in get(client, path) or path != "/"
+
+
+def test_an_outcome_of_another_form_is_named(recorded: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "results"
+    shutil.copytree(recorded / "results", folder)
+    overwrite(folder, "outcomes", "run = 'second'", {"body": "{}"})
+    with opened(folder) as client:
+        reply = client.get("/run/0/second")
+        assert (reply.status_code, "run second" in reply.text) == (422, True)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"results": [{}]}, {"results": [None]}, {"results": 5}, {"judge_checks": 5}, {"results": [{"group": ""}]}, None],
+)
+def test_a_report_of_another_form_is_made_again(
+    recorded: Path, tmp_path: Path, changes: dict[str, object] | None
+) -> None:
+    folder = tmp_path / "results"
+    shutil.copytree(recorded / "results", folder)
+    with opened(folder) as client:
+        whole = get(client, "/")
+    path = folder / "first" / "report.json"
+    path.write_text("[" * 200_000 if changes is None else json.dumps({**json.loads(path.read_text()), **changes}))
+    with opened(folder) as client:
+        assert get(client, "/") == whole
+        assert get(client, "/trends")
 
 
 def test_a_report_that_is_a_link_to_another_folder_is_not_shown(recorded: Path, tmp_path: Path) -> None:

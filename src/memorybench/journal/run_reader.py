@@ -139,14 +139,14 @@ class RunReader:
 
     def failed_outcomes(self, run: str) -> Iterator[Outcome]:
         rows = self._rows("outcomes", "run = ? AND status = 'failed' ORDER BY ordinal, trial", run)
-        return (Outcome.model_validate_json(row["body"]) for row in rows)
+        return (_outcome(row) for row in rows)
 
     def dated_outcomes(self, run: str, subjects: Collection[str] | None = None) -> Iterator[tuple[str, Outcome]]:
         """Return outcomes, or those of some subjects, with the time of recording, in the order of the plan."""
         among = "" if subjects is None else " AND subject IN (SELECT value FROM json_each(?))"
         values = () if subjects is None else (json.dumps(sorted(subjects)),)
         for row in self._rows("outcomes", f"run = ?{among} ORDER BY ordinal, trial", run, *values):
-            yield row["finished"], Outcome.model_validate_json(row["body"])
+            yield row["finished"], _outcome(row)
 
     def newest_row(self, run: str) -> int:
         """Return the row of the outcome that was recorded last; 0 if there is none."""
@@ -164,7 +164,7 @@ class RunReader:
         """Return the outcomes of trials with these keys, in the order of the plan."""
         condition = "run = ? AND trial IN (SELECT value FROM json_each(?)) ORDER BY ordinal, trial"
         rows = self._few("outcomes", condition, run, json.dumps(trials))
-        return [Outcome.model_validate_json(row["body"]) for row in rows]
+        return [_outcome(row) for row in rows]
 
     def status_counts(self, run: str) -> dict[str, int]:
         """Count outcomes by status; unlike `counts`, without a check of each row."""
@@ -201,9 +201,7 @@ class RunReader:
 
     def case_outcomes(self, run: str, benchmark: str, case: str) -> list[Outcome]:
         condition = "run = ? AND benchmark = ? AND case_id = ? ORDER BY ordinal, trial"
-        return [
-            Outcome.model_validate_json(row["body"]) for row in self._few("outcomes", condition, run, benchmark, case)
-        ]
+        return [_outcome(row) for row in self._few("outcomes", condition, run, benchmark, case)]
 
     def steps_of(self, run: str, outcome: Outcome) -> list[StepRecord]:
         """Return the steps that an outcome rests on, each after its failed attempts."""
@@ -389,6 +387,21 @@ def _step_record(row: Row, **values: Any) -> StepRecord:
 
 def _run(row: Row) -> Run:
     values = {name: row[name] for name in Run.model_fields}
-    return Run.model_validate(
-        {**values, "spec": json.loads(row["spec"]), "fingerprints": json.loads(row["fingerprints"])}
-    )
+    try:
+        return Run.model_validate(
+            {**values, "spec": json.loads(row["spec"]), "fingerprints": json.loads(row["fingerprints"])}
+        )
+    except ValueError as error:  # of JSON or of pydantic
+        raise _unreadable(f"run {row['id']}") from error
+
+
+def _outcome(row: Row) -> Outcome:
+    try:
+        return Outcome.model_validate_json(row["body"])
+    except ValueError as error:
+        raise _unreadable(f"run {row['run']}, trial {row['trial']}") from error
+
+
+def _unreadable(where: str) -> BadInput:
+    problem = "the row does not have the form that memorybench writes"
+    return BadInput(where, problem, remedy="restore a copy of the results")

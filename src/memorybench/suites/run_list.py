@@ -68,28 +68,17 @@ class ListedRun:
     @cached_property
     def headlines(self) -> list[Headline]:
         """Return the best subject of each benchmark. Baselines are left out, unless the run has nothing else."""
-        report = self._report
-        if not report:
-            return []
-        baselines = {row["baseline"] for row in report.get("differences_from_baseline", ())}
-        results = [row for row in report["results"] if not row["group"] and row["subject"] not in baselines]
-        benchmarks = dict.fromkeys(row["benchmark"] for row in results)
-        best = (_best([row for row in results if row["benchmark"] == benchmark]) for benchmark in benchmarks)
-        return [headline for headline in best if headline is not None]
+        return _headlines(self._report)
 
     @property
     def measures(self) -> dict[tuple[str, str], tuple[Measure, ...]]:
         """Return the measures of all questions together, by benchmark and subject."""
-        return {
-            (row["benchmark"], row["subject"]): tuple(Measure(**{"unit": "", **one}) for one in row["measures"])
-            for row in self._report.get("results", ())
-            if not row["group"]
-        }
+        return _measures(self._report)
 
     @property
     def failed_judges(self) -> tuple[str, ...]:
         """Return the judges that failed their check, if the run has saved a report."""
-        return tuple(str(one["judge"]) for one in self._report.get("judge_checks", ()) if one["failed"])
+        return _failed_judges(self._report)
 
     @cached_property
     def saved_report(self) -> Mapping[str, Any]:
@@ -100,9 +89,11 @@ class ListedRun:
             numbers = [report["circumstances"][name] for name in ("known_cost", "calls_of_unknown_cost")]
             numbers += [report["counts"][status] for status in STATUSES]
             is_current = written == (self.run.id, "complete", self.run.finished)
-            if is_current and all(isinstance(n, int | float) for n in numbers) and isinstance(report["results"], list):
+            if is_current and all(isinstance(n, int | float) for n in numbers):
+                for read in (_headlines, _measures, _failed_judges):
+                    read(report)  # anybody may have edited the file
                 return report
-        except (OSError, ValueError, LookupError, TypeError):
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
             pass
         return {}
 
@@ -115,6 +106,28 @@ class ListedRun:
             return self.saved_report
         with open_run([self.run.id], [self.folder]) as stored:
             return document(stored.summary)
+
+
+def _headlines(report: Mapping[str, Any]) -> list[Headline]:
+    if not report:
+        return []
+    baselines = {row["baseline"] for row in report.get("differences_from_baseline", ())}
+    results = [row for row in report["results"] if not row["group"] and row["subject"] not in baselines]
+    benchmarks = dict.fromkeys(row["benchmark"] for row in results)
+    best = (_best([row for row in results if row["benchmark"] == benchmark]) for benchmark in benchmarks)
+    return [headline for headline in best if headline is not None]
+
+
+def _measures(report: Mapping[str, Any]) -> dict[tuple[str, str], tuple[Measure, ...]]:
+    return {
+        (row["benchmark"], row["subject"]): tuple(Measure(**{"unit": "", **one}) for one in row["measures"])
+        for row in report.get("results", ())
+        if not row["group"]
+    }
+
+
+def _failed_judges(report: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(str(one["judge"]) for one in report.get("judge_checks", ()) if one["failed"])
 
 
 def _best(results: Sequence[Mapping[str, Any]]) -> Headline | None:

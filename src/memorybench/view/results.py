@@ -66,6 +66,8 @@ class RunRow:
     measures: Mapping[tuple[str, str], tuple[Measure, ...]]
     """By benchmark and subject, for all questions together."""
     cost: str
+    benchmarks: Sequence[str]
+    subjects: Sequence[str]
     progress: Snapshot | None = None
     failed_judges: tuple[str, ...] = ()
     name: str = ""
@@ -78,14 +80,6 @@ class RunRow:
     @property
     def done(self) -> int:
         return sum(self.counts.values())
-
-    @property
-    def benchmarks(self) -> tuple[str, ...]:
-        return benchmarks_of(self.run)
-
-    @property
-    def subjects(self) -> Sequence[str]:
-        return subjects_of(self.run)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +128,8 @@ class Results:
                         rows.append(self._row(place, reader, run, tags.get(run_id, ())))
                     except MemorybenchError as error:  # one damaged run must not hide the others
                         problems.append(str(error))
+                    except Exception as error:  # its spec may hold anything
+                        problems.append(f"run {run_id} cannot be read ({type(error).__name__})")
         except MemorybenchError as error:
             return Folder(place, path, problem=str(error))
         return Folder(place, path, tuple(rows), "; ".join(problems))
@@ -150,7 +146,7 @@ class Results:
         saved = listed.saved_report.get("counts") if run.status == "complete" else None
         reported = progress.counts if progress else saved
         counts = {str(status): reported[status] for status in STATUSES} if reported else reader.status_counts(run.id)
-        row = RunRow(place, run, tags, counts, (), {}, "–", progress)
+        row = RunRow(place, run, tags, counts, (), {}, "–", benchmarks_of(run), subjects_of(run), progress)
         if saved or sum(counts.values()) <= _MOST_COMPUTED:
             row = _with_report(row, listed if saved else replace(listed, counts=counts))
         elif progress is not None:
@@ -306,7 +302,7 @@ def _with_report(row: RunRow, listed: ListedRun) -> RunRow:
             cost=cost_text(*listed.costs),
             failed_judges=listed.failed_judges,
         )
-    except MemorybenchError:  # one run that cannot be read must not hide the others; its page says why
+    except Exception:  # one run that cannot be read must not hide the others; its page says why
         return row
 
 
