@@ -270,6 +270,12 @@ def test_reworded_statements_of_a_folder_and_those_below_are_compared(
             "a.json": '[{"user_id": "u1", "memory": "The limit for travel is 300 EUR per trip"},'
             ' {"user_id": "u2", "memory": "For travel there is a limit of 500 EUR per trip"}]'
         },
+        {
+            "memories.json": json.dumps(
+                [{"user_id": "team-of-the-harbour-office", "memory": f"{name} likes tea"} for name in ("Ada", "Bo")]
+            )
+        },
+        {"run.txt": "2026-03-01T09:14:02Z import: rooms queued\n2026-03-01T09:17:05Z import: rooms queued\n"},
     ],
 )
 def test_statements_on_different_things_are_not_related(command: Command, files: dict[str, str]) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from memorybench.text.words import NEGATIONS, content_words, is_negated, stem, stems, words
 
-from .scan_statements import RECORDS, Related, Relation, Statement, statements_in
+from .scan_statements import NAMES_OF_IDS, RECORD_OF_AN_EVENT, RECORDS, Related, Relation, Statement, statements_in
 from .scan_texts import Text
 
 if TYPE_CHECKING:
@@ -46,8 +46,6 @@ _MOST_COPIES = 3
 """Times that a text occurs. One that occurs more often is a value of many records, or comes from a template."""
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-ZÀ-Þ\"“])")
-_RECORD_OF_AN_EVENT = re.compile(r"\W*(?:\d{4}-\d\d-\d\d|\d{1,2}[:.]\d\d\b|\[?\d{1,2}[./]\d{1,2}[./])|.*\blevel=")
-_NAMES_OF_IDS = re.compile(r"(?:.*[_-])?(?:id|uuid|hash|sha\d*|date|time|timestamp|at|url|path)", re.I)
 _USER = re.compile(r"user_?(?:id|name)?", re.I)
 _WITH_DIGIT = re.compile(r"[\w#/.:,+-]*\d[\w/.:,-]*")
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*(?:[a-z]{1,3})?")
@@ -104,13 +102,13 @@ def _record(text: Text) -> str:
 
 def _compared_in(text: Text, user: str) -> Iterator[Compared]:
     path = PurePath(text.file)
-    if path.name.lower().endswith(RECORDS) or _NAMES_OF_IDS.fullmatch(text.key):
+    if path.name.lower().endswith(RECORDS) or NAMES_OF_IDS.fullmatch(text.key):
         return
     for statement in statements_in(text):
         for start, sentence in _sentences(statement.text):
             names = _names(text) if path.suffix.lower() in (".yaml", ".yml") else ""
             length = len(words(sentence))
-            if length > _MOST_WORDS or (length < _FEWEST_WORDS and not names) or _RECORD_OF_AN_EVENT.match(sentence):
+            if length > _MOST_WORDS or (length < _FEWEST_WORDS and not names) or RECORD_OF_AN_EVENT.match(sentence):
                 continue
             if not start and _continues_a_line(text, statement):
                 continue

@@ -118,6 +118,10 @@ _OLD = timedelta(days=365)
 
 RECORDS = (".log", ".csv", ".tsv", ".html", ".xml")
 """Ends of the names of files whose lines are records or markup. They repeat and change without being wrong."""
+RECORD_OF_AN_EVENT = re.compile(r"\W*(?:\d{4}-\d\d-\d\d|\d{1,2}[:.]\d\d\b|\[?\d{1,2}[./]\d{1,2}[./])|.*\blevel=")
+"""A line that begins with a time."""
+NAMES_OF_IDS = re.compile(r"(?:.*[_-])?(?:id|uuid|hash|sha\d*|date|time|timestamp|ts|at|url|path)", re.I)
+"""Names of values that tell about a record, such as its user and its date."""
 Relation = Literal["duplicate", "near duplicate", "contradiction"]
 
 
@@ -267,13 +271,16 @@ def _last_day(match: re.Match[str]) -> date | None:
 
 
 def relations_within(statements: Sequence[Statement]) -> list[Related]:
-    """Return the pairs, without lines of logs and tables, and statements that a template put into many files."""
+    """Return the pairs, without lines of logs and tables, ids, and statements that a template put into many files."""
     files: dict[str, set[str]] = defaultdict(set)
     for statement in statements:
         files[" ".join(words(statement.text))].add(statement.source.file)
     kept = [
         one
         for one in statements
-        if not one.source.file.lower().endswith(RECORDS) and len(files[" ".join(words(one.text))]) <= _MOST_COPIES
+        if not one.source.file.lower().endswith(RECORDS)
+        and not NAMES_OF_IDS.fullmatch(one.source.key)
+        and not RECORD_OF_AN_EVENT.match(one.text)
+        and len(files[" ".join(words(one.text))]) <= _MOST_COPIES
     ]
     return list(find_relations(kept))
