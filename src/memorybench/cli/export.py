@@ -39,12 +39,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from memorybench.core.errors import BadInput
     from memorybench.reporting.export import layout, rows, write
-    from memorybench.suites.registry import open_run
+    from memorybench.suites.registry import read_run
 
     if args.table is not None and args.format not in ("latex", "markdown"):
         raise BadInput("--table", f"not supported with --format {args.format}", expected="latex or markdown")
     output = None if str(args.output) == "-" else args.output
-    with open_run(args.runs, folders(args)) as stored:
+    with read_run(args.runs, folders(args)) as stored:
         if args.format == "inspect":
             return _inspect(stored, output)
         if args.format in ("latex", "markdown", "junit"):

@@ -59,9 +59,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _list(args: argparse.Namespace) -> int:
     from memorybench.charts.run_charts import CHARTS, SLOPE, RunCharts
-    from memorybench.suites.registry import open_run
+    from memorybench.suites.registry import read_run
 
-    with open_run([args.run], folders(args)) as stored:
+    with read_run([args.run], folders(args)) as stored:
         charts = RunCharts(stored)
         found = {name: text for name, (text, make) in CHARTS.items() if make(charts) is not None}
     found[_SLOPE] = f"{SLOPE}: --sides A B"
@@ -76,7 +76,7 @@ def _list(args: argparse.Namespace) -> int:
 def _find(args: argparse.Namespace) -> Spec:
     from memorybench.charts.run_charts import CHARTS, RunCharts
     from memorybench.core.errors import BadInput
-    from memorybench.suites.registry import open_run
+    from memorybench.suites.registry import read_run
     from memorybench.text.spelling import unknown_name
 
     if args.chart == _SLOPE:
@@ -85,7 +85,7 @@ def _find(args: argparse.Namespace) -> Spec:
         raise unknown_name("CHART", f'unknown chart "{args.chart}"', args.chart, (*CHARTS, _SLOPE))
     if args.sides:
         raise BadInput("--sides", f"not supported by the chart {args.chart}", expected=_SLOPE)
-    with open_run([args.run], folders(args)) as stored:
+    with read_run([args.run], folders(args)) as stored:
         spec = CHARTS[args.chart][1](RunCharts(stored))
     if spec is None:
         remedy = f"list the charts of the run: memorybench plot {args.run}"
@@ -97,10 +97,10 @@ def _slope(args: argparse.Namespace) -> Spec:
     """Compare two providers of the run, or the run with another one."""
     from memorybench.charts.run_charts import RunCharts, slope
     from memorybench.core.errors import BadInput
-    from memorybench.suites.registry import open_run
+    from memorybench.suites.registry import read_run
     from memorybench.suites.run_comparison import compare_runs
 
-    with open_run([args.run], folders(args)) as stored:
+    with read_run([args.run], folders(args)) as stored:
         known = list(dict.fromkeys(result.subject for result in stored.summary.results))
         names = [name for name in known if name not in RunCharts(stored).baselines]
         run = f"{stored.folder / stored.run.id}"

@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
     from memorybench.reporting.report_files import FORMATS, write_reports
     from memorybench.suites.gate import report_of
     from memorybench.suites.html_report import is_installed
-    from memorybench.suites.registry import open_run
+    from memorybench.suites.registry import read_run
     from memorybench.suites.running import rewrite_reports
     from memorybench.suites.saved_report import save_report
     from memorybench.suites.suite import RunPlace
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     if is_page and args.format != "html":
         raise BadInput("--output", f"{args.output} is one file", expected="a folder", remedy="add --format html")
     formats = {"all": tuple(FORMATS), "html": ()}.get(args.format, (args.format,))
-    with open_run(args.runs, folders(args)) as stored:
+    with read_run(args.runs, folders(args)) as stored:
         if len(stored.parts) > 1 and args.output is None:
             raise BadInput("--output", "missing; the shards have a folder each", expected="a folder for their report")
         report = report_of(stored)

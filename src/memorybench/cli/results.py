@@ -68,9 +68,9 @@ def _show(args: argparse.Namespace) -> int:
     from memorybench.reporting.json_document import to_json
     from memorybench.reporting.terminal import console, show_header, show_report, whole_in
     from memorybench.suites.gate import report_of
-    from memorybench.suites.registry import open_run, suite_of
+    from memorybench.suites.registry import read_run, suite_of
 
-    with open_run(args.runs, folders(args)) as stored:
+    with read_run(args.runs, folders(args)) as stored:
         if args.failures:
             _show_failures(args, stored)
         elif args.json:

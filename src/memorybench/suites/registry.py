@@ -83,6 +83,15 @@ def open_run(runs: Sequence[str], folders: Sequence[Path]) -> Iterator[StoredRun
         yield stored
 
 
+@contextmanager
+def read_run(runs: Sequence[str], folders: Sequence[Path]) -> Iterator[StoredRun]:
+    """As `open_run`, for what only reads: an error about the form of the recorded data names the run."""
+    from .recorded_form import explain_form
+
+    with open_run(runs, folders) as stored, explain_form(*stored.runs):
+        yield stored
+
+
 def _plugins() -> Iterator[Suite]:
     from memorybench.files.entry_points import third_party_points
 

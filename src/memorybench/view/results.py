@@ -13,6 +13,8 @@ from pathlib import Path
 from threading import Lock
 from urllib.parse import quote, urlencode
 
+from jinja2 import TemplateError
+
 from memorybench.charts import is_installed
 from memorybench.charts.page import TITLES, page_specs
 from memorybench.charts.rendering import empty, render_in_child
@@ -30,6 +32,7 @@ from memorybench.journal.run_reader import RunReader
 from memorybench.reporting.formatting import about
 from memorybench.reporting.progress import Snapshot, read_progress
 from memorybench.suites.gate import report_of
+from memorybench.suites.recorded_form import explain_form, form_error
 from memorybench.suites.registry import suite_of
 from memorybench.suites.run_comparison import RunComparison, compare_sides
 from memorybench.suites.run_list import Headline, ListedRun
@@ -146,7 +149,9 @@ class Results:
         saved = listed.saved_report.get("counts") if run.status == "complete" else None
         reported = progress.counts if progress else saved
         counts = {str(status): reported[status] for status in STATUSES} if reported else reader.status_counts(run.id)
-        row = RunRow(place, run, tags, counts, (), {}, "–", benchmarks_of(run), subjects_of(run), progress)
+        row = RunRow(
+            place, run, tags, counts, (), {}, "–", benchmarks_of(run), tuple(map(str, subjects_of(run))), progress
+        )
         if saved or sum(counts.values()) <= _MOST_COMPUTED:
             row = _with_report(row, listed if saved else replace(listed, counts=counts))
         elif progress is not None:
@@ -157,7 +162,12 @@ class Results:
 
     @contextmanager
     def open(self, place: int, run_id: str) -> Iterator[StoredRun]:
-        """Open a run of one of the folders."""
+        """Open a run of one of the folders. An error about the form of what it recorded names the run."""
+        with self._open(place, run_id) as stored, explain_page(stored.run):
+            yield stored
+
+    @contextmanager
+    def _open(self, place: int, run_id: str) -> Iterator[StoredRun]:
         if not 0 <= place < len(self.folders):
             raise NotFound(f"there is no results folder {place}")
         try:
@@ -244,18 +254,20 @@ class Results:
         with ExitStack() as stack:
             opened: dict[tuple[int, str], ComparedRun] = {}
             for place, run_id, _ in sides:
-                if (place, run_id) not in opened:
-                    stored = stack.enter_context(self.open(place, run_id))
-                    subjects = {subject for *own, subject in sides if own == [place, run_id]}
-                    named = frozenset(subject for subject in subjects if subject is not None)
-                    opened[place, run_id] = ComparedRun(
-                        stored,
-                        stored.folder,
-                        subjects=None if None in subjects else named,
-                        measures=suite_of(stored.run).main_measures(stored),
-                    )
+                if (place, run_id) in opened:
+                    continue
+                stored = stack.enter_context(self._open(place, run_id))
+                subjects = {subject for *own, subject in sides if own == [place, run_id]}
+                named = frozenset(subject for subject in subjects if subject is not None)
+                with explain_form(stored.run):  # here, where it is known which of the runs has another form
+                    measures = suite_of(stored.run).main_measures(stored)
+                    whole = None if None in subjects else named
+                    one = ComparedRun(stored, stored.folder, subjects=whole, measures=measures)
+                    one.cases  # noqa: B018  reads them
+                opened[place, run_id] = one
             ids = Counter(run_id for _, run_id in opened)
             names = {(place, run_id): self._name(place, run_id, ids) for place, run_id in opened}
+            stack.enter_context(explain_form(*(one.stored.run for one in opened.values())))
             chosen = [
                 Side(f"{name}:{subject}" if subject else name, opened[place, run_id], subject)
                 for place, run_id, subject in sides
@@ -291,6 +303,16 @@ class Results:
         ((reader, run),) = stored.parts
         newest = "" if run.status == "complete" else str(reader.newest_row(run.id))
         return str(place), run.id, run.created, run.status, run.finished or "", newest
+
+
+@contextmanager
+def explain_page(run: Run, part: str = "") -> Iterator[None]:
+    """As `explain_form`, for a page: templates fail with errors of their own."""
+    try:
+        with explain_form(run, part=part):
+            yield
+    except TemplateError as error:
+        raise form_error(error, run, part=part) from error
 
 
 def _with_report(row: RunRow, listed: ListedRun) -> RunRow:

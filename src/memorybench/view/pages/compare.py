@@ -30,14 +30,15 @@ def page(request: Request) -> Response:
     query = request.query_params
     chosen = [text for text in dict.fromkeys(query.getlist("side")) if text][:_MOST_SIDES]
     sides: list[tuple[int, str, str | None]] = []
-    compared, error, status = None, "", 200
+    only, first = _ONLY.get(query.get("only", "")), number(request, "offset")
+    compared, report, error, status = None, None, "", 200
     try:
         chosen = chosen or _default_sides(results)
         sides = [parse_side(text) for text in chosen]
         compared = results.compare(sides) if sides else None
+        report = compared.report(only, _PAGE, first) if compared else None
     except (NotFound, MemorybenchError) as problem:  # the form stays, to choose other sides
         error, status = str(problem), 404 if isinstance(problem, NotFound) else 422
-    only, first = _ONLY.get(query.get("only", "")), number(request, "offset")
     rows = [row for folder in results.list_runs() for row in folder.rows]
     choices = [
         (f"{row.place}/{row.run.id}{f':{subject}' if subject else ''}", row.name, subject)
@@ -50,7 +51,6 @@ def page(request: Request) -> Response:
         for judge in row.failed_judges
         if (row.place, row.run.id) in [side[:2] for side in sides]
     ]
-    report = compared.report(only, _PAGE, first) if compared else None
     sections = [one for one in report.sections if not isinstance(one, Provenance)] if report else []
     is_measure = (isinstance(one, Table) and one.title != SETTINGS for one in sections)
     split = next((place for place, found in enumerate(is_measure) if found), 0)

@@ -18,7 +18,7 @@ from memorybench.suites.registry import suite_of
 from memorybench.suites.report_parts import gold_lines, gold_turns
 from memorybench.suites.stored_run import StoredRun
 from memorybench.view.index import Mark, Question
-from memorybench.view.results import NotFound, run_url
+from memorybench.view.results import NotFound, explain_page, run_url
 
 from . import number as number_of
 from . import render, results_of
@@ -49,7 +49,7 @@ def page(request: Request) -> Response:
     full = query.get("full") == "1"
     # `benchmark` names the question and selects nothing, so that keys lead on to questions of other benchmarks
     filter = filter_of(_without(query, "benchmark"))
-    with results.open(place, run_id) as stored:
+    with results.open(place, run_id) as stored, explain_page(stored.run, f"question {case_id}"):
         number = results.questions(place, stored)
         question = results.index.question(number, benchmark, case_id)
         if question is None:
@@ -60,40 +60,40 @@ def page(request: Request) -> Response:
         cards = [_card(stored, view, trial, question) for trial in view.trials]
         run = stored.run
         has_own = any(suite_of(run).case_sections(trial) is not None for trial in view.trials[:1])
-    chosen = filter.parameters()
-    previous, following = results.index.neighbours(number, filter, question)
+        chosen = filter.parameters()
+        previous, following = results.index.neighbours(number, filter, question)
 
-    def address(other: Question | None, **more: str | int) -> str:
-        if other is None:
-            return ""
-        return run_url(
-            place, run_id, "question", **{"benchmark": other.benchmark, "case": other.case_id, **chosen, **more}
+        def address(other: Question | None, **more: str | int) -> str:
+            if other is None:
+                return ""
+            return run_url(
+                place, run_id, "question", **{"benchmark": other.benchmark, "case": other.case_id, **chosen, **more}
+            )
+
+        return render(
+            request,
+            "question.html",
+            here="runs",
+            place=place,
+            run=run,
+            question=question,
+            view=view,
+            gold=gold_turns(view.case) or (),
+            gold_ids=gold_lines(view.case),
+            cards=sorted(cards, key=lambda card: marks.index(card.mark)),
+            first=first,
+            size=_MOST_TRIALS,
+            filters=chosen,
+            count=results.index.count(number, filter),
+            previous=address(previous),
+            next=address(following),
+            whole=address(question, full="1"),
+            history=run_url(place, run_id, "history", benchmark=benchmark, cluster=question.cluster, case=case_id),
+            full=full,
+            has_own=has_own,
+            hit_levels={one["hit_level"] for card in cards for _, memories, _ in card.searches for one in memories},
+            trials_address=lambda offset: address(question, trials=offset, full="1" if full else ""),
         )
-
-    return render(
-        request,
-        "question.html",
-        here="runs",
-        place=place,
-        run=run,
-        question=question,
-        view=view,
-        gold=gold_turns(view.case) or (),
-        gold_ids=gold_lines(view.case),
-        cards=sorted(cards, key=lambda card: marks.index(card.mark)),
-        first=first,
-        size=_MOST_TRIALS,
-        filters=chosen,
-        count=results.index.count(number, filter),
-        previous=address(previous),
-        next=address(following),
-        whole=address(question, full="1"),
-        history=run_url(place, run_id, "history", benchmark=benchmark, cluster=question.cluster, case=case_id),
-        full=full,
-        has_own=has_own,
-        hit_levels={one["hit_level"] for card in cards for _, memories, _ in card.searches for one in memories},
-        trials_address=lambda offset: address(question, trials=offset, full="1" if full else ""),
-    )
 
 
 def case_of(stored: StoredRun, question: Question, keys: list[str], full: bool) -> CaseView:

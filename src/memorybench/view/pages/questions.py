@@ -27,28 +27,28 @@ def page(request: Request) -> Response:
     with results.open(place, run_id) as stored:
         index, own = results.index, results.questions(place, stored)
         run, subjects = stored.run, results.subjects(own, stored.run)
-    total = index.count(own, filter)
+        total = index.count(own, filter)
 
-    def address(**changes: str | int) -> str:
-        return run_url(place, run_id, "questions", **{**filter.parameters(), **changes})
+        def address(**changes: str | int) -> str:
+            return run_url(place, run_id, "questions", **{**filter.parameters(), **changes})
 
-    return render(
-        request,
-        "questions.html",
-        here="runs",
-        place=place,
-        run=run,
-        filter=filter,
-        filters=filter.parameters(),
-        link_filters={name: value for name, value in filter.parameters().items() if name != "benchmark"},
-        questions=index.page(own, filter, first),
-        total=total,
-        first=first,
-        size=PAGE,
-        address=address,
-        subjects=subjects,
-        types=index.values(own, "type"),
-        benchmarks=index.values(own, "benchmark"),
-        outcomes=OUTCOMES,
-        right=right_text(run.spec),
-    )
+        return render(
+            request,
+            "questions.html",
+            here="runs",
+            place=place,
+            run=run,
+            filter=filter,
+            filters=filter.parameters(),
+            link_filters={name: value for name, value in filter.parameters().items() if name != "benchmark"},
+            questions=index.page(own, filter, first),
+            total=total,
+            first=first,
+            size=PAGE,
+            address=address,
+            subjects=subjects,
+            types=index.values(own, "type"),
+            benchmarks=index.values(own, "benchmark"),
+            outcomes=OUTCOMES,
+            right=right_text(run.spec),
+        )
