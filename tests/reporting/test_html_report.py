@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 import shutil
 from base64 import b64encode
+from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
 from html import unescape
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -115,22 +117,28 @@ def test_a_warning_that_leads_the_report_is_above_the_charts(recorded: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("values", "heading"),
+    ("values", "significant", "heading"),
     [
-        ((0.5, 0.5), "x: a and b have the highest m"),
-        ((0.5, 0.4), "x: a has the highest m, but not significantly so against all others"),
+        ((0.5, 0.5, 0.4), "", "x: a and b have the highest m"),
+        ((0.5, 0.4, 0.3), "", "x: a has the highest m, not significantly better than any other"),
+        ((0.5, 0.4, 0.3), "c", "x: a has the highest m, significantly better only than c"),
+        ((0.5, 0.4, 0.3), "bc", "x: a has the highest m, significantly better than all others"),
+        ((0.5, 0.4), "b", "x: a has the highest m, significantly better than b"),
     ],
 )
-def test_the_heading_names_all_that_are_best(values: tuple[float, float], heading: str) -> None:
-    difference = Comparison(n=9, planned=9, difference=values[0] - values[1], p=0.9, adjusted_p=0.9)
-    first, second = values
-    pair = Pair(
-        benchmark="x", first="a", second="b", measure="m", first_value=first, second_value=second, comparison=difference
-    )
-    compared = RunComparison(suite="bench", sides=(), settings=(), tests=1, comparisons=(pair,))
-    found, (sentence,) = html_report.verdict_of(Report("t", ()), compared)
+def test_the_heading_names_those_that_are_best_and_whom_they_beat(
+    values: Sequence[float], significant: str, heading: str
+) -> None:
+    pairs = []
+    for (first, value), (second, other) in combinations(zip("abc", values, strict=False), 2):
+        p = 0.001 if first == "a" and second in significant else 0.9
+        comparison = Comparison(n=9, planned=9, difference=value - other, p=p, significant=p < 0.05)
+        named = {"benchmark": "x", "first": first, "second": second, "measure": "m"}
+        pairs.append(Pair(**named, first_value=value, second_value=other, comparison=comparison))
+    compared = RunComparison(suite="bench", sides=(), settings=(), tests=1, comparisons=tuple(pairs))
+    found, sentences = html_report.verdict_of(Report("t", ()), compared)
     assert found == heading
-    assert sentence == pair.sentence()
+    assert len(sentences) == len([pair for pair in pairs if "a" in (pair.first, pair.second)])
 
 
 CELL = re.compile(r"<td[^>]*>\s*(?:<a[^>]*>)?([^<]*)")

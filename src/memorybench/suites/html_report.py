@@ -160,7 +160,6 @@ def _verdict_on(
     best = (max if first.higher_is_better else min)(values, key=lambda name: values[name])
     tied = [name for name, value in values.items() if value == values[best]]
     own = [pair for pair in pairs if best in (pair.first, pair.second)]
-    is_clear = own and all(pair.comparison.significant for pair in own)
     rank = f"{'have' if len(tied) > 1 else 'has'} the {'highest' if first.higher_is_better else 'lowest'}"
     others = [pair.second if pair.first == best else pair.first for pair in own]
     sentences = [
@@ -168,8 +167,8 @@ def _verdict_on(
         for other, pair in zip(others, own, strict=True)
     ]
     lead = f"{benchmark}: {' and '.join(tied)} {rank} {first.measure} {among}".rstrip()
-    if len(tied) == 1 and not is_clear:
-        lead += ", but not significantly so against all others"
+    if len(tied) == 1 and own:
+        lead += f", {_significance([(n, p.comparison.significant) for n, p in zip(others, own, strict=True)])}"
     figures = [
         figures
         for table in report.sections
@@ -178,6 +177,16 @@ def _verdict_on(
         if any(one.name == first.measure for one in figures.values())
     ]
     return lead, [*sentences[:_MOST_SENTENCES], *_better_baselines(figures[0] if figures else {}, best, baselines)]
+
+
+def _significance(others: Sequence[tuple[str, bool]]) -> str:
+    """Say which of the others the best one is significantly better than."""
+    beaten = list(dict.fromkeys(name for name, significant in others if significant))
+    if len(beaten) == len(dict(others)):
+        return f"significantly better than {'all others' if len(beaten) > 1 else beaten[0]}"
+    if not beaten:
+        return "not significantly better than any other"
+    return f"significantly better only than {' and '.join(beaten)}"
 
 
 def _provider_figures(table: Table) -> dict[str, Measure]:
