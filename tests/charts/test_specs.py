@@ -17,7 +17,7 @@ from memorybench.charts.rendering import render, render_inline
 from memorybench.charts.run_charts import CHARTS, RunCharts, slope, value_range
 from memorybench.charts.specs import Change, Estimate, Spec
 from memorybench.core.measures import Measure
-from memorybench.reporting.formatting import with_interval
+from memorybench.reporting.formatting import about, with_interval
 from memorybench.suites.gate import report_of
 from memorybench.suites.registry import open_run
 from memorybench.suites.run_comparison import compare_runs
@@ -147,6 +147,22 @@ def test_costs_that_differ_much_are_on_a_logarithmic_axis(costs: tuple[float, ..
 def test_labels_of_points_that_are_far_apart_stay_beside_them() -> None:
     spec = specs.frontier([(cost, Estimate(str(cost), 0.2)) for cost in (0.0, 500.0, 9000.0)], "tokens", "score", "~s")
     assert [row["label_at"] for row in spec["layer"][1]["data"]["values"]] == [0.2, 0.2, 0.2]
+
+
+@pytest.mark.parametrize("values", [(0.364, 0.306, 0.289), (0.02, 0.01, 0.0), (1.0, 0.99, 0.98)])
+def test_labels_of_points_that_are_near_are_joined_to_them_by_lines(values: tuple[float, ...]) -> None:
+    points = [(0.00025, Estimate(str(value), value)) for value in values]
+    spec = specs.frontier([*points, (0.1, Estimate("far", 0.5))], "dollars", "score", "$~g", cost_text=about)
+    for one in (spec, specs.narrow(spec)):
+        *near, far = one["layer"][1]["data"]["values"]
+        places = [row["label_at"] for row in near]
+        gaps = [later - earlier for earlier, later in pairwise(sorted(places))]
+        assert min(gaps) * one["height"] > 12
+        assert [row["is_led"] for row in (*near, far)] == [True, True, True, False]
+        assert all(0 <= place <= 1 for place in places)
+        if 0.1 < values[0] < 0.9:  # away from the ends, labels are around the points
+            assert abs(sum(places) - sum(values)) < 1e-9
+    assert ["$" in row["label"] for row in spec["layer"][1]["data"]["values"]] == [True] * 4
 
 
 def test_labels_of_a_slope_chart_do_not_overlap() -> None:

@@ -130,14 +130,16 @@ def score_cost(charts: RunCharts) -> Spec | None:
     of_benchmarks = charts.stored.summary.question_costs
     if not any(cost for costs in of_benchmarks.values() for cost in costs.values()):
         return None
-    return _frontier(charts, of_benchmarks, "dollars per question", "$~g")
+    return _frontier(charts, of_benchmarks, "dollars per question", "$~g", formatting.about)
 
 
 def score_latency(charts: RunCharts) -> Spec | None:
     searches = {stage.subject: stage for stage in charts.stored.summary.stages if stage.name == "search"}
     medians = {subject: percentile(stage.seconds, 50) for subject, stage in searches.items()}
     values = {subject: 1000 * value for subject, value in medians.items() if value is not None}
-    return _frontier(charts, dict.fromkeys(charts.measures, values), "milliseconds per search (median)", "~s")
+    return _frontier(
+        charts, dict.fromkeys(charts.measures, values), "milliseconds per search (median)", "~s", "{:,.2g} ms".format
+    )
 
 
 def score_context(charts: RunCharts) -> Spec | None:
@@ -146,7 +148,7 @@ def score_context(charts: RunCharts) -> Spec | None:
         tokens = result.measure("context_tokens")
         if tokens is not None and tokens.value is not None:
             values.setdefault(result.benchmark, {})[result.subject] = tokens.value
-    return _frontier(charts, values, "context tokens per question", "~s")
+    return _frontier(charts, values, "context tokens per question", "~s", "{:,.0f}".format)
 
 
 def latency(charts: RunCharts) -> Spec | None:
@@ -263,7 +265,11 @@ def _labels(grouped: Sequence[Result]) -> list[str]:
 
 
 def _frontier(
-    charts: RunCharts, costs: Mapping[str, Mapping[str, float | None]], x_title: str, x_format: str
+    charts: RunCharts,
+    costs: Mapping[str, Mapping[str, float | None]],
+    x_title: str,
+    x_format: str,
+    cost_text: Callable[[float], str],
 ) -> Spec | None:
     """Draw the first benchmark that has values for two providers; those whose cost is None are named as left out."""
     for benchmark, names in charts.measures.items():
@@ -277,7 +283,7 @@ def _frontier(
                 left_out.append(result.subject)
         if len(points) > 1:
             note = f"left out, because a price is unknown: {', '.join(left_out)}" if left_out else ""
-            return specs.frontier(points, x_title, f"{benchmark}: {names[0]}", x_format, note)
+            return specs.frontier(points, x_title, f"{benchmark}: {names[0]}", x_format, note, cost_text)
     return None
 
 

@@ -6,7 +6,7 @@ Values are in the data of a spec, and field names are our own: a provider's name
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from math import ceil, floor, log10
@@ -25,7 +25,7 @@ _NARROW_COLUMNS = 5
 _NARROW_PAGE = 290
 _NARROW_NAME = 110
 _NARROW_CELL = 42
-_NARROW_SIDE = 84
+_NARROW_SIDE = 80
 _NARROW_RUNS = 6
 """What fits there: columns of a heat map, pixels in all, of a name and of a cell, and of a side of a slope; runs."""
 _NARROW_TITLE: Mapping[str, Any] = {**CONFIG["title"], "frame": "bounds", "limit": _NARROW_PAGE}
@@ -34,6 +34,10 @@ _SLIM = "slim"
 _ROW = 24
 _LABEL_GAP = 15
 """Pixels between the labels of two lines."""
+_LABEL_WIDTH = 140
+"""Pixels that the label of a point may take."""
+_LEADER = 22
+"""Pixels from a point to its label if others are near: a line joins the two."""
 _BESIDE: Mapping[str, Any] = {"value": _WIDTH + 12}
 """Where figures stand: on the right of the axes."""
 _LONGEST_NAME = 60
@@ -160,10 +164,34 @@ def _heat_part(
 
 
 def frontier(
-    points: Sequence[tuple[float, Estimate]], x_title: str, y_title: str, x_format: str, note: str = ""
+    points: Sequence[tuple[float, Estimate]],
+    x_title: str,
+    y_title: str,
+    x_format: str,
+    note: str = "",
+    cost_text: Callable[[float], str] | None = None,
 ) -> Spec:
-    """Shares against a cost; a line joins the choices that no other one beats in both."""
+    """Shares against a cost; a line joins the choices that no other one beats in both.
+
+    `cost_text` formats a cost for the label of its point; a narrow drawing has room for names only.
+    """
+    wide = _frontier(points, x_title, y_title, x_format, note, _WIDTH, cost_text)
+    slim = _frontier(points, x_title, y_title, x_format, note, _NARROW, None)
+    return _with_slim(_whole(wide), slim)
+
+
+def _frontier(
+    points: Sequence[tuple[float, Estimate]],
+    x_title: str,
+    y_title: str,
+    x_format: str,
+    note: str,
+    width: int,
+    cost_text: Callable[[float], str] | None,
+) -> Spec:
     data = [{**one.plain(), "cost": cost} for cost, one in points]
+    for row in data:
+        row["label"] = _name(f"{row['name']} {cost_text(row['cost'])}") if cost_text else row["name"]
     best: list[dict[str, Any]] = []
     own = [place for place, (_, one) in enumerate(points) if not one.is_ideal]
     for place in sorted(own, key=lambda place: (points[place][0], -points[place][1].value)):
@@ -171,41 +199,53 @@ def frontier(
             best.append(data[place])
     y = {"type": "quantitative", "scale": {"domain": [0, 1]}, "axis": {**_SHARES, "title": _name(y_title)}}
     axis: dict[str, Any] = {"title": _name(x_title), "format": x_format, "tickCount": 6}
+    axis |= {"labelOverlap": True, "labelSeparation": 10} if width < _WIDTH else {}
     scale, ticks = _cost_scale([cost for cost, _ in points])
     if ticks:
         axis |= {"title": _name(f"{x_title}, logarithmic"), "values": ticks}
         axis["labelExpr"] = f"format(datum.value, '{axis.pop('format')}')"  # else all ticks have one SI prefix
     x = {"field": "cost", "type": "quantitative", "scale": scale, "axis": axis}
     line = {"type": "line", "interpolate": "step-after", "strokeDash": [4, 3], "color": LIGHT["muted"]}
-    for rows in _neighbours(data, ticks):
+    for rows in _neighbours(data, ticks, _LABEL_WIDTH / width):
         for row, label_at in zip(rows, _spread([one["value"] for one in rows], _HEIGHT, (0, 1)), strict=True):
-            row["label_at"] = label_at
+            row |= {"label_at": label_at, "is_led": len(rows) > 1}
     for row in data:
-        row["is_before"] = _is_last_alone(row["cost"], [cost for cost, _ in points], ticks)
-    return _whole(
-        {
-            **_frontier_title([printable(note)] * bool(note) + _captions([one for _, one in points])),
-            "width": _WIDTH,
-            "height": _HEIGHT,
-            "encoding": {"x": x},
-            "layer": [
-                {"data": {"values": best}, "mark": line, "encoding": {"y": {**y, "field": "value"}}},
-                {
-                    "data": {"values": data},
-                    "layer": [
-                        _layer({"type": "rule"}, y={**y, "field": "low"}, y2={"field": "high"}),
-                        _layer({"type": "point", "filled": True, "size": 80, "opacity": 1}, y={**y, "field": "value"}),
-                        *(_point_label(y, is_before, halo) for is_before in (False, True) for halo in (True, False)),
-                    ],
-                },
-            ],
-        }
-    )
+        is_alone = _is_last_alone(row["cost"], [cost for cost, _ in points], ticks)
+        row["is_before"] = is_alone and not row["is_led"]
+    leader = {"type": "rule", "xOffset": 5, "x2Offset": _LEADER, "strokeWidth": 1, "color": LIGHT["muted"]}
+    led = _layer(leader, y={**y, "field": "value"}, x2={"field": "cost"}, y2={"field": "label_at"}, color=None)
+    sides = [(is_before, is_led) for is_before, is_led in ((False, False), (True, False), (False, True))]
+    return {
+        **_frontier_title([printable(note)] * bool(note) + _captions([one for _, one in points]), width),
+        "width": width,
+        "height": _HEIGHT,
+        "encoding": {"x": x},
+        "layer": [
+            {"data": {"values": best}, "mark": line, "encoding": {"y": {**y, "field": "value"}}},
+            {
+                "data": {"values": data},
+                "layer": [
+                    _layer({"type": "rule"}, y={**y, "field": "low"}, y2={"field": "high"}),
+                    {"transform": [{"filter": "datum.is_led"}], **led},
+                    _layer({"type": "point", "filled": True, "size": 80, "opacity": 1}, y={**y, "field": "value"}),
+                    *(_point_label(y, *side, halo) for side in sides for halo in (True, False)),
+                ],
+            },
+        ],
+    }
 
 
-def _frontier_title(lines: Sequence[str]) -> Spec:
+def _frontier_title(lines: Sequence[str], width: int) -> Spec:
     return (
-        {"title": {"text": lines, "color": LIGHT["muted"], "fontWeight": "normal", "fontSize": 12, "limit": _WIDTH}}
+        {
+            "title": {
+                "text": lines,
+                "color": LIGHT["muted"],
+                "fontWeight": "normal",
+                "fontSize": 12,
+                "limit": max(width, _NARROW_PAGE),
+            }
+        }
         if lines
         else {}
     )
@@ -228,10 +268,12 @@ def _place(cost: float, ticks: Sequence[float]) -> float:
     return log10(1 + cost / next(tick for tick in ticks if tick > 0)) if ticks else cost
 
 
-def _neighbours(data: Sequence[dict[str, Any]], ticks: Sequence[float]) -> list[list[dict[str, Any]]]:
-    """Group points whose labels may overlap: each is less than a third of the axis from the next."""
+def _neighbours(
+    data: Sequence[dict[str, Any]], ticks: Sequence[float], label_width: float
+) -> list[list[dict[str, Any]]]:
+    """Group points whose labels may overlap: each is less than a label's part of the axis from the next."""
     ordered = sorted(data, key=lambda row: float(row["cost"]))
-    width = _place(ordered[-1]["cost"], ticks) / 3
+    width = _place(ordered[-1]["cost"], ticks) * label_width
     groups = [[ordered[0]]]
     for before, row in pairwise(ordered):
         if _place(row["cost"], ticks) - _place(before["cost"], ticks) >= width > 0:
@@ -247,13 +289,16 @@ def _is_last_alone(cost: float, costs: Sequence[float], ticks: Sequence[float]) 
     return cost > 0.75 * end and sum(other > cost - 0.25 * end for other in costs) == 1
 
 
-def _point_label(y: Mapping[str, Any], is_before: bool, halo: bool) -> Spec:
-    """The name of a point after or before it; a halo keeps it readable on lines."""
+def _point_label(y: Mapping[str, Any], is_before: bool, is_led: bool, halo: bool) -> Spec:
+    """The name of a point after or before it, or at the end of its leader; a halo keeps it readable on lines."""
     side = {"align": "right", "dx": -7} if is_before else {"align": "left", "dx": 7}
+    place = {"align": "left", "dx": _LEADER + 3, "baseline": "middle"} if is_led else {"dy": -8, **side}
     stroke = {"stroke": LIGHT["panel"], "strokeWidth": 3, "strokeJoin": "round"} if halo else {}
-    mark = {"type": "text", "dy": -8, **side, **stroke}
-    label = _layer(mark, y={**y, "field": "label_at"}, text={"field": "name"}, color=None)
-    return {"transform": [{"filter": f"datum.is_before === {str(is_before).lower()}"}], **label}
+    label = _layer(
+        {"type": "text", **place, **stroke}, y={**y, "field": "label_at"}, text={"field": "label"}, color=None
+    )
+    chosen = f"datum.is_before === {str(is_before).lower()} && datum.is_led === {str(is_led).lower()}"
+    return {"transform": [{"filter": chosen}], **label}
 
 
 def latency(panels: Mapping[str, Sequence[Spread]]) -> Spec:
@@ -332,12 +377,21 @@ def _slope(first: str, second: str, changes: Sequence[Change], step: int, gap: i
             for side, value in zip(sides, (one.first, one.second), strict=True)
         ]
         text = f"{_name(one.name)}{between}{one.first:.1%} → {one.second:.1%}"
-        labels.append({"side": sides[1], "place": place, "text": text})
+        labels.append({"side": sides[1], "value": one.second, "place": place, "text": text})
     label = {"labelAngle": 0, "title": None, "labelExpr": "substring(datum.value, 2)", "orient": "top"}
     x = {"field": "side", "type": "ordinal", "axis": {**label, "labelLimit": min(step + 30, 200)}}
     y = {"type": "quantitative", "scale": {"domain": domain}, "axis": {**_SHARES, "title": None}}
     detail = {"detail": {"field": "line", "type": "nominal"}}
-    text_mark = {"type": "text", "align": "left", "dx": 12, "baseline": "middle", "lineBreak": "\n", "lineHeight": 14}
+    leader = {"type": "rule", "xOffset": 5, "x2Offset": _LEADER, "strokeWidth": 1, "color": LIGHT["muted"]}
+    led = _layer(leader, y={**y, "field": "value"}, x2={"field": "side"}, y2={"field": "place"}, color=None)
+    text_mark = {
+        "type": "text",
+        "align": "left",
+        "dx": _LEADER + 3,
+        "baseline": "middle",
+        "lineBreak": "\n",
+        "lineHeight": 14,
+    }
     return {
         "width": {"step": step},
         "height": height,
@@ -352,8 +406,10 @@ def _slope(first: str, second: str, changes: Sequence[Change], step: int, gap: i
             },
             {
                 "data": {"values": labels},
-                "mark": text_mark,
-                "encoding": {"y": {**y, "field": "place"}, "text": {"field": "text"}},
+                "layer": [
+                    led,
+                    {"mark": text_mark, "encoding": {"y": {**y, "field": "place"}, "text": {"field": "text"}}},
+                ],
             },
         ],
     }
@@ -514,19 +570,25 @@ def _name(text: str) -> str:
 def _spread(
     values: Sequence[float], height: float, domain: tuple[float, float], pixels: int = _LABEL_GAP
 ) -> list[float]:
-    """Return places of labels beside these values, moved apart where they would overlap."""
+    """Return places of labels beside these values: those that would overlap are around the middle of their values."""
     low, high = domain
     gap = pixels / height * (high - low)
     order = sorted(range(len(values)), key=lambda place: values[place])
-    placed = [values[place] for place in order]
-    for place in range(1, len(placed)):
-        placed[place] = max(placed[place], placed[place - 1] + gap)
-    over = (placed[-1] - high) if placed else 0.0
-    if over > 0:
-        placed[-1] = high
-        for place in range(len(placed) - 2, -1, -1):
-            placed[place] = min(placed[place], placed[place + 1] - gap)
+    blocks: list[tuple[float, int]] = []
+    """Of labels that touch: the sum of the places that each would give the first of them, and how many they are."""
+
+    def first(block: tuple[float, int]) -> float:
+        total, count = block
+        return max(low, min(total / count, high - (count - 1) * gap))
+
+    for place in order:
+        blocks.append((values[place], 1))
+        while len(blocks) > 1 and first(blocks[-2]) + blocks[-2][1] * gap > first(blocks[-1]):
+            total, count = blocks.pop()
+            before, others = blocks.pop()
+            blocks.append((before + total - count * others * gap, others + count))
     found = [0.0] * len(values)
-    for place, where in zip(order, placed, strict=True):
+    places = (first(block) + n * gap for block in blocks for n in range(block[1]))
+    for place, where in zip(order, places, strict=True):
         found[place] = where
     return found

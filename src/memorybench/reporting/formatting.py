@@ -102,7 +102,9 @@ def seconds(amount: float) -> str:
 def about(dollars: float) -> str:
     """Return dollars with two significant digits."""
     rounded = float(f"{dollars:.2g}")
-    return f"${rounded:,.0f}" if rounded >= 10 or not rounded else f"${Decimal(str(rounded)):f}"
+    if rounded >= 10 or not rounded:
+        return f"${rounded:,.0f}"
+    return f"${rounded:.2f}" if rounded == round(rounded, 2) else f"${Decimal(str(rounded)):f}"
 
 
 def money(dollars: float | None) -> str:
