@@ -10,6 +10,7 @@ from .conversation import Haystack
 from .trials import Case
 
 EvidenceLevel = Literal["session", "turn"]
+_LATER_FIELDS = ("choices", "answer_mode", "rubric", "must_contain", "must_not_contain", "forbidden")
 
 
 class Choice(NamedTuple):
@@ -22,13 +23,30 @@ class Choice(NamedTuple):
         return f"({self.label}) {self.text}"
 
 
+class RubricItem(NamedTuple):
+    """One requirement of a rubric. A judge scores it 0, 0.5 or 1."""
+
+    text: str
+    weight: float = 1.0
+
+
 class Question(Case):
     """A question with its gold answers. Its type is the label `question_type`."""
 
     haystack: str
     question: str
     answers: tuple[str, ...] = ()
-    """Any of them is right; empty if no gold answer is known."""
+    """Any of them is right, or all of them are needed, as `answer_mode` says; empty if no gold answer is known."""
+    answer_mode: Literal["any", "all"] = "any"
+    """Whether a right response states any one of the answers, or all of them."""
+    rubric: tuple[RubricItem, ...] = ()
+    """What a response is judged by, in place of the answers; empty if there is no rubric."""
+    must_contain: tuple[str, ...] = ()
+    """Texts that a right response contains. Code decides, not a judge."""
+    must_not_contain: tuple[str, ...] = ()
+    """Texts that a right response does not contain, and that no memory shown should contain."""
+    forbidden: tuple[str, ...] = ()
+    """Ids of sessions and turns from which no memory should be retrieved."""
     asked_at: datetime | None = None
     gold_sessions: tuple[str, ...] = ()
     gold_turns: tuple[str, ...] = ()
@@ -38,8 +56,10 @@ class Question(Case):
     """Of a multiple-choice question; its text lists them, too."""
 
     def plain(self) -> Any:
-        """Without `choices` where there are none, as version 0.1 wrote it."""
-        return self.model_dump(mode="json", exclude=None if self.choices else {"choices"})
+        """Without the fields that version 0.1 did not write, where they have their default value."""
+        fields = type(self).model_fields
+        unset = {name for name in _LATER_FIELDS if getattr(self, name) == fields[name].default}
+        return self.model_dump(mode="json", exclude=unset)
 
     @property
     def kind(self) -> str:

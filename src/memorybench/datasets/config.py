@@ -52,8 +52,17 @@ class Questions(Section):
     """Path to the array of questions, within an item."""
     question_field: str
     """Path to the question."""
-    answer_field: str
-    """Path to the gold answer, or to an array of answers, each of which is right."""
+    answer_field: str | None = None
+    """Path to the gold answer, or to an array of answers; `schema.answerMode` says how many of them are needed. Not
+    needed with a rubric or with texts that answers must or must not contain."""
+    rubric_field: str | None = None
+    """Path to the items of the question's rubric; see `schema.rubric`."""
+    must_contain_field: str | None = None
+    """Path to texts that a right answer contains; see `schema.mustContain`."""
+    must_not_contain_field: str | None = None
+    """Path to texts that a right answer does not contain; see `schema.mustNotContain`."""
+    forbidden_field: str | None = None
+    """Path to the ids of turns or sessions that must not be retrieved; see `schema.forbidden`."""
     evidence_field: str | None = None
     """Path to the ids of the turns or sessions that contain the answer."""
     category_field: str | None = None
@@ -111,6 +120,15 @@ class Context(Section):
     """Paths within a turn (default: a turn is a text)."""
 
 
+class RubricItemSchema(Section):
+    """How to read one item of a rubric, if items are objects."""
+
+    text: str | None = None
+    """Path to the requirement (default: an item is a text)."""
+    weight: str | None = None
+    """Path to its weight, a number above 0 (default: every item weighs 1)."""
+
+
 class Abstention(Section):
     """Questions without an answer in their context. The right response is to say that it is unknown."""
 
@@ -138,7 +156,24 @@ class SchemaMapping(Section):
     question: str | None = None
     """Path to the question, if an item has one."""
     answer: str | None = None
-    """Path to the gold answer, or to an array of answers, each of which is right."""
+    """Path to the gold answer, or to an array of answers. Not needed with `rubric`, `mustContain` or
+    `mustNotContain`."""
+    answer_mode: Literal["any", "all", "rubric"] | None = None
+    """What an array of answers means. `any`: each of them is right; `all`: a right answer states all of them; `rubric`:
+    they are the items of a rubric (default: `rubric` if `rubric` is set, otherwise `any`)."""
+    rubric: str | None = None
+    """Path to the items of a rubric: texts, or objects that `rubricItem` describes. A judge scores each item 0, 0.5
+    or 1; `rubric_score` is their weighted mean. Every question must have at least one."""
+    rubric_item: RubricItemSchema = RubricItemSchema.model_construct()
+    """Paths within an item of a rubric."""
+    must_contain: str | None = None
+    """Path to a text or an array of texts, all of which a right answer contains. Code decides: case, punctuation and
+    articles are ignored, and whole words are compared."""
+    must_not_contain: str | None = None
+    """Path to a text or an array of texts, none of which a right answer contains. Memories that contain one are
+    counted in `forbidden_hit` and `drift`."""
+    forbidden: str | None = None
+    """Path to ids of sessions or turns that must not be retrieved; counted in `forbidden_hit` and `drift`."""
     evidence: str | None = None
     """Path to the ids of the sessions or turns that contain the answer; without it, there are no retrieval metrics."""
     evidence_level: EvidenceLevel = "session"
@@ -258,6 +293,8 @@ class Evaluation(Section):
     closed_answers: bool | None = None
     """For `exact-match`: whether the gold answers are the only right texts. If not, token F1 leads, and accuracy needs
     a judge (default: whether they have three words or fewer on average). Multiple choice is always decided by label."""
+    partial_credit: bool = True
+    """Whether a rubric item that is half met counts 0.5. If not, it counts 0."""
     f1_rule: Literal["tokens", "locomo"] = "tokens"
     """`tokens`: token F1 as in SQuAD; `locomo`: LoCoMo's official scoring by category."""
     answering_model: ModelChoice | None = None

@@ -30,6 +30,17 @@ GROUP = "memorybench.benchmarks"
 SESSION_VARIABLES = ("date", "sessionDate", "session", "dialogue", "sessionId", "speakers")
 """Variables of `formatTemplate`; `sessionDate` is an alias of `date`."""
 
+_QUESTION_PATHS = {
+    "item_id",
+    "question",
+    "answer",
+    "rubric",
+    "must_contain",
+    "must_not_contain",
+    "forbidden",
+    "evidence",
+    "choices",
+}
 WITHOUT_FILES = ("bundled", "plugin")
 """Values of `data.type` whose data is read by a class, not from a file by a mapping."""
 
@@ -162,9 +173,43 @@ def _check_questions(mapping: SchemaMapping, part: Document) -> None:
             raise BadInput(
                 part.where("questions"), "cannot be combined with question and answer", remedy="remove one of the two"
             )
-    elif not (mapping.question and mapping.answer):
-        missing = "question" if not mapping.question else "answer"
-        raise BadInput(part.where(), f'"{missing}" is missing', expected="question and answer, or questions")
+    elif not mapping.question:
+        raise BadInput(part.where(), '"question" is missing', expected="question and answer, or questions")
+    _check_gold(mapping, part)
+
+
+def _check_gold(mapping: SchemaMapping, part: Document) -> None:
+    """Raise BadInput if the keys that say what a right answer is are missing or contradict each other."""
+    many = mapping.questions
+    answer, rubric, choices, required, excluded = (
+        (many.answer_field, many.rubric_field, many.choices_field, many.must_contain_field, many.must_not_contain_field)
+        if many is not None
+        else (mapping.answer, mapping.rubric, mapping.choices, mapping.must_contain, mapping.must_not_contain)
+    )
+    if many is not None:
+        for name in ("rubric", "must_contain", "must_not_contain", "forbidden"):
+            if getattr(mapping, name) is not None:
+                key = "".join(word.capitalize() if place else word for place, word in enumerate(name.split("_")))
+                raise BadInput(
+                    part.where(name),
+                    "has no effect on items with several questions",
+                    remedy=f"move it to questions.{key}Field",
+                )
+    if not (answer or rubric or required or excluded):
+        where, key = (part.where("questions"), "answerField") if many is not None else (part.where(), "answer")
+        expected = "question and answer, or questions" if many is None else "a path to the gold answer, or a rubric"
+        raise BadInput(where, f'"{key}" is missing', expected=expected)
+    mode = mapping.answer_mode
+    if mode is None:
+        return
+    where = part.where("answer_mode")
+    if rubric and mode != "rubric":
+        raise BadInput(where, f"{mode} contradicts the rubric", expected="rubric", remedy="remove one of the two")
+    if not rubric and not answer:
+        raise BadInput(where, "there are no answers", remedy="remove it, or write the path of the answers")
+    if choices and mode != "any":
+        problem = f"{mode} is not supported for multiple choice"
+        raise BadInput(where, problem, expected="any", remedy="remove it, or remove the choices")
 
 
 def _check_patterns(context: Context, part: Document) -> None:
@@ -193,7 +238,8 @@ def _check_patterns(context: Context, part: Document) -> None:
 def _paths(mapping: SchemaMapping) -> Iterator[tuple[Place, str]]:
     """Yield each path of a mapping with its place in the config."""
     sections: dict[Place, Mapping[str, object]] = {
-        (): mapping.model_dump(include={"item_id", "question", "answer", "evidence", "choices"}),
+        (): mapping.model_dump(include=_QUESTION_PATHS),
+        ("rubric_item",): mapping.rubric_item.model_dump(),
         ("context",): mapping.context.model_dump(include={"field", "date_field", "id_field", "turns_field"}),
         ("context", "item_schema"): mapping.context.item_schema.model_dump(),
         ("metadata",): mapping.metadata,

@@ -27,6 +27,7 @@ from .config import BenchmarkConfig, OfficialRetrieval, SchemaMapping
 from .context import ContextReader, ItemContext, comparable, place_of
 from .dates import read_date
 from .evidence import Evidence, EvidenceCheck, resolve
+from .gold import GoldReader
 from .index import Index, index_file, load_index, save_index
 from .items import Span, read_items, read_span
 
@@ -94,6 +95,8 @@ _NOTES = {
     "empty": "empty turns, skipped",
     "later": "questions with sessions dated after them",
     "numbers": "gold answers that are numbers, read as text",
+    "several": "questions with several answers, of which any is right (answerMode)",
+    "unforbidden": "unknown ids that must not be retrieved, dropped",
     "repaired": "evidence ids with another spelling, repaired",
     "dropped": "unknown evidence ids, dropped",
     "unproven": "questions without evidence, which have no retrieval figures",
@@ -143,9 +146,21 @@ def index_of(config: BenchmarkConfig, files: Sequence[FilePath], indexes: FilePa
     return index_file(indexes, files[0], digest([*_settings(config)])) if len(files) == 1 else None
 
 
+_LATER_KEYS = ("answer_mode", "rubric", "rubric_item", "must_contain", "must_not_contain", "forbidden")
+_LATER_KEYS_OF_QUESTIONS = ("rubric_field", "must_contain_field", "must_not_contain_field", "forbidden_field")
+"""Keys that earlier versions did not have. Without them, a fingerprint is that of the earlier versions."""
+
+
 def _settings(config: BenchmarkConfig) -> tuple[Any, Any]:
     """Return the parts of the config that questions and haystacks depend on."""
     mapping = config.model_dump(mode="json", include={"mapping", "categories"})
+    for section, keys in (
+        (mapping["mapping"], _LATER_KEYS),
+        (mapping["mapping"]["questions"], _LATER_KEYS_OF_QUESTIONS),
+    ):
+        for key in keys if section else ():
+            if not section[key] or not any(section[key].values() if isinstance(section[key], dict) else (True,)):
+                del section[key]
     return mapping, config.ingestion.preprocessing.model_dump(mode="json")
 
 
@@ -203,12 +218,16 @@ class _Paths:
     """The paths of a question's fields."""
 
     question: Path
-    answer: Path
+    answer: Path | None
+    rubric: Path | None
+    must_contain: Path | None
+    must_not_contain: Path | None
+    forbidden: Path | None
     evidence: Path | None
-    kind: Path | None
-    date: Path | None
     choices: Path | None
-    id: Path | None
+    kind: Path | None = None
+    date: Path | None = None
+    id: Path | None = None
 
 
 class _ItemReader:
@@ -228,6 +247,9 @@ class _ItemReader:
         self._date = next((metadata.pop(name) for name in _DATE if name in metadata), None)
         self._labels = metadata
         self._list, self._paths = self._parse_paths(mapping)
+        self._gold = GoldReader(
+            mapping, self._paths.rubric, self._paths.must_contain, self._paths.must_not_contain, where
+        )
         self._ids: set[str] = set()
         self._items = 0
         self._quirks: Counter[str] = Counter()
@@ -248,16 +270,27 @@ class _ItemReader:
         many = mapping.questions
         if many is None:
             assert mapping.question is not None
-            assert mapping.answer is not None
-            question, answer = Path.parse(mapping.question, self._where), Path.parse(mapping.answer, self._where)
-            return None, _Paths(question, answer, path(mapping.evidence), None, None, path(mapping.choices), None)
+            return None, _Paths(
+                Path.parse(mapping.question, self._where),
+                path(mapping.answer),
+                path(mapping.rubric),
+                path(mapping.must_contain),
+                path(mapping.must_not_contain),
+                path(mapping.forbidden),
+                path(mapping.evidence),
+                path(mapping.choices),
+            )
         return path(many.field), _Paths(
             Path.parse(many.question_field, self._where),
-            Path.parse(many.answer_field, self._where),
+            path(many.answer_field),
+            path(many.rubric_field),
+            path(many.must_contain_field),
+            path(many.must_not_contain_field),
+            path(many.forbidden_field),
             path(many.evidence_field),
+            path(many.choices_field),
             path(many.category_field),
             path(many.date_field),
-            path(many.choices_field),
             path(many.id_field),
         )
 
@@ -314,7 +347,11 @@ class _ItemReader:
             date = self._date.first(item.value) if self._date else None
         asked_at = read_date(date, part.where, self._mapping.date_format)
         abstain = self._abstains(id, kind)
-        text, answers, choices = self._question_and_gold(part, abstain)
+        gold = self._gold.read(part)
+        text, answers, choices = self._question_and_gold(part, abstain or gold.is_enough)
+        if gold.answers_are_rubric:
+            gold, answers = self._gold.from_answers(answers, part), ()
+        self._quirks["several"] += self._mapping.answer_mode is None and not choices and len(answers) > 1
         evidence = self._evidence(part, context)
         self._check.add(part, evidence, context)
         self._quirks["abstain"] += abstain
@@ -326,6 +363,11 @@ class _ItemReader:
             haystack=haystack,
             question=text,
             answers=answers,
+            answer_mode="all" if self._mapping.answer_mode == "all" else "any",
+            rubric=gold.rubric,
+            must_contain=gold.must_contain,
+            must_not_contain=gold.must_not_contain,
+            forbidden=self._forbidden(part, context),
             asked_at=asked_at,
             gold_sessions=evidence.sessions,
             gold_turns=evidence.turns,
@@ -359,16 +401,26 @@ class _ItemReader:
         rules = self._mapping.abstention
         return kind in rules.categories or (rules.id_pattern is not None and fnmatchcase(id, rules.id_pattern))
 
-    def _question_and_gold(self, part: Document, abstain: bool) -> tuple[str, tuple[str, ...], tuple[Choice, ...]]:
+    def _forbidden(self, part: Document, context: ItemContext) -> tuple[str, ...]:
+        if self._paths.forbidden is None:
+            return ()
+        cited = [id for id in _unnest(self._paths.forbidden.all(part.value)) if id is not None]
+        found = resolve(cited, context, self._mapping.evidence_level, self._mapping.evidence_format)
+        self._quirks["unforbidden"] += len(found.dropped)
+        return found.turns if self._mapping.evidence_level == "turn" else found.sessions
+
+    def _question_and_gold(self, part: Document, optional: bool) -> tuple[str, tuple[str, ...], tuple[Choice, ...]]:
         path = self._paths.question
         text = path.first(part.value)
         if not isinstance(text, str) or not text.strip():
             raise _missing("question", path, part, self._key("question"))
-        path = self._paths.answer
-        where = _place(path, part)
-        values = [value for value in _unnest(path.all(part.value)) if value is not None and value != ""]
-        if not values and not abstain:
-            raise _missing("answer", path, part, self._key("answer"))
+        answer = self._paths.answer
+        if answer is None:
+            return text, (), ()
+        where = _place(answer, part)
+        values = [value for value in _unnest(answer.all(part.value)) if value is not None and value != ""]
+        if not values and not optional:
+            raise _missing("answer", answer, part, self._key("answer"))
         offered = self._paths.choices.first(part.value) if self._paths.choices else None
         if offered is None:
             return text, tuple(dict.fromkeys(self._answer(value, where) for value in values)), ()

@@ -1,0 +1,92 @@
+"""Reads what a right answer is, besides the gold answers: a rubric, and texts that it must or must not contain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+from memorybench.core.errors import BadInput
+from memorybench.core.questions import RubricItem
+from memorybench.files.jsonpaths import Path
+from memorybench.files.located import Document
+from memorybench.text.sanitize import preview
+
+from .config import SchemaMapping
+from .context import place_of
+
+
+@dataclass(frozen=True, slots=True)
+class Gold:
+    rubric: tuple[RubricItem, ...] = ()
+    must_contain: tuple[str, ...] = ()
+    must_not_contain: tuple[str, ...] = ()
+    answers_are_rubric: bool = False
+    """Whether the gold answers are the items of the rubric."""
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether an answer can be scored without a gold answer."""
+        return bool(self.rubric or self.must_contain or self.must_not_contain)
+
+
+class GoldReader:
+    """Reads the rubric and the required and excluded texts of questions."""
+
+    def __init__(
+        self, mapping: SchemaMapping, rubric: Path | None, required: Path | None, excluded: Path | None, where: str
+    ) -> None:
+        self._rubric, self._required, self._excluded = rubric, required, excluded
+        self._answers_are_rubric = mapping.answer_mode == "rubric" and rubric is None
+        item = mapping.rubric_item
+        self._text = None if item.text is None else Path.parse(item.text, where)
+        self._weight = None if item.weight is None else Path.parse(item.weight, where)
+
+    def read(self, part: Document) -> Gold:
+        """Return the gold of a question, which is `part` of the data."""
+        rubric: tuple[RubricItem, ...] = ()
+        if self._rubric is not None:
+            items = _values(self._rubric, part)
+            if not items:
+                problem, expected = "the question has no rubric", f"a list at {self._rubric.text}"
+                raise BadInput(part.where(), problem, expected=expected, remedy="write it")
+            rubric = tuple(self._item(item, self._rubric, part) for item in items)
+        return Gold(rubric, _texts(self._required, part), _texts(self._excluded, part), self._answers_are_rubric)
+
+    def from_answers(self, answers: Sequence[str], part: Document) -> Gold:
+        """Return the gold of a question whose answers are the items of its rubric."""
+        rubric = tuple(RubricItem(answer) for answer in answers)
+        return Gold(rubric, _texts(self._required, part), _texts(self._excluded, part), self._answers_are_rubric)
+
+    def _item(self, item: Any, path: Path, part: Document) -> RubricItem:
+        text = item if self._text is None else self._text.first(item)
+        weight = 1 if self._weight is None else self._weight.first(item)
+        where = part.where(*(place_of(path, part.value) or ()))
+        if not isinstance(text, str) or not text.strip():
+            problem, expected = f"invalid item of a rubric {preview(item)}", "a text, or an object with rubricItem.text"
+            raise BadInput(where, problem, expected=expected, remedy="correct schema.rubricItem")
+        is_number = isinstance(weight, int | float) and not isinstance(weight, bool)
+        if not is_number or not isfinite(weight) or weight <= 0:
+            problem = f"invalid weight {preview(weight)} of the item {preview(text)}"
+            raise BadInput(where, problem, expected="a number above 0", remedy="correct schema.rubricItem.weight")
+        return RubricItem(text.strip(), float(weight))
+
+
+def _values(path: Path, part: Document) -> list[Any]:
+    """Return the matches of a path; the members of a list where a match is one."""
+    found: list[Any] = []
+    for match in path.all(part.value):
+        found += match if isinstance(match, list) else [match]
+    return [value for value in found if value is not None and value != ""]
+
+
+def _texts(path: Path | None, part: Document) -> tuple[str, ...]:
+    if path is None:
+        return ()
+    values = _values(path, part)
+    for value in values:
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            where = part.where(*(place_of(path, part.value) or ()))
+            raise BadInput(where, f"invalid text {preview(value)}", expected="a text, or a list of texts")
+    return tuple(dict.fromkeys(str(value) for value in values))
