@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 import memorybench
-from memorybench.files.prompts import AUDIT_JUDGE_PROMPTS, JUDGE_PROMPTS, load_prompt
+from memorybench.files.prompts import AUDIT_JUDGE_PROMPTS, JUDGE_PROMPTS, RUBRIC_ITEM_PROMPT, load_prompt
 
 FOLDER = Path(memorybench.__file__).parent / "catalog" / "prompts"
 
@@ -23,7 +23,7 @@ def test_every_prompt_file_has_a_use() -> None:
         "probe-write",
         "probe-write-absent",
         "probe-write-change",
-        *(f"judge-{name}" for name in (*JUDGE_PROMPTS, *AUDIT_JUDGE_PROMPTS)),
+        *(f"judge-{name}" for name in (*JUDGE_PROMPTS, *AUDIT_JUDGE_PROMPTS, RUBRIC_ITEM_PROMPT)),
     }
     assert {file.stem for file in FOLDER.iterdir()} == names
 
@@ -41,6 +41,7 @@ def test_every_prompt_file_has_a_use() -> None:
         ("judge-temporal", "d8b056f1ac9cd486"),
         ("judge-knowledge-update", "e4ee778a59e98f4c"),
         ("judge-rubric", "67620636d465135d"),
+        ("judge-rubric-item", "bd77ce72acdf6cea"),
         ("judge-abstention", "8a781676870b8960"),
         ("judge-recall", "eaaa5181f902aea9"),
         ("judge-conflict", "aa01409e9c1b9d6f"),

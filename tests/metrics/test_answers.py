@@ -1,6 +1,6 @@
 import pytest
 
-from memorybench.metrics.answers import contains, exact_match, token_f1
+from memorybench.metrics.answers import contains, exact_list, exact_match, rubric_score, token_f1
 from memorybench.text.normalisation import normalise_answer
 
 
@@ -33,3 +33,23 @@ def test_token_f1(answer: str, gold: str, expected: float) -> None:
 )
 def test_contains_compares_whole_words(answer: str, gold: str, expected: float) -> None:
     assert contains(answer, gold) == expected
+
+
+@pytest.mark.parametrize(
+    ("answer", "golds", "expected"),
+    [
+        ("red and blue", ["blue", "red"], 1.0),
+        ("Blue, the red.", ["blue", "red"], 1.0),
+        ("red", ["blue", "red"], 0.0),
+        ("red, blue and green", ["blue", "red"], 0.0),
+        ("", ["blue"], 0.0),
+    ],
+)
+def test_exact_list_wants_all_answers_in_any_order(answer: str, golds: list[str], expected: float) -> None:
+    assert exact_list(answer, golds) == expected
+
+
+def test_rubric_score_is_the_weighted_mean_of_its_items() -> None:
+    assert rubric_score([1, 0.5, 0], [1, 1, 1]) == pytest.approx(0.5)
+    assert rubric_score([1, 0.5, 0], [2, 1, 1]) == pytest.approx(2.5 / 4)
+    assert rubric_score([1, 0.5, 0], [2, 1, 1], partial_credit=False) == pytest.approx(2 / 4)

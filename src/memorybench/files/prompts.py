@@ -12,6 +12,9 @@ JUDGE_PROMPTS = ("default", "temporal", "knowledge-update", "rubric", "abstentio
 AUDIT_JUDGE_PROMPTS = ("recall", "conflict", "order")
 """Names of further judge prompts, which the audit uses."""
 
+RUBRIC_ITEM_PROMPT = "rubric-item"
+"""Name of the judge prompt for one item of a rubric."""
+
 
 @cache
 def load_prompt(name: str) -> str:

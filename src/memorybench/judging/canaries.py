@@ -15,7 +15,7 @@ from memorybench.core.errors import Unreadable
 from memorybench.core.questions import Choice, Question
 from memorybench.core.records import Record
 
-from .canary_cases import CASES, KINDS, RIGHT
+from .canary_cases import CASES, KINDS, PARTIAL, RIGHT
 from .prompts import ABSTENTION
 
 if TYPE_CHECKING:
@@ -151,6 +151,8 @@ async def _verdict(steps: Steps, judge: Judge, prompt: JudgePrompt, case: Canary
         verdict = await judge.ask(steps, STEP, prompt, question, getattr(case, kind), shared=True)
     except Unreadable:
         return None
+    if verdict.score is not None and kind not in (*RIGHT, PARTIAL):
+        return verdict.score > 0  # half a point for a response that meets nothing is an error
     return verdict.correct
 
 

@@ -27,11 +27,14 @@ class CanaryCase:
     """The correct answer as one of several possibilities; "": not asked."""
     both: str = ""
     """Both options or values, without a choice; "": not asked."""
+    partial: str = ""
+    """A response that meets a part of a rubric's item; "": not asked. A judge that calls it fully met errs."""
     options: tuple[str, ...] = ()
     """The options of a question about an order; the gold is one of them with its label."""
 
 
 RIGHT = ("verbatim", "paraphrased")
+PARTIAL = "partial"
 KINDS = tuple(field.name for field in fields(CanaryCase) if field.name not in ("question", "gold", "options"))
 
 _DEFAULT = (
@@ -371,11 +374,63 @@ _ORDER = tuple(
         ("last", "Mei adopted a cat", "Mei passed her exam", "B", "She had the cat already when she passed."),
     )
 )
+_RUBRIC_ITEM = (
+    CanaryCase(
+        question="When does the first stage of the garden project end, and what is done by then?",
+        gold="The response should state that the first stage ends on 29 March and that the beds are dug by then.",
+        verbatim="The first stage ends on 29 March. By then the beds are dug.",
+        paraphrased="By March 29th, when stage one is over, you will have finished digging the beds.",
+        vague="The garden project has several stages, and each of them ends with something that can be seen.",
+        negated="The first stage does not end on 29 March, and the beds are not dug by then.",
+        stale="",
+        refusal="I'm sorry, I don't have enough information to answer that.",
+        partial="The first stage ends on 29 March.",
+    ),
+    CanaryCase(
+        question="Have I ever kept bees?",
+        gold="The response should say that the statements contradict each other, and name both: that you never kept"
+        " bees, and that you harvested honey from your own hive.",
+        verbatim="Your statements contradict each other: you said that you never kept bees, and you also said that you"
+        " harvested honey from your own hive. Which is right?",
+        paraphrased="There is a conflict here. Once you told me you have never been a beekeeper, yet you also mentioned"
+        " taking honey out of a hive of yours. Could you clarify?",
+        vague="Bees are a recurring subject of our conversations, and you know a good deal about them.",
+        negated="Yes, you kept bees; everything that you said about it agrees.",
+        stale="",
+        refusal="I don't know.",
+        partial="You said that you never kept bees, so the answer is no.",
+    ),
+    CanaryCase(
+        question="What should I have for breakfast before the race?",
+        gold="The response should suggest a breakfast, and should not contain any nuts, because the user is allergic"
+        " to them.",
+        verbatim="Have porridge with berries and a banana; it contains no nuts.",
+        paraphrased="Toast with jam and a glass of milk would be a light start, and safe with your allergy.",
+        vague="Before a race, what one eats matters a lot, and so does when one eats it.",
+        negated="Have a bowl of muesli with almonds, and a slice of bread with peanut butter.",
+        stale="",
+        refusal="I cannot say what you should eat.",
+        partial="Have porridge with berries; a few chopped walnuts on top are optional.",
+    ),
+    CanaryCase(
+        question="In which order did I mention the parts of the tool?",
+        gold="The response should name these three in this order: the database, the login page, the export.",
+        verbatim="You mentioned the database first, then the login page, then the export.",
+        paraphrased="1) database 2) the page for signing in 3) exporting the data",
+        vague="You mentioned the parts of the tool one after the other, over several conversations.",
+        negated="You mentioned neither the database nor the login page nor the export.",
+        stale="",
+        refusal="There is nothing about that in what I have been given.",
+        partial="You began with the database; then you spoke of the login page.",
+    ),
+)
+
 CASES: Mapping[str, tuple[CanaryCase, ...]] = {
     "default": _DEFAULT,
     "temporal": _TEMPORAL,
     "knowledge-update": _KNOWLEDGE_UPDATE,
     "rubric": _RUBRIC,
+    "rubric-item": _RUBRIC_ITEM,
     "abstention": _ABSTENTION,
     "recall": _RECALL,
     "conflict": _CONFLICT,

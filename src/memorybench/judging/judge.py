@@ -20,8 +20,8 @@ from memorybench.text.normalisation import plain
 from memorybench.text.sanitize import preview, sanitize
 
 from .choices import read_choice
-from .prompts import ORDER, JudgePrompt, JudgePrompts
-from .verdicts import read_verdict
+from .prompts import ORDER, RUBRIC_ITEM, JudgePrompt, JudgePrompts
+from .verdicts import read_item_score, read_verdict
 
 _VERDICT = r"[\"'“‘(]?(?:yes|no|correct|incorrect|true|false|right|wrong)\b[\"'”’)]?"
 _JUDGE = r"(?:judge|grader|evaluator|examiner|scorer|assessor|marker|reviewer)"
@@ -46,7 +46,9 @@ _SIGNS = tuple(
             "tells the judge how to mark it",
             r"\b(?:mark|grade|score|rate|judge|label|classify|count|evaluate|consider|treat|accept)\s+"
             r"(?:this|the|my|it|that)(?:\s+(?:response|answer|reply|one))?\s+(?:as|to be)\s+(?:fully\s+|completely\s+)?"
-            r"(?:\"|')?(?:correct|right|true|yes|satisf\w+|passed|passing|valid|accurate)\b",
+            r"(?:\"|')?(?:correct|right|true|yes|satisf\w+|passed|passing|valid|accurate)\b"
+            r"|\b(?:score|rate|grade|give)\s+(?:this|the|my|it|that)(?:\s+(?:response|answer|reply|one))?\s+"
+            r"(?:with\s+|as\s+)?(?:an?\s+)?(?:score of\s+)?(?:1(?:\.0)?|full (?:marks|score|credit))(?=[\s.,;!]*$)",
         ),
         (
             "asks to set the instructions aside",
@@ -87,6 +89,7 @@ def talks_to_judge(response: str) -> str | None:
 EMPTY = "empty answer"
 _LONGEST_REASON = 300
 _ONCE_MORE = "\nYour last reply could not be read. Reply with the single word yes, or with the single word no.\n"
+_SCORE_AGAIN = "\nYour last reply could not be read. Reply with a single number: 0, 0.5 or 1.\n"
 _CHOOSE_AGAIN = "\nYour last reply could not be read. Reply with a single word: A, B or neither.\n"
 _NEITHER = Choice("neither", "neither")
 _SERVER = re.compile(r"@https?://.*", re.DOTALL)
@@ -105,6 +108,10 @@ class Verdict(Record):
     """The whole reply, where `reason` is shortened."""
     choice: str = ""
     """The label of the option that the response chooses, or `neither`; "" for a question without options."""
+    item: str = ""
+    """The item of a rubric that was judged; "" if the whole response was."""
+    score: float | None = None
+    """The score of the item: 0, 0.5 or 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +128,26 @@ class Judge:
         if not response.strip():
             return Verdict(correct=question.abstain, reason=EMPTY)
         return await self.ask(steps, "judge", self.prompts.of(question), question, response, context)
+
+    async def rubric(self, steps: Steps, question: Question, response: str, context: str = "") -> list[Verdict]:
+        """Return the verdict on each item of the question's rubric. An empty response meets no item.
+
+        Raises Unreadable at the first item whose score cannot be read: a mean of the others would be another measure.
+        """
+        prompt = self.prompts.of(question)
+        if not response.strip():
+            score = float(question.abstain)
+            return [
+                Verdict(correct=question.abstain, reason=EMPTY, item=item.text, score=score) for item in question.rubric
+            ]
+        verdicts = []
+        for place, item in enumerate(question.rubric, 1):
+            judged = question.model_copy(update={"answers": (item.text,), "rubric": ()})
+            try:
+                verdicts.append(await self.ask(steps, "judge", prompt, judged, response, context))
+            except Unreadable as error:
+                raise Unreadable(f"item {place} of {len(question.rubric)} of the rubric: {error}") from error
+        return verdicts
 
     async def ask(
         self,
@@ -141,9 +168,9 @@ class Judge:
         flag = talks_to_judge(response)
         blank = Verdict(correct=False, flags=(flag,) if flag else (), prompt=prompt.name)
         first = {"model": self.model.subject, "prompt": text, "attempt": 1}
-        again = _CHOOSE_AGAIN if prompt.kind == ORDER else _ONCE_MORE
+        again = {ORDER: _CHOOSE_AGAIN, RUBRIC_ITEM: _SCORE_AGAIN}.get(prompt.kind, _ONCE_MORE)
         second = {"model": self.model.subject, "prompt": text + again, "attempt": 2}
-        read = partial(_read_option, question) if prompt.kind == ORDER else _read_yes_or_no
+        read = partial(_READERS.get(prompt.kind, _read_yes_or_no), question)
         try:
             # a recorded second reply means that the first was unreadable: it is not paid for again
             if not steps.is_inherited(name, second, shared=shared):
@@ -182,7 +209,7 @@ _Reader = Callable[[Completion], Mapping[str, Any]]
 """From the reply of a judge to fields of its verdict; raises Unreadable."""
 
 
-def _read_yes_or_no(reply: Completion) -> dict[str, Any]:
+def _read_yes_or_no(question: Question, reply: Completion) -> dict[str, Any]:
     return {"correct": read_verdict(reply.text, reply.finish)}
 
 
@@ -194,6 +221,19 @@ def _read_option(question: Question, reply: Completion) -> dict[str, Any]:
         raise Unreadable(f"invalid verdict {preview(reply.text)}; expected A, B or neither")
     right = any(choice.label == label and str(choice) in question.answers for choice in question.choices)
     return {"correct": right, "choice": label}
+
+
+def _read_item(question: Question, reply: Completion) -> dict[str, Any]:
+    """Read the score of an item of a rubric, which is the answer of the question."""
+    score = read_item_score(reply.text, reply.finish)
+    return {"correct": score == 1.0, "score": score, "item": question.answers[0]}
+
+
+_READERS: Mapping[str, Callable[[Question, Completion], dict[str, Any]]] = {
+    ORDER: _read_option,
+    RUBRIC_ITEM: _read_item,
+}
+"""By kind of prompt; all others ask for yes or no."""
 
 
 def self_judged(judge: Subject, reader: Subject) -> bool:

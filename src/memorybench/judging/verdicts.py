@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from memorybench.core.errors import BadInput, Unreadable
 from memorybench.files.json_text import decode
@@ -116,18 +117,82 @@ def read_verdict(reply: str, finish: str = "stop") -> bool:
     return verdict
 
 
-def _json_verdict(text: str) -> bool | None:
+ITEM_SCORES = (0.0, 0.5, 1.0)
+"""The scores that an item of a rubric can have."""
+_SCORE = r"(?P<score>0?\.50?|0(?:\.00?)?|1(?:\.00?)?)"
+_SCORE_LINE = re.compile(
+    rf"(?:(?:(?:the|my)\s+)?(?:final\s+)?(?:score|grade|rating|answer|verdict)\s*(?:is|[:=])+\s*)?[\"'(\[]?{_SCORE}[\"')\]]?\.?",
+    re.IGNORECASE,
+)
+_SCORE_LABELLED = re.compile(rf"\b(?:score|grade|rating)\s*(?:is|of|[:=])+\s*{_SCORE}(?![\d.]*\d)", re.IGNORECASE)
+_JSON_SCORES = frozenset(("score", "rating", "grade"))
+
+
+def read_item_score(reply: str, finish: str = "stop") -> float:
+    """Return the score of an item of a rubric: 0, 0.5 or 1. Raise Unreadable if it is uncertain.
+
+    The score must be a line of its own, the first or the last, or the field `score` of a JSON object.
+    """
+    expected = "expected 0, 0.5 or 1"
+    if finish in _UNFINISHED:
+        raise Unreadable(f"the judge's reply {_UNFINISHED[finish]}: {preview(reply)}; {expected}")
+    text = _THOUGHT_ENDS.split(plain(reply))[-1].strip()
+    fenced = _FENCED.fullmatch(text)
+    inner = (fenced[1] if fenced else text).strip()
+    score = _json_score(inner) if inner.startswith("{") else _text_score(inner)
+    if score is None:
+        raise Unreadable(f"invalid score {preview(reply)}; {expected}")
+    return score
+
+
+def _json_score(text: str) -> float | None:
+    fields = _json_reply(text, _JSON_SCORES)
+    value = None if fields is None else fields[0]
+    if isinstance(value, str) and (found := re.fullmatch(_SCORE, value.strip())):
+        value = float(found["score"])
+    if isinstance(value, bool) or not isinstance(value, int | float) or value not in ITEM_SCORES:
+        return None
+    return float(value)
+
+
+def _text_score(text: str) -> float | None:
+    if "<think" in text:
+        return None  # unfinished reasoning
+    # a leading dash stays, so that -1 is not read as 1
+    lines = tidy(_MARKUP.sub("", _TAGS.sub("\n", text.translate(_STRAIGHT)))).splitlines()
+    lines = [line for line in lines if line.strip()]
+    scores = {place: float(found["score"]) for place, line in enumerate(lines) if (found := _read_score_line(line))}
+    if len(set(scores.values())) != 1 or not {0, len(lines) - 1} & scores.keys():
+        return None
+    score = next(iter(scores.values()))
+    others = (float(found["score"]) for found in _SCORE_LABELLED.finditer(text))
+    return score if all(other == score for other in others) else None
+
+
+def _read_score_line(line: str) -> re.Match[str] | None:
+    return _SCORE_LINE.fullmatch(line.strip())
+
+
+def _json_reply(text: str, verdicts: frozenset[str]) -> tuple[Any, list[str]] | None:
+    """Return the value of the only field among `verdicts`, and the remarks; None if the reply has another shape."""
     try:
         fields = decode(text, "the reply")
     except BadInput:
         return None
-    decisive = fields.keys() & _JSON_VERDICTS
+    decisive = fields.keys() & verdicts
     if len(decisive) != 1 or not fields.keys() <= decisive | _JSON_REMARKS:
         return None
-    value = fields[decisive.pop()]
-    verdict = VERDICTS.get(value.strip().lower()) if isinstance(value, str) else value
     remarks = [fields[key] for key in fields.keys() & _JSON_REMARKS]
-    if not isinstance(verdict, bool) or not all(isinstance(remark, str) for remark in remarks):
+    return (fields[decisive.pop()], remarks) if all(isinstance(remark, str) for remark in remarks) else None
+
+
+def _json_verdict(text: str) -> bool | None:
+    fields = _json_reply(text, _JSON_VERDICTS)
+    if fields is None:
+        return None
+    value, remarks = fields
+    verdict = VERDICTS.get(value.strip().lower()) if isinstance(value, str) else value
+    if not isinstance(verdict, bool):
         return None
     return verdict if all(bears_out(remark, verdict) for remark in remarks) else None
 

@@ -1,4 +1,4 @@
-"""Exact match and token F1 of an answer against the gold answer.
+"""Exact match and token F1 of an answer against the gold answer, and the score of a rubric.
 
 Rajpurkar et al., "SQuAD: 100,000+ questions for machine comprehension of text", 2016, and for answers without words
 "Know what you don't know", 2018. There is no missing value: an empty answer is an answer.
@@ -6,8 +6,10 @@ Rajpurkar et al., "SQuAD: 100,000+ questions for machine comprehension of text",
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
+from math import fsum
 
 from memorybench.text.normalisation import normalise_answer
 
@@ -38,3 +40,30 @@ def overlap_f1(ours: Sequence[str], theirs: Sequence[str]) -> float:
         return 0.0
     precision, recall = shared / len(ours), shared / len(theirs)
     return 2 * precision * recall / (precision + recall)
+
+
+_SEPARATORS = re.compile(r"[,;\n•*]|\band\b|&", re.IGNORECASE)
+
+
+def exact_list(answer: str, golds: Sequence[str]) -> float:
+    """Return 1 if the answer lists all gold answers and nothing else, in any order, else 0.
+
+    Commas, semicolons, lines and "and" separate the parts of a list.
+    """
+    wanted = {part for gold in golds for part in _parts(gold)}
+    return float(bool(wanted) and set(_parts(answer)) == wanted)
+
+
+def _parts(text: str) -> list[str]:
+    return [part for piece in _SEPARATORS.split(text) if (part := normalise_answer(piece))]
+
+
+def rubric_score(scores: Sequence[float], weights: Sequence[float], *, partial_credit: bool = True) -> float:
+    """Return the weighted mean of the scores of a rubric's items, each 0, 0.5 or 1.
+
+    Tavakoli et al., "Beyond a Million Tokens", 2025 (BEAM), with equal weights. Their published code drops half points
+    (`int(score)`) for all abilities but event ordering; `partial_credit=False` does the same. There is no missing
+    value: an item that could not be judged leaves the question unscored.
+    """
+    counted = [score if partial_credit or score == 1 else 0.0 for score in scores]
+    return fsum(score * weight for score, weight in zip(counted, weights, strict=True)) / fsum(weights)

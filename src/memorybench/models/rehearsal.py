@@ -51,7 +51,10 @@ def judge(turns: Sequence[Turn]) -> str:
     expected, actual = _words(gold), _words(response)
     if not expected:  # all its words are short: "Tom", "42 km"
         expected, actual = set(_WORD.findall(gold.lower())), set(_WORD.findall(response.lower()))
-    return "yes" if expected and len(expected & actual) >= len(expected) / 2 else "no"
+    share = len(expected & actual) / len(expected) if expected else 0.0
+    if "0, 0.5 or 1" in turns[-1].content:
+        return "1" if share > 0.75 else "0.5" if share >= 0.5 else "0"
+    return "yes" if share >= 0.5 else "no"
 
 
 def _option(question: str, response: str) -> str:

@@ -13,7 +13,7 @@ from memorybench.journal.run_reader import RecordedTrial
 from memorybench.text.sanitize import csv_safe
 
 Format = Literal["csv", "json", "jsonl"]
-Kind = Literal["text", "number", "integer", "time", "list", "lists"]
+Kind = Literal["text", "number", "integer", "time", "list", "lists", "numbers"]
 COLUMNS: Mapping[str, Kind] = {
     "run": "text",
     "benchmark": "text",
@@ -35,6 +35,9 @@ COLUMNS: Mapping[str, Kind] = {
     "failure": "text",
     "gold_sessions": "list",
     "gold_turns": "list",
+    "rubric_items": "list",
+    "rubric_weights": "numbers",
+    "rubric_item_scores": "numbers",
     "ranking": "list",
     "ranking_sources": "lists",
     "seconds": "number",
@@ -47,7 +50,7 @@ COLUMNS: Mapping[str, Kind] = {
     "cost": "number",
 }
 """The columns that every export has. One column per label and per score follows."""
-_HEADLINE_SCORES = ("correct", "answer_f1", "recall@5", "passed")
+_HEADLINE_SCORES = ("correct", "rubric_score", "answer_f1", "recall@5", "passed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +126,25 @@ def _trial_values(recorded: RecordedTrial) -> dict[str, Any]:
         "failure": outcome.failure.message if outcome.failure else None,
         "gold_sessions": recorded.case.get("gold_sessions"),
         "gold_turns": _gold_turns(recorded.case),
+        **_rubric_values(recorded),
+    }
+
+
+def _rubric_values(recorded: RecordedTrial) -> dict[str, Any]:
+    """Return the items of a question's rubric; scores only if every item was judged."""
+    rubric = recorded.case.get("rubric")
+    if not rubric:
+        return {}
+    scores = {
+        step.result["item"]: step.result["score"]
+        for step in recorded.steps
+        if step.name == "judge" and step.result and step.result.get("item")
+    }
+    items = [text for text, _ in rubric]
+    return {
+        "rubric_items": items,
+        "rubric_weights": [weight for _, weight in rubric],
+        "rubric_item_scores": [scores[text] for text in items] if scores.keys() >= set(items) else None,
     }
 
 

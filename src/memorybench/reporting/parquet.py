@@ -33,6 +33,7 @@ def write_parquet(rows: Iterable[dict[str, Any]], columns: Layout, path: Path) -
         "time": pyarrow.timestamp("ms", tz="UTC"),
         "list": pyarrow.list_(pyarrow.string()),
         "lists": pyarrow.list_(pyarrow.list_(pyarrow.string())),
+        "numbers": pyarrow.list_(pyarrow.float64()),
     }
     schema = pyarrow.schema([(name, types[kind]) for name, kind in columns.kinds.items()])
     written, remaining = 0, iter(rows)

@@ -19,7 +19,7 @@ from memorybench.files.reading import read_inside
 
 FILE_NAME = ".progress"
 """In the folder of a run while a process performs it; read by `results --watch`."""
-_HEADLINE_SCORES = ("correct", "answer_f1", "recall@5")
+_HEADLINE_SCORES = ("correct", "rubric_score", "answer_f1", "recall@5")
 _WINDOW = 120.0
 """Seconds over which a rate is measured: the first part of a resumed run is faster than the rest."""
 _LONGEST_REASON = 200

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 Custom = Callable[[Question, str], Awaitable[float]]
 """A scorer of the user: 1 is right, 0 is wrong, or a share between."""
 
+RUBRIC_SCORE, RUBRIC_MET = "rubric_score", "rubric_met"
+"""Scores: the weighted mean of the items of a rubric, and whether all of them are fully met."""
 BY_CODE = "decided_by_code"
 """A score: 1 if code decided whether an answer is right, although the run has a judge."""
 CHOICE = "(multiple choice)"
@@ -39,6 +41,8 @@ class Scoring:
 
     method: str
     """What decides right or wrong: exact-match, f1, contains, semantic-similarity, llm-judge or custom."""
+    partial_credit: bool = True
+    """Whether an item of a rubric that is half met counts 0.5; otherwise it counts 0."""
     official_f1: bool = False
     """Whether F1 is LoCoMo's own, by category, instead of plain token F1."""
     judge: Judge | None = None
@@ -136,6 +140,10 @@ async def score(steps: Steps, scoring: Scoring, question: Question, response: st
         scores.append(Score(name="correct", value=await scoring.custom(question, response)))
     if scoring.judge is None:
         return Scored(tuple(scores))
+    if question.rubric:
+        return await _score_rubric(steps, scoring.judge, scoring, question, response, context, scores)
+    if _is_decided_by_code(question) and any(one.name == "correct" for one in scores):
+        return Scored((*scores, Score(name=BY_CODE, value=1.0)))
     try:
         verdict = await scoring.judge.verdict(steps, question, response, context)
     except Unreadable as error:
@@ -145,27 +153,83 @@ async def score(steps: Steps, scoring: Scoring, question: Question, response: st
     return Scored((Score(name="correct", value=float(verdict.correct)), *kept, *by_code), reason=_reason(verdict))
 
 
+def _is_decided_by_code(question: Question) -> bool:
+    """Whether no judge is needed: the answer names a choice, or required and excluded texts decide."""
+    return bool(question.choices or question.must_contain or question.must_not_contain)
+
+
+async def _score_rubric(
+    steps: Steps,
+    judge: Judge,
+    scoring: Scoring,
+    question: Question,
+    response: str,
+    context: str,
+    scores: Sequence[Score],
+) -> Scored:
+    """Score each item of the question's rubric; their weighted mean is the score of the answer."""
+    from memorybench.metrics.answers import rubric_score
+
+    try:
+        verdicts = await judge.rubric(steps, question, response, context)
+    except Unreadable as error:
+        return Scored(tuple(scores), unscored=Failure(kind="Unreadable", message=str(error)))
+    items = [verdict.score or 0.0 for verdict in verdicts]
+    weights = [item.weight for item in question.rubric]
+    value = rubric_score(items, weights, partial_credit=scoring.partial_credit)
+    met = float(all(item == 1.0 for item in items))
+    by_code = [] if any(verdict.prompt for verdict in verdicts) else [Score(name=BY_CODE, value=1.0)]
+    flags = dict.fromkeys(flag for verdict in verdicts for flag in verdict.flags)
+    reason = f"rubric: {', '.join(f'{item:g}' for item in items)}{''.join(f' [{flag}]' for flag in flags)}"
+    return Scored(
+        (Score(name=RUBRIC_SCORE, value=value), Score(name=RUBRIC_MET, value=met), *scores, *by_code), reason=reason
+    )
+
+
 def _by_code(scoring: Scoring, question: Question, response: str) -> list[Score]:
     from memorybench.judging.choices import read_choice
     from memorybench.metrics import locomo_f1
-    from memorybench.metrics.answers import contains, exact_match, token_f1
+    from memorybench.metrics.answers import contains, exact_list, exact_match, token_f1
 
     if scoring.official_f1 and question.kind in locomo_f1.CATEGORIES:
         gold = question.answers[0] if question.answers else ""
         return [Score(name="answer_f1", value=locomo_f1.answer_score(question.kind, response, gold))]
+    if question.must_contain or question.must_not_contain:
+        return _by_texts(question, response)
     if question.abstain or not question.answers:
         return []  # only a judge can tell whether a free text abstains
     if question.choices:
         label = read_choice(response, question.choices)
         right = {choice.label for choice in question.choices if str(choice) in question.answers}
         return [Score(name=name, value=float(label in right)) for name in ("correct", "exact_match")]
-    exact = max(exact_match(response, gold) for gold in question.answers)
-    overlap = max(token_f1(response, gold) for gold in question.answers)
-    contained = max(contains(response, gold) for gold in question.answers)
+    if question.answer_mode == "all":
+        exact = exact_list(response, question.answers)
+        overlap = token_f1(response, " ".join(question.answers))
+        contained = min(contains(response, gold) for gold in question.answers)
+    else:
+        exact = max(exact_match(response, gold) for gold in question.answers)
+        overlap = max(token_f1(response, gold) for gold in question.answers)
+        contained = max(contains(response, gold) for gold in question.answers)
     scores = [Score(name="exact_match", value=exact), Score(name="answer_f1", value=overlap)]
     # F1 is a degree, not a verdict: only a method that decides makes an answer right or wrong
-    decided = {"exact-match": exact, "contains": contained}.get(scoring.method)
+    decided = None if question.rubric else {"exact-match": exact, "contains": contained}.get(scoring.method)
     return scores if decided is None else [Score(name="correct", value=decided), *scores]
+
+
+def _by_texts(question: Question, response: str) -> list[Score]:
+    """Score an answer by the texts that it must contain and must not contain."""
+    from memorybench.metrics.answers import contains
+
+    required = [contains(response, text) for text in question.must_contain]
+    excluded = [contains(response, text) for text in question.must_not_contain]
+    # an empty answer contains nothing that is excluded, but it is not an answer
+    is_right = bool(response.strip()) and all(required) and not any(excluded)
+    scores = [Score(name="correct", value=float(is_right))]
+    if required:
+        scores.append(Score(name="required_share", value=sum(required) / len(required)))
+    if excluded:
+        scores.append(Score(name="excluded_in_answer", value=float(any(excluded))))
+    return scores
 
 
 async def _similarity(embedder: Embedder, question: Question, response: str) -> float:

@@ -26,11 +26,11 @@ from memorybench.core.spending import NOTHING
 from memorybench.core.trials import Outcome
 from memorybench.journal.run_reader import StepRecord
 
-from .case_view import CaseTrial, CaseView, case_document, memories_of
+from .case_view import CaseTrial, CaseView, case_document, memories_of, rubric_of
 from .failures import not_found_text
 from .report_parts import gold_lines, shorten_line
 
-_MAIN_SCORES = ("correct", "passed", "killed", "convicted", "answer_f1", "recall@5")
+_MAIN_SCORES = ("correct", "rubric_score", "passed", "killed", "convicted", "answer_f1", "recall@5")
 _MOST_MEMORIES = 10
 _MOST_PROMPTS = 6
 _MOST_ALIKE = 3
@@ -136,6 +136,7 @@ def asked_sections(trial: CaseTrial) -> list[Section]:
     ]
     sections += gold_sections(trial)
     sections += [_memory_table(trial, step) for step in trial.named("search")]
+    sections += _rubric_sections(trial)
     sections += prompt_sections(trial)
     if not trial.named("answer") and shown.got:
         sections.append(trial.text("Answer", shown.got))
@@ -156,6 +157,24 @@ def gold_sections(trial: CaseTrial) -> list[Section]:
     return [trial.text("Gold turns", "\n".join(lines))] if lines else []
 
 
+def _rubric_sections(trial: CaseTrial) -> list[Section]:
+    """Each item of the question's rubric and its score."""
+    items = rubric_of(trial.case, trial.steps)
+    if not items:
+        return []
+    rows: list[Row] = [
+        (
+            None if one["score"] is None else f"{one['score']:g}",
+            f"{one['weight']:g}" if len({item["weight"] for item in items}) > 1 else None,
+            trial.excerpt(one["item"]),
+            None if one["reply"] is None else trial.excerpt(one["reply"]),
+        )
+        for one in items
+    ]
+    columns = (Column("score"), Column("weight"), text_column("item", wrap=True), text_column("reply", wrap=True))
+    return [_filled_table("Rubric", columns, rows)]
+
+
 def prompt_sections(trial: CaseTrial) -> Iterator[Section]:
     """Return prompt and reply of every model call; of the first few only, unless all is to be shown."""
     calls = [step for step in trial.steps if isinstance(step.inputs, dict) and "prompt" in step.inputs]
@@ -174,8 +193,10 @@ def _reply(result: Any) -> str:
         return str(result["text"])
     if isinstance(result, dict) and "correct" in result:
         flags = "".join(f" [{flag}]" for flag in result.get("flags", ()))
-        verdict = "correct" if result["correct"] else "wrong"
-        return f"{result.get('reply') or result.get('reason', '')}{flags}\nverdict: {verdict}"
+        verdict = f"verdict: {'correct' if result['correct'] else 'wrong'}"
+        if result.get("score") is not None:
+            verdict = f"score: {result['score']:g}"
+        return f"{result.get('reply') or result.get('reason', '')}{flags}\n{verdict}"
     return as_text(result)
 
 

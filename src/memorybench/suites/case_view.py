@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -144,6 +144,26 @@ def memories_of(trial: CaseTrial, step: StepRecord) -> list[dict[str, Any]]:
     ]
 
 
+def rubric_of(case: Mapping[str, Any], steps: Iterable[StepRecord]) -> list[dict[str, Any]]:
+    """Return the items of a question's rubric with weight, score and the judge's reply; without a score: not judged."""
+    if not case.get("rubric"):
+        return []
+    verdicts = {
+        step.result["item"]: step.result
+        for step in steps
+        if step.name == "judge" and not step.error and step.result.get("item")
+    }
+    return [
+        {
+            "item": text,
+            "weight": weight,
+            "score": verdicts[text]["score"] if text in verdicts else None,
+            "reply": (verdicts[text].get("reply") or verdicts[text]["reason"]) if text in verdicts else None,
+        }
+        for text, weight in case.get("rubric", ())
+    ]
+
+
 def hit_level(hits: Sequence[str], case: Mapping[str, Any]) -> str:
     """Return `turn` if a memory comes from a gold turn, `session` if from a gold session only, "" if from neither."""
     if not hits:
@@ -177,6 +197,7 @@ def _trial_document(trial: CaseTrial) -> dict[str, Any]:
         "labels": dict(outcome.trial.labels),
         **body,
         "failure_reason": failure_reason(outcome),
+        "rubric": rubric_of(trial.case, trial.steps) or None,
         "memories": memories_of(trial, searches[0]) if searches else None,
         "steps": [step.model_dump(mode="json") for step in trial.steps],
     }

@@ -17,7 +17,7 @@ from memorybench.metrics.comparison import Comparison, compare, compare_pooled, 
 from memorybench.metrics.intervals import SHARE, UNBOUNDED
 from memorybench.metrics.rates import mean_row
 
-HEADLINES = ("accuracy", "answer_f1", "recall@5")
+HEADLINES = ("accuracy", "rubric_score", "answer_f1", "recall@5")
 """The measures that a table leads with, the preferred one first."""
 MODEL_MARK = " + "
 """Stands between the names of a memory and of the model that reads it, in a run with several models."""

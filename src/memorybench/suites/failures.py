@@ -34,7 +34,7 @@ FAILURE_REASONS = {
 """Why a trial is a failure, in the order in which failures are listed."""
 TYPE_LABELS = ("question_type", "probe_type", "category", "scenario", "phase")
 """The labels that questions are grouped by, the preferred one first."""
-JUDGED = ("correct", "passed")
+JUDGED = ("correct", "rubric_met", "passed")
 """The scores of a trial whose answer or phase was judged."""
 _NOT_FOUND = "the gold evidence is not among the first 5 results (recall@5 is 0)"
 """The reason `not-retrieved` of a trial without a verdict."""
@@ -69,7 +69,7 @@ def right_text(spec: Mapping[str, Any]) -> str:
         frozenset({"turn"}): "a gold turn is among the first five memories",
         frozenset({"session"}): "a gold session is among the first five sessions found, with or without the gold turn",
     }.get(frozenset(levels), "gold evidence is among the first five memories")
-    return f"Right: judged correct or, without a judge, {found}."
+    return f"Right: judged correct, or every item of the rubric met, or, without a judge, {found}."
 
 
 def question_type(trial: Trial) -> str:

@@ -31,7 +31,7 @@ _PERFORMANCE = (SCOPE_SUFFIX, STARTED_WITH, "concurrency", "budget", "reuse", "g
 _SHORT_TEXT = 4000
 _SELF_JUDGED = "self-judged"
 _LONGEST_REASON = 160
-VERDICTS = ("correct", "passed", "recall@5")
+VERDICTS = ("correct", "rubric_met", "passed", "recall@5")
 """The first of these that a trial has decides whether it is a failure; without a verdict, gold evidence that was found
 at the depth of the headline measure."""
 NO_VERDICTS = frozenset({"context_tokens", OVER_BUDGET, PROVENANCE_UNKNOWN, "answer_f1", "exact_match", "similarity"})

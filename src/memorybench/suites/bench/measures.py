@@ -11,6 +11,7 @@ from memorybench.core.questions import EvidenceLevel
 from memorybench.files.entry_points import third_party_points
 from memorybench.metrics.rates import Mean, Rate
 from memorybench.metrics.retrieval import RetrievalMean, retrieval_metrics
+from memorybench.suites.answering import RUBRIC_MET, RUBRIC_SCORE
 from memorybench.suites.searching import OVER_BUDGET
 
 from .scores import MISSES, OTHER_LEVEL
@@ -35,6 +36,10 @@ def measures(
     if answered:
         metrics += [
             Rate("accuracy", "correct"),
+            Rate(RUBRIC_SCORE, RUBRIC_SCORE),
+            Rate(RUBRIC_MET, RUBRIC_MET),
+            Rate("required_share", "required_share"),
+            Rate("excluded_in_answer", "excluded_in_answer", higher_is_better=False),
             Rate("exact_match", "exact_match"),
             Rate("answer_f1", "answer_f1"),
             Rate("similarity", "similarity"),

@@ -343,7 +343,22 @@ class _Questioner:
 
 
 def _question_shown(question: Question) -> Exhibit:
-    return Exhibit(asked=question.question, expected=" | ".join(question.answers))
+    return Exhibit(asked=question.question, expected=_expected(question))
+
+
+def _expected(question: Question) -> str:
+    """Return what a right answer is, on one line."""
+    texts = {
+        " | ": question.answers if question.answer_mode == "any" else (),
+        " + ": question.answers if question.answer_mode == "all" else (),
+        "; ": () if question.answers else tuple(item.text for item in question.rubric),
+    }
+    parts = [mark.join(own) for mark, own in texts.items() if own]
+    if question.must_contain:
+        parts.append(f"contains {' + '.join(question.must_contain)}")
+    if question.must_not_contain:
+        parts.append(f"does not contain {' | '.join(question.must_not_contain)}")
+    return "; ".join(parts)
 
 
 def _trial(benchmark: str, question: Question, candidate: Candidate, repeat: int) -> Trial:

@@ -400,6 +400,7 @@ class _BenchRun:
         evaluation = benchmark.config.evaluation
         scoring = Scoring(
             method=benchmark.method,
+            partial_credit=evaluation.partial_credit,
             official_f1=evaluation.f1_rule == "locomo",
             judge=Judge(judge, benchmark.judge_prompts) if judge else None,
             embedder=await opener.embedder() if evaluation.method == "semantic-similarity" else None,
@@ -423,7 +424,7 @@ class _BenchRun:
             return 0
         from memorybench.suites.judge_check import canary_limit
 
-        asked = sum(len(benchmark.questions) + _judged_twice(benchmark) for benchmark in self.benchmarks)
+        asked = sum(map(_judge_calls, self.benchmarks))
         return canary_limit(self.spec.canaries, asked * len(self.providers) * self.spec.repeats)
 
     def _estimate(self, benchmark: _Benchmark, provider: ResolvedProvider) -> Iterator[Estimate]:
@@ -438,14 +439,18 @@ class _BenchRun:
             sizes = [size + PROMPT_TOKENS for size in _context_sizes(benchmark, provider)] * self.spec.repeats
             yield model_calls(name, subject, "answer", self.answerer, sizes, REPLY_TOKENS)
         if self.judge is not None:
-            calls = (len(questions) + _judged_twice(benchmark)) * self.spec.repeats
+            calls = _judge_calls(benchmark) * self.spec.repeats
             sizes = [JUDGE_TOKENS + REPLY_TOKENS] * calls
             yield model_calls(name, subject, "judge", self.judge, sizes, VERDICT_TOKENS)
 
 
-def _judged_twice(benchmark: _Benchmark) -> int:
-    """Questions whose answers are also judged by a corrected key."""
-    return sum(question.id in benchmark.corrected for question in benchmark.questions)
+def _judge_calls(benchmark: _Benchmark) -> int:
+    """Calls of the judge for each provider: one per question, item of a rubric and corrected question."""
+    calls = 0
+    for question in benchmark.questions:
+        by_code = question.must_contain or question.must_not_contain
+        calls += len(question.rubric) or (0 if by_code else 1 + (question.id in benchmark.corrected))
+    return calls
 
 
 def _context_sizes(benchmark: _Benchmark, provider: ResolvedProvider) -> list[int]:

@@ -22,6 +22,10 @@ from .scores import MISSES
 
 MEANINGS = {
     "accuracy": "answers that are right, by the benchmark's method: a judge, exact match, similarity or custom code",
+    "rubric_score": "mean of the rubric's items, each judged 0, 0.5 or 1, by weight",
+    "rubric_met": "answers that meet every item of the rubric in full",
+    "required_share": "texts that the answer must contain and does",
+    "excluded_in_answer": "answers with a text that they must not contain",
     "exact_match": "answers equal to a gold answer after normalisation",
     "answer_f1": "word overlap with the gold answer",
     "similarity": "cosine similarity of the answer and the gold answer",
@@ -31,7 +35,14 @@ MEANINGS = {
 }
 """Measures besides those of retrieval. `corrected_` measures use a corrected answer key (--errata)."""
 MAIN_MEASURES = HEADLINES
-_FIRST_COLUMNS = ("corrected_accuracy", "corrected_answer_f1", "corrected_recall@5", "recall@5", "recall_any@5")
+_FIRST_COLUMNS = (
+    "rubric_score",
+    "corrected_accuracy",
+    "corrected_answer_f1",
+    "corrected_recall@5",
+    "recall@5",
+    "recall_any@5",
+)
 _COLUMNS = tuple(
     dict.fromkeys(
         (*_FIRST_COLUMNS, "context_tokens", *NARROW_COLUMNS, *COLUMNS, "answer_f1", "corrected_recall@10"),

@@ -9,6 +9,7 @@ from memorybench.core.measures import RetrievalMetric
 from memorybench.core.questions import EvidenceLevel, Question
 from memorybench.core.trials import Score
 from memorybench.metrics.retrieval import RETRIEVAL_METRICS
+from memorybench.suites.answering import RUBRIC_MET
 
 OTHER_LEVEL: Mapping[EvidenceLevel, EvidenceLevel] = {"session": "turn", "turn": "session"}
 
@@ -70,7 +71,7 @@ def attribution(question: Question, seen: Sequence[Memory], places: Places, scor
 
     Evidence was shown if any memory has a gold turn among its sources, or a gold session if turns are not reported.
     """
-    if not any(score.name == "correct" and score.value == 0 for score in scores):
+    if not any(score.name in ("correct", RUBRIC_MET) and score.value == 0 for score in scores):
         return None
     levels: tuple[EvidenceLevel, ...] = ("turn", "session")
     for level in levels:

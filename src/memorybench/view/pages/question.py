@@ -158,7 +158,7 @@ def _search(trial: CaseTrial, step: StepRecord, counts_turns: bool) -> tuple[str
 
 
 def _main_scores(trial: CaseTrial) -> str:
-    names = ("correct", "passed", "answer_f1", "recall@5", "ndcg@10", "context_tokens")
+    names = ("correct", "rubric_score", "passed", "answer_f1", "recall@5", "ndcg@10", "context_tokens")
     found = [(name, trial.outcome.score(name)) for name in names]
     return " · ".join(f"{name} {value:,.4g}" for name, value in found if value is not None)
 
