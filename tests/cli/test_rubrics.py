@@ -270,3 +270,24 @@ def test_canaries_measure_a_judge_of_items(
     assert (check["sensitivity"]["agreed"], check["sensitivity"]["n"]) == (8, 8)
     assert (check["specificity"]["agreed"], check["specificity"]["n"]) == (specificity, 16)
     assert check["corrected"] == [], "the correction is for verdicts, not for degrees"
+
+
+@pytest.mark.parametrize(
+    ("described", "meaning", "asks_for"),
+    [
+        (config(RUBRIC), "each item of a rubric: 0, 0.5 or 1", "0.5:"),
+        (config(RUBRIC, partialCredit=False), "0 or 1", "0.5:"),
+        (config({"answerField": "rubric"}, schema={"answerMode": "all"}), "all of", "answer yes"),
+        (config({"answerField": "rubric"}), "any of", "answer yes"),
+    ],
+)
+def test_describe_shows_the_prompts_and_what_a_right_answer_is(
+    command: Command, described: dict[str, Any], meaning: str, asks_for: str
+) -> None:
+    write(command, QUESTIONS, described)
+    document = command("describe", "chats", "--json").json
+    assert meaning in document["right answer"]
+    assert asks_for in document["prompts"]["judge prompt"]
+    assert "${question}" in document["prompts"]["answer prompt"]
+    shown = command("describe", "chats").out
+    assert document["prompts"]["judge prompt"].splitlines()[0] in shown

@@ -24,8 +24,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from memorybench.core.report_sections import Table, text_column
-    from memorybench.reporting.terminal import console, show_table
+    from memorybench.core.report_sections import Table, Text, text_column
+    from memorybench.reporting.terminal import console, show_table, show_text
     from memorybench.reporting.typed_commands import as_typed
     from memorybench.wiring.descriptions import card_text, describe
 
@@ -44,6 +44,8 @@ def run(args: argparse.Namespace) -> int:
         if description.settings:
             titles = (text_column("setting"), text_column("value", wrap=True), text_column("meaning", wrap=True))
             show_table(console(), Table("Settings", titles, tuple(description.setting_rows())))
+        for title, text in description.prompts.items():
+            show_text(console(), Text(title.capitalize(), text))
     return 0
 
 

@@ -337,6 +337,8 @@ class BenchmarkConfig(Section):
     """URL of the original; shown by `describe`."""
     paper: str = ""
     """URL of the paper; shown by `describe`."""
+    checked_against: str = ""
+    """What this config was checked against: the version of the data, and what was compared; shown by `describe`."""
     tags: tuple[str, ...] = ()
     """Tags for `list --tags`."""
     data: Data

@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from memorybench.catalog.uses import EVERY_VARIABLE, model_uses
 from memorybench.core.errors import BadInput
 from memorybench.core.uses import Consent, Uses
 from memorybench.files.expressions import parse_expression
+from memorybench.files.prompts import load_prompt
 from memorybench.files.reading import read_text
 from memorybench.models.config import OF_OPENAI
 from memorybench.providers.config.extending import SERVICE_SECTIONS
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from memorybench.catalog.entries import Entry, Kind
     from memorybench.catalog.keys import Key
     from memorybench.core.uses import Use
+    from memorybench.datasets.config import BenchmarkConfig, SchemaMapping
 
     from .models import ResolvedModel
 
@@ -53,20 +55,25 @@ class Description:
     needs_consent: Sequence[str]
     """The flags without which it is refused."""
     settings: Sequence[Key] = ()
+    prompts: Mapping[str, str] = field(default_factory=dict)
+    """By use: what the answering model and the judge are sent, with variables."""
 
     def plain(self) -> dict[str, Any]:
         """Return JSON-compatible data."""
-        settings = {"settings": {key.name: {"value": key.default, "meaning": key.effect} for key in self.settings}}
-        shown = settings if self.settings else {}
+        shown: dict[str, Any] = {}
+        if self.settings:
+            shown["settings"] = {key.name: {"value": key.default, "meaning": key.effect} for key in self.settings}
+        if self.prompts:
+            shown["prompts"] = dict(self.prompts)
         return {**self.facts, **shown, "uses": {**asdict(self.uses), "needs_consent": list(self.needs_consent)}}
 
     def rows(self) -> list[tuple[str, str]]:
         """Return what a table shows."""
         titles = {"sql": "SQL", "images": "containers", "other_variables": "other variables"}
         rows = [(name, fact) for name, fact in self.facts.items() if name != "command"]  # shown as a program
-        for field in fields(self.uses):
-            uses: Sequence[Use] = getattr(self.uses, field.name)
-            rows.append((titles.get(field.name, field.name), "; ".join(dict.fromkeys(map(_use_text, uses)))))
+        for use in fields(self.uses):
+            uses: Sequence[Use] = getattr(self.uses, use.name)
+            rows.append((titles.get(use.name, use.name), "; ".join(dict.fromkeys(map(_use_text, uses)))))
         return [(name, text) for name, text in (*rows, ("needs", " ".join(self.needs_consent))) if text]
 
     def setting_rows(self) -> list[tuple[str, str, str]]:
@@ -103,7 +110,8 @@ def describe(name: str, folder: Path, extra: Sequence[Path], kind: str | None = 
     for one in with_provider(catalog, entry):
         uses |= entry_uses(catalog, one)
     settings = provider_settings(catalog, entry) if entry.kind == "provider" else ()
-    return Description({**head, **facts}, uses, missing_consent(catalog, entry), settings)
+    prompts = _prompts(catalog.benchmark(entry.name, environment())) if entry.kind == "benchmark" else {}
+    return Description({**head, **facts}, uses, missing_consent(catalog, entry), settings, prompts)
 
 
 def _find(catalog: Catalog, name: str, kind: str | None) -> Entry:
@@ -248,6 +256,56 @@ def _model_facts(model: ResolvedModel) -> dict[str, str]:
     }
 
 
+def _gold_facts(config: BenchmarkConfig) -> dict[str, str]:
+    """What makes an answer right, besides the method."""
+    mapping = config.mapping
+    if mapping is None:
+        return {}
+    credit = "0, 0.5 or 1" if config.evaluation.partial_credit else "0 or 1 (half points count 0)"
+    meanings = {
+        "any": "any of the gold answers",
+        "all": "all of the gold answers",
+        "rubric": f"each item of a rubric: {credit}",
+    }
+    return {"right answer": meanings[_answer_mode(mapping)]} if _answer_mode(mapping) else {}
+
+
+def _answer_mode(mapping: SchemaMapping) -> str:
+    """`any`, `all` or `rubric`; "" for a benchmark without gold answers."""
+    many = mapping.questions
+    if many.rubric_field if many else mapping.rubric:
+        return "rubric"
+    return mapping.answer_mode or ("any" if (many.answer_field if many else mapping.answer) else "")
+
+
+def _prompts(config: BenchmarkConfig) -> dict[str, str]:
+    """The prompts of the answering model and of the judge that a run without prompt flags uses."""
+    answering, judging = config.evaluation.answer_prompt, config.evaluation.judge_prompts
+    mapping = config.mapping
+    many = mapping.questions if mapping else None
+    choices = mapping is not None and (many.choices_field if many else mapping.choices)
+    prompts = {"answer prompt": answering.default or load_prompt("bench-choice" if choices else "bench-answer")}
+    prompts |= {f"answer prompt of {kind}": text for kind, text in answering.by_question_type.items()}
+    is_rubric = mapping is not None and _answer_mode(mapping) == "rubric"
+    prompts["judge prompt"] = judging.default or load_prompt("judge-rubric-item" if is_rubric else "judge-default")
+    if not is_rubric:
+        names = {kind.name: kind.evaluation_prompt for kind in config.question_types}
+        prompts |= {
+            f"judge prompt of {kind}": load_prompt(f"judge-{name}")
+            for kind, name in names.items()
+            if name != "default" and kind not in judging.by_question_type
+        }
+        rules = mapping.abstention if mapping is not None else None
+        if (
+            rules is not None
+            and (rules.categories or rules.id_pattern)
+            and "abstention" not in judging.by_question_type
+        ):
+            prompts["judge prompt of questions without an answer"] = load_prompt("judge-abstention")
+    prompts |= {f"judge prompt of {kind}": text for kind, text in judging.by_question_type.items()}
+    return {name: text.strip() for name, text in prompts.items()}
+
+
 def _benchmark(catalog: Catalog, entry: Entry) -> dict[str, str]:
     config = catalog.benchmark(entry.name, environment())
     facts = {
@@ -256,7 +314,9 @@ def _benchmark(catalog: Catalog, entry: Entry) -> dict[str, str]:
         "paper": config.paper,
         "data": f"{config.data.type}: {config.data.path}",
         "licence": config.data.licence,
+        "checked against": config.checked_against,
         "scored by": config.evaluation.method,
+        **_gold_facts(config),
     }
     try:
         dataset = open_dataset(config, catalog)
