@@ -28,7 +28,7 @@ from memorybench.suites.case_view import case_document, find_case
 from memorybench.suites.extraction.evaluator import MemoryExtractionEvaluator
 from memorybench.suites.extraction.online import TraceJudge
 from memorybench.suites.gate import Gate, check_gate, report_of
-from memorybench.suites.hygiene.scan import ScanReport
+from memorybench.suites.hygiene.scan import ModelReader, ScanReport
 from memorybench.suites.hygiene.scan import scan as scan_memory
 from memorybench.suites.hygiene.scan_output import read_baseline
 from memorybench.suites.registry import commands, open_run
@@ -227,16 +227,22 @@ def scan(
     store: str | None = None,
     user: str = "user",
     baseline: str | Path | None = None,
+    model: str | None = None,
+    budget: float | None = None,
+    results: str | Path = "hygiene-results",
     config_dirs: Sequence[str] = (),
     consent: Consent | None = None,
 ) -> ScanReport:
     """Scans a memory that exists, as `memorybench hygiene scan` does: files and folders, and what a store lists.
 
-    Reads only, and keeps no value that it finds. `baseline` is a file with accepted findings.
+    Reads only, and keeps no value that it finds. `baseline` is a file with accepted findings. With `model`, the text is
+    sent to that model, until `budget` dollars are spent; its replies are recorded in the folder `results`.
     """
     accepted = read_baseline(Path(baseline)) if baseline is not None else []
     wiring = LiveWiring(config_dirs, replace(consent or Consent(), reads_only=True))
-    return scan_memory([str(path) for path in paths], store=store, user=user, baseline=accepted, wiring=wiring)
+    reader = ModelReader(wiring.model(model), Path(results), budget) if model is not None else None
+    named = [str(path) for path in paths]
+    return scan_memory(named, store=store, user=user, baseline=accepted, wiring=wiring, reader=reader)
 
 
 def extraction_evaluator(judge_model: str, paths: Mapping[str, str] | None = None) -> MemoryExtractionEvaluator:

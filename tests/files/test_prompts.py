@@ -23,6 +23,9 @@ def test_every_prompt_file_has_a_use() -> None:
         "probe-write",
         "probe-write-absent",
         "probe-write-change",
+        "scan-confirm",
+        "scan-lines",
+        "scan-pairs",
         *(f"judge-{name}" for name in (*JUDGE_PROMPTS, *AUDIT_JUDGE_PROMPTS, RUBRIC_ITEM_PROMPT)),
     }
     assert {file.stem for file in FOLDER.iterdir()} == names
@@ -52,6 +55,9 @@ def test_every_prompt_file_has_a_use() -> None:
         ("probe-write", "14bf40bf5a3f7242"),
         ("probe-write-change", "836517346a0ec0c0"),
         ("probe-write-absent", "92ababc7d4566bff"),
+        ("scan-confirm", "1bdba3eb79b4b873"),
+        ("scan-lines", "b91ada3209945e97"),
+        ("scan-pairs", "77d4c7bc90f47b4a"),
     ],
 )
 def test_default_prompts_are_unchanged(name: str, digest: str) -> None:

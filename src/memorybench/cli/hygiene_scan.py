@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .arguments import add_config_dir, add_consent, split_list
+from .arguments import add_config_dir, add_consent, add_fields, given_fields, split_list
+
+if TYPE_CHECKING:
+    from memorybench.suites.hygiene.scan import ModelReader
+    from memorybench.wiring.live import LiveWiring
 
 
 def add_scan(actions: Any) -> None:
+    from memorybench.suites.spec import RunOptions
+
     help_text = "scan a memory for secrets, personal data and stale facts"
     scan = actions.add_parser("scan", help=help_text, description=help_text, allow_abbrev=False)
     scan.add_argument("paths", metavar="PATH", nargs="*", help="Read these files and folders")
@@ -28,6 +34,16 @@ def add_scan(actions: Any) -> None:
         default="high",
         help="Exit with 3 from this severity (default: high)",
     )
+    scan.add_argument("--model", metavar="NAME", help="Let this model read the memory: sends its text")
+    scan.add_argument(
+        "--results",
+        metavar="DIR",
+        type=Path,
+        default=Path("hygiene-results"),
+        help="Record the model's replies in this folder (default: ./hygiene-results)",
+    )
+    add_fields(scan, RunOptions, without=[name for name in RunOptions.model_fields if name != "budget"])
+    scan.add_argument("--dry-run", action="store_true", help="Show how often the model would be asked")
     add_consent(scan)
     add_config_dir(scan)
     scan.set_defaults(handler=_scan)
@@ -45,9 +61,14 @@ def _scan(args: argparse.Namespace) -> int:
     from .arguments import given_consent
 
     # only `list` is called, so no private scope is needed
-    wiring = LiveWiring(split_list(args.config_dir), replace(given_consent(args), reads_only=True))
+    consent = replace(given_consent(args), reads_only=True)
+    wiring = LiveWiring(split_list(args.config_dir), consent, need_keys=not args.dry_run)
     accepted = read_baseline(args.baseline) if args.baseline else []
-    report = scan(args.paths, store=args.store, user=args.user, baseline=accepted, wiring=wiring)
+    reader = _reader(args, wiring) if args.model else None
+    report = scan(args.paths, store=args.store, user=args.user, baseline=accepted, wiring=wiring, reader=reader)
+    if reader is not None and reader.dry_run:
+        print(f"{args.model} would be asked {report.prompts} times, and again about what it finds; nothing was sent")
+        return 0
     if args.format == "sarif":
         text = as_sarif(report, __version__)
     else:
@@ -66,3 +87,13 @@ def _scan(args: argparse.Namespace) -> int:
         print(text, end="")
     fails = args.fail_on != "never" and not args.write_baseline and report.at_least(args.fail_on)
     return 3 if fails else 0
+
+
+def _reader(args: argparse.Namespace, wiring: LiveWiring) -> ModelReader:
+    from memorybench.suites.hygiene.scan import ModelReader
+    from memorybench.suites.spec import RunOptions, make_spec
+
+    budget = make_spec(RunOptions, given_fields(args, RunOptions)).budget
+    return ModelReader(
+        wiring.model(args.model), args.results, None if budget == "none" else budget, dry_run=args.dry_run
+    )

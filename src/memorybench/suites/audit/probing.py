@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from memorybench import __version__
+from memorybench.core.contracts import Model
 from memorybench.core.plans import Job, Performed, Plan, Steps
-from memorybench.core.records import digest
 from memorybench.core.trials import Exhibit, Score
 from memorybench.datasets.audit import AuditDataset
-from memorybench.engine.budget import Budget
-from memorybench.engine.run import perform
-from memorybench.journal.rows import Fingerprint, Run
+from memorybench.journal.rows import Fingerprint
 from memorybench.journal.run_reader import RunReader
-from memorybench.journal.run_writer import RunWriter, open_run, reopen_run
-from memorybench.suites.blocking import blocking
-from memorybench.suites.estimates import PROMPT_TOKENS, REPLY_TOKENS
+from memorybench.suites.model_runs import model_run, perform_with_model
 from memorybench.suites.wiring import ResolvedModel, Wiring
 
 from .plan import trial_of
@@ -61,37 +55,14 @@ def verify_all(
         "probes": Fingerprint.of_list(candidates),
         "probe model": Fingerprint.of(model.described()),
     }
-    spec = {"benchmarks": [dataset.id], "providers": [model.name]}
-    run_id, program = f"probes_{digest(marks)[:8]}", f"memorybench {__version__}"
-    run = Run(id=run_id, suite=SUITE, spec=spec, fingerprints=marks, program=program, planned=len(candidates))
-    spending = Budget(budget)
-    if _was_started(results, run.id):
-        with RunReader.open(results) as run_reader:
-            spending = Budget(budget, *run_reader.costs(run.id))
-            spending.add_lost_calls(*run_reader.costs_of_lost_calls(run.id))
-        spending.estimate = lambda: model.price(PROMPT_TOKENS, REPLY_TOKENS) or 0.0
-        opened = reopen_run(results, run.id, fingerprints=marks, redact=wiring.redact, fault=wiring.fault())
-    else:
-        opened = open_run(results, run, redact=wiring.redact, fault=wiring.fault())
-    with opened as run_writer:
-        blocking(_verify(dataset, candidates, model, run_writer, concurrency, spending))
+    run = model_run(SUITE, "probes", dataset.id, model, marks, len(candidates))
+
+    def plan(opened: Model) -> Plan:
+        return Plan(jobs=_jobs(dataset, candidates, ProbeModel(opened)), size=len(candidates))
+
+    perform_with_model(plan, run, model, results, wiring, concurrency=concurrency, budget=budget)
     with RunReader.open(results) as run_reader:
         return _read(run_reader, run.id, candidates)
-
-
-async def _verify(
-    dataset: AuditDataset,
-    candidates: Sequence[Probe],
-    model: ResolvedModel,
-    run_writer: RunWriter,
-    concurrency: int,
-    budget: Budget,
-) -> None:
-    async with AsyncExitStack() as stack:
-        probe_model = ProbeModel(await model.open(stack))
-        plan = Plan(jobs=_jobs(dataset, candidates, probe_model), size=len(candidates))
-        ending = await perform(plan, run_writer, concurrency=concurrency, budget=budget)
-    run_writer.end(ending.status)
 
 
 def _jobs(dataset: AuditDataset, candidates: Sequence[Probe], model: ProbeModel) -> Iterator[Job]:
@@ -132,10 +103,3 @@ def _read(run_reader: RunReader, run_id: str, candidates: Sequence[Probe]) -> Ve
     probes = tuple(passed[probe.id] for probe in candidates if probe.id in passed)
     failed = len(candidates) - len(passed) - rejected.total()
     return Verified(probes, dict(rejected.most_common()), failed, run_id)
-
-
-def _was_started(results: Path, run_id: str) -> bool:
-    if not (results / "results.db").exists():
-        return False
-    with RunReader.open(results) as run_reader:
-        return run_reader.has(run_id)

@@ -6,7 +6,9 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from datetime import date
+from pathlib import Path
 from typing import Literal
 
 from memorybench.core.errors import BadInput, Lacking
@@ -14,15 +16,18 @@ from memorybench.core.records import Record, digest
 from memorybench.processes.programs import temporary_folder
 from memorybench.secrets.credentials import find_credentials
 from memorybench.suites.blocking import blocking
-from memorybench.suites.wiring import Wiring
+from memorybench.suites.wiring import ResolvedModel, Wiring
 
 from .scan_injection import find_injections
 from .scan_meaning import Compared, relations_by_meaning, statements_to_compare
+from .scan_model import Hint, Kind, MaskedTexts, ask_model, plan_asking
 from .scan_personal import Severity, find_personal_data
 from .scan_statements import Related, Statement, is_stale, relations_within, statements_in
 from .scan_texts import Reading, Text, read_paths
 
 Category = Literal["secret", "personal data", "injection", "duplicate", "contradiction", "stale"]
+_Piece = tuple[Text, int, int]
+"""A text, and where a part of it begins and ends."""
 SEVERITIES: tuple[Severity, ...] = ("low", "medium", "high")
 _RELATION_KINDS: Mapping[str, tuple[Category, Severity, str]] = {
     "duplicate": ("duplicate", "low", "repeats an earlier statement"),
@@ -61,6 +66,8 @@ class ScanReport(Record):
     """Files that were not read, by reason."""
     accepted: int = 0
     """Findings of the baseline, which are not in `findings`."""
+    prompts: int = 0
+    """With a model: how often it was asked, not counting the questions about what it found."""
 
     def at_least(self, severity: Severity) -> tuple[ScanFinding, ...]:
         lowest = SEVERITIES.index(severity)
@@ -75,14 +82,19 @@ def scan(
     baseline: Sequence[str] = (),
     wiring: Wiring,
     today: date | None = None,
+    reader: ModelReader | None = None,
 ) -> ScanReport:
-    """Scan files, folders and a store. `baseline` are fingerprints of accepted findings."""
+    """Scan files, folders and a store. `baseline` are fingerprints of accepted findings, `reader` asks a model."""
     if not paths and store is None:
         raise BadInput("PATH", "missing", expected="files or folders, or --store NAME")
     reading = read_paths(list(paths))
     if store is not None:
         reading.texts += blocking(_read_store(store, user, wiring))
-    findings = list(_find(reading, today or date.today(), wiring))
+    places, today = _Places(), today or date.today()
+    findings = list(_find(reading, today, wiring, places))
+    prompts = 0
+    if reader is not None:
+        findings, prompts = _read_by_model(reader, reading, findings, places, today, wiring)
     findings.sort(key=lambda one: (-SEVERITIES.index(one.severity), one.file, one.line, one.column, one.pointer))
     known = set(baseline)
     new = tuple(one for one in findings if one.fingerprint not in known)
@@ -92,6 +104,7 @@ def scan(
         texts=len(reading.texts),
         skipped=dict(sorted(reading.skipped.items())),
         accepted=len(findings) - len(new),
+        prompts=prompts,
     )
 
 
@@ -119,9 +132,8 @@ async def _read_store(name: str, user: str, wiring: Wiring) -> list[Text]:
     ]
 
 
-def _find(reading: Reading, today: date, wiring: Wiring) -> Iterator[ScanFinding]:
+def _find(reading: Reading, today: date, wiring: Wiring, places: _Places) -> Iterator[ScanFinding]:
     statements: list[Statement] = []
-    places = _Places()
     for text in reading.texts:
         yield from _find_in_text(text, places)
         for statement in statements_in(text):
@@ -136,8 +148,8 @@ def _find(reading: Reading, today: date, wiring: Wiring) -> Iterator[ScanFinding
     for relation, earlier, later in [*related, *_reworded(reading, related, wiring)]:
         category, severity, message = _RELATION_KINDS[relation]
         start, end = later.start, later.start + len(later.text)
-        other = places.place(earlier.source, earlier.start)
-        yield places.finding(category, relation, severity, later.source, start, end, message, other)
+        before = (earlier.source, earlier.start, earlier.start + len(earlier.text))
+        yield places.finding(category, relation, severity, later.source, start, end, message, before)
 
 
 def _reworded(reading: Reading, related: Sequence[Related], wiring: Wiring) -> Iterator[Related]:
@@ -190,6 +202,66 @@ def _find_in_text(text: Text, places: _Places) -> Iterator[ScanFinding]:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class ModelReader:
+    """A model that also reads the memory, and where its replies are recorded."""
+
+    model: ResolvedModel
+    results: Path
+    budget: float | None = None
+    dry_run: bool = False
+    """Count the prompts and ask nothing."""
+
+
+_CONFIRMED: Mapping[tuple[str, str], Kind] = {
+    ("injection", "order to an agent"): "injection",
+    ("duplicate", "near duplicate"): "duplicate",
+    ("contradiction", "contradiction"): "contradiction",
+}
+"""Category and kind of findings of the rules that are candidates for a model."""
+_BY_MODEL: Mapping[Kind, tuple[Category, Severity, str]] = {
+    "injection": ("injection", "high", "may instruct an agent"),
+    "personal": ("personal data", "medium", "contains personal data"),
+    "stale": ("stale", "low", "may be out of date"),
+    "duplicate": ("duplicate", "low", "says the same as an earlier statement"),
+    "contradiction": ("contradiction", "medium", "contradicts an earlier statement"),
+}
+
+
+def _read_by_model(
+    reader: ModelReader,
+    reading: Reading,
+    findings: Sequence[ScanFinding],
+    places: _Places,
+    today: date,
+    wiring: Wiring,
+) -> tuple[list[ScanFinding], int]:
+    """Return the findings that the model does not deny, those that only the model has, and the number of prompts."""
+    texts = MaskedTexts(reading.texts)
+    candidates = {
+        one.fingerprint: Hint(kind=kind, spans=tuple(texts.span_of(*piece) for piece in places.spans[one.fingerprint]))
+        for one in findings
+        if (kind := "stale" if one.category == "stale" else _CONFIRMED.get((one.category, one.kind)))
+    }
+    asked, compared = plan_asking(texts, tuple(candidates.values()), wiring)
+    prompts = sum(one.prompts for one in asked)
+    if reader.dry_run:
+        return list(findings), prompts
+    if not compared:
+        reading.skipped["comparison of files by the model, which needs memorybench[embed]"] += 1
+    found = ask_model(texts, asked, reader.model, wiring, today=today, results=reader.results, budget=reader.budget)
+    if found.failed:
+        reading.skipped["parts that the model did not read; repeat the command"] += found.failed
+    kept = [one for one in findings if candidates.get(one.fingerprint) not in found.denied]
+    for hint in found.confirmed:
+        category, severity, message = _BY_MODEL[hint.kind]
+        *before, (text, start, end) = ((reading.texts[span.text], span.start, span.end) for span in hint.spans)
+        if not any(one.category == category and places.is_at(one, (*before, (text, start, end))) for one in kept):
+            earlier = before[0] if before else None
+            kept.append(places.finding(category, "found by a model", severity, text, start, end, message, earlier))
+    return kept, prompts
+
+
 class _Places:
     """Makes findings with lines, columns and fingerprints."""
 
@@ -197,6 +269,8 @@ class _Places:
         self._seen: Counter[str] = Counter()
         self._text: Text | None = None
         self._breaks: list[int] = []
+        self.spans: dict[str, tuple[_Piece, ...]] = {}
+        """By fingerprint: the earlier statement, if there is one, and the text that was found."""
 
     def position(self, text: Text, offset: int) -> tuple[int, int]:
         if text is not self._text:
@@ -210,6 +284,13 @@ class _Places:
         line, column = self.position(text, offset)
         return f"{text.file}:{line}:{column}" + (f" ({text.pointer})" if text.pointer else "")
 
+    def is_at(self, finding: ScanFinding, spans: Sequence[_Piece]) -> bool:
+        """Return whether a finding is about these parts of texts."""
+        return all(
+            any(text is other and start < to and at < end for other, at, to in spans)
+            for text, start, end in self.spans[finding.fingerprint]
+        )
+
     def finding(
         self,
         category: Category,
@@ -219,7 +300,7 @@ class _Places:
         start: int,
         end: int,
         message: str,
-        other: str = "",
+        earlier: _Piece | None = None,
     ) -> ScanFinding:
         line, column = self.position(text, start)
         around = text.text[text.text.rfind("\n", 0, start) + 1 : start]
@@ -228,6 +309,8 @@ class _Places:
             around = around[:at] + around[to:]
         identity = digest([category, kind, text.file, text.pointer, around])
         self._seen[identity] += 1
+        fingerprint = digest([identity, self._seen[identity]])
+        self.spans[fingerprint] = (*((earlier,) if earlier else ()), (text, start, end))
         return ScanFinding(
             category=category,
             kind=kind,
@@ -237,6 +320,6 @@ class _Places:
             column=column,
             pointer=text.pointer,
             message=message,
-            other=other,
-            fingerprint=digest([identity, self._seen[identity]]),
+            other="" if earlier is None else self.place(*earlier[:2]),
+            fingerprint=fingerprint,
         )

@@ -1,0 +1,75 @@
+"""Runs of commands that ask one model, such as `audit probes`. Repeating such a command resumes its run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from memorybench import __version__
+from memorybench.core.contracts import Model
+from memorybench.core.plans import Plan
+from memorybench.core.records import digest
+from memorybench.engine.budget import Budget
+from memorybench.engine.run import perform
+from memorybench.journal.rows import Fingerprint, Run
+from memorybench.journal.run_reader import RunReader
+from memorybench.journal.run_writer import RunWriter, open_run, reopen_run
+
+from .blocking import blocking
+from .estimates import PROMPT_TOKENS, REPLY_TOKENS
+from .wiring import ResolvedModel, Wiring
+
+
+def perform_with_model(
+    plan: Callable[[Model], Plan],
+    run: Run,
+    model: ResolvedModel,
+    results: Path,
+    wiring: Wiring,
+    *,
+    concurrency: int = 10,
+    budget: float | None = None,
+) -> None:
+    """Perform a plan until `budget` dollars are spent, also by earlier commands. A run that was begun is resumed."""
+    spending, marks = Budget(budget), run.fingerprints
+    if _was_begun(results, run.id):
+        with RunReader.open(results) as run_reader:
+            spending = Budget(budget, *run_reader.costs(run.id))
+            spending.add_lost_calls(*run_reader.costs_of_lost_calls(run.id))
+        spending.estimate = lambda: model.price(PROMPT_TOKENS, REPLY_TOKENS) or 0.0
+        opened = reopen_run(results, run.id, fingerprints=marks, redact=wiring.redact, fault=wiring.fault())
+    else:
+        opened = open_run(results, run, redact=wiring.redact, fault=wiring.fault())
+    with opened as run_writer:
+        blocking(_perform(plan, model, run_writer, concurrency, spending))
+
+
+def model_run(
+    suite: str, prefix: str, data: str, model: ResolvedModel, marks: Mapping[str, Fingerprint], planned: int
+) -> Run:
+    """Return the run of a command; its id is made of `prefix` and the fingerprints. `data` names what it asks about."""
+    return Run(
+        id=f"{prefix}_{digest(marks)[:8]}",
+        suite=suite,
+        spec={"benchmarks": [data], "providers": [model.name]},
+        fingerprints=marks,
+        program=f"memorybench {__version__}",
+        planned=planned,
+    )
+
+
+async def _perform(
+    plan: Callable[[Model], Plan], model: ResolvedModel, run_writer: RunWriter, concurrency: int, budget: Budget
+) -> None:
+    async with AsyncExitStack() as stack:
+        opened = plan(await model.open(stack))
+        ending = await perform(opened, run_writer, concurrency=concurrency, budget=budget)
+    run_writer.end(ending.status)
+
+
+def _was_begun(results: Path, run_id: str) -> bool:
+    if not (results / "results.db").exists():
+        return False
+    with RunReader.open(results) as run_reader:
+        return run_reader.has(run_id)
