@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.cli.command import Command
-from tests.doubles.stub import Call, Stub, completion
+from tests.doubles.stub import Call, Stub, completion, status
 
 SAMPLE = Path(__file__).parents[2] / "data/sample-dataset.json"
 OFFLINE = ("--model", "scripted/quote", "--judge-model", "scripted/judge")
@@ -173,6 +173,19 @@ def test_a_model_writes_and_verifies_probes_of_free_text(command: Command, stub:
     assert (direct["counts"]["scored"], direct["counts"]["skipped"]) == (3, 2)
     assert len(stub.calls) == calls, "an audit reuses the verification of its results folder"
     assert {row["origin"] for row in direct["probeResults"] if row["status"] == "scored"} == {"model"}
+
+
+def test_probes_that_could_not_be_checked_are_checked_by_the_next_command(
+    command: Command, stub: Stub, dataset: str
+) -> None:
+    """The first command records that the checks failed; the second must not show the probes as they were then."""
+    stub.always(status(400))
+    assert command("audit", "probes", dataset, "--probe-model", "gpt-4o").code == 1
+    stub.always(completion(truthful, model="", tokens=(9, 1)))
+    resumed = command("audit", "probes", dataset, "--probe-model", "gpt-4o", "--json").json
+    fresh = command("audit", "probes", dataset, "--probe-model", "gpt-4o", "--results", "other", "--json").json
+    assert resumed == fresh
+    assert all(probe["checks"] for probe in resumed["probes"])
 
 
 def test_declared_absent_facts_are_verified_and_plans_counted(command: Command, stub: Stub) -> None:

@@ -97,8 +97,11 @@ class Job:
     perform: Callable[[Steps], Awaitable[Performed]]
     ordinal: int
     """Its place in reports, independent of the order of work."""
-    case: Case | Callable[[], Case] | None = None
-    """Recorded once with an outcome, so that a report needs no dataset. A function is called only then."""
+    case: Case | Callable[[], Case | None] | None = None
+    """Recorded once with an outcome, so that a report needs no dataset. A function is called only then.
+
+    It returns None if the case is a result of the job, and the job failed: a later attempt then records it.
+    """
     shown: Exhibit = NOTHING_SHOWN
     """What a report shows if the job fails."""
     spends: bool = False

@@ -358,9 +358,9 @@ class RunWriter:
         await self._writer.write([(sql, (*columns, checksum, attempt)), *self._add_spending(spent)])
 
     async def record_outcome(
-        self, outcome: Outcome, ordinal: int, case: Case | Callable[[], Case] | None = None
+        self, outcome: Outcome, ordinal: int, case: Case | Callable[[], Case | None] | None = None
     ) -> None:
-        """Record an outcome and its case. A case is recorded once, and made only then if it is a function."""
+        """Record an outcome and its case. A case is recorded once; a function makes it then, or returns None."""
         trial = outcome.trial
         columns = (
             self.run.id,
@@ -375,9 +375,12 @@ class RunWriter:
         )
         statements: list[Statement] = [(_DELETE_OUTCOME, columns[:2]), (_INSERT_OUTCOME, (*columns, crc(*columns)))]
         case_hash = hash((trial.benchmark, trial.case_id))
-        if case is not None and case_hash not in self._recorded_cases:
+        if case_hash in self._recorded_cases:
+            case = None
+        elif callable(case):
+            case = case()
+        if case is not None:
             self._recorded_cases.add(case_hash)
-            case = case() if callable(case) else case
             row = (self.run.id, trial.benchmark, case.id, self.redact_json(case.model_dump_json()))
             sql = "INSERT INTO cases (run, benchmark, id, body, crc) VALUES (?,?,?,?,?) ON CONFLICT DO NOTHING"
             statements.append((sql, (*row, crc(*row))))

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from memorybench.core.contracts import Model
+from memorybench.core.errors import Lacking
 from memorybench.core.plans import Job, Performed, Plan, Steps
 from memorybench.core.trials import Exhibit, Score
 from memorybench.datasets.audit import AuditDataset
@@ -67,12 +68,16 @@ def verify_all(
 
 def _jobs(dataset: AuditDataset, candidates: Sequence[Probe], model: ProbeModel) -> Iterator[Job]:
     conversations = {one.id: one for one in dataset.conversations}
-    admitted: dict[str, Probe] = {}
+    checked: dict[str, Probe] = {}
 
     async def check(probe: Probe, steps: Steps) -> Performed:
         conversation = conversations[probe.conversation]
-        written = await write(steps, model, probe, conversation)
-        admitted[probe.id] = await model.verify(steps, written, conversation.turns)
+        try:
+            written = await write(steps, model, probe, conversation)
+            checked[probe.id] = await model.verify(steps, written, conversation.turns)
+        except Lacking:
+            checked[probe.id] = probe
+            raise
         shown = Exhibit(asked=written.question, expected=written.expected_answer)
         return Performed(scores=(Score(name="admitted", value=1.0),), shown=shown)
 
@@ -81,13 +86,9 @@ def _jobs(dataset: AuditDataset, candidates: Sequence[Probe], model: ProbeModel)
             trial=trial_of(probe, dataset.id, model.model.subject),
             perform=partial(check, probe),
             ordinal=place,
-            case=partial(_checked, admitted, probe),
+            case=partial(checked.get, probe.id),
             spends=True,
         )
-
-
-def _checked(admitted: Mapping[str, Probe], probe: Probe) -> Probe:
-    return admitted.get(probe.id, probe)
 
 
 def _read(run_reader: RunReader, run_id: str, candidates: Sequence[Probe]) -> Verified:
