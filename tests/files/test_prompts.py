@@ -56,7 +56,7 @@ def test_every_prompt_file_has_a_use() -> None:
         ("probe-write-change", "836517346a0ec0c0"),
         ("probe-write-absent", "92ababc7d4566bff"),
         ("scan-confirm", "1bdba3eb79b4b873"),
-        ("scan-lines", "b91ada3209945e97"),
+        ("scan-lines", "849e79845bb8a52e"),
         ("scan-pairs", "77d4c7bc90f47b4a"),
     ],
 )

@@ -220,6 +220,7 @@ _CONFIRMED: Mapping[tuple[str, str], Kind] = {
 }
 """Category and kind of findings of the rules that are candidates for a model."""
 _BY_MODEL: Mapping[Kind, tuple[Category, Severity, str]] = {
+    "secret": ("secret", "high", "contains a secret"),
     "injection": ("injection", "high", "may instruct an agent"),
     "personal": ("personal data", "medium", "contains personal data"),
     "stale": ("stale", "low", "may be out of date"),
