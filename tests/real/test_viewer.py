@@ -132,7 +132,8 @@ def questions_of(page: Any, site: str, run: str) -> list[str]:
     return [f"{site}{link.get_attribute('href')}" for link in page.locator("td.question a").all()]
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1280, "light"), (1920, "dark"), (1920, "light")])
+@pytest.mark.parametrize("width", [360, 1280, 1920])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_page_fits_is_stable_and_accessible(browser: Any, site: str, width: int, scheme: str) -> None:
     if not AXE.exists():
         pytest.skip("axe-core is not installed")
@@ -536,6 +537,26 @@ def test_a_report_opens_from_a_file(browser: Any, recorded: Path, tmp_path: Path
             page.goto(file.as_uri())
             assert page.locator(".chart svg").count() > 0
             check_page(page, f"{run} at {width}", is_accessible=is_accessible)
+
+
+def test_a_report_has_no_filters_without_javascript(browser: Any, recorded: Path) -> None:
+    file = (recorded / "results" / "first" / "report.html").as_uri()
+    for java_script in (True, False):
+        with opened(browser, java_script_enabled=java_script) as page:
+            page.goto(file)
+            assert page.locator("form.filters").is_visible() is java_script
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_an_open_question_of_a_report_has_the_width_of_its_table(browser: Any, recorded: Path, width: int) -> None:
+    with opened(browser, viewport={"width": width, "height": 900}) as page:
+        page.goto((recorded / "results" / "first" / "report.html").as_uri())
+        table = page.locator("#questions table").bounding_box()
+        page.locator("td.question summary").first.click()
+        more = page.locator("#questions .more").first.bounding_box()
+        assert more["width"] > 0.9 * table["width"]
+        assert more["x"] + more["width"] <= table["x"] + table["width"] + 1
+        assert page.locator("#questions table").bounding_box()["width"] == table["width"]
 
 
 def test_the_report_of_the_default_run_is_small_searchable_and_alone(

@@ -141,6 +141,14 @@ def test_the_heading_names_those_that_are_best_and_whom_they_beat(
     assert len(sentences) == len([pair for pair in pairs if "a" in (pair.first, pair.second)])
 
 
+def test_the_questions_of_a_hygiene_report_have_the_words_of_its_tables(recorded: Path) -> None:
+    page = (recorded / "results" / "h" / "report.html").read_text()
+    shown = dict(re.findall(r"<dt>reference · (\w+)[^<]*</dt><dd[^>]*>([^<]*)", page))
+    assert shown["well_behaved"] == "pass; expected: pass"
+    assert shown["violation"] == "detected; expected: blocked by store, or detected"
+    assert not [text for text in shown.values() if "compliant" in text or "defended" in text]
+
+
 CELL = re.compile(r"<td[^>]*>\s*(?:<a[^>]*>)?([^<]*)")
 
 

@@ -502,6 +502,12 @@ def test_a_page_without_a_comparison_leads_with_its_figures(
         assert text in unescape(lead)
 
 
+def test_scores_of_a_search_say_which_evidence_they_count(client: TestClient) -> None:
+    page = get(client, "/run/0/first/question?benchmark=starter&case=amara-q01")
+    assert "recall@5 of sessions" in page
+    assert "recall@5 of turns" not in page
+
+
 def test_the_list_of_runs_shows_the_n_of_the_headline(client: TestClient) -> None:
     row = get(client, "/").partition('href="/run/0/first"')[2].partition("</tr>")[0]
     assert re.search(r'<td class="n"[^>]* title="36/36 trials[^"]*"><div>12<', row)

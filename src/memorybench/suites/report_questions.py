@@ -13,6 +13,7 @@ from memorybench.core.trials import Outcome
 
 from .case_view import CaseTrial, hit_level, memories_of
 from .failures import FAILURE_REASONS, failure_reason, outcome_mark, question_type
+from .registry import suite_of
 from .report_parts import shorten_line
 from .stored_run import StoredRun
 
@@ -42,6 +43,7 @@ class Mark:
     mark: str
     reason: str
     got: str
+    expected: str
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -94,18 +96,23 @@ def list_questions(stored: StoredRun) -> QuestionList:
     if sum(run.planned for run in stored.runs) > _MOST_TRIALS:
         return QuestionList((), len({case for reader, run in stored.parts for case in reader.case_ids(run.id)}))
     found: dict[tuple[str, str], Question] = {}
+    result_name = suite_of(stored.run).result_name
     for outcome in stored.outcomes():
         trial, shown = outcome.trial, outcome.shown
+        expected, got = _short(result_name(shown.expected)), _short(result_name(shown.got))
         question = found.setdefault(
             (trial.benchmark, trial.case_id),
-            Question(trial.benchmark, trial.case_id, question_type(trial), _short(shown.asked), _short(shown.expected)),
+            Question(trial.benchmark, trial.case_id, question_type(trial), _short(shown.asked), expected),
         )
         reason = failure_reason(outcome) or ""
         name, role = trial.subject.name, trial.subject.role
-        mark = Mark(name, role, trial.variant, trial.repeat, outcome_mark(outcome), reason, _short(shown.got))
+        mark = Mark(name, role, trial.variant, trial.repeat, outcome_mark(outcome), reason, got, expected)
         question.marks.setdefault(name, []).append(mark)
         if role == "provider":
             question.memory_outcomes.setdefault(name, outcome)
+    for question in found.values():
+        if len({mark.expected for marks in question.marks.values() for mark in marks}) > 1:
+            question.expected = ""  # each variant has its own
     listed, room = [], _MOST_TEXT
     for question in found.values():
         texts = [question.asked, question.expected, *(mark.got for marks in question.marks.values() for mark in marks)]

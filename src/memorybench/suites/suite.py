@@ -153,7 +153,8 @@ class Suite:
     """A module with the functions `metrics(run)`, `facts(runs)`, `report(run)` and, where a run can fail checks of the
     suite, `passes(run)`; where `memorybench show` must show more than searches, answers and verdicts,
     `case_sections(trial)`. Its tuple `MAIN_MEASURES` names the measures that `compare` and `--baseline` test unless the
-    user names others; without it, that is the first metric. Loaded when a report is made."""
+    user names others; without it, that is the first metric. Its mapping `RESULT_NAMES` has the words that reports use
+    for results that the journal names otherwise. Loaded when a report is made."""
     describe_file: Callable[[Path, Mapping[str, Any]], str | None] = lambda path, first: None
     """From a data file and its first row to a line about it; None: it is not a file of this suite."""
     write_files: Callable[[RunPlace], None] = lambda place: None
@@ -182,6 +183,11 @@ class Suite:
         """Whether a finished run passes the suite's own checks. Exit code 3 where it does not."""
         check = getattr(self._reporting, "passes", None)
         return check is None or bool(check(run))
+
+    def result_name(self, text: str) -> str:
+        """Return how reports name a result, or what was expected; the journal may have another word for it."""
+        names: Mapping[str, str] = getattr(self._reporting, "RESULT_NAMES", {})
+        return names.get(text, text)
 
     def case_sections(self, trial: CaseTrial) -> Sequence[Section] | None:
         """Return the suite's own sections for a trial, or None if it is shown with the standard ones.

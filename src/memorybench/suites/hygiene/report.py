@@ -37,7 +37,7 @@ def case_sections(trial: CaseTrial) -> list[Section]:
             sections += _exchange_sections(trial, session, exchange)
     for report in (*phases, *agents):
         sections += [_assertion_table(report["findings"]), *_residue_table(report["findings"])]
-    lines = [f"expected {_EXPECTED_NAMES.get(shown.expected, shown.expected)}", *_result_lines(trial.outcome)]
+    lines = [f"expected {RESULT_NAMES.get(shown.expected, shown.expected)}", *_result_lines(trial.outcome)]
     return [*sections, Text("Result", "\n".join(line for line in (*lines, shown.reason) if line))]
 
 
@@ -132,9 +132,12 @@ MEANINGS = {
     "refused_by_store": "forbidden writes of the agent that the store refused",
 }
 MAIN_MEASURES = ("passed", "caught", "adoption", "restraint")
-_STATE_NAMES = {"compliant": "pass", "defended": "blocked by store"}
-"""Names of states by the word that the journal has; the others are the same."""
-_EXPECTED_NAMES = {"compliant": "pass", "defended or detected": "blocked by store, or detected"}
+RESULT_NAMES = {
+    "compliant": "pass",
+    "defended": "blocked by store",
+    "defended or detected": "blocked by store, or detected",
+}
+"""Names of results by the word that the journal has; the others are the same."""
 STATES = {
     "pass": "the memory is as it should be",
     "fail": "a phase of the scenario has a bad result",
@@ -264,7 +267,7 @@ def _state_name(outcome: Outcome) -> str:
         return outcome.status
     if outcome.shown.got == "detected" and outcome.score("passed") == 0:
         return "accepted"
-    return _STATE_NAMES.get(outcome.shown.got, outcome.shown.got)
+    return RESULT_NAMES.get(outcome.shown.got, outcome.shown.got)
 
 
 def _is_good(state: str) -> bool | None:

@@ -122,7 +122,8 @@ def _card(stored: StoredRun, view: CaseView, trial: CaseTrial, question: Questio
     mark = next(one for one in question.marks if _is_of(one, trial.outcome.trial))
     steps = trial.named("search") if own is None else []
     searches = tuple(_search(trial, step, view.counts_turns) for step in steps)
-    return TrialCard(trial, mark, searches, tuple(sections), _main_scores(trial))
+    level = ("turns" if view.counts_turns else "sessions") if view.suite == "bench" else ""
+    return TrialCard(trial, mark, searches, tuple(sections), _main_scores(trial, level))
 
 
 def _is_of(mark: Mark, trial: Trial) -> bool:
@@ -157,9 +158,12 @@ def _search(trial: CaseTrial, step: StepRecord, counts_turns: bool) -> tuple[str
     return title, texts, len(memories) - len(shown)
 
 
-def _main_scores(trial: CaseTrial) -> str:
-    names = ("correct", "rubric_score", "passed", "answer_f1", "recall@5", "ndcg@10", "context_tokens")
-    found = [(name, trial.outcome.score(name)) for name in names]
+def _main_scores(trial: CaseTrial, level: str) -> str:
+    """Return the main scores; those of searches say which gold evidence they count."""
+    of = f" of {level}" if level else ""
+    of_searches = {"recall@5": of, "ndcg@10": of}
+    names = {"correct": "", "rubric_score": "", "passed": "", "answer_f1": "", **of_searches, "context_tokens": ""}
+    found = [(f"{name}{counted}", trial.outcome.score(name)) for name, counted in names.items()]
     return " · ".join(f"{name} {value:,.4g}" for name, value in found if value is not None)
 
 
