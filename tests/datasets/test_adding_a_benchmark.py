@@ -109,7 +109,12 @@ def test_validate_says_what_it_read(command: Command) -> None:
 
 
 DATA_MISTAKES = {
-    "a key in the documented spelling": ("configs/diary.yaml", "  itemId: id\n", "", '"itemId" is missing'),
+    "a key in the documented spelling": (
+        "configs/travel-notes.yaml",
+        "    questionField: q\n",
+        "",
+        '"questionField" is missing',
+    ),
     "items without ids": ("configs/diary.yaml", "itemId: id\n", "itemId: key\n", "schema.itemId"),
     "a misspelled question": ("configs/diary.yaml", "question: question", "question: qestion", "schema.question"),
     "a misspelled answer": ("configs/diary.yaml", "answer: answer", "answer: anser", "schema.answer"),
@@ -254,10 +259,20 @@ def test_the_data_may_be_several_files(command: Command) -> None:
         assert [outcome.trial.case_id for outcome in memorybench.load_run(name).outcomes()] == [name]
 
 
-@pytest.mark.parametrize("data", ["{type: local, path: ./parts}", "{type: local, path: ./, files: [parts]}"])
-def test_a_folder_in_place_of_a_file_is_named(command: Command, data: str) -> None:
-    write_parts(command.folder, data)
+@pytest.mark.parametrize(
+    "data",
+    ["path: ./parts", "path: ./parts/*.jsonl", "path: ./, files: ['**/*.jsonl']", "path: ./parts, files: ['t*', 'o*']"],
+)
+def test_the_data_may_be_a_folder_or_globs(command: Command, data: str) -> None:
+    write_parts(command.folder, f"{{type: local, {data}}}")
+    done = command("eval", "--benchmarks", "parts", "--providers", "bm25", "--run-id", "all")
+    assert done.code == 0, done.err
+    assert {outcome.trial.case_id for outcome in memorybench.load_run("all").outcomes()} == {"one", "two"}
+
+
+def test_a_folder_in_place_of_a_file_is_named(command: Command) -> None:
+    write_parts(command.folder, "{type: local, path: ./, files: [parts]}")
     error = refused(memorybench.evaluate, benchmarks=["parts"], providers=["bm25"])
     assert Path(error.where).resolve() == (command.folder / "parts").resolve()
     assert "folder" in error.problem
-    assert "data.files" in error.remedy
+    assert "parts/*" in error.remedy

@@ -105,7 +105,7 @@ def test_many_questions_on_one_conversation() -> None:
         ("type: local, path: ./sample.json", "type: bundled, path: starter", "sample.yaml:3: schema"),
         ("./sample.json}", "./sample.json, sha256: abc}", "data.sha256"),
         ("./sample.json}", "./sample.json, license: MIT}", 'did you mean "licence"?'),
-        ("./sample.json}", "./sample.json, items: '$.data[*]'}", "names alone"),
+        ("./sample.json}", "./sample.json, items: '$.data[*'}", "data.items"),
         ("./sample.json}", "./sample.json, files: [a, ../b]}", "data.files"),
         ("itemId: id", "itemId: id\n  dateFormat: '%d %Q'", "sample.yaml:5: schema.dateFormat"),
         ("role: $.role", "role: $.role, evidence: '$..gold'", "names alone"),

@@ -10,7 +10,16 @@ from .conversation import Haystack
 from .trials import Case
 
 EvidenceLevel = Literal["session", "turn"]
-_LATER_FIELDS = ("choices", "answer_mode", "rubric", "must_contain", "must_not_contain", "forbidden")
+_LATER_FIELDS = (
+    "choices",
+    "answer_mode",
+    "rubric",
+    "must_contain",
+    "must_not_contain",
+    "forbidden",
+    "shared_history",
+    "cluster",
+)
 
 
 class Choice(NamedTuple):
@@ -54,12 +63,22 @@ class Question(Case):
     """The haystack does not contain the answer; saying so is right."""
     choices: tuple[Choice, ...] = ()
     """Of a multiple-choice question; its text lists them, too."""
+    shared_history: str = ""
+    """Name of the longer history whose beginning its haystack is. The memory of such haystacks is filled once, and each
+    question asked as soon as its haystack has been added."""
+    cluster: str = ""
+    """What it has in common with other questions, if that is not their history."""
 
     def plain(self) -> Any:
         """Without the fields that version 0.1 did not write, where they have their default value."""
         fields = type(self).model_fields
         unset = {name for name in _LATER_FIELDS if getattr(self, name) == fields[name].default}
         return self.model_dump(mode="json", exclude=unset)
+
+    @property
+    def memory(self) -> str:
+        """Name of the memory that it is asked of."""
+        return self.shared_history or self.haystack
 
     @property
     def kind(self) -> str:

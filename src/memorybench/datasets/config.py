@@ -21,22 +21,44 @@ class Section(Record):
     """A mapping in a config file. Defaults are constructed, because validating one builds its class."""
 
 
+class Join(Section):
+    """Another file whose content becomes a field of each item."""
+
+    file: str | None = None
+    """A file per data file, named from the folder of the data file, such as `../chat.json`. `a.json | b.json` falls
+    back to b. `${stem}` and `${folder}` are the names of the data file, without its suffix, and of its folder."""
+    files: tuple[str, ...] = ()
+    """Names or globs of files whose rows are looked up by `key`."""
+    format: Literal["json", "jsonl", "csv", "parquet"] | None = None
+    """File format (default: by the file's name)."""
+    items: str | None = None
+    """Path to the rows, as `data.items`. Without it, a `file` that is JSON is joined whole."""
+    key: str | None = None
+    """Path to the key within a row of `files`; `@key` is the name under which the row is in its object."""
+    by: str | None = None
+    """Path to the key within an item."""
+
+
 class Data(Section):
     type: Literal["huggingface", "local", "url", "bundled", "plugin"]
     """Where the data is: on Hugging Face, on this machine, at a URL, in this package, or with an installed plug-in."""
     path: str
-    """`owner/name` or `owner/name/file` on Hugging Face, a path from this file or the working folder, a URL, or the
-    name of the bundled set or plug-in."""
+    """`owner/name` or `owner/name/file` on Hugging Face, a file, folder or glob from the folder of this config or the
+    working folder, a URL, or the name of the bundled set or plug-in. A file may be a zip archive."""
     local_path: str | None = None
     """Path of the download, relative to this file; on Hugging Face also the name of the file, if `path` has none."""
-    format: Literal["json", "jsonl", "csv"] | None = None
-    """File format (default: by the file's name). Each may be gzipped. A CSV cell that contains a JSON array or object
-    is parsed."""
+    format: Literal["json", "jsonl", "csv", "parquet"] | None = None
+    """File format (default: by the file's name). JSON, JSONL and CSV may be gzipped; Parquet needs the extra `parquet`.
+    A CSV cell that contains a JSON array or object is parsed."""
     items: str | None = None
-    """Path to the array of items, if it is not the whole file."""
+    """Path to the items, if they are not the array that the file is: to an array, or to each item (`people.*`). `$`:
+    the file is one item. In JSONL, CSV and Parquet: the path within each row."""
     files: tuple[str, ...] = ()
-    """Files of the Hugging Face dataset or local folder that `path` names, if the data is more than one file. Their
-    items are read in this order."""
+    """Files of the Hugging Face dataset, local folder or zip archive that `path` names, if the data is more than one
+    file. Locally and in archives also globs such as `*/questions.json`, whose files are sorted by name. Their items are
+    read in this order (default: every data file in the folder)."""
+    join: Mapping[str, Join] = Field(default_factory=dict)
+    """Name of a field → another file, whose content each item gets under this name."""
     sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
     """Checksum of the file; a file with another checksum is an error."""
     size: int | None = Field(default=None, ge=1)
@@ -49,7 +71,8 @@ class Questions(Section):
     """For items with several questions about the same context."""
 
     field: str
-    """Path to the array of questions, within an item."""
+    """Path to the questions, within an item: to an array, or with several matches, to each array or question
+    (`$.*` for an object of arrays). All matches are read."""
     question_field: str
     """Path to the question."""
     answer_field: str | None = None
@@ -73,13 +96,15 @@ class Questions(Section):
     """Path to the date on which it is asked."""
     choices_field: str | None = None
     """Path to the choices of a multiple-choice question; see `schema.choices`."""
+    labels: Mapping[str, str] = Field(default_factory=dict)
+    """Name → path, within a question. Reports break figures down by labels."""
 
 
 class ItemSchema(Section):
     """How to read one turn of the context."""
 
     content: str | None = None
-    """Path to the text of the turn."""
+    """Path to the text of the turn. Several matches, such as those of `content[*].text`, become paragraphs."""
     text: str | None = None
     """Alias of `content`."""
     role: str | None = None
@@ -90,6 +115,8 @@ class ItemSchema(Section):
     """Path to the turn's id, which evidence refers to."""
     caption: str | None = None
     """Path to the caption of a picture in the turn; appended to the content."""
+    image: str | None = None
+    """Path to pictures in the turn. They are counted and not read; a turn may then be without text."""
     date: str | None = None
     """Path to the turn's date."""
     evidence: str | None = None
@@ -106,7 +133,11 @@ class Context(Section):
     session, or, with `dateField` or `idField`, sessions of one turn each. `object`: one key per session.
     `string`: one text, whose paragraphs are turns."""
     turns_field: str | None = None
-    """Path to the turns within a session, if sessions are objects."""
+    """Path to the turns within a session, if sessions are objects. All matches are turns, and so are the members of
+    lists within lists."""
+    prefix: str | None = None
+    """Path to a number, within an item: only so many members of the array are in the history of its question. A history
+    that is joined by key is ingested once, and each question asked when its part has been added."""
     date_field: str | None = None
     """Path to the dates of the sessions, one per session, within an item."""
     id_field: str | None = None
@@ -151,8 +182,9 @@ class OfficialRetrieval(Section):
 class SchemaMapping(Section):
     """Paths to the fields of an item. A path is a field name or a JSONPath; `a | b` falls back to b."""
 
-    item_id: str
-    """Path to the item's id, which must be unique."""
+    item_id: str = "@index"
+    """Path to the item's id, which must be unique (default: its number, from 1). Names for what is not in the item:
+    `@index`, `@key` (its key, if items are in an object), `@file`, `@stem`, `@folder`."""
     question: str | None = None
     """Path to the question, if an item has one."""
     answer: str | None = None
@@ -184,6 +216,12 @@ class SchemaMapping(Section):
     choices: str | None = None
     """Path to the choices of a multiple-choice question: an array, or an object of label and text. They are appended to
     the question. The gold answer is a choice's text, label, or index from 0."""
+    parse: Mapping[str, str] = Field(default_factory=dict)
+    """Path of a text that contains a list, within an item or question → its format: `json`, `python` (as Python prints
+    it), `lines`, or the separator, such as `;`."""
+    cluster: str | None = None
+    """Path to what items have in common, such as a person: intervals treat them as one sample (default: the
+    history)."""
     date_format: str | None = None
     """Date format in the codes of Python's strptime. Not needed for ISO 8601, seconds since 1970,
     `1:56 pm on 8 May, 2023` and `2023/05/20 (Sat) 02:21`."""

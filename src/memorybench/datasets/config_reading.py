@@ -22,7 +22,7 @@ from memorybench.files.yaml_file import load_yaml
 from memorybench.text.sanitize import preview
 from memorybench.text.spelling import join_names, suggestion, unknown_name
 
-from .config import AnswerPrompt, BenchmarkConfig, Context, JudgePrompts, SchemaMapping
+from .config import AnswerPrompt, BenchmarkConfig, Context, Join, JudgePrompts, SchemaMapping
 from .prompts import answer_prompt, judge_prompt
 
 GROUP = "memorybench.benchmarks"
@@ -32,6 +32,7 @@ SESSION_VARIABLES = ("date", "sessionDate", "session", "dialogue", "sessionId", 
 
 _QUESTION_PATHS = {
     "item_id",
+    "cluster",
     "question",
     "answer",
     "rubric",
@@ -101,17 +102,19 @@ def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
+def is_archive(name: str) -> bool:
+    return name.lower().endswith(".zip")
+
+
+def is_glob(name: str) -> bool:
+    return any(mark in name for mark in "*?[")
+
+
 def _check_data(config: BenchmarkConfig, part: Document) -> None:
     data, where = config.data, part.where("path")
     if config.needles is not None and len(data.files) < 2:
         raise BadInput(part.where("files"), f"{len(data.files)} files", expected="at least two: needles and a book")
-    if data.files and data.type not in ("local", "huggingface"):
-        expected = "type: local or huggingface"
-        raise BadInput(part.where("files"), f"has no effect on {data.type} data", expected=expected, remedy="remove it")
-    if len(data.files) > 1 and config.needles is None and data.sha256 is not None:
-        raise BadInput(part.where("sha256"), "is the checksum of one file, but there are several", remedy="remove it")
-    if any(".." in name or name.startswith("/") for name in data.files):
-        raise BadInput(part.where("files"), "a file is outside the dataset", expected="relative paths without ..")
+    _check_files(config, part)
     match data.type:
         case "huggingface":
             if not re.fullmatch(r"[\w.-]+/[\w.-]+(/[\w./-]+)?", data.path) or ".." in data.path:
@@ -133,6 +136,59 @@ def _check_data(config: BenchmarkConfig, part: Document) -> None:
             safe_name(data.path, where)
 
 
+def _check_files(config: BenchmarkConfig, part: Document) -> None:
+    data, packed = config.data, is_archive(config.data.path)
+    if data.files and data.type not in ("local", "huggingface") and not packed:
+        expected = "type: local or huggingface, or a zip archive"
+        raise BadInput(part.where("files"), f"has no effect on {data.type} data", expected=expected, remedy="remove it")
+    if packed and config.needles is not None:
+        raise BadInput(part.where("path"), "needles cannot be in a zip archive", remedy="unpack it")
+    several = len(data.files) > 1 or bool(data.join) or any(map(is_glob, (data.path, *data.files)))
+    if several and not packed and config.needles is None and data.sha256 is not None:
+        raise BadInput(part.where("sha256"), "is the checksum of one file, but there are several", remedy="remove it")
+    for place, names in ((("files",), data.files), *((("join", n, "files"), j.files) for n, j in data.join.items())):
+        if any(".." in name or name.startswith("/") for name in names):
+            raise BadInput(part.where(*place), "a file is outside the dataset", expected="relative paths without ..")
+        if data.type == "huggingface" and not packed and any(map(is_glob, names)):
+            raise BadInput(part.where(*place), "no globs on Hugging Face", expected="the names of files")
+    for name, join in data.join.items():
+        _check_join(config, name, join, part)
+
+
+def _check_join(config: BenchmarkConfig, name: str, join: Join, part: Document) -> None:
+    from .paths import parse_path
+
+    where, packed = part.where("join", name), is_archive(config.data.path)
+    if config.mapping is None:
+        raise BadInput(where, "no effect without schema", remedy="remove it")
+    if not re.fullmatch(r"[A-Za-z_][\w-]*", name):
+        raise BadInput(where, f"invalid name {preview(name)}", expected="letters, digits, _ and -")
+    if (join.file is None) == (not join.files):
+        raise BadInput(where, "which file is joined?", expected="either file, or files with key and by")
+    if join.file is None and not (join.key and join.by):
+        missing = "by" if join.key else "key"
+        raise BadInput(where, f'"{missing}" is missing', expected="key, within a row, and by, within an item")
+    if join.file is not None:
+        for key in ("key", "by", "items"):
+            if getattr(join, key):
+                raise BadInput(part.where("join", name, key), "no effect on file", remedy="remove it, or write files")
+        if config.data.type != "local" and not packed:
+            raise BadInput(where, f"file is not supported on {config.data.type} data", expected="files, key and by")
+        for variable in re.findall(r"\$\{(\w*)\}", join.file):
+            if variable not in ("stem", "folder"):
+                raise BadInput(
+                    part.where("join", name, "file"), f"unknown variable {variable}", expected="stem, folder"
+                )
+    elif config.data.type == "url" and not packed:
+        raise BadInput(where, "not supported on url data", expected="type: local or huggingface, or a zip archive")
+    for key in ("key", "by"):
+        text = getattr(join, key)
+        if text:
+            parse_path(text, part.where("join", name, key))
+    if join.items is not None:
+        parse_path(join.items, part.where("join", name, "items"))
+
+
 def _check_mapping(config: BenchmarkConfig, document: Document) -> None:
     mapping = config.mapping
     if config.data.type in WITHOUT_FILES or config.needles is not None:
@@ -142,7 +198,7 @@ def _check_mapping(config: BenchmarkConfig, document: Document) -> None:
         return
     if mapping is None:
         raise BadInput(document.where(), '"schema" is missing', expected="itemId, question, answer and context")
-    from memorybench.files.jsonpaths import Path
+    from .paths import parse_path
 
     part = document.at("schema")
     _check_questions(mapping, part)
@@ -154,16 +210,24 @@ def _check_mapping(config: BenchmarkConfig, document: Document) -> None:
             problem, expected = f"invalid date format: {error}", "codes of strptime, such as %d.%m.%Y"
             raise BadInput(part.where("date_format"), problem, expected=expected) from None
     for place, path in _paths(mapping):
-        Path.parse(path, part.where(*place))
-    _check_whole_path(config.data.items, document.where("data", "items"))
+        parse_path(path, part.where(*place))
+    for path, format in mapping.parse.items():
+        parse_path(path, part.where("parse"))
+        if not format or (format.isalnum() and format not in ("json", "python", "lines")):
+            expected = "json, python, lines, or a separator such as ;"
+            raise BadInput(part.where("parse", path), f"unknown format {preview(format)}", expected=expected)
+    if config.data.items is not None:
+        parse_path(config.data.items, document.where("data", "items"))
+    if mapping.context.prefix is not None and mapping.context.type != "array":
+        raise BadInput(part.where("context", "prefix"), f"no effect on type: {mapping.context.type}")
     _check_whole_path(mapping.context.item_schema.evidence, part.where("context", "item_schema", "evidence"))
 
 
 def _check_whole_path(text: str | None, where: str) -> None:
     """Raise BadInput unless the path consists of names alone, so that its match has one known place."""
-    from memorybench.files.jsonpaths import Path
+    from .paths import parse_path
 
-    if text is not None and not Path.parse(text, where).singular:
+    if text is not None and not parse_path(text, where).singular:
         raise BadInput(where, f"{preview(text)} may match several places", expected="names alone, as in $.data.items")
 
 
@@ -240,12 +304,13 @@ def _paths(mapping: SchemaMapping) -> Iterator[tuple[Place, str]]:
     sections: dict[Place, Mapping[str, object]] = {
         (): mapping.model_dump(include=_QUESTION_PATHS),
         ("rubric_item",): mapping.rubric_item.model_dump(),
-        ("context",): mapping.context.model_dump(include={"field", "date_field", "id_field", "turns_field"}),
+        ("context",): mapping.context.model_dump(include={"field", "date_field", "id_field", "turns_field", "prefix"}),
         ("context", "item_schema"): mapping.context.item_schema.model_dump(),
         ("metadata",): mapping.metadata,
     }
     if mapping.questions is not None:
         sections["questions",] = mapping.questions.model_dump()
+        sections["questions", "labels"] = mapping.questions.labels
     for place, section in sections.items():
         for name, path in section.items():
             if isinstance(path, str):

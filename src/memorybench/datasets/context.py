@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property, partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from memorybench.core.conversation import Session, Turn
@@ -20,6 +21,7 @@ from memorybench.text.sanitize import preview
 from .config import Context, ItemSchema, Preprocessing
 from .config_reading import SESSION_VARIABLES
 from .dates import read_date
+from .paths import flatten, only, parse_path, place_of
 
 _NO_TEXT = (dict, list, bool)
 _PARAGRAPH = re.compile(r"\n\s*\n")
@@ -50,6 +52,16 @@ class ItemContext:
     """Number of sessions without a date."""
     empty_turns: int
     """Number of turns without content, which are skipped."""
+    raw_turns: Callable[[], Iterator[Any]]
+    """Yields the turns as the data has them."""
+    session_count: int
+    """Number of sessions with turns."""
+    turn_count: int
+    """Number of turns with content."""
+    empty_sessions: int = 0
+    """Number of sessions without turns, which are skipped."""
+    images: int = 0
+    """Number of pictures, which are not read."""
 
     @cached_property
     def sessions(self) -> tuple[Session, ...]:
@@ -79,9 +91,15 @@ class _Raw(NamedTuple):
     place: Place | None
     """Place of its turns within the item; None: unknown."""
     date: Any = None
+    places: Sequence[Place] | None = None
+    """The place of each turn, if they are not adjacent."""
+    start: int = 0
+    """Index of the first turn at `place`."""
 
     def turn_place(self, index: int) -> Place | None:
-        return None if self.place is None else (*self.place, index)
+        if self.places is not None:
+            return self.places[index]
+        return None if self.place is None else (*self.place, self.start + index)
 
 
 class _Kept(NamedTuple):
@@ -101,33 +119,40 @@ class ContextReader:
         """Parse the paths of the config; `where` names the config in error messages."""
         self._context = context
         self._date_format = date_format
-        self._field = Path.parse(context.field, where)
+        self._field = parse_path(context.field, where)
         self._ids = _optional(context.id_field, where)
         self._dates = _optional(context.date_field, where)
         self._turns_within = _optional(context.turns_field, where)
+        self._prefix = _optional(context.prefix, where)
         self._turns = _TurnReader(context.item_schema, preprocessing, date_format, where)
         self._template: Template | None = None
         if preprocessing.format_template is not None:
             self._template = Template.parse(preprocessing.format_template, SESSION_VARIABLES, where)
 
-    def read(self, item: Document) -> ItemContext:
-        """Check the sessions and turns of an item, and return its context."""
+    def read(self, item: Document, cuts: Sequence[int] = ()) -> ItemContext:
+        """Check the sessions and turns of an item, and return its context.
+
+        A list of turns is divided into sessions at `cuts`, where other questions about the same history are asked.
+        """
         sessions: list[_Kept] = []
         names: dict[str, tuple[str, ...]] = {}
         marked: dict[str, MarkedTurn] = {}
         turn_ids: set[str] = set()
-        empty = 0
-        for position, raw in enumerate(self._raw_sessions(item), 1):
+        empty = turn_count = empty_sessions = images = 0
+        for position, raw in enumerate(self._raw_sessions(item, cuts), 1):
             # session ids may reveal which session is gold; keys of an object are only numbers
             id = raw.name if self._context.type == "object" else f"s{position}"
             turns = self._turns.keep(item, raw)
             empty += len(raw.turns) - len(turns)
+            turn_count += len(turns)
+            images += self._turns.count_images(raw)
             if not turns:
+                empty_sessions += not raw.turns
                 continue
             at = read_date(raw.date, partial(_where, item, raw.place), self._date_format)
             session = _Kept(raw, id, at, turns)
             self._turns.check_ids(item, session, turn_ids)
-            marked |= self._turns.marked(session)
+            marked |= self._turns.marked(item, session)
             names[raw.name] = (*names.get(raw.name, ()), id)
             sessions.append(session)
         if not sessions:
@@ -139,6 +164,11 @@ class ContextReader:
             dates=[comparable(session.at) for session in sessions if session.at is not None],
             undated_sessions=sum(session.at is None for session in sessions),
             empty_turns=empty,
+            raw_turns=lambda: (turn for session in sessions for turn in session.raw.turns),
+            session_count=len(sessions),
+            turn_count=turn_count,
+            empty_sessions=empty_sessions,
+            images=images,
         )
 
     def _session(self, item: Document, kept: _Kept) -> Session:
@@ -159,15 +189,18 @@ class ContextReader:
             }
         )
 
-    def _raw_sessions(self, item: Document) -> Sequence[_Raw]:
-        matches = self._field.all(item.value)
+    def _raw_sessions(self, item: Document, cuts: Sequence[int]) -> Sequence[_Raw]:
+        matches = self._field.located(item.value)
         place = place_of(self._field, item.value)
-        value = next(iter(matches), None) if self._field.singular else matches
+        value = next((match for _, match in matches), None) if self._field.singular else [match for _, match in matches]
         if not value:
             raise self._empty(item)
         match self._context.type, value:
             case "array", list():
-                return self._array_sessions(item, value, place)
+                if place is not None:
+                    members = [((*place, index), member) for index, member in enumerate(value)]
+                    return self._array_sessions(item, members, place, cuts)
+                return self._array_sessions(item, matches, None, cuts)
             case "object", dict():
                 return list(self._object_sessions(value, place or ()))
             case "string", str():
@@ -180,16 +213,47 @@ class ContextReader:
             remedy=f"set schema.context.type: {actual}" if actual else "correct schema.context.field",
         )
 
-    def _array_sessions(self, item: Document, members: list[Any], place: Place | None) -> list[_Raw]:
+    def prefix_of(self, item: Document) -> int | None:
+        """Return how many members of the context are the history of the item's question; None: all."""
+        if self._prefix is None:
+            return None
+        where = partial(_where, item, place_of(self._prefix, item.value))
+        number = only(self._prefix, item.value, where)
+        if isinstance(number, float) and number.is_integer():
+            number = int(number)
+        if isinstance(number, bool) or not re.fullmatch(r"[0-9]+", str(number).strip()):
+            raise BadInput(
+                where(),
+                f"invalid prefix {preview(number)}",
+                expected="the number of members that are history",
+                remedy="correct it, or schema.context.prefix",
+            )
+        return int(number)
+
+    def _array_sessions(
+        self, item: Document, members: list[tuple[Place, Any]], place: Place | None, cuts: Sequence[int]
+    ) -> list[_Raw]:
+        upto = self.prefix_of(item)
+        if upto is not None:
+            if upto > len(members):
+                where = _where(item, place_of(self._prefix, item.value) if self._prefix else None)
+                problem = f"a prefix of {upto:,}, but the history has {_count(members, 'member')}"
+                raise BadInput(where, problem, remedy="correct it, or schema.context.prefix")
+            members = members[:upto]
         are_sessions = self._ids is not None or self._dates is not None or self._turns_within is not None
-        if not are_sessions and all(isinstance(member, dict) for member in members):
-            return [_Raw("", members, place)]
-        names, dates = self._ids_and_dates(item, len(members))
+        if not are_sessions and all(isinstance(member, dict) for _, member in members):
+            inner = sorted(cut for cut in set(cuts) if 0 < cut < len(members))
+            bounds = pairwise((0, *inner, len(members)))
+            pieces = ((start, members[start:end]) for start, end in bounds if end)
+            return [
+                _Raw("", [turn for _, turn in piece], place, None, [at for at, _ in piece], start)
+                for start, piece in pieces
+            ]
+        names, dates = self._ids_and_dates(item, len(members), upto is not None)
         sessions = []
-        for index, member in enumerate(members):
-            turns, within = self._turns_of(member, None if place is None else (*place, index))
+        for index, (at, member) in enumerate(members):
             name = str(index) if names is None else str(names[index])
-            sessions.append(_Raw(name, turns, within, None if dates is None else dates[index]))
+            sessions.append(self._raw(name, member, at, None if dates is None else dates[index]))
         return sessions
 
     def _object_sessions(self, value: Mapping[str, Any], place: Place) -> Iterator[_Raw]:
@@ -200,18 +264,20 @@ class ContextReader:
             date = None
             if self._context.date_pattern is not None:
                 date = value.get(self._context.date_pattern.replace("*", str(number)))
-            turns, within = self._turns_of(value[key], (*place, key))
-            yield _Raw(key, turns, within, date)
+            yield self._raw(key, value[key], (*place, key), date)
 
-    def _turns_of(self, member: Any, place: Place | None) -> tuple[Sequence[Any], Place | None]:
+    def _raw(self, name: str, member: Any, place: Place, date: Any) -> _Raw:
+        """Return a session. Lists within lists of turns are flattened, and all matches of `turnsField` are read."""
+        matches: list[tuple[Place, Any]] = [((), member)]
         if isinstance(member, dict) and self._turns_within is not None:
-            turns = self._turns_within.first(member)
-            inner = place_of(self._turns_within, member)
-            place = (*place, *inner) if place is not None and inner is not None else None
-            return (turns if isinstance(turns, list) else [] if turns is None else [turns]), place
-        return (member, place) if isinstance(member, list) else ([member], None)
+            matches = [(at, match) for at, match in self._turns_within.located(member) if match is not None]
+        match matches:
+            case [(at, list(turns))] if not any(type(turn) is list for turn in turns):
+                return _Raw(name, turns, (*place, *at), date)
+        found = [one for at, match in matches for one in flatten(match, (*place, *at))]
+        return _Raw(name, [turn for _, turn in found], place, date, [at for at, _ in found])
 
-    def _ids_and_dates(self, item: Document, count: int) -> Sequence[list[Any] | None]:
+    def _ids_and_dates(self, item: Document, count: int, is_prefix: bool) -> Sequence[list[Any] | None]:
         """Return the ids and the dates of the sessions, from a list or from a path into each session."""
         found: list[list[Any] | None] = []
         problems: list[str] = []
@@ -224,6 +290,8 @@ class ContextReader:
             values = None if path is None else path.all(item.value)
             if values is not None and len(values) == 1 and isinstance(values[0], list):
                 values = values[0]
+            if values is not None and is_prefix:
+                values = values[:count]
             found.append(values)
             if values is not None and len(values) != count:
                 place = place or (place_of(path, item.value) if path else None)
@@ -265,6 +333,7 @@ class _TurnReader:
         self._caption = _optional(schema.caption, where)
         self._date = _optional(schema.date, where)
         self._mark = _optional(schema.evidence, where)
+        self._image = _optional(schema.image, where)
         self._removed = frozenset(preprocessing.remove_fields)
         self._hidden = {str(route.steps[0]) for route in self._mark.routes} if self._mark else frozenset()
         self._transform: Callable[[str], str] = partial(html.escape, quote=False) if preprocessing.escape_html else str
@@ -284,46 +353,64 @@ class _TurnReader:
                     continue
             if self._content(item, session, index, fields):
                 kept.append((index, fields))
+        self._check_fields(item, session, kept)
+        return kept
+
+    def _check_fields(self, item: Document, session: _Raw, kept: Sequence[tuple[int, Any]]) -> None:
+        """Raise BadInput for an invalid date, role or speaker, which are read later: before anything is spent."""
+        for path in filter(None, (self._role, self._speaker)):
+            for index, fields in kept:
+                if path.name is None or (type(fields) is dict and type(fields.get(path.name)) in (dict, list)):
+                    _text(path, fields, partial(_where, item, session.turn_place(index)))
         if self._date is not None:
             for index, fields in kept:
-                self._turn_date(item, session, index, fields)  # an error is reported before anything is spent
-        return kept
+                self._turn_date(item, session, index, fields)
+
+    def count_images(self, session: _Raw) -> int:
+        if self._image is None:
+            return 0
+        return sum(match is not None for fields in session.turns for match in self._image.all(fields))
 
     def check_ids(self, item: Document, session: _Kept, known: set[str]) -> None:
         """Raise BadInput if a turn has the id of another. Default ids are unique."""
         if self._id is None:
             return
         for index, fields in session.turns:
-            id = self._turn_id(session, index, fields)
+            id = self._turn_id(item, session, index, fields)
             if id in known:
                 where, problem = _where(item, session.raw.place), f"duplicate turn id {preview(id)}"
                 raise BadInput(where, problem, remedy="make ids unique, or remove dialogId")
             known.add(id)
 
-    def marked(self, session: _Kept) -> dict[str, MarkedTurn]:
+    def marked(self, item: Document, session: _Kept) -> dict[str, MarkedTurn]:
         """Return the turns that the data marks as containing the answer."""
         if self._mark is None:
             return {}
         name, find = self._mark.name, self._mark.first
         return {
-            self._turn_id(session, index, fields): MarkedTurn(session.id, _text(self._role, fields) or "user")
+            self._turn_id(item, session, index, fields): MarkedTurn(session.id, _text(self._role, fields) or "user")
             for index, fields in session.turns
             if (fields.get(name) if name is not None and type(fields) is dict else find(fields))
         }
 
     def turn(self, item: Document, session: _Kept, index: int, fields: Any) -> Turn:
-        speaker = _text(self._speaker, fields)
+        where = partial(_where, item, session.raw.turn_place(index))
+        speaker = _text(self._speaker, fields, where)
         return Turn(
-            _text(self._role, fields) or "user",
+            _text(self._role, fields, where) or "user",
             self._transform(self._content(item, session.raw, index, fields)),
             self._transform(speaker) if speaker else None,
             self._turn_date(item, session.raw, index, fields) if self._date else None,
-            self._turn_id(session, index, fields),
+            self._turn_id(item, session, index, fields),
         )
 
-    def _turn_id(self, session: _Kept, index: int, fields: Any) -> str:
+    def _turn_id(self, item: Document, session: _Kept, index: int, fields: Any) -> str:
         """Return its id, or one made from its place in the file."""
-        return (self._id and _text(self._id, fields)) or f"{session.id}:{index + 1}"
+        if self._id is None:
+            return f"{session.id}:{index + 1}"
+        return (
+            _text(self._id, fields, partial(_where, item, session.raw.turn_place(index))) or f"{session.id}:{index + 1}"
+        )
 
     def visible(self, fields: Any) -> Any:
         """Return the fields of a turn as templates show them: without gold marks."""
@@ -332,8 +419,8 @@ class _TurnReader:
         return {k: _map_texts(v, self._transform) for k, v in fields.items() if k not in self._hidden}
 
     def _turn_date(self, item: Document, session: _Raw, index: int, fields: Any) -> datetime | None:
-        date = self._date.first(fields) if self._date else None
         where = partial(_where, item, session.turn_place(index))
+        date = only(self._date, fields, where) if self._date else None
         return None if date is None else read_date(date, where, self._date_format)
 
     def _content(self, item: Document, session: _Raw, index: int, fields: Any) -> str:
@@ -346,26 +433,21 @@ class _TurnReader:
                 expected="a text, or itemSchema.content",
             )
         if self._content_path.name is not None:
-            content = fields.get(self._content_path.name, fields)
+            contents = [fields[self._content_path.name]] if self._content_path.name in fields else []
         else:
-            content = next(iter(self._content_path.all(fields)), fields)
-        if isinstance(content, _NO_TEXT):
+            contents = self._content_path.all(fields)
+        has_image = self._image is not None and bool(self._image.all(fields))
+        if any(isinstance(content, _NO_TEXT) for content in contents) or not (contents or has_image):
             problem = f"{self._content_path.text} is missing or not a text"
             remedy = "correct the turn, or schema.context.itemSchema"
             where = _where(item, session.turn_place(index))
             raise BadInput(where, problem, expected="the content of the turn", remedy=remedy)
-        text = "" if content is None else str(content)
-        caption = _text(self._caption, fields)
+        text = "\n\n".join(str(content) for content in contents if content is not None)
+        where_of = partial(_where, item, session.turn_place(index))
+        caption = _text(self._caption, fields, where_of)
         if caption:
             text = f"{text} [shares a photo: {caption}]".lstrip()
         return text.strip() and text
-
-
-def place_of(path: Path, value: Any) -> Place | None:
-    """Return the place in `value` that the path leads to; None if it may lead to several."""
-    if not path.singular:
-        return None
-    return next((route.steps for route in path.routes if route.all(value)), path.routes[0].steps)
 
 
 def _count(values: Sequence[Any], noun: str) -> str:
@@ -377,14 +459,19 @@ def _where(item: Document, place: Place | None) -> str:
 
 
 def _optional(path: str | None, where: str) -> Path | None:
-    return None if path is None else Path.parse(path, where)
+    return None if path is None else parse_path(path, where)
 
 
-def _text(path: Path | None, fields: Any) -> str | None:
+def _text(path: Path | None, fields: Any, where: Callable[[], str] | None = None) -> str | None:
+    """Return the text or number at a path. With `where`, anything else than one of them is an error."""
     if path is None:
         return None
-    value = path.first(fields)
-    return None if value is None or isinstance(value, (dict, list)) else str(value)
+    value = path.first(fields) if where is None else only(path, fields, where)
+    if isinstance(value, dict | list):
+        if where is not None:
+            raise BadInput(where(), f"invalid value {preview(value)} at {path.text}", expected="a text or a number")
+        return None
+    return None if value is None else str(value)
 
 
 def _number_pattern(pattern: str) -> re.Pattern[str]:

@@ -14,7 +14,8 @@ from memorybench.files.located import Document
 from memorybench.text.sanitize import preview
 from memorybench.text.spelling import suggestion
 
-from .context import ItemContext, place_of
+from .context import ItemContext
+from .paths import place_of
 
 _DIALOG_ID = re.compile(r"D:?(\d+):(\d+)")
 

@@ -14,7 +14,7 @@ from memorybench.files.located import Document
 from memorybench.text.sanitize import preview
 
 from .config import SchemaMapping
-from .context import place_of
+from .paths import place_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Streams the items of a dataset file, and reads single items again on demand.
 
 A file may be larger than memory: one item at a time is in memory, and it is read again from its place in the file.
-Items of gzipped files and of CSV files stay in memory, compressed.
+Items of gzipped files, CSV files and Parquet files stay in memory, compressed.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,8 +24,13 @@ from memorybench.files.located import Document, Place
 from memorybench.files.reading import read_lines
 from memorybench.files.rows import decode_line, stream_csv
 
+from .parquet import stream_parquet
+
 _FAST_COMPRESSION = 1
 _UTF8_MARK = b"\xef\xbb\xbf"
+
+
+_FORMATS = {".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".parquet": "parquet"}
 
 
 class Span(NamedTuple):
@@ -47,13 +53,22 @@ class Item(NamedTuple):
 
 
 def read_items(path: Path, format: str | None = None, within: str | None = None) -> Iterator[Item]:
-    """Yield the items. `within` is the path to the array of items, if it is not the whole file."""
-    match format or _format_of(path):
+    """Yield the items. `within` is the path to them: in a JSON file, or in each row of another file."""
+    match format or format_of(path):
         case "jsonl":
-            return _jsonl(path)
+            rows = _jsonl(path)
         case "csv":
-            return (_csv_item(row) for row in stream_csv(path))
-    return _members(path, within) if within is not None else _array(path)
+            rows = (_csv_item(row) for row in stream_csv(path))
+        case "parquet":
+            rows = (_packed_item(row) for row in stream_parquet(path))
+        case _:
+            return _members(path, within) if within is not None else _array(path)
+    return rows if within is None else chain.from_iterable(_inside(row, within) for row in rows)
+
+
+def is_readable(name: str) -> bool:
+    """Return whether the name is that of a data file, by its suffix."""
+    return Path(name.lower().removesuffix(".gz")).suffix in _FORMATS and not name.lower().endswith(".parquet.gz")
 
 
 def read_span(path: Path, span: Span) -> Document:
@@ -62,14 +77,14 @@ def read_span(path: Path, span: Span) -> Document:
     return _document(str(path), span, text, decode(text(), str(path), span.line))
 
 
-def _format_of(path: Path) -> str:
+def format_of(path: Path) -> str:
     name = Path(path.name.lower().removesuffix(".gz"))
-    format = {".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv"}.get(name.suffix)
+    format = _FORMATS.get(name.suffix) if is_readable(path.name) else None
     if format is None:
         raise BadInput(
             str(path),
             "unknown file type",
-            expected="a name ending in .json, .jsonl or .csv, or these with .gz",
+            expected="a name ending in .json, .jsonl or .csv, or these with .gz, or .parquet",
             remedy="rename it, or set data.format",
         )
     return format
@@ -119,20 +134,34 @@ def _members(path: Path, within: str | None) -> Iterator[Item]:
     """Yield the items of a file that is read into memory."""
     document = load_json(path)
     if within is not None:
-        routes = JsonPath.parse(within, "data.items").routes
-        steps = next((route.steps for route in routes if route.all(document.value)), None)
-        if steps is None:
-            raise BadInput(document.where(), f"nothing at {within}", remedy="correct data.items")
-        document = document.at(*steps)
+        yield from _inside(Item(document, lambda: document), within)
+        return
     if not isinstance(document.value, list):
         raise BadInput(
             document.where(),
             "not a list of items",
             expected="a JSON array",
-            remedy="set data.items to the path of the array",
+            remedy="set data.items to the path of the items: $ if the file is one item, $.* if it has one per key",
         )
     for index in range(len(document.value)):
         yield Item(document.at(index), partial(document.at, index))
+
+
+def _inside(whole: Item, within: str) -> Iterator[Item]:
+    """Yield the items within a file or row: the members of a list that the path leads to, else each match."""
+    path, document = JsonPath.parse(within, "data.items"), whole.document
+    matches = path.located(document.value)
+    if not matches:
+        raise BadInput(document.where(), f"nothing at {within}", remedy="correct data.items")
+    if len(matches) == 1 and path.singular and isinstance(matches[0][1], list):
+        place, members = matches[0]
+        matches = [((*place, index), member) for index, member in enumerate(members)]
+    for place, _ in matches:
+        yield Item(document.at(*place), partial(_at, whole, place))
+
+
+def _at(whole: Item, place: Place) -> Document:
+    return whole.again().at(*place)
 
 
 def _item(path: Path, span: Span, text: str, value: Any, is_plain: bool) -> Item:
@@ -170,9 +199,12 @@ def _read_text(path: Path, span: Span) -> str:
 
 
 def _csv_item(row: Document) -> Item:
-    value = {name: _cell(text) for name, text in row.value.items()}
-    path, line, fetch = row.path, row.line(), _compress(json.dumps(value))
-    return Item(Document(path, value, row.line_of), lambda: Document(path, json.loads(fetch()), lambda _: line))
+    return _packed_item(replace(row, value={name: _cell(text) for name, text in row.value.items()}))
+
+
+def _packed_item(row: Document) -> Item:
+    path, line, fetch = row.path, row.line(), _compress(json.dumps(row.value))
+    return Item(row, lambda: Document(path, json.loads(fetch()), lambda _: line))
 
 
 def _compress(text: str) -> Callable[[], str]:

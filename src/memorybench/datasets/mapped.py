@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache, partial
 from itertools import chain
@@ -24,12 +24,16 @@ from memorybench.text.sanitize import preview
 from memorybench.text.spelling import suggestion
 
 from .config import BenchmarkConfig, OfficialRetrieval, SchemaMapping
-from .context import ContextReader, ItemContext, comparable, place_of
+from .context import ContextReader, ItemContext, comparable
 from .dates import read_date
 from .evidence import Evidence, EvidenceCheck, resolve
 from .gold import GoldReader
 from .index import Index, index_file, load_index, save_index
-from .items import Span, read_items, read_span
+from .items import Item, Span, read_items, read_span
+from .joins import ItemStream
+from .parsing import TextParser
+from .paths import ITEM_MARKS, flatten, only, parse_path, place_of, uses_marks
+from .survey import Survey
 
 _LABELLED = re.compile(r"\(?(?P<label>[A-Za-z0-9]{1,2})[).:]\s+(?P<text>.+)", re.DOTALL)
 _DECORATION = " ().:"
@@ -86,6 +90,8 @@ COUNTED, LEFT_OUT = "counted by the authors", "left out by the authors"
 
 _CACHED_HAYSTACKS = 32
 """Haystacks cached in memory: more than a run processes concurrently."""
+_CACHED_CONTEXTS = 8
+"""Contexts kept while the questions are read."""
 _TYPE, _DATE = ("questionType", "question_type"), ("questionDate", "question_date")
 
 _NOTES = {
@@ -93,6 +99,9 @@ _NOTES = {
     "unsorted": "histories not in the order of their dates",
     "undated": "sessions without a date",
     "empty": "empty turns, skipped",
+    "empty_sessions": "sessions without turns, skipped",
+    "images": "pictures, not read",
+    "labels": "labels that are lists or objects, left out",
     "later": "questions with sessions dated after them",
     "numbers": "gold answers that are numbers, read as text",
     "several": "questions with several answers, of which any is right (answerMode)",
@@ -101,6 +110,7 @@ _NOTES = {
     "dropped": "unknown evidence ids, dropped",
     "unproven": "questions without evidence, which have no retrieval figures",
     "abstain": "questions that their history does not answer",
+    "questionless": "items without questions",
     "unnamed": "questions of a category without a name",
 }
 """Irregularities of the data. Each note is one of these texts with its count."""
@@ -143,25 +153,45 @@ def fingerprint_of(config: BenchmarkConfig, checksum: str) -> str:
 
 def index_of(config: BenchmarkConfig, files: Sequence[FilePath], indexes: FilePath) -> FilePath | None:
     """Return where the index of a dataset is, or would be; None if it needs none."""
-    return index_file(indexes, files[0], digest([*_settings(config)])) if len(files) == 1 else None
+    if len(files) > 1 or _is_assembled(config):
+        return None
+    return index_file(indexes, files[0], digest([*_settings(config)]))
 
 
-_LATER_KEYS = ("answer_mode", "rubric", "rubric_item", "must_contain", "must_not_contain", "forbidden")
-_LATER_KEYS_OF_QUESTIONS = ("rubric_field", "must_contain_field", "must_not_contain_field", "forbidden_field")
-"""Keys that earlier versions did not have. Without them, a fingerprint is that of the earlier versions."""
+def _is_assembled(config: BenchmarkConfig) -> bool:
+    """Return whether items need more than their own fields: other files, or their place."""
+    return bool(config.data.join) or "@" in (config.mapping.item_id if config.mapping else "") or _names_marks(config)
 
 
-def _settings(config: BenchmarkConfig) -> tuple[Any, Any]:
+def _names_marks(config: BenchmarkConfig) -> bool:
+    assert config.mapping is not None
+    return '"@' in config.mapping.model_dump_json()
+
+
+_LATER_KEYS = frozenset(
+    ("parse", "cluster", "labels", "image", "prefix", "answer_mode", "rubric", "rubric_item", "must_contain",
+     "must_not_contain", "forbidden", "rubric_field", "must_contain_field", "must_not_contain_field", "forbidden_field")
+)  # fmt: skip
+"""Keys that version 0.1 did not have. Without a value they are left out of fingerprints, which stay as they were."""
+
+
+def _settings(config: BenchmarkConfig) -> tuple[Any, ...]:
     """Return the parts of the config that questions and haystacks depend on."""
-    mapping = config.model_dump(mode="json", include={"mapping", "categories"})
-    for section, keys in (
-        (mapping["mapping"], _LATER_KEYS),
-        (mapping["mapping"]["questions"], _LATER_KEYS_OF_QUESTIONS),
-    ):
-        for key in keys if section else ():
-            if not section[key] or not any(section[key].values() if isinstance(section[key], dict) else (True,)):
-                del section[key]
-    return mapping, config.ingestion.preprocessing.model_dump(mode="json")
+    mapping = _without_later(config.model_dump(mode="json", include={"mapping", "categories"}))
+    settings = mapping, config.ingestion.preprocessing.model_dump(mode="json")
+    if not config.data.join:
+        return settings
+    return *settings, config.data.model_dump(mode="json", include={"files", "items", "join"})
+
+
+def _without_later(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: _without_later(inner)
+        for key, inner in value.items()
+        if key not in _LATER_KEYS or (any(inner.values()) if isinstance(inner, dict) else inner)
+    }
 
 
 def open_mapped(
@@ -171,16 +201,20 @@ def open_mapped(
     indexes: FilePath | None = None,
     *,
     cached: int = _CACHED_HAYSTACKS,
+    joined: Mapping[str, Sequence[FilePath]] | None = None,
+    folder: FilePath | None = None,
+    survey: Survey | None = None,
 ) -> MappedDataset:
     """Open a data file, or several; raise BadInput at the first error.
 
     Each is parsed once. If the only file is large, an index in the folder `indexes` makes the next opening fast.
     `checksum` returns that of the files, or raises BadInput if it is not the expected one. `cached` haystacks stay in
-    memory.
+    memory. `joined` are the files of each `data.join`, `folder` that of all files; `survey` collects what is read.
     """
     assert config.mapping is not None
     files = [file] if isinstance(file, FilePath) else file
-    reader = _ItemReader(config, config.mapping)
+    stream = ItemStream(config.data, files, joined or {}, folder) if _is_assembled(config) else None
+    reader = _ItemReader(config, config.mapping, stream, survey)
     index_at = index_of(config, files, indexes) if indexes is not None else None
     if index_at is not None and index_at.exists():
         index = load_index(index_at, fingerprint_of(config, checksum()))
@@ -193,10 +227,12 @@ def open_mapped(
     with ThreadPoolExecutor(max_workers=1) as thread:
         checking = thread.submit(checksum)  # while the file is parsed
         try:
-            for item in chain.from_iterable(read_items(one, config.data.format, config.data.items) for one in files):
+            reader.find_cuts()
+            for item in stream or _plain_items(config, files):
                 haystack, item_questions = reader.read(item.document)
-                contexts[haystack] = reader.again(item.again)
-                spans[haystack] = item.span
+                if haystack not in contexts:
+                    contexts[haystack] = reader.again(item.again)
+                    spans[haystack] = item.span
                 questions += item_questions
         except BadInput:
             checking.result()  # an unexpected file is the cause, and says more
@@ -206,11 +242,16 @@ def open_mapped(
         raise BadInput(str(files[0]), "no questions in the file", expected="at least one item", remedy="check the file")
     if not all(question.abstain for question in questions):
         reader.check_evidence(str(files[0]))
+    reader.check_parsed(str(files[0]))
     notes = tuple(reader.notes())
     places = {id: span for id, span in spans.items() if span is not None}
     if index_at is not None and len(places) == len(spans):
         save_index(index_at, Index(fingerprint=fingerprint, questions=tuple(questions), notes=notes, spans=places))
     return MappedDataset(config, fingerprint, tuple(questions), notes, contexts, cached)
+
+
+def _plain_items(config: BenchmarkConfig, files: Sequence[FilePath]) -> Iterator[Item]:
+    return chain.from_iterable(read_items(one, config.data.format, config.data.items) for one in files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,16 +274,24 @@ class _Paths:
 class _ItemReader:
     """Reads the questions of items by the paths of a config, and counts irregularities."""
 
-    def __init__(self, config: BenchmarkConfig, mapping: SchemaMapping) -> None:
+    def __init__(
+        self, config: BenchmarkConfig, mapping: SchemaMapping, stream: ItemStream | None, survey: Survey | None
+    ) -> None:
         where = f"{config.name}: schema"
+        self._stream = stream
+        self._survey = survey
+        self._shared = _shared_join(config, mapping)
+        self._cuts: dict[str, set[int]] = {}
+        self._parser = TextParser(mapping.parse, f"{where}.parse")
+        self._cluster = None if mapping.cluster is None else parse_path(mapping.cluster, where)
         self._config = config
         self._mapping = mapping
         self._where = where
         self._context = ContextReader(
             mapping.context, config.ingestion.preprocessing, mapping.date_format, f"{where}.context"
         )
-        self._id = Path.parse(mapping.item_id, where)
-        metadata = {name: Path.parse(path, where) for name, path in mapping.metadata.items()}
+        self._id = parse_path(mapping.item_id, where)
+        metadata = {name: parse_path(path, where) for name, path in mapping.metadata.items()}
         self._kind = next((metadata.pop(name) for name in _TYPE if name in metadata), None)
         self._date = next((metadata.pop(name) for name in _DATE if name in metadata), None)
         self._labels = metadata
@@ -250,7 +299,12 @@ class _ItemReader:
         self._gold = GoldReader(
             mapping, self._paths.rubric, self._paths.must_contain, self._paths.must_not_contain, where
         )
+        many = mapping.questions.labels if mapping.questions is not None else {}
+        self._question_labels = {name: parse_path(path, where) for name, path in many.items()}
+        own = [getattr(self._paths, name) for name in self._paths.__slots__]
+        self._marks_questions = any(map(uses_marks, (*own, *self._question_labels.values())))
         self._ids: set[str] = set()
+        self._known: dict[str, ItemContext] = _RecentContexts()
         self._items = 0
         self._quirks: Counter[str] = Counter()
         self._cited = self._paths.evidence
@@ -265,13 +319,13 @@ class _ItemReader:
 
     def _parse_paths(self, mapping: SchemaMapping) -> tuple[Path | None, _Paths]:
         def path(text: str | None) -> Path | None:
-            return None if text is None else Path.parse(text, self._where)
+            return None if text is None else parse_path(text, self._where)
 
         many = mapping.questions
         if many is None:
             assert mapping.question is not None
             return None, _Paths(
-                Path.parse(mapping.question, self._where),
+                parse_path(mapping.question, self._where),
                 path(mapping.answer),
                 path(mapping.rubric),
                 path(mapping.must_contain),
@@ -281,7 +335,7 @@ class _ItemReader:
                 path(mapping.choices),
             )
         return path(many.field), _Paths(
-            Path.parse(many.question_field, self._where),
+            parse_path(many.question_field, self._where),
             path(many.answer_field),
             path(many.rubric_field),
             path(many.must_contain_field),
@@ -298,53 +352,112 @@ class _ItemReader:
         for kind, text in _NOTES.items():
             if self._quirks[kind]:
                 yield f"{text}: {self._quirks[kind]:,}"
+        if self._stream is not None:
+            yield from self._stream.notes()
         if self._check.first_unknown:
             yield f"first unknown evidence id: {self._check.first_unknown}"
+
+    def check_parsed(self, file: str) -> None:
+        self._parser.raise_if_unused(file)
 
     def check_evidence(self, file: str) -> None:
         """Raise BadInput if the config describes evidence, but no question of the data has any."""
         if self._cited is not None or self._mapping.context.item_schema.evidence is not None:
             self._check.raise_if_useless(file)
 
+    def find_cuts(self) -> None:
+        """Find where the questions about each shared history are asked, before its sessions are made."""
+        if self._shared is None or self._stream is None or self._mapping.context.prefix is None:
+            return
+        for item in self._stream:
+            document = self._parser.parse(item.document)
+            upto = self._context.prefix_of(document)
+            if upto is not None:
+                self._cuts.setdefault(self._stream.key_of(self._shared, document), set()).add(upto)
+
+    def _read_context(self, item: Document) -> ItemContext:
+        cuts: Sequence[int] = ()
+        if self._shared is not None and self._stream is not None and self._cuts:
+            cuts = sorted(self._cuts.get(self._stream.key_of(self._shared, item), ()))
+        return self._context.read(item, cuts)
+
     def read(self, item: Document) -> tuple[str, list[Question]]:
         """Return the id of the item's haystack and its questions."""
         self._items += 1
+        item = self._parser.parse(item)
         id = self._id_at(self._id, item, "schema.itemId")
-        context = self._context.read(item)
+        # an id that marks abstention would reveal it to providers
+        haystack = id if self._mapping.abstention.id_pattern is None else f"h{self._items}"
+        history = ""
+        if self._shared is not None and self._stream is not None:
+            haystack = self._stream.key_of(self._shared, item)
+            upto = self._context.prefix_of(item)
+            if upto is not None:
+                history, haystack = haystack, f"{haystack}@{upto}"
+        context = self._known.get(haystack)
+        if context is None:
+            context = self._read_context(item)
+            self._count(context)
+            if self._shared is not None:
+                self._known[haystack] = context
+        if self._survey is not None:
+            self._survey.add_item(item.value)
+        places = [()] if self._list is None else self._places(item, self._list)
+        return haystack, [
+            self._question(item, place, n, id, haystack, history, context) for n, place in enumerate(places)
+        ]
+
+    def _count(self, context: ItemContext) -> None:
         self._quirks["repeated"] += context.has_repeated_ids
         self._quirks["unsorted"] += list(context.dates) != sorted(context.dates)
         self._quirks["undated"] += context.undated_sessions
         self._quirks["empty"] += context.empty_turns
-        # an id that marks abstention would reveal it to providers
-        haystack = id if self._mapping.abstention.id_pattern is None else f"h{self._items}"
-        places = [()] if self._list is None else self._places(item, self._list)
-        return haystack, [self._question(item, place, n, id, haystack, context) for n, place in enumerate(places)]
+        self._quirks["empty_sessions"] += context.empty_sessions
+        self._quirks["images"] += context.images
+        if self._survey is not None:
+            self._survey.add_history(context)
+            for fields in context.raw_turns():
+                self._survey.add_turn(fields)
 
     def again(self, read_item: Callable[[], Document]) -> Callable[[], ItemContext]:
-        return lambda: self._context.read(read_item())
+        return lambda: self._read_context(self._parser.parse(read_item()))
 
     def _places(self, item: Document, path: Path) -> list[Place]:
-        place = place_of(path, item.value)
-        questions = path.first(item.value)
-        if place is None or not isinstance(questions, list):
+        """Return the place of each question: of the members of each list that the path matches, and other matches."""
+        matches = path.located(item.value)
+        if path.singular and not (matches and isinstance(matches[0][1], list)):
+            place, questions = matches[0] if matches else (place_of(path, item.value) or (), None)
+            is_object = isinstance(questions, dict)
             raise BadInput(
-                item.where(*(place or ())),
+                item.where(*place),
                 f"invalid list of questions {preview(questions)}",
                 expected=f"a list at {path.text}",
-                remedy="correct schema.questions.field",
+                remedy=f"write {path.text}.*, or correct schema.questions.field"
+                if is_object
+                else "correct schema.questions.field",
             )
-        return [(*place, index) for index in range(len(questions))]
+        if not any(route.steps for route in path.routes):  # `$.*`: the item's own fields
+            joined = {*self._config.data.join, *ITEM_MARKS}
+            matches = [(at, match) for at, match in matches if at[0] not in joined]
+        places = [place for at, match in matches for place, _ in flatten(match, at)]
+        if not places and not path.singular:
+            self._quirks["questionless"] += 1
+        return places
 
-    def _question(self, item: Document, place: Place, n: int, id: str, haystack: str, context: ItemContext) -> Question:
-        part = item.at(*place)
+    def _question(
+        self, item: Document, place: Place, n: int, id: str, haystack: str, history: str, context: ItemContext
+    ) -> Question:
+        part = self._part(item, place, n)
+        if self._survey is not None:
+            self._survey.add_question(part.value)
         if self._paths.id is not None:
             id = self._id_at(self._paths.id, part, self._key("id"))
         elif self._list is not None:
             id = self._unique(f"{id}:q{n}", part.where)
         kind = self._kind_of(item, part)
-        date = self._paths.date.first(part.value) if self._paths.date else None
+        date = only(self._paths.date, part.value, part.where) if self._paths.date else None
         if not date:
-            date = self._date.first(item.value) if self._date else None
+            date = only(self._date, item.value, item.where) if self._date else None
         asked_at = read_date(date, part.where, self._mapping.date_format)
         abstain = self._abstains(id, kind)
         gold = self._gold.read(part)
@@ -359,8 +472,10 @@ class _ItemReader:
         self._quirks["later"] += asked_at is not None and any(at > comparable(asked_at) for at in context.dates)
         return Question(
             id=id,
-            labels=self._labels_of(item, kind, abstain, evidence, context),
+            labels=self._labels_of(item, part, kind, abstain, evidence, context),
             haystack=haystack,
+            shared_history=history,
+            cluster=self._cluster_of(item),
             question=text,
             answers=answers,
             answer_mode="all" if self._mapping.answer_mode == "all" else "any",
@@ -375,6 +490,29 @@ class _ItemReader:
             choices=choices,
         )
 
+    def _part(self, item: Document, place: Place, n: int) -> Document:
+        """Return a question: an object, with the names of where it is if a path uses them."""
+        part = item.at(*place)
+        if self._list is None:
+            return part
+        part = self._parser.parse(part)
+        if not self._marks_questions:
+            return part
+        own = part.value if isinstance(part.value, dict) else {"@value": part.value}
+        around = [place[:depth] for depth in range(len(place) - 1, -1, -1)]
+        parent = next(value for value in (item.at(*one).value for one in around) if isinstance(value, dict))
+        names = [step for step in place if isinstance(step, str)]
+        marks = {"@index": n + 1, "@key": names[-1] if names else "", "@item": item.value, "@parent": parent}
+        return replace(part, value={**own, **marks})
+
+    def _cluster_of(self, item: Document) -> str:
+        if self._cluster is None:
+            return ""
+        value = only(self._cluster, item.value, item.where)
+        if value is None or isinstance(value, dict | list) or not str(value).strip():
+            raise _missing("cluster", self._cluster, item, "schema.cluster")
+        return str(value)
+
     def _unique(self, id: str, where: Callable[[], str]) -> str:
         if id in self._ids:
             raise BadInput(where(), f"duplicate id {preview(id)}", remedy="make ids unique")
@@ -382,15 +520,15 @@ class _ItemReader:
         return id
 
     def _id_at(self, path: Path, part: Document, key: str) -> str:
-        id = path.first(part.value)
+        id = only(path, part.value, part.where)
         if id is None or isinstance(id, dict | list | bool) or not str(id).strip():
             raise _missing("id", path, part, key)
         return self._unique(str(id), _place(path, part))
 
     def _kind_of(self, item: Document, part: Document) -> str:
-        kind = self._paths.kind.first(part.value) if self._paths.kind else None
+        kind = only(self._paths.kind, part.value, part.where) if self._paths.kind else None
         if kind is None and self._kind is not None:
-            kind = self._kind.first(item.value)
+            kind = only(self._kind, item.value, item.where)
         if kind is None:
             return ""
         name = self._config.categories.get(str(kind))
@@ -411,7 +549,7 @@ class _ItemReader:
 
     def _question_and_gold(self, part: Document, optional: bool) -> tuple[str, tuple[str, ...], tuple[Choice, ...]]:
         path = self._paths.question
-        text = path.first(part.value)
+        text = only(path, part.value, part.where)
         if not isinstance(text, str) or not text.strip():
             raise _missing("question", path, part, self._key("question"))
         answer = self._paths.answer
@@ -421,12 +559,18 @@ class _ItemReader:
         values = [value for value in _unnest(answer.all(part.value)) if value is not None and value != ""]
         if not values and not optional:
             raise _missing("answer", answer, part, self._key("answer"))
-        offered = self._paths.choices.first(part.value) if self._paths.choices else None
+        offered = self._offered(part)
         if offered is None:
             return text, tuple(dict.fromkeys(self._answer(value, where) for value in values)), ()
         choices = read_choices(offered, part.where)
         answers = (answer for value in values for answer in gold_answers(value, choices, where))
         return "\n".join((text, *map(str, choices))), tuple(dict.fromkeys(answers)), choices
+
+    def _offered(self, part: Document) -> Any:
+        """Return the choices: what a path leads to, or a list of its matches."""
+        if self._paths.choices is None or self._paths.choices.singular:
+            return self._paths.choices and self._paths.choices.first(part.value)
+        return list(_unnest(self._paths.choices.all(part.value))) or None
 
     def _answer(self, value: Any, where: Callable[[], str]) -> str:
         if isinstance(value, dict | list):
@@ -442,24 +586,50 @@ class _ItemReader:
         if self._cited is None:
             sessions = dict.fromkeys(turn.session for turn in context.marked.values())
             return Evidence(tuple(sessions), tuple(context.marked))
-        cited = [id for id in _unnest(self._cited.all(part.value)) if id is not None]
+        # `..*` matches the lists and their members
+        leaves = [id for match in self._cited.all(part.value) for _, id in flatten(match, ()) if id is not None]
+        cited = list(dict.fromkeys(leaves if self._cited.singular else map(str, leaves)))
         evidence = resolve(cited, context, self._mapping.evidence_level, self._mapping.evidence_format)
         self._quirks["repaired"] += len(evidence.repaired)
         self._quirks["dropped"] += len(evidence.dropped)
         return evidence
 
     def _labels_of(
-        self, item: Document, kind: str, abstain: bool, evidence: Evidence, context: ItemContext
+        self, item: Document, part: Document, kind: str, abstain: bool, evidence: Evidence, context: ItemContext
     ) -> dict[str, str]:
         labels = {"question_type": kind} if kind else {}
-        for name, path in self._labels.items():
-            value = path.first(item.value)
-            if value is not None and not isinstance(value, dict | list):
-                labels[name] = str(value)
+        for paths, document in ((self._labels, item), (self._question_labels, part)):
+            for name, path in paths.items():
+                value = only(path, document.value, document.where)
+                if isinstance(value, dict | list):
+                    self._quirks["labels"] += 1
+                elif value is not None:
+                    labels[name] = str(value)
         official = self._mapping.official_retrieval
         if official is not None:
             labels[OFFICIAL] = COUNTED if _is_counted(official, abstain, evidence, context) else LEFT_OUT
         return labels
+
+
+class _RecentContexts(dict[str, ItemContext]):
+    """The contexts of the last few histories: items that share one need not read it again."""
+
+    def __setitem__(self, haystack: str, context: ItemContext) -> None:
+        super().__setitem__(haystack, context)
+        while len(self) > _CACHED_CONTEXTS:
+            del self[next(iter(self))]
+
+
+def _shared_join(config: BenchmarkConfig, mapping: SchemaMapping) -> str | None:
+    """Return the name of the join by key that contains the whole context, so that items share their histories."""
+    context = mapping.context
+    paths = [
+        parse_path(text, "schema.context") for text in (context.field, context.id_field, context.date_field) if text
+    ]
+    firsts = {route.steps[0] if route.steps else None for path in paths for route in path.routes}
+    name = next(iter(firsts)) if len(firsts) == 1 else None
+    join = config.data.join.get(str(name))
+    return None if join is None or join.file is not None else str(name)
 
 
 def _unnest(matches: Sequence[Any]) -> Sequence[Any]:
@@ -474,7 +644,7 @@ def _place(path: Path, part: Document) -> Callable[[], str]:
 
 def _missing(what: str, path: Path, part: Document, key: str) -> BadInput:
     """Return the error for a field that a question or an item does not have, or that is empty."""
-    fields = list(part.value) if isinstance(part.value, dict) else []
+    fields = [name for name in part.value if not name.startswith("@")] if isinstance(part.value, dict) else []
     expected = "a text or a number" if what == "id" else "a text"
     if path.text in fields:
         return BadInput(_place(path, part)(), f"the {what} is empty", expected=expected, remedy="write it")

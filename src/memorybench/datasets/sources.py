@@ -12,9 +12,10 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import quote, urlsplit
@@ -23,8 +24,11 @@ from memorybench.core.errors import BadInput, MemorybenchError, RunConflict, Ser
 from memorybench.core.records import Record
 from memorybench.files.names import inside
 
+from .archives import unpack
 from .checksums import remembered_sha256, sha256_of
 from .config import HUB, BenchmarkConfig, Data
+from .config_reading import is_archive, is_glob
+from .items import is_readable
 
 if TYPE_CHECKING:
     from memorybench.http.downloads import Progress
@@ -55,6 +59,8 @@ class Piece:
     size: int | None = None
     tried: tuple[Path, ...] = field(default=(), compare=False)
     """All paths at which a local file may be."""
+    join: str = ""
+    """Name of the `data.join` that it belongs to; empty: it contains items."""
 
     @property
     def record(self) -> Path:
@@ -74,6 +80,18 @@ class Source:
     benchmark: str
     licence: str
     pieces: tuple[Piece, ...]
+    folder: Path | None = None
+    """The folder of all files, if the config names them by globs or joins them."""
+
+    @property
+    def item_files(self) -> list[Path]:
+        return [piece.file for piece in self.pieces if not piece.join]
+
+    @property
+    def joined(self) -> dict[str, list[Path]]:
+        """The files of each join."""
+        names = dict.fromkeys(piece.join for piece in self.pieces if piece.join)
+        return {name: [piece.file for piece in self.pieces if piece.join == name] for name in names}
 
     @property
     def pinned(self) -> bool:
@@ -104,8 +122,7 @@ def source_of(config: BenchmarkConfig, *, beside: Path | None, cache: Path, hub:
     pieces: Sequence[Piece]
     match data.type:
         case "local":
-            names = [str(Path(data.path) / name) for name in data.files] or [data.path]
-            pieces = [_local_piece(name, beside, data) for name in names]
+            return _local_source(config, _find_local(data, beside))
         case "url":
             file = _download_path(data, beside) or cache / _cached_name(data.path)
             pieces = [Piece(file, data.path, data.sha256, data.size)]
@@ -113,15 +130,78 @@ def source_of(config: BenchmarkConfig, *, beside: Path | None, cache: Path, hub:
             pieces = list(_on_hub(config, beside, cache, hub))
         case _:
             raise BadInput(f'benchmark "{config.name}"', f"no files: the data is {data.type}")
-    return Source(config.name, data.licence, tuple(pieces))
+    joined = data.type == "huggingface" and data.join and not is_archive(data.path)
+    return Source(
+        config.name, data.licence, tuple(pieces), cache.joinpath(*data.path.split("/")[:2]) if joined else None
+    )
 
 
 def local_source(config: BenchmarkConfig, file: Path) -> Source:
     """Return the data of a benchmark in a local file, or in a folder if the data has several files."""
+    return _local_source(config, Piece(file))
+
+
+def unpacked_source(config: BenchmarkConfig, source: Source, cache: Path) -> Source:
+    """Return the source with the files of a zip archive in the place of the archive, which is unpacked in the cache."""
+    (piece, *_) = source.pieces
+    if not is_archive(piece.file.name) or not piece.file.is_file():
+        return source
+    folder = unpack(piece.file, cache / "unpacked" / remembered_sha256(piece.file, cache / "indexes"))
+    data = config.data if config.data.files else config.data.model_copy(update={"files": ("**/*",)})
+    return _in_folder(config, data, folder)
+
+
+def _local_source(config: BenchmarkConfig, root: Piece) -> Source:
+    """Return the files at a path: a file, an archive, a folder, or a glob."""
     data = config.data
-    if data.files:
-        return Source(config.name, data.licence, tuple(Piece(file / name) for name in data.files))
-    return Source(config.name, data.licence, (Piece(file, None, data.sha256, data.size),))
+    if is_archive(root.file.name):
+        return Source(config.name, data.licence, (replace(root, sha256=data.sha256, size=data.size),))
+    if config.needles is not None or not (data.join or is_glob(data.path) or any(map(is_glob, data.files))):
+        if data.files:
+            pieces = tuple(replace(root, file=root.file / name, tried=_below(root, name)) for name in data.files)
+            return Source(config.name, data.licence, pieces)
+        if not root.file.is_dir():
+            return Source(config.name, data.licence, (replace(root, sha256=data.sha256, size=data.size),))
+    if root.file.is_dir():
+        return _in_folder(config, data if data.files else data.model_copy(update={"files": ("*",)}), root.file)
+    return _in_folder(config, data.model_copy(update={"files": (root.file.name,)}), root.file.parent)
+
+
+def _in_folder(config: BenchmarkConfig, data: Data, folder: Path) -> Source:
+    """Return the files of a folder that the names and globs of the config choose, and those that are joined."""
+    pieces = list(_chosen(folder, data.files))
+    for name, join in data.join.items():
+        if join.file is None:
+            pieces += _chosen(folder, join.files, name)
+            continue
+        for piece in [piece for piece in pieces if not piece.join]:
+            pieces.append(Piece(joined_file(join.file, piece.file, folder), join=name))
+    return Source(config.name, data.licence, tuple(pieces), folder)
+
+
+def joined_file(names: str, item_file: Path, folder: Path) -> Path:
+    """Return the file that is joined to the items of a file: the first that exists, which must be in the folder."""
+    stem = item_file.name.removesuffix(".gz").rpartition(".")[0]
+    candidates = []
+    for name in names.split("|"):
+        named = name.strip().replace("${stem}", stem).replace("${folder}", item_file.parent.name)
+        candidates.append(inside(folder, item_file.parent.resolve() / named, "data.join"))
+    return next((one for one in candidates if one.is_file()), candidates[0])
+
+
+def _chosen(folder: Path, names: Sequence[str], join: str = "") -> Iterator[Piece]:
+    for name in names:
+        found = [folder / name]
+        if is_glob(name):
+            matches = [file for file in folder.glob(name) if file.is_file() and is_readable(file.name)]
+            found = sorted(matches, key=lambda file: _natural(file.relative_to(folder).as_posix())) or found
+        for file in found:
+            yield Piece(file, join=join)
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """Return a sort key by which `chat-2` is before `chat-10`."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
 def verify_files(source: Source, checksums: Path | None = None) -> str:
@@ -138,8 +218,9 @@ def verify_files(source: Source, checksums: Path | None = None) -> str:
         expected = piece.sha256 or (pulled.sha256 if pulled else None)
         if expected is not None and actual != expected:
             raise _differs(source, piece, actual, expected)
-        sums.append(actual)
-    return sums[0] if len(sums) == 1 else hashlib.sha256("".join(sums).encode()).hexdigest()
+        # the name of a file may be the id of its items, or decide what is joined to them
+        sums.append(actual if source.folder is None else f"{piece.file.relative_to(source.folder)}\n{actual}\n")
+    return sums[0] if len(sums) == 1 and source.folder is None else hashlib.sha256("".join(sums).encode()).hexdigest()
 
 
 def state(source: Source) -> State:
@@ -157,12 +238,11 @@ def missing(source: Source) -> BadInput:
     where = f'benchmark "{source.benchmark}"'
     piece = next((piece for piece in source.pieces if not piece.file.is_file()), source.pieces[0])
     if piece.file.is_dir():
-        remedy = "name a file, or set data.path to the folder and data.files to the names of its files"
-        return BadInput(
-            str(piece.file), f"the data of {source.benchmark} is a folder", expected="a file", remedy=remedy
-        )
+        problem, remedy = f"the data of {source.benchmark} is a folder", f"write {piece.file.name}/*"
+        return BadInput(str(piece.file), problem, expected="a file, or a glob", remedy=remedy)
     if piece.url is None:
-        expected = f"a file at {' or '.join(map(str, piece.tried or (piece.file,)))}"
+        kind = "files that match" if is_glob(piece.file.name) or source.folder is not None else "a file at"
+        expected = f"{kind} {' or '.join(map(str, piece.tried or (piece.file,)))}"
         problem = f"data of {source.benchmark} not found"
         return BadInput(str(piece.file), problem, expected=expected, remedy="correct data.path, or put the file there")
     return BadInput(
@@ -255,12 +335,22 @@ def _differs(source: Source, piece: Piece, actual: str, expected: str) -> Memory
     return BadInput(str(piece.file), f"the checksum differs: sha256 {actual}", expected=expected, remedy=remedy)
 
 
-def _local_piece(path: str, beside: Path | None, data: Data) -> Piece:
+def _find_local(data: Data, beside: Path | None) -> Piece:
     """Look in the config's folder, in its parent if the folder is called `configs`, then in the working folder."""
     folders = [] if beside is None else [beside, *([beside.parent] if beside.name == "configs" else [])]
-    tried = tuple(dict.fromkeys(folder / path for folder in (*folders, Path())))
-    file = next((candidate for candidate in tried if candidate.exists()), tried[0])
-    return Piece(file, None, data.sha256, data.size, tried)
+    tried = tuple(dict.fromkeys(folder / data.path for folder in (*folders, Path())))
+    names = [] if is_archive(data.path) else data.files
+    return Piece(next((one for one in tried if _exists(one, names)), tried[0]), tried=tried)
+
+
+def _exists(path: Path, names: Sequence[str]) -> bool:
+    if names:
+        return any((path / name).exists() or (is_glob(name) and any(path.glob(name))) for name in names)
+    return path.exists() or (is_glob(path.name) and any(path.parent.glob(path.name)))
+
+
+def _below(root: Piece, name: str) -> tuple[Path, ...]:
+    return tuple(folder / name for folder in root.tried)
 
 
 def _download_path(data: Data, beside: Path | None) -> Path | None:
@@ -274,16 +364,18 @@ def _on_hub(config: BenchmarkConfig, beside: Path | None, cache: Path, hub: str)
     data = config.data
     owner, name, *rest = data.path.split("/")
     local_path = _download_path(data, beside)
-    files = data.files or (("/".join(rest) or (local_path.name if local_path else "")),)
-    for file in files:
+    archive = "/".join(rest) if is_archive(data.path) else ""
+    files = (archive,) if archive else data.files or (("/".join(rest) or (local_path.name if local_path else "")),)
+    joined = [] if archive else [(file, join) for join, one in data.join.items() for file in one.files]
+    for file, join in [*((file, "") for file in files), *joined]:
         if not file:
             raise BadInput(
                 f'benchmark "{config.name}": data.path', "no file name", expected="owner/name/file, or data.localPath"
             )
         url = f"{hub}/datasets/{owner}/{name}/resolve/main/{quote(file)}"
-        single = not data.files
+        single = bool(archive) or not (data.files or joined)
         where = local_path if local_path is not None and single else cache / owner / name / file
-        yield Piece(where, url, data.sha256 if single else None, data.size if single else None)
+        yield Piece(where, url, data.sha256 if single else None, data.size if single else None, join=join)
 
 
 def _cached_name(url: str) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -84,6 +84,13 @@ class Route:
             return []
         return self.compiled.findall(value)
 
+    def located(self, value: Any) -> list[tuple[Place, Any]]:
+        if self.singular:
+            return [(self.steps, match) for match in _follow(self.steps, value)]
+        if isinstance(value, str):
+            return []
+        return [(match.parts, match.obj) for match in self.compiled.finditer(value)]
+
 
 @dataclass(frozen=True, slots=True)
 class Path:
@@ -111,8 +118,18 @@ class Path:
         """Return the matches of the first alternative with a match other than null, else of the first with any."""
         found: list[Any] = []
         for route in self.routes:
-            matches = self._matches(route, value)
+            matches: list[Any] = self._apply(route.all, value)
             if any(match is not None for match in matches):
+                return matches
+            found = found or matches
+        return found
+
+    def located(self, value: Any) -> list[tuple[Place, Any]]:
+        """Return the matches of `all`, each with its place in the value."""
+        found: list[tuple[Place, Any]] = []
+        for route in self.routes:
+            matches: list[tuple[Place, Any]] = self._apply(route.located, value)
+            if any(match is not None for _, match in matches):
                 return matches
             found = found or matches
         return found
@@ -123,9 +140,9 @@ class Path:
             return value.get(self.name)
         return next(iter(self.all(value)), None)
 
-    def _matches(self, route: Route, value: Any) -> list[Any]:
+    def _apply(self, find: Callable[[Any], list[Any]], value: Any) -> list[Any]:
         try:
-            return route.all(value)
+            return find(value)
         except JSONPathError as error:
             raise BadInput(self.where, f"{preview(self.text)} cannot be applied: {error.message}") from None
         except Unreadable as error:  # a slow regular expression

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from memorybench.core.errors import BadInput
 from memorybench.datasets.config_reading import GROUP, WITHOUT_FILES
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from memorybench.catalog.catalog import Catalog
     from memorybench.core.questions import Dataset
     from memorybench.datasets.config import BenchmarkConfig
+    from memorybench.datasets.sources import Source
 
 
 def open_dataset(
@@ -42,20 +44,45 @@ def open_dataset(
             problem = f"the checksum differs: sha256 {dataset.fingerprint}"
             raise BadInput(f'benchmark "{config.name}"', problem, expected=data.sha256 or "")
         return rename_dataset(dataset, config.name)
-    from memorybench.datasets.sources import local_source, verify_files
+    from memorybench.datasets.sources import local_source, unpacked_source, verify_files
 
     from .data import cache_folder, source
 
     located = local_source(config, file) if file is not None else source(config, catalog, cache)
-    files = [piece.file for piece in located.pieces]
+    files = located.item_files
     if config.needles is not None:
         from memorybench.datasets.nolima import open_needles
 
         return open_needles(config, files[0], files[1:], verify_files(located))
     from memorybench.datasets.mapped import open_mapped
 
-    indexes = (cache or cache_folder()) / "indexes"
-    return open_mapped(config, files, lambda: verify_files(located, indexes), indexes)
+    cache = cache or cache_folder()
+    indexes = cache / "indexes"
+    unpacked = unpacked_source(config, located, cache)
+    checksum = partial(verify_files, located, indexes)
+    return open_mapped(config, unpacked.item_files, checksum, indexes, joined=unpacked.joined, folder=unpacked.folder)
+
+
+def preview_data(config: BenchmarkConfig, located: Source) -> dict[str, Any]:
+    """Read the whole data of a benchmark, and return counts, samples and what was left out, as JSON data."""
+    from memorybench.datasets.mapped import open_mapped
+    from memorybench.datasets.sources import missing, unpacked_source, verify_files
+    from memorybench.datasets.survey import Survey, summarize
+
+    from .data import cache_folder
+
+    if not located.present:
+        raise missing(located)
+    survey, unpacked = Survey(), unpacked_source(config, located, cache_folder())
+    dataset = open_mapped(
+        config,
+        unpacked.item_files,
+        lambda: verify_files(located),
+        joined=unpacked.joined,
+        folder=unpacked.folder,
+        survey=survey,
+    )
+    return summarize(config, dataset, survey)
 
 
 def reopen_dataset(
@@ -76,7 +103,7 @@ def reopen_dataset(
             raise changed
         return dataset
     from memorybench.datasets.mapped import fingerprint_of, index_of, open_mapped
-    from memorybench.datasets.sources import LARGEST, local_source, missing, verify_files
+    from memorybench.datasets.sources import LARGEST, local_source, missing, unpacked_source, verify_files
 
     from .data import cache_folder, source
 
@@ -84,12 +111,20 @@ def reopen_dataset(
     located = local_source(config, file) if file is not None else source(config, catalog, cache)
     if not located.present:
         raise missing(located)
-    files = [piece.file for piece in located.pieces]
-    index = index_of(config, files, cache / "indexes")
+    index = index_of(config, located.item_files, cache / "indexes")
     indexes = cache / "indexes" if index is not None and index.exists() else None
-    for one in files:
-        check_confined(one, [*folders, cache], LARGEST if indexes is not None else _LARGEST_WITHOUT_INDEX)
+    for piece in located.pieces:
+        check_confined(piece.file, [*folders, cache], LARGEST if indexes is not None else _LARGEST_WITHOUT_INDEX)
     checksum = verify_files(located, indexes)
     if Fingerprint.of(fingerprint_of(config, checksum)).digest != recorded.digest:
         raise changed
-    return open_mapped(config, files, lambda: checksum, indexes, cached=1)
+    unpacked = unpacked_source(config, located, cache)
+    return open_mapped(
+        config,
+        unpacked.item_files,
+        lambda: checksum,
+        indexes,
+        cached=1,
+        joined=unpacked.joined,
+        folder=unpacked.folder,
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from memorybench.agents.config import AgentConfig
@@ -15,8 +16,8 @@ from memorybench.core.errors import BadInput
 from memorybench.core.records import Record
 from memorybench.datasets.config import BenchmarkConfig
 from memorybench.datasets.config_reading import read_benchmark
-from memorybench.datasets.mapped import open_mapped
-from memorybench.datasets.sources import source_of, verify_files
+from memorybench.datasets.sources import source_of
+from memorybench.datasets.survey import summary_lines
 from memorybench.extractors.config import ExtractorConfig
 from memorybench.extractors.config_reading import read_extractor
 from memorybench.files.located import Document
@@ -31,6 +32,7 @@ from memorybench.stores.config_reading import read_store
 
 from .consent import needed_flags
 from .data import cache_folder
+from .datasets import preview_data
 from .environment import environment
 
 
@@ -68,8 +70,10 @@ def describe_config(document: Document) -> str:
     if kind == "benchmark":
         metrics = [entry.name for entry, _ in installed_plugins() if entry.kind == "metric"]
         benchmark = read_benchmark(document, metrics=known_metrics(metrics))
-        data = f"(data: {benchmark.data.type}{_describe_data(benchmark, document)})"
-        return f'benchmark config "{benchmark.name}" {data}{_consent_note(benchmark, document)}'
+        read, lines = _describe_data(benchmark, document)
+        data = f"(data: {benchmark.data.type}{read})"
+        text = f'benchmark config "{benchmark.name}" {data}{_consent_note(benchmark, document)}'
+        return "\n  ".join((text, *lines))
     if kind is None:
         raise unrecognised(document)
     if kind == "model":
@@ -82,16 +86,15 @@ def describe_config(document: Document) -> str:
     return f'{kind} config "{config.name}"{_consent_note(config, document)}'
 
 
-def _describe_data(benchmark: BenchmarkConfig, document: Document) -> str:
-    """Read the data if it is a local file, and return the number of questions and the quirks."""
+def _describe_data(benchmark: BenchmarkConfig, document: Document) -> tuple[str, Sequence[str]]:
+    """Read the data if it is local, and return the number of questions and lines about what was read."""
     if benchmark.data.type != "local" or benchmark.mapping is None:
-        return ""
+        return "", ()
     source = source_of(benchmark, beside=Path(document.path).parent, cache=cache_folder())
     if not source.present:
-        return ", not found"
-    files = [piece.file for piece in source.pieces]
-    dataset = open_mapped(benchmark, files, lambda: verify_files(source))
-    return "; ".join((f", {len(dataset.questions):,} questions", *dataset.notes))
+        return ", not found", ()
+    summary = preview_data(benchmark, source)
+    return f", {summary['counts']['questions']:,} questions", tuple(summary_lines(summary))
 
 
 def _describe_card(part: Document, document: Document) -> str:

@@ -1,0 +1,83 @@
+"""Unpacks the data files of a zip archive into the cache, with limits on names, number and size."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import stat
+import tempfile
+import zlib
+from pathlib import Path
+from zipfile import BadZipFile, ZipFile, ZipInfo
+
+from memorybench.core.errors import BadInput
+from memorybench.files.reading import ANY_RATIO, LARGEST, LARGEST_RATIO
+
+from .items import is_readable
+
+MOST_FILES = 20_000
+_CHUNK = 2**20
+_ENCRYPTED = 0x1
+_SAFE_NAME = re.compile(r"(?![/\\])(?!.*(?:^|/)\.\.(?:/|$))[^\\:\0]+")
+
+
+def unpack(archive: Path, folder: Path) -> Path:
+    """Unpack the data files of an archive into a folder, unless it is there; return the folder.
+
+    The folder appears when it is complete. Members that are not data files are skipped.
+    """
+    if folder.is_dir():
+        return folder
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with ZipFile(archive) as opened, tempfile.TemporaryDirectory(prefix=".unpack-", dir=folder.parent) as draft:
+            for member in _checked_members(archive, opened):
+                target = Path(draft, "files", member.filename)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                with opened.open(member) as source, target.open("xb") as file:
+                    shutil.copyfileobj(source, file, _CHUNK)
+            _move(Path(draft, "files"), folder)
+    except FileNotFoundError:
+        raise BadInput(str(archive), "file not found", remedy="check the path") from None
+    except (BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+        raise BadInput(str(archive), f"is not a valid zip archive: {error}", remedy="download it again") from None
+    except OSError as error:
+        raise BadInput(str(archive), f"cannot be unpacked into {folder}: {error.strerror or error}") from None
+    return folder
+
+
+def _move(draft: Path, folder: Path) -> None:
+    try:
+        draft.rename(folder)
+    except OSError:
+        if not folder.is_dir():  # another process was faster
+            raise
+
+
+def _checked_members(archive: Path, opened: ZipFile) -> list[ZipInfo]:
+    """Return the data files; raise BadInput if the archive is too large or a name leads out of the folder.
+
+    `ZipFile` reads no more of a member than the size it states, so stated sizes can be trusted.
+    """
+    members = [member for member in opened.infolist() if not member.is_dir()]
+    names: set[str] = set()
+    for member in members:
+        where = f"{archive}: {member.filename!r}"
+        if not _SAFE_NAME.fullmatch(member.filename):
+            raise BadInput(where, "is outside the archive's folder", expected="relative names without ..")
+        if stat.S_ISLNK(member.external_attr >> 16):
+            raise BadInput(where, "is a link", expected="a file", remedy="pack the file itself")
+        if member.flag_bits & _ENCRYPTED:
+            raise BadInput(where, "is encrypted", remedy="unpack it yourself")
+        if member.filename.casefold() in names:
+            raise BadInput(where, "duplicate name", remedy="pack every file once")
+        names.add(member.filename.casefold())
+    chosen = [member for member in members if is_readable(member.filename)]
+    if not chosen:
+        raise BadInput(str(archive), "contains no data file", expected="JSON, JSONL, CSV or Parquet files")
+    size, cap = sum(member.file_size for member in chosen), max(ANY_RATIO, LARGEST_RATIO * archive.stat().st_size)
+    if len(chosen) > MOST_FILES or size > min(LARGEST, cap):
+        problem = f"unpacks to {len(chosen):,} files with {size:,} bytes"
+        expected = f"at most {MOST_FILES:,} files with {min(LARGEST, cap):,} bytes"
+        raise BadInput(str(archive), problem, expected=expected, remedy="unpack it yourself if you trust it")
+    return chosen

@@ -1,0 +1,168 @@
+"""Items with what is not in them: their position and file, and the content of other files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path as FilePath
+from typing import Any
+
+from memorybench.core.errors import BadInput
+from memorybench.files.json_text import load_json
+from memorybench.files.jsonpaths import Path
+from memorybench.files.located import Document, Place, Step
+from memorybench.text.sanitize import preview
+
+from .config import Data, Join
+from .items import Item, format_of, read_items
+from .paths import only, parse_path, place_of
+from .sources import joined_file
+
+_CACHED = 4
+"""Joined files and rows kept in memory: items that share one are often adjacent."""
+
+
+@dataclass(frozen=True)
+class JoinedItem(Document):
+    """An item some of whose fields are other documents, with files and lines of their own."""
+
+    joined: Mapping[Step, Document] = field(default_factory=dict)
+
+    def at(self, *place: Step) -> Document:
+        other, rest = self._other(place)
+        return Document.at(self, *place) if other is None else other.at(*rest)
+
+    def line(self, *place: Step) -> int | None:
+        other, rest = self._other(place)
+        return Document.line(self, *place) if other is None else other.line(*rest)
+
+    def where(self, *place: Step) -> str:
+        other, rest = self._other(place)
+        return Document.where(self, *place) if other is None else other.where(*rest)
+
+    def _other(self, place: Place) -> tuple[Document | None, Place]:
+        return (self.joined.get(place[0]), place[1:]) if place else (None, ())
+
+
+class ItemStream:
+    """The items of the files of a dataset, in order."""
+
+    def __init__(
+        self, data: Data, files: Sequence[FilePath], joined: Mapping[str, Sequence[FilePath]], folder: FilePath | None
+    ) -> None:
+        self._data = data
+        self._files = files
+        self._folder = folder or files[0].parent
+        self._rows = {
+            name: _Rows(name, join, joined.get(name, ())) for name, join in data.join.items() if join.file is None
+        }
+        self._whole = lru_cache(maxsize=_CACHED)(_read_whole)
+
+    def __iter__(self) -> Iterator[Item]:
+        number = 0
+        for file in self._files:
+            for item in read_items(file, self._data.format, self._data.items):
+                number += 1
+                yield Item(self._complete(item.document, file, number), self._again(item, file, number))
+
+    def _again(self, item: Item, file: FilePath, number: int) -> Any:
+        return lambda: self._complete(item.again(), file, number)
+
+    def _complete(self, item: Document, file: FilePath, number: int) -> JoinedItem:
+        value = _with_marks(item, number, file, self._folder)
+        joined: dict[Step, Document] = {}
+        for name, join in self._data.join.items():
+            if name in value:
+                remedy = f"rename data.join.{name}"
+                raise BadInput(item.where(name), f"the item has a field {preview(name)} already", remedy=remedy)
+            if join.file is None:
+                document = self._rows[name].find(item, value)
+            else:
+                document = self._whole(joined_file(join.file, file, self._folder), join.format)
+            joined[name] = document
+        value |= {str(name): document.value for name, document in joined.items()}
+        return JoinedItem(item.path, value, item.line_of, item.within, joined)
+
+    def key_of(self, name: str, item: Document) -> str:
+        """Return the key of the row that an item joins."""
+        return self._rows[name].key_of(item, item.value)
+
+    def notes(self) -> Iterator[str]:
+        for name, rows in self._rows.items():
+            if rows.unused:
+                yield f"rows of {name} that no item uses: {rows.unused:,}"
+
+
+class _Rows:
+    """The rows of a join, by key."""
+
+    def __init__(self, name: str, join: Join, files: Sequence[FilePath]) -> None:
+        self._name = name
+        where = f"data.join.{name}"
+        self._by = parse_path(join.by or "", f"{where}.by")
+        key = parse_path(join.key or "", f"{where}.key")
+        self._rows: dict[str, Item] = {}
+        self._used: set[str] = set()
+        number = 0
+        for file in files:
+            for row in read_items(file, join.format, join.items):
+                number += 1
+                value = _with_marks(row.document, number, file, file.parent)
+                text = _key(key, value, row.document, f"{where}.key")
+                if text in self._rows:
+                    raise BadInput(row.document.where(), f"duplicate key {preview(text)}", remedy=f"correct {where}")
+                self._rows[text] = Item(Document("", None), row.again)
+        self._read = lru_cache(maxsize=_CACHED)(lambda key: self._rows[key].again())
+
+    @property
+    def unused(self) -> int:
+        return len(self._rows) - len(self._used)
+
+    def key_of(self, item: Document, value: Mapping[str, Any]) -> str:
+        return _key(self._by, value, item, f"data.join.{self._name}.by")
+
+    def find(self, item: Document, value: Mapping[str, Any]) -> Document:
+        key = self.key_of(item, value)
+        if key not in self._rows:
+            where = item.where(*(place_of(self._by, item.value) or ()))
+            problem = f"no row of {self._name} has the key {preview(key)}"
+            raise BadInput(where, problem, remedy=f"correct data.join.{self._name}, or the item")
+        self._used.add(key)
+        return self._read(key)
+
+
+def _with_marks(item: Document, number: int, file: FilePath, folder: FilePath) -> dict[str, Any]:
+    own = item.value if isinstance(item.value, dict) else {"@value": item.value}
+    names = [step for step in item.within if isinstance(step, str)]
+    relative = file.relative_to(folder) if file.is_relative_to(folder) else FilePath(file.name)
+    return {
+        **own,
+        "@index": number,
+        "@key": names[-1] if names and item.within[-1] == names[-1] else "",
+        "@file": relative.as_posix(),
+        "@folder": relative.parent.as_posix() if relative.parent.name else file.parent.name,
+        "@stem": file.name.removesuffix(".gz").rpartition(".")[0],
+    }
+
+
+def _key(path: Path, value: Mapping[str, Any], document: Document, key: str) -> str:
+    found = only(path, value, document.where)
+    if found is None or isinstance(found, dict | list | bool) or not str(found).strip():
+        raise BadInput(
+            document.where(), f"no key at {path.text}", expected="a text or a number", remedy=f"correct {key}"
+        )
+    return str(found)
+
+
+def _read_whole(file: FilePath, format: str | None) -> Document:
+    """Return a file as one value: the JSON document, or the list of the rows of another file."""
+    if (format or format_of(file)) == "json":
+        return load_json(file)
+    rows = [item.document for item in read_items(file, format)]
+
+    def line_of(place: Place) -> int | None:
+        index = place[0] if place else None
+        return rows[index].line() if isinstance(index, int) and index < len(rows) else None
+
+    return Document(str(file), [row.value for row in rows], line_of)

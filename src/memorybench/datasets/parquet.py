@@ -1,0 +1,65 @@
+"""Reads the rows of Parquet files, with pyarrow from the extra `parquet`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from datetime import date, datetime, time
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from memorybench.core.errors import BadInput
+from memorybench.files.located import Document
+from memorybench.files.reading import LARGEST
+
+_ROWS = 64
+"""Rows that are decoded at once. One row may be a conversation of a million tokens."""
+
+
+def stream_parquet(path: Path) -> Iterator[Document]:
+    """Yield each row as JSON data. Its line number is the number of the row.
+
+    Dates become ISO 8601 texts, and NaN null. Binary values, such as images, become null.
+    """
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        remedy = "pip install 'memorybench[parquet]'"
+        raise BadInput(str(path), "pyarrow, which reads Parquet, is not installed", remedy=remedy) from None
+    try:
+        with parquet.ParquetFile(path) as file:
+            metadata = file.metadata
+            size = sum(metadata.row_group(index).total_byte_size for index in range(metadata.num_row_groups))
+            if size > LARGEST:
+                raise BadInput(str(path), f"unpacks to more than {LARGEST} bytes", remedy="split the file")
+            number = 0
+            for batch in file.iter_batches(batch_size=_ROWS):
+                for row in batch.to_pylist():
+                    number += 1
+                    yield Document(str(path), _plain(row), lambda _, number=number: number)  # type: ignore[misc]
+    except FileNotFoundError:
+        raise BadInput(str(path), "file not found", remedy="check the path") from None
+    except (pyarrow.ArrowException, OSError) as error:
+        problem = f"is not a valid Parquet file: {str(error).splitlines()[0]}"
+        raise BadInput(str(path), problem, remedy="download the file again") from None
+    if not number:
+        raise BadInput(str(path), "has no rows", remedy="check that it was written or downloaded completely")
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case dict():
+            return {str(key): _plain(inner) for key, inner in value.items()}
+        case list() | tuple():
+            return [_plain(inner) for inner in value]
+        case datetime() | date() | time():
+            return value.isoformat()
+        case Decimal():
+            return float(value)
+        case float() if math.isnan(value):
+            return None
+        case str() | bool() | int() | float() | None:
+            return value
+    return None

@@ -1,0 +1,89 @@
+"""Parses texts that contain lists: JSON, Python literals, lines and separated values."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from memorybench.core.errors import BadInput
+from memorybench.files.jsonpaths import Path
+from memorybench.files.located import Document, Place
+from memorybench.text.sanitize import preview
+from memorybench.text.spelling import suggestion
+
+from .paths import parse_path
+
+_LONGEST_LITERAL = 2**20
+"""Characters of a Python literal: parsing one needs about a hundred times its size."""
+
+
+class TextParser:
+    """Replaces texts in items and questions by the lists that they contain, as `schema.parse` says."""
+
+    def __init__(self, formats: Mapping[str, str], where: str) -> None:
+        self._formats = [(parse_path(path, f"{where}.{path}"), format) for path, format in formats.items()]
+        self._unused: dict[str, Path] = {path.text: path for path, _ in self._formats}
+        self._fields: dict[str, None] = {}
+
+    def parse(self, document: Document) -> Document:
+        for path, format in self._formats:
+            for place, text in path.located(document.value):
+                self._unused.pop(path.text, None)
+                if isinstance(text, str) and place:
+                    parsed = _parse(text, format, document, place, path)
+                    document = replace(document, value=_replaced(document.value, place, parsed))
+        if self._unused and isinstance(document.value, dict):
+            self._fields |= dict.fromkeys(document.value)
+        return document
+
+    def raise_if_unused(self, file: str) -> None:
+        """Raise BadInput if a path matched nothing in the whole data."""
+        for text in self._unused:
+            remedy = suggestion(text, self._fields) or "correct schema.parse"
+            raise BadInput(file, f"nothing to parse at {text}", remedy=remedy)
+
+
+def _parse(text: str, format: str, document: Document, place: Place, path: Path) -> Any:
+    if not text.strip():
+        return []
+    if format == "lines":
+        return [line.strip() for line in text.splitlines() if line.strip()]
+    if format not in ("json", "python"):
+        return [part.strip() for part in text.split(format) if part.strip()]
+    try:
+        if format == "json":
+            return json.loads(text)
+        if len(text) > _LONGEST_LITERAL:
+            raise ValueError
+        return _plain(ast.literal_eval(text.strip()))
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        kind = "JSON" if format == "json" else "a Python literal"
+        remedy = f"correct it, or schema.parse.{path.text}"
+        raise BadInput(document.where(*place), f"{preview(text)} is not {kind}", remedy=remedy) from None
+
+
+def _plain(value: Any) -> Any:
+    """Return a literal as JSON data: tuples and sets become lists."""
+    match value:
+        case dict():
+            return {str(key): _plain(inner) for key, inner in value.items()}
+        case list() | tuple():
+            return [_plain(inner) for inner in value]
+        case set():
+            return sorted(map(_plain, value), key=str)
+        case str() | bool() | int() | float() | None:
+            return value
+    raise ValueError
+
+
+def _replaced(value: Any, place: Place, new: Any) -> Any:
+    """Return a copy of the value with another value at a place."""
+    if not place:
+        return new
+    step, *rest = place
+    copy = value.copy()
+    copy[step] = _replaced(value[step], tuple(rest), new)
+    return copy

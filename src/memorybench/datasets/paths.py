@@ -1,0 +1,62 @@
+"""Paths of a benchmark config: JSONPath, and names such as `@key` for what is known about an item."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from memorybench.core.errors import BadInput
+from memorybench.files.jsonpaths import Path
+from memorybench.files.located import Place
+from memorybench.text.spelling import join_names, suggestion
+
+ITEM_MARKS = ("@index", "@key", "@file", "@folder", "@stem", "@value")
+"""Of an item: its number from 1, the key under which it is in its object, its file (also without suffix) and the file's
+folder, and itself, if it is not an object."""
+QUESTION_MARKS = ("@index", "@key", "@item", "@parent", "@value")
+"""Of a question: its number from 1 within the item, the last name on the way to it, the item, and the nearest object
+around it."""
+_MARK = re.compile(r"(^|\|)(\s*)(@\w*)")
+
+
+def parse_path(text: str, where: str) -> Path:
+    """Parse a path that may begin with a name such as `@key`."""
+    for match in _MARK.finditer(text):
+        known = dict.fromkeys((*ITEM_MARKS, *QUESTION_MARKS))
+        if match[3] not in known:
+            remedy = suggestion(match[3], known)
+            raise BadInput(where, f"unknown name {match[3]}", expected=join_names(known), remedy=remedy)
+    return replace(Path.parse(_MARK.sub(r'\1\2$["\3"]', text), where), text=text)
+
+
+def uses_marks(path: Path | None) -> bool:
+    return path is not None and "@" in path.text
+
+
+def place_of(path: Path, value: Any) -> Place | None:
+    """Return the place in `value` that the path leads to; None if it may lead to several."""
+    if not path.singular:
+        return None
+    return next((route.steps for route in path.routes if route.all(value)), path.routes[0].steps)
+
+
+def only(path: Path, value: Any, where: Callable[[], str]) -> Any:
+    """Return the only match, or None; raise BadInput if there are several: one of them would be lost."""
+    if path.singular:
+        return path.first(value)
+    matches = path.all(value)
+    if len(matches) > 1:
+        problem = f"{path.text} matches {len(matches)} values"
+        raise BadInput(where(), problem, expected="at most one", remedy="write a path to one of them")
+    return matches[0] if matches else None
+
+
+def flatten(value: Any, place: Place) -> Iterator[tuple[Place, Any]]:
+    """Yield the members of nested lists, each with its place."""
+    if not isinstance(value, list):
+        yield place, value
+        return
+    for index, member in enumerate(value):
+        yield from flatten(member, (*place, index))
