@@ -18,6 +18,7 @@ _LATER_FIELDS = (
     "must_not_contain",
     "forbidden",
     "shared_history",
+    "asked_after",
     "cluster",
 )
 
@@ -66,8 +67,10 @@ class Question(Case):
     shared_history: str = ""
     """Name of the longer history whose beginning its haystack is. The memory of such haystacks is filled once, and each
     question asked as soon as its haystack has been added."""
+    asked_after: int = 0
+    """Length of that beginning. Questions about one history are asked in this order."""
     cluster: str = ""
-    """What it has in common with other questions, if that is not their history."""
+    """What it has in common with other questions, if that is more than their memory."""
 
     def plain(self) -> Any:
         """Without the fields that version 0.1 did not write, where they have their default value."""
@@ -79,6 +82,11 @@ class Question(Case):
     def memory(self) -> str:
         """Name of the memory that it is asked of."""
         return self.shared_history or self.haystack
+
+    @property
+    def group(self) -> str:
+        """Name of the questions that are not independent of it: its cluster, or those asked of its memory."""
+        return self.cluster or self.memory
 
     @property
     def kind(self) -> str:

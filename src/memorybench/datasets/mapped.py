@@ -282,6 +282,8 @@ class _ItemReader:
         self._survey = survey
         self._shared = _shared_join(config, mapping)
         self._cuts: dict[str, set[int]] = {}
+        self._clusters: dict[str, str] = {}
+        """By memory."""
         self._parser = TextParser(mapping.parse, f"{where}.parse")
         self._cluster = None if mapping.cluster is None else parse_path(mapping.cluster, where)
         self._config = config
@@ -475,7 +477,8 @@ class _ItemReader:
             labels=self._labels_of(item, part, kind, abstain, evidence, context),
             haystack=haystack,
             shared_history=history,
-            cluster=self._cluster_of(item),
+            asked_after=self._context.prefix_of(item) or 0 if history else 0,
+            cluster=self._cluster_of(item, history or haystack),
             question=text,
             answers=answers,
             answer_mode="all" if self._mapping.answer_mode == "all" else "any",
@@ -505,12 +508,17 @@ class _ItemReader:
         marks = {"@index": n + 1, "@key": names[-1] if names else "", "@item": item.value, "@parent": parent}
         return replace(part, value={**own, **marks})
 
-    def _cluster_of(self, item: Document) -> str:
+    def _cluster_of(self, item: Document, memory: str) -> str:
         if self._cluster is None:
             return ""
         value = only(self._cluster, item.value, item.where)
         if value is None or isinstance(value, dict | list) or not str(value).strip():
             raise _missing("cluster", self._cluster, item, "schema.cluster")
+        if self._clusters.setdefault(memory, str(value)) != str(value):
+            problem = (
+                f"questions about one history have the clusters {preview(self._clusters[memory])} and {preview(value)}"
+            )
+            raise BadInput(_place(self._cluster, item)(), problem, expected="one", remedy="correct schema.cluster")
         return str(value)
 
     def _unique(self, id: str, where: Callable[[], str]) -> str:

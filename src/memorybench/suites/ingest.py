@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -42,6 +42,28 @@ class Haystacks(Protocol):
     def name(self) -> str: ...
 
     def haystack(self, id: str) -> Haystack: ...
+
+
+class Beginning(Protocol):
+    """The part of a question that tells whether its haystack is the beginning of a longer history."""
+
+    @property
+    def haystack(self) -> str: ...
+
+    @property
+    def shared_history(self) -> str: ...
+
+    @property
+    def asked_after(self) -> int: ...
+
+
+def history_stages(questions: Iterable[Beginning]) -> dict[str, list[str]]:
+    """Return the haystacks of each shared history, shortest first."""
+    lengths: dict[str, dict[str, int]] = {}
+    for question in questions:
+        if question.shared_history:
+            lengths.setdefault(question.shared_history, {})[question.haystack] = question.asked_after
+    return {history: sorted(found, key=lambda one: found[one]) for history, found in lengths.items()}
 
 
 class Retrieved(Record):
@@ -97,8 +119,12 @@ class Ingest:
         ingest_options: IngestOptions,
         pending: Counter[str],
         scope_suffix: str = "",
+        stages: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         """`pending` counts the unanswered questions of each haystack.
+
+        `stages` are haystacks that are beginnings of one history, shortest first: they share one memory, which gets the
+        sessions of the next when the questions about the one before have been searched.
 
         `scope_suffix` is random and makes the scopes of a live memory unique: another results folder may have a run of
         the same name.
@@ -116,6 +142,13 @@ class Ingest:
         self._options = ingest_options
         self._concurrent = ingest_options.unordered and not ingest_options.delay
         self._pending = pending
+        self._stages = stages or {}
+        self._history_of = {stage: history for history, found in self._stages.items() for stage in found}
+        self._unasked = Counter(pending)
+        self._searched: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
+        """By history: set after each search."""
+        self._receipts: dict[str, list[Receipt]] = {}
+        """By history: those of its sessions so far."""
         self._digests: dict[str, str] = {}
         self._fills: dict[str, asyncio.Future[None]] = {}
         self._stored: set[str] = set()
@@ -125,9 +158,8 @@ class Ingest:
         """How often this process cleared a haystack of a memory that lives in it."""
 
     def scope(self, haystack: str) -> Scope:
-        return Scope(
-            run=self._run, benchmark=self._dataset.name, provider=self._provider.subject.name, haystack=haystack
-        )
+        memory = self._history_of.get(haystack, haystack)
+        return Scope(run=self._run, benchmark=self._dataset.name, provider=self._provider.subject.name, haystack=memory)
 
     async def search(self, steps: Steps, haystack: str, query: str, limit: int) -> Sequence[Memory]:
         """Return matching memories, best first.
@@ -140,15 +172,20 @@ class Ingest:
             memories = await provider.search(scope, query, limit)
             return Retrieved(memories=tuple(memories[:limit]))
 
-        retrieved = await steps.once(
-            "search",
-            self._search_inputs(steps, haystack, query, limit),
-            search,
-            Retrieved,
-            on=provider.subject,
-            paid=self._spends,
-            after=lambda: self.fill(steps, haystack),
-        )
+        try:
+            retrieved = await steps.once(
+                "search",
+                self._search_inputs(steps, haystack, query, limit),
+                search,
+                Retrieved,
+                on=provider.subject,
+                paid=self._spends,
+                after=lambda: self.fill(steps, haystack),
+            )
+        finally:
+            if haystack in self._history_of:
+                self._unasked[haystack] -= 1
+                self._searched[scope.haystack].set()
         return retrieved.memories
 
     def _search_inputs(self, steps: Steps, id: str, query: str, limit: int) -> dict[str, Any]:
@@ -191,13 +228,17 @@ class Ingest:
 
     async def _fill(self, steps: Steps, id: str) -> None:
         provider, scope = self._provider, self.scope(id)
+        if id in self._history_of:
+            await self._prepare_stage(steps, scope, id)
         store = self._store(steps, scope)
         adds = self._adds(id, store)
-        self._cleared.discard(id)
+        earlier = self._receipts.get(scope.haystack, [])
+        adds = adds[len(earlier) :]
+        self._cleared.discard(scope.haystack)
         recorded = (
             () if self._in_process else await self._restore_recorded(steps, scope, adds)
         )  # first: a later add may need its receipts
-        if not recorded:
+        if not recorded and not earlier:
             await self._check_empty(steps, scope, store)
         added, total = 0, sum(len(add.sessions) for add in adds)
 
@@ -232,6 +273,26 @@ class Ingest:
             type(None),
             on=provider.subject,
         )
+        if id in self._history_of:
+            self._receipts[scope.haystack] = [*earlier, *receipts]
+
+    async def _prepare_stage(self, steps: Steps, scope: Scope, id: str) -> None:
+        """Wait until every question about a shorter beginning has been searched.
+
+        If an earlier process added more than this beginning, clear the memory: the question must not know the rest.
+        """
+        stages = self._stages[scope.haystack]
+        shorter = stages[: stages.index(id)]
+        while any(self._unasked[stage] > 0 for stage in shorter):
+            self._searched[scope.haystack].clear()
+            await self._searched[scope.haystack].wait()
+        if self._in_process or scope.haystack in self._receipts:
+            return
+        store = self._store(steps, scope)
+        beyond = self._adds(stages[-1], store)[len(self._adds(id, store)) :]
+        if any(steps.is_recorded("add", add.inputs) for add in beyond):
+            await self._clear_recorded(steps, scope)
+            self._stored.discard(scope.haystack)
 
     async def check_first(self, steps: Steps, haystack: str) -> None:
         """Raise BadInput if the first scope of a live memory is not empty, before anything is added.
@@ -275,14 +336,24 @@ class Ingest:
         await steps.once("check_empty", inputs, check, type(None), on=provider.subject)
 
     def _adds(self, id: str, store: Mapping[str, Any]) -> list[_Add]:
-        sessions = in_order(self._dataset.haystack(id))
-        if self._options.by_turn:
-            sessions = [piece for session in sessions for piece in _split_by_turn(session)]
+        stages: Sequence[str] = (id,)
+        if id in self._history_of:
+            found = self._stages[self._history_of[id]]
+            stages = found[: found.index(id) + 1]
         sizes = [self._batching.batch_size, self._options.batch_size] if self._batching is not None else [1]
         size = min((size for size in sizes if size is not None), default=None)
-        if size is None:
-            return [_Add(sessions, store, self._digest(id))]
-        return [_Add(sessions[start : start + size], store) for start in range(0, len(sessions), size)]
+        adds: list[_Add] = []
+        known: frozenset[str] = frozenset()
+        for stage in stages:
+            sessions = [session for session in in_order(self._dataset.haystack(stage)) if session.id not in known]
+            known |= {session.id for session in sessions}
+            if self._options.by_turn:
+                sessions = [piece for session in sessions for piece in _split_by_turn(session)]
+            if size is None:
+                adds.append(_Add(sessions, store, self._digest(stage)))
+            else:
+                adds += [_Add(sessions[start : start + size], store) for start in range(0, len(sessions), size)]
+        return adds
 
     async def _add(self, steps: Steps, scope: Scope, add: _Add) -> Receipt:
         work: Callable[[], Awaitable[Receipt]]
@@ -317,34 +388,41 @@ class Ingest:
     async def leave(self, steps: Steps, haystack: str) -> None:
         """Count a question as answered, and clear the memory after the last one of its haystack."""
         self._pending[haystack] -= 1
-        if self._pending[haystack] <= 0:
+        if all(self._pending[stage] <= 0 for stage in self._same_memory(haystack)):
             await self.clear(steps, haystack)
+
+    def _same_memory(self, haystack: str) -> Sequence[str]:
+        """Return the haystacks that share the memory of one."""
+        return self._stages.get(self._history_of.get(haystack, ""), (haystack,))
 
     async def clear(self, steps: Steps, haystack: str) -> None:
         """Clear the memory. If that fails, the results stay valid and a note names the scope."""
-        if haystack in self._cleared:
-            return
         scope = self.scope(haystack)
+        if scope.haystack in self._cleared:
+            return
         try:
             if not self._in_process:
                 await self._clear_recorded(steps, scope)
-            elif haystack in self._fills:
-                self._clears[haystack] += 1
+            elif any(stage in self._fills for stage in self._same_memory(haystack)):
+                self._clears[scope.haystack] += 1
                 await self._clear_scope(scope)
         except JournalError:
             raise
         except Exception as error:
             await steps.note("leaked scope", f"{scope.provider} {scope.name}: {error}")
         finally:
-            self._fills.pop(haystack, None)
-            self._stored.discard(haystack)
-        self._cleared.add(haystack)
+            for stage in self._same_memory(haystack):
+                self._fills.pop(stage, None)
+            self._receipts.pop(scope.haystack, None)
+            self._stored.discard(scope.haystack)
+        self._cleared.add(scope.haystack)
 
     async def _clear_recorded(self, steps: Steps, scope: Scope) -> None:
         """Clear a memory that is kept after the process ends, if this or an earlier process filled it."""
         store, haystack = self._store(steps, scope), scope.haystack
+        longest = self._stages[haystack][-1] if haystack in self._stages else haystack
         if haystack not in self._stored:
-            await self._restore_recorded(steps, scope, self._adds(haystack, store))
+            await self._restore_recorded(steps, scope, self._adds(longest, store))
         unfinished = {**store, "generation": store["generation"] - 1}
         if (
             haystack not in self._stored
@@ -352,7 +430,7 @@ class Ingest:
             and not steps.is_recorded("clear", unfinished)
         ):
             store = unfinished  # an earlier process was killed before it cleared the scope
-            await self._restore_recorded(steps, scope, self._adds(haystack, store))
+            await self._restore_recorded(steps, scope, self._adds(longest, store))
         if haystack in self._stored:  # otherwise nothing was added
             # recorded before the clear: after a kill between the two, the memory must not count as filled
             await steps.once("clearing", store, _do_nothing, type(None))

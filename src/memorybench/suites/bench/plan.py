@@ -19,7 +19,7 @@ from memorybench.core.trials import Exhibit, Score, Trial
 from memorybench.journal.rows import storable
 from memorybench.metrics.retrieval import PROVENANCE_UNKNOWN, retrieval_metrics
 from memorybench.suites.answering import Answering, Scored, answer, context_of, estimated_tokens, score
-from memorybench.suites.ingest import DEFAULT_INGEST_OPTIONS, Ingest, IngestOptions, still_pending
+from memorybench.suites.ingest import DEFAULT_INGEST_OPTIONS, Ingest, IngestOptions, history_stages, still_pending
 from memorybench.suites.repeats import steps_of_repeat
 from memorybench.suites.sampling import SIDE_BY_SIDE, mixed
 from memorybench.suites.searching import DEFAULT_SEARCH_LIMITS, SearchLimits
@@ -164,10 +164,11 @@ class BenchPlan:
         if ingest is not None:
             self._ingests.append((ingest, self._histories(bench)))
         questioner = _Questioner(bench, candidate, ingest, retrieval_metrics(self.plugins))
-        by_haystack: dict[str, list[int]] = {}
-        for place, question in enumerate(bench.questions):
-            by_haystack.setdefault(question.haystack, []).append(place)
-        for place in mixed(list(by_haystack.values()), SIDE_BY_SIDE):
+        by_memory: dict[str, list[int]] = {}
+        # the memory of a shared history grows from question to question
+        for place, question in sorted(enumerate(bench.questions), key=lambda pair: pair[1].asked_after):
+            by_memory.setdefault(question.memory, []).append(place)
+        for place in mixed(list(by_memory.values()), SIDE_BY_SIDE):
             question = bench.questions[place]
             for repeat in repeats:
                 # the repeats of a question are adjacent: `measure` averages them
@@ -189,12 +190,22 @@ class BenchPlan:
             unordered=candidate.unordered and candidate.remote,  # concurrency gains nothing in this process
             delay=bench.ingest_options.delay if candidate.remote else 0.0,
         )
+        asked = {question.id: question for question in bench.questions}
         own = [
-            (one.key, one.cluster) for one in trials if self.part is None or (one.benchmark, one.cluster) in self.part
+            (one.key, asked[one.case_id].haystack)
+            for one in trials
+            if self.part is None or (one.benchmark, one.cluster) in self.part
         ]
         pending = still_pending(own, self.scored)
         return Ingest(
-            self.run, bench.dataset, candidate.provider, candidate.spends, ingest_options, pending, self.scope_suffix
+            self.run,
+            bench.dataset,
+            candidate.provider,
+            candidate.spends,
+            ingest_options,
+            pending,
+            self.scope_suffix,
+            history_stages(bench.questions),
         )
 
     async def _check_first(self, steps: Steps) -> None:
@@ -208,8 +219,10 @@ class BenchPlan:
         await self._check_judges(steps)
 
     def _histories(self, bench: Bench) -> list[str]:
-        histories = dict.fromkeys(question.haystack for question in bench.questions)
-        return [one for one in histories if self.part is None or (bench.dataset.name, one) in self.part]
+        histories = {question.haystack: question.group for question in bench.questions}
+        return [
+            one for one, group in histories.items() if self.part is None or (bench.dataset.name, group) in self.part
+        ]
 
     async def _check_judges(self, steps: Steps) -> None:
         """Checks the judge, with the prompts of all benchmarks, on answers whose verdict is known."""
@@ -368,7 +381,7 @@ def _trial(benchmark: str, question: Question, candidate: Candidate, repeat: int
         case_id=question.id,
         subject=candidate.subject,
         labels=question.labels,
-        cluster=question.haystack,
+        cluster=question.group,
         repeat=repeat,
     )
 

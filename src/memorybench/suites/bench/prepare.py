@@ -163,7 +163,7 @@ def prepare(spec: BenchSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
 
 
 def _units(benchmarks: Sequence[_Benchmark]) -> set[Unit]:
-    return {(benchmark.name, question.haystack) for benchmark in benchmarks for question in benchmark.questions}
+    return {(benchmark.name, question.group) for benchmark in benchmarks for question in benchmark.questions}
 
 
 def _part_of(benchmarks: Sequence[_Benchmark], part: Collection[Unit] | None) -> tuple[_Benchmark, ...]:
@@ -171,14 +171,14 @@ def _part_of(benchmarks: Sequence[_Benchmark], part: Collection[Unit] | None) ->
     if part is None:
         return tuple(benchmarks)
     return tuple(
-        replace(one, questions=tuple(question for question in one.questions if (one.name, question.haystack) in part))
+        replace(one, questions=tuple(question for question in one.questions if (one.name, question.group) in part))
         for one in benchmarks
     )
 
 
 def _samples(benchmarks: Sequence[_Benchmark]) -> dict[str, dict[str, int]]:
     return {
-        benchmark.name: describe_sample(benchmark.questions, benchmark.dataset.questions, lambda one: one.haystack)
+        benchmark.name: describe_sample(benchmark.questions, benchmark.dataset.questions, lambda one: one.group)
         for benchmark in benchmarks
     }
 
@@ -430,7 +430,9 @@ class _BenchRun:
     def _estimate(self, benchmark: _Benchmark, provider: ResolvedProvider) -> Iterator[Estimate]:
         name, subject, questions = benchmark.name, provider.name, benchmark.questions
         if not provider.is_baseline and self.recorded is None:
-            haystacks = dict.fromkeys(question.haystack for question in questions)
+            # of a shared history, the longest beginning contains the others
+            ordered = sorted(questions, key=lambda question: question.asked_after)
+            haystacks = {question.memory: question.haystack for question in ordered}.values()
             sessions = sum(len(benchmark.dataset.haystack(haystack).sessions) for haystack in haystacks)
             cost = None if provider.spends else 0.0  # prices of services, and the chunks of a model, are unknown
             yield Estimate(benchmark=name, subject=subject, stage="add", calls=sessions, cost=cost)

@@ -51,7 +51,7 @@ def _limit(questions: Sequence[Question], spec: BenchSpec) -> Sequence[Question]
             questions,
             spec.limit,
             spec.sample_seed,
-            cluster=lambda question: question.haystack,
+            cluster=lambda question: question.group,
             kind=lambda question: question.kind,
         )
     if spec.limit is None or spec.limit >= len(questions) or spec.seed is None:
