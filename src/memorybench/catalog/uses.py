@@ -128,6 +128,9 @@ def _provider(config: ProviderConfig, place: _Place) -> Uses:
     if adapter and not adapter.startswith((BUILTIN, PLUGIN)):
         path, _, name = adapter.rpartition(":")
         uses |= Uses(modules=(Use(f"{place.path_of(path)}:{name}", "adapter"),))
+    if config.connection.sign is not None:
+        path, _, name = config.connection.sign.rpartition(":")
+        uses |= Uses(modules=(Use(f"{place.path_of(path)}:{name}", "connection.sign"),))
     if config.connection.base_url:
         uses |= _address(config.connection.base_url, "connection.baseUrl", config.auth, place)
     if config.docker is not None:

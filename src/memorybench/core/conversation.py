@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -77,3 +77,12 @@ class Memory(Record):
     sources: tuple[str, ...] | None = None
     """Ids of the sessions and turns it came from; None if unknown."""
     chunks: tuple[str, ...] = ()
+
+
+class Found(list[Memory]):
+    """The memories of a search that a limit of the provider ended too early."""
+
+    def __init__(self, memories: Iterable[Memory], shortfall: str) -> None:
+        super().__init__(memories)
+        self.shortfall = shortfall
+        """Which limit, for the warning in the report."""

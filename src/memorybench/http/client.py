@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import lru_cache
 from json import JSONEncoder
@@ -38,6 +38,8 @@ REDIRECTS = frozenset({301, 302, 303, 307, 308})
 MAX_UNBUFFERED = 2**20
 """aiohttp warns about larger bodies of type bytes; it sends a file-like object in chunks."""
 
+Signer = Callable[[str, str, Mapping[str, str], bytes], Mapping[str, str]]
+"""Takes the method, the URL, the headers and the body of a request; returns headers to add."""
 _FRAMING_HEADERS = frozenset({"connection", "content-length", "transfer-encoding"})
 _SLOW_ENCODER = JSONEncoder(separators=(",", ":"), allow_nan=False)
 
@@ -101,22 +103,27 @@ class Http:
         params: Mapping[str, str] | None = None,
         json: Any = None,
         deadline: float | None = None,
+        sign: Signer | None = None,
     ) -> Reply:
         """Send a request and return its reply of status 2xx; other replies raise the matching ServiceError.
 
         `deadline`, in seconds, covers everything from the connection to the last byte, redirects included. Redirects
-        are followed for GET and HEAD on the same server only, so that no header reaches another one.
+        are followed for GET and HEAD on the same server only, so that no header reaches another one. `sign` returns
+        headers to add, from the method, the URL, the headers and the body.
         """
         address = check_url(url, self._insecure)
         if params:
             address = address.update_query(params)
-        body = b"" if json is None else _encode(json)
+        body = b"" if json is None else encode_json(json)
         seconds = deadline or self._deadline
         time = asyncio.get_running_loop().time
         end = time() + seconds
         for _ in range(MAX_REDIRECTS + 1):
             limits = aiohttp.ClientTimeout(total=max(end - time(), 1e-6), connect=self._connect_timeout)
-            async with self._exchange(method, address, headers or {}, body, limits, seconds) as response:
+            sent = headers or {}
+            if sign is not None:
+                sent = {**sent, **sign(method, str(address), sent, body)}
+            async with self._exchange(method, address, sent, body, limits, seconds) as response:
                 if response.status not in REDIRECTS:
                     return await self._read(method, address, response)
             where = describe(method, address, self._redactor)
@@ -165,7 +172,7 @@ class Http:
         ServiceError. Redirects are not followed.
         """
         address = check_url(url, self._insecure)
-        body = b"" if json is None else _encode(json)
+        body = b"" if json is None else encode_json(json)
         limits = aiohttp.ClientTimeout(total=None, connect=self._connect_timeout)
         async with self._exchange(method, address, headers, body, limits, 0) as response:
             if response.status == 200 and response.content_type == "text/event-stream":
@@ -260,7 +267,7 @@ def _prepare_headers(headers: tuple[tuple[str, str], ...], has_json: bool) -> Ma
     return prepared
 
 
-def _encode(json: Any) -> bytes:
+def encode_json(json: Any) -> bytes:
     """Encode JSON; ValueError if it contains NaN or an infinity."""
     with suppress(ValueError):  # half a surrogate pair
         encoded = to_json(json)  # takes a quarter of the time

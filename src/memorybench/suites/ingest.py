@@ -12,7 +12,7 @@ from itertools import count, takewhile
 from typing import Any, Protocol, cast
 
 from memorybench.core.contracts import Batching, LiveMemory, Provider, Receipt, Restoring, Scope
-from memorybench.core.conversation import Haystack, Memory, Session
+from memorybench.core.conversation import Found, Haystack, Memory, Session
 from memorybench.core.errors import BadInput, Denied, JournalError, ServiceError, Transient
 from memorybench.core.plans import Adding, Steps
 from memorybench.core.records import Record, digest
@@ -68,6 +68,8 @@ def history_stages(questions: Iterable[Beginning]) -> dict[str, list[str]]:
 
 class Retrieved(Record):
     memories: tuple[Memory, ...]
+    shortfall: str = ""
+    """Which limit of the provider ended the search before it had enough memories."""
 
 
 class _NotEmpty(ServiceError):
@@ -150,6 +152,8 @@ class Ingest:
         self._receipts: dict[str, list[Receipt]] = {}
         """By history: those of its sessions so far."""
         self._digests: dict[str, str] = {}
+        self._shortfalls: set[str] = set()
+        """Those that are reported already."""
         self._fills: dict[str, asyncio.Future[None]] = {}
         self._stored: set[str] = set()
         """Haystacks with sessions in the memory whose receipts the provider has."""
@@ -170,7 +174,8 @@ class Ingest:
 
         async def search() -> Retrieved:
             memories = await provider.search(scope, query, limit)
-            return Retrieved(memories=tuple(memories[:limit]))
+            shortfall = memories.shortfall if isinstance(memories, Found) else ""
+            return Retrieved(memories=tuple(memories[:limit]), shortfall=shortfall)
 
         try:
             retrieved = await steps.once(
@@ -186,6 +191,9 @@ class Ingest:
             if haystack in self._history_of:
                 self._unasked[haystack] -= 1
                 self._searched[scope.haystack].set()
+        if retrieved.shortfall and retrieved.shortfall not in self._shortfalls:
+            self._shortfalls.add(retrieved.shortfall)
+            await steps.note("search cut short", retrieved.shortfall)
         return retrieved.memories
 
     def _search_inputs(self, steps: Steps, id: str, query: str, limit: int) -> dict[str, Any]:

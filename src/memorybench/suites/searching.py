@@ -69,9 +69,10 @@ class SearchLimits:
         for provider in providers:
             most = None if provider.is_baseline else provider.max_results
             if most is not None and most < self.depth:
+                limit = "limits.maxResults, or pages.size × pages.maxPages"
                 raise BadInput(
                     f'provider "{provider.name}"',
-                    f"returns at most {most} results (limits.maxResults), but {benchmark} searches for {self.depth}",
+                    f"returns at most {most} results ({limit}), but {benchmark} searches for {self.depth}",
                     remedy=f"add --top-k {most}, the same for every provider",
                 )
 

@@ -66,7 +66,7 @@ class ResolvedProvider:
 
     @property
     def max_results(self) -> int | None:
-        return None if self.is_baseline else self.catalog.provider(self.name).limits.max_results
+        return None if self.is_baseline else self.catalog.provider(self.name).max_results
 
     def described(self) -> str:
         return described(self.catalog, self.entry)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from memorybench import __version__
 from memorybench.core.errors import BadInput
 from memorybench.core.plans import Limits
 from memorybench.core.records import digest
 from memorybench.core.retry_defaults import LONGEST_DELAY
+from memorybench.core.uses import Consent
 from memorybench.embedding.defaults import KEY_VARIABLES
 from memorybench.files.expressions import parse_expression
 from memorybench.journal.rows import config_text
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from memorybench.catalog.catalog import Catalog
     from memorybench.catalog.entries import Entry
     from memorybench.core.contracts import Embedder, Model, Provider
-    from memorybench.core.uses import Consent
     from memorybench.providers.config.provider import ProviderConfig
     from memorybench.providers.config.sections import Embedding
     from memorybench.providers.plugin import LocalProvider
@@ -278,7 +278,20 @@ class ProviderOpener:
             embedder=await self.embedder(config.embedding) if config.embedding else None,
             threshold=self._threshold,
             store_id=store_id,
+            sign=self._load_signer(entry, config),
         )
+
+    def _load_signer(self, entry: Entry, config: ProviderConfig) -> Callable[..., Any] | None:
+        """Import the function that signs requests. `check_consent` made sure that its code is allowed."""
+        if config.connection.sign is None:
+            return None
+        from memorybench.providers.storage.paths import find_file
+
+        from .code import load_function
+
+        where = f'provider "{entry.name}": connection.sign'
+        path, _, name = config.connection.sign.rpartition(":")
+        return load_function(where, f"{find_file(path, entry.file, where)}:{name}", Consent(code=True))
 
 
 def described(catalog: Catalog, entry: Entry) -> str:

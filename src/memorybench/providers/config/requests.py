@@ -54,6 +54,9 @@ class Poll(Call):
     """Delay between two polls in milliseconds."""
     timeout: int = Field(default=300_000, ge=1)
     """Timeout in milliseconds; after it, the haystack fails and is not scored."""
+    per_document: bool = False
+    """Whether the reply to a `batchAdd` has one `id` per document, in their order. Any other number is then an error,
+    and each poll has the `documentId` of its document."""
 
 
 class Probe(Section):
@@ -75,13 +78,18 @@ Wait = Annotated[Poll | Probe, BeforeValidator(_expand_probe, json_schema_input_
 
 
 class Capture(Section):
-    """A value of a reply, with whether it is a credential."""
+    """A value of a reply, with whether it is a credential and how long it is valid."""
 
     path: str
     """JSONPath in the reply."""
-    secret: bool
+    secret: bool = True
     """Whether it is a credential, such as a session handle. It is then redacted everywhere and not stored: a resumed
     run sends the `setup` request that captures it again."""
+    expires_in: str | Annotated[float, Field(gt=0)] | None = None
+    """How many seconds the value is valid: a number, or a JSONPath in the reply. The `setup` request is sent again
+    before that, and whenever a request that uses the value gets status 401."""
+    expires_at: str | None = None
+    """Instead of `expiresIn`: JSONPath to the time at which the value expires, an ISO 8601 date or Unix time."""
 
 
 class Request(Call):
@@ -178,9 +186,33 @@ class Response(Section):
     """Which scores are better; with `none`, results keep the order of the reply."""
 
 
+class Pages(Section):
+    """A reply is one page of the results. Pages are requested until the search has as many results as it needs."""
+
+    by: Literal["cursor", "offset", "link"]
+    """How the next page is requested. `cursor`: with the variable `cursor`, which is the value at `next` in the reply
+    before and has no value on the first page. `offset`: with the variable `offset`, the number of results so far, or
+    `page`, the number of the page. `link`: at the URL at `next`, which must be on the same server."""
+    next: str | None = None
+    """JSONPath to the cursor or the link in the reply; missing, null or empty on the last page. Without it, a link is
+    read from the header `Link`."""
+    more: str | None = None
+    """JSONPath to `true` or `false`: whether there are more pages. Without it, pages by `offset` end with an empty
+    one."""
+    size: int | None = Field(default=None, ge=1)
+    """Maximum number of results per page; the variable `limit` is not larger."""
+    first_page: int = Field(default=1, ge=0)
+    """Number of the first page in the variable `page`."""
+    max_pages: int = Field(default=100, ge=1)
+    """Maximum number of pages per search. A search that ends there with too few results is reported as a warning, a
+    `list` fails. A run that needs more than `size` times `maxPages` results is refused before anything is added."""
+
+
 class Search(Call):
     response: Response
     """How memories are read from the reply."""
+    pages: Pages | None = None
+    """How further pages of results are requested; without it, the reply has all results."""
     token_budget: int = Field(default=4096, ge=1)
     """Value of `tokenBudget`, for systems that limit results by tokens."""
 
@@ -188,6 +220,8 @@ class Search(Call):
 class ListAll(Call):
     response: Response
     """How memories are read from the reply."""
+    pages: Pages | None = None
+    """How further pages of memories are requested; without it, the reply has all memories."""
 
 
 class Endpoints(Section):

@@ -26,6 +26,9 @@ class Connection(Section):
     """Allow plain http to another machine: keys and data are visible on the network."""
     tls: TlsFiles = TlsFiles.model_construct()
     """Certificates for https."""
+    sign: str | None = None
+    """`./file.py:function` that signs each request: it gets a `RequestToSign` and returns the headers to add. Requires
+    --allow-code."""
 
 
 class Docker(Section):
@@ -53,6 +56,12 @@ class Scoping(Section):
 class Limits(Section):
     batch_size: int = Field(default=100, ge=1)
     """Maximum number of documents in one `batchAdd`."""
+    batch_sessions: int | None = Field(default=None, ge=1)
+    """Maximum number of sessions with documents in one `batchAdd`."""
+    batch_messages: int | None = Field(default=None, ge=1)
+    """Maximum number of messages in one `batchAdd`, for documents with `messages` or of one message each."""
+    batch_bytes: int | None = Field(default=None, ge=1)
+    """Maximum size of the body of one `batchAdd` in bytes. A document that is larger fails."""
     max_messages: int | None = Field(default=None, ge=1)
     """Maximum number of messages in one add; a longer session is sent in several requests."""
     max_characters: int | None = Field(default=None, ge=1)
@@ -209,6 +218,13 @@ class PlainProviderConfig(Section):
     settings: Mapping[str, Any] = Field(default_factory=dict)
     """Settings of the provider; `memorybench describe NAME` lists them. In a file with `extends`, also sections of the
     extended provider, such as `chunking` or `limits`."""
+
+    @property
+    def max_results(self) -> int | None:
+        """The most memories that a search can return; None if no limit is known."""
+        pages = getattr(getattr(self.endpoints, "search", None), "pages", None)
+        by_pages = pages.size * pages.max_pages if pages is not None and pages.size is not None else None
+        return min((most for most in (self.limits.max_results, by_pages) if most is not None), default=None)
 
     @property
     def enhancement_model(self) -> str | None:

@@ -15,13 +15,28 @@ from memorybench.text.sanitize import preview
 from memorybench.text.spelling import camel, join_names, suggestion
 
 from .provider import ProviderConfig
-from .requests import Add, BatchAdd, Call, Housekeeping, ListAll, Poll, Request, Response, Search, Storing
+from .requests import (
+    Add,
+    BatchAdd,
+    Call,
+    Capture,
+    Housekeeping,
+    ListAll,
+    Pages,
+    Poll,
+    Request,
+    Response,
+    Search,
+    Storing,
+)
 
 SCOPE = frozenset({"scope", "runTag", "userId"})
 """Three names of the same value."""
 ALWAYS = SCOPE | {"runId", "benchmarkId", "haystackId"}
 DOCUMENT_NAMES = frozenset({"sessionId", "documentId", "content", "messages", "date", "epoch", "metadata", "embedding"})
 MEMORY_ID = "memoryId"
+PAGE_NAMES = {"cursor": frozenset({"cursor"}), "offset": frozenset({"offset", "page"}), "link": frozenset[str]()}
+"""Variables of a request for a page, by how pages are requested."""
 VARIABLES: Mapping[str, frozenset[str]] = {
     "setup": ALWAYS,
     "add": ALWAYS | DOCUMENT_NAMES,
@@ -49,7 +64,11 @@ def check_requests(config: ProviderConfig, document: Document) -> None:
     carriers = SCOPE
     for place, stage, call in _requests(config):
         part = document.at(*place)
-        names = _check_call(config, part, call, VARIABLES[stage] | captured)
+        known = VARIABLES[stage] | captured
+        pages = call.pages if isinstance(call, Search | ListAll) else None
+        names = _check_call(config, part, call, known | (PAGE_NAMES[pages.by] if pages else frozenset()))
+        if pages is not None:
+            _check_pages(pages, part.at("pages"), names)
         if stage == "forget":
             _check_memory_id(part, names)
         elif place[0] == "endpoints":
@@ -59,6 +78,7 @@ def check_requests(config: ProviderConfig, document: Document) -> None:
             if names & carriers and config.scoping.strategy == "custom":
                 carriers |= call.captures.keys()  # an id that the server assigned to a scope identifies it
     _check_capabilities(config, document)
+    _check_batch_limits(config, document)
 
 
 def unscoped_deletions(config: ProviderConfig) -> Iterator[str]:
@@ -97,16 +117,23 @@ def _check_call(config: ProviderConfig, part: Document, call: Call, known: froze
             raise BadInput(part.where("message"), "has no effect", remedy='use "$.messages" in the body, or remove it')
     if isinstance(call, BatchAdd):
         within = known | DOCUMENT_NAMES
+        if "documents" not in names:
+            raise BadInput(
+                part.where(), "the request does not send the documents", remedy='use "$.documents" in the body'
+            )
         names |= _known_names(config, _used_in(part.at("document"), within), within)
     if isinstance(call, Search | ListAll):
         check_response(call.response, part.at("response"))
     if isinstance(call, Request):
-        _check_captures(call.capture_paths, part, known)
+        _check_captures(call, part, known)
     if isinstance(call, Housekeeping | Storing) and isinstance(call.wait, Poll):
         poll_names = {POLL_ID, "documentId"} if isinstance(call, Storing) else {POLL_ID}
         # the process that waits may not be the one that added: it does not have the document
         scope_names = known - DOCUMENT_NAMES - {"documents"}
         _check_poll(config, call.wait, part.at("wait"), scope_names | call.captures.keys() | poll_names)
+        if call.wait.per_document and (call.wait.id is None or not isinstance(call, BatchAdd)):
+            where = part.where("wait", "per_document")
+            raise BadInput(where, "has no effect here", expected="a wait of batchAdd with an id")
     if isinstance(call, Storing):
         _check_paths(part, {"stored_as": call.stored_as})
     return names
@@ -176,9 +203,12 @@ def _known_names(config: ProviderConfig, used: Iterator[Used], known: frozenset[
 
 def _unknown(name: str, where: str, known: frozenset[str]) -> BadInput:
     elsewhere = [camel(stage) for stage, variables in VARIABLES.items() if name in variables]
+    by = next((by for by, names in PAGE_NAMES.items() if name in names), None)
     meant = _ALSO_KNOWN_AS.get(name)
     if elsewhere:
         remedy = f"it is available in {join_names(elsewhere)} only"
+    elif by is not None:
+        remedy = f"it is available in search and list with pages: {{by: {by}}}"
     elif meant in known:
         remedy = f'did you mean "{meant}"?'
     else:
@@ -204,14 +234,69 @@ def _check_memory_id(part: Document, names: frozenset[str]) -> None:
         )
 
 
-def _check_captures(captures: Mapping[str, str], part: Document, known: frozenset[str]) -> None:
-    for name, path in captures.items():
+def _check_captures(request: Request, part: Document, known: frozenset[str]) -> None:
+    for name, capture in request.captures.items():
+        if isinstance(capture, Capture):
+            _check_expiry(request, capture, part.at("captures", name))
+    for name, path in request.capture_paths.items():
         where = part.where("captures", name)
         if name in known:
             raise BadInput(where, f"{preview(name)} is a predefined variable", expected="another name")
         if not _CAPTURED_NAME.fullmatch(name):
             raise BadInput(where, f"invalid variable name {preview(name)}", expected="a name such as collectionId")
         Path.parse(path, where)
+
+
+def _check_expiry(request: Request, capture: Capture, part: Document) -> None:
+    is_path = isinstance(capture.expires_in, str)
+    _check_paths(part, {"expires_in": str(capture.expires_in) if is_path else None, "expires_at": capture.expires_at})
+    key = "expires_in" if capture.expires_in is not None else "expires_at"
+    if capture.expires_in is not None and capture.expires_at is not None:
+        raise BadInput(part.where(key), "not supported together with expiresAt", remedy="remove one of them")
+    if getattr(capture, key) is None:
+        return
+    if part.within[:1] != ("setup",):
+        raise BadInput(part.where(key), "has no effect here", expected="a capture of a setup request")
+    is_login = all(isinstance(one, Capture) and one.secret for one in request.captures.values())
+    if not (isinstance(request, Housekeeping) and (request.repeatable or is_login)):
+        raise BadInput(
+            part.where(key),
+            "the request cannot be sent again, because it captures more than secrets",
+            remedy="log in with a request of its own, or set repeatable: true",
+        )
+
+
+def _check_pages(pages: Pages, part: Document, names: frozenset[str]) -> None:
+    """Check that the next page can be requested: otherwise, every page would be the first."""
+    _check_paths(part, {"next": pages.next, "more": pages.more})
+    if pages.by == "cursor" and pages.next is None:
+        raise BadInput(part.where(), '"next" is missing', expected="the JSONPath to the cursor in the reply")
+    if pages.by == "offset" and pages.next is not None:
+        raise BadInput(part.where("next"), "has no effect with by: offset", remedy="remove it, or use by: cursor")
+    needed = PAGE_NAMES[pages.by]
+    if needed and not names & needed:
+        raise BadInput(
+            part.where("by"),
+            f"the request does not use {' or '.join(sorted(needed))}: every page would be the first",
+            remedy=f'add "$.{min(needed)}" to its query or body',
+        )
+
+
+def _check_batch_limits(config: ProviderConfig, document: Document) -> None:
+    """Check that a limit of batches can be applied."""
+    batch_add = config.endpoints.batch_add if config.endpoints else None
+    for name in ("batch_sessions", "batch_messages", "batch_bytes"):
+        if getattr(config.limits, name) is not None and batch_add is None:
+            raise BadInput(document.where("limits", name), "has no effect without endpoints.batchAdd")
+    if config.limits.batch_messages is None or config.endpoints is None:
+        return
+    names = {name for name, _ in _used_in(document.at("endpoints", "batch_add", "document"), AnyName())}
+    if config.endpoints.add.unit != "message" and "messages" not in names:
+        raise BadInput(
+            document.where("limits", "batch_messages"),
+            "the documents are texts, whose messages are not counted",
+            expected='unit: message, or "$.messages" in batchAdd.document',
+        )
 
 
 def _check_poll(config: ProviderConfig, poll: Poll, part: Document, known: frozenset[str]) -> None:

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cache
 from typing import Any
 
 from memorybench.core.contracts import Embedder, Receipt, Scope
-from memorybench.core.conversation import Memory, Session
-from memorybench.core.errors import BadInput, Transient
+from memorybench.core.conversation import Found, Memory, Session
+from memorybench.core.errors import BadInput, ServiceError, Transient
 from memorybench.core.records import digest
 from memorybench.core.trials import Subject
-from memorybench.http.client import open_http
+from memorybench.http.client import encode_json, open_http
 from memorybench.http.config import auth_headers
+from memorybench.http.replies import Reply
 from memorybench.providers.config.provider import ProviderConfig
 from memorybench.providers.config.requests import Probe
 from memorybench.providers.storage.turns import replace_surrogates
 from memorybench.secrets.redaction import Redactor
 
 from .documents import SentDocument, shorten, sources_by_assigned_ids, sources_by_our_ids
+from .paging import PageProgress, PageTemplate, read_pages
 from .requests import Api, Values, read_ids
 from .scopes import Accepted, Scopes, ScopeState
 from .service import AddRequest, ReadRequest, Service
+from .signing import RequestToSign, make_signer
 from .waiting import Deadline, Marker, Pacer, PollTemplate, wait_until_done
 
 _MARKER_RESULTS = 10
@@ -52,6 +55,7 @@ class HttpProvider:
     ) -> None:
         self._where = f'provider "{config.name}"'
         self._limits = config.limits
+        self._max_results = config.max_results
         self._is_live = config.type == "hosted"
         self._service = service
         self._api = api
@@ -86,20 +90,21 @@ class HttpProvider:
             if isinstance(add.wait, Probe) and of_add:
                 await self._wait_for_marker(scope, add.wait)
             elif isinstance(add.wait, PollTemplate) and of_add:
-                variables = (await self._scopes.open(scope)).variables
-                polls = [{**variables, **poll} for receipt in of_add for poll in receipt.captured["questions"]]
-                await wait_until_done(self._api, add.wait, polls, parallel=self._parallel_polls)
+                send = self._scopes.sender(await self._scopes.open(scope))
+                polls = [poll for receipt in of_add for poll in receipt.captured["questions"]]
+                await wait_until_done(send, add.wait, polls, parallel=self._parallel_polls)
 
     async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Memory]:
-        max_results = self._limits.max_results
+        max_results = self._max_results
         if max_results is not None and limit > max_results:
-            expected = f"{max_results} (limits.maxResults) or less"
+            expected = f"{max_results} (limits.maxResults, or pages.size × pages.maxPages) or less"
             raise BadInput(self._where, f"a search for {limit} results is not supported", expected=expected)
         if not self._service.uses_marker:
             return await self._search(scope, query, limit)
         # one more, because the marker may be among the results
         memories = await self._search(scope, query, limit if limit == max_results else limit + 1)
-        return Marker.of(scope, self._service.splitter).remove_from(memories)[:limit]
+        found = Marker.of(scope, self._service.splitter).remove_from(memories)[:limit]
+        return Found(found, memories.shortfall) if isinstance(memories, Found) and len(found) < limit else found
 
     async def clear(self, scope: Scope) -> None:
         await self._scopes.clear(scope)
@@ -137,7 +142,7 @@ class HttpProvider:
     async def _send(
         self, add: AddRequest, state: ScopeState, documents: Sequence[SentDocument], values: Values
     ) -> Accepted:
-        reply = await self._api.send(add.request, {**state.variables, **values})
+        reply = await self._scopes.send(add.request, state, values)
         data = add.reader.read_json(reply)
         captures = add.reader.read_captures(reply, data)
         polls: list[Values] = []
@@ -160,19 +165,55 @@ class HttpProvider:
         state = await self._scopes.require(scope, search.request.names)
         if state is None or not text:
             return []
-        values = {**state.variables, **self._search_settings, "query": text, "limit": limit}
+        values: dict[str, Any] = {**self._search_settings, "query": text, "limit": limit}
         if "embedding" in search.request.names:
             [values["embedding"]] = await self._embed([text])
-        await self._search_pacer.wait()
-        reply = await self._api.send(search.request, values)
-        return [] if reply is None else search.response.memories(reply, limit, state.find_sources)
+        if search.pages is None:
+            await self._search_pacer.wait()
+            reply = await self._scopes.send(search.request, state, values)
+            return [] if reply is None else search.response.memories(reply, limit, state.find_sources)
+        progress = state.searches.pop((text, limit), None) or PageProgress()
+        try:
+            is_short = await self._read_pages(search, search.pages, state, values, progress, limit)
+        except Transient:
+            state.searches[text, limit] = progress
+            raise
+        memories = search.response.best(progress.results, limit, state.find_sources)
+        shortfall = (
+            f"{self._where} has more than {search.pages.max_pages} pages (pages.maxPages) of results, which are fewer "
+            f"than the {limit} memories of a search; memories on later pages count as not found"
+        )
+        return Found(memories, shortfall) if is_short else memories
+
+    async def _read_pages(
+        self,
+        read: ReadRequest,
+        pages: PageTemplate,
+        state: ScopeState,
+        values: Values,
+        progress: PageProgress,
+        limit: int | None,
+    ) -> bool:
+        async def send(variables: Values, url: str | None) -> Reply | None:
+            await self._search_pacer.wait()
+            return await self._scopes.send(read.request, state, {**values, **variables}, url)
+
+        return await read_pages(pages, read.response, progress, limit, send)
 
     async def _list(self, listing: ReadRequest, scope: Scope) -> Sequence[Memory]:
         state = await self._scopes.require(scope, listing.request.names)
-        reply = await self._api.send(listing.request, state.variables) if state else None
-        if state is None or reply is None:
+        if state is None:
             return []
-        memories = listing.response.memories(reply, None, state.find_sources)
+        if listing.pages is None:
+            reply = await self._scopes.send(listing.request, state, {})
+            memories = [] if reply is None else listing.response.memories(reply, None, state.find_sources)
+        else:
+            progress = PageProgress()
+            if await self._read_pages(listing, listing.pages, state, {}, progress, None):
+                raise ServiceError(
+                    f"{self._where}: list has more than {listing.pages.max_pages} pages (pages.maxPages)"
+                )
+            memories = listing.response.best(progress.results, None, state.find_sources)
         uses_marker = self._service.uses_marker
         return Marker.of(scope, self._service.splitter).remove_from(memories) if uses_marker else memories
 
@@ -180,7 +221,7 @@ class HttpProvider:
         """Add a marker after all documents, and return when a search finds it."""
         marker = Marker.of(scope, self._service.splitter)
         await self._add(scope, marker.documents)
-        limit = min(_MARKER_RESULTS, self._limits.max_results or _MARKER_RESULTS)
+        limit = min(_MARKER_RESULTS, self._max_results or _MARKER_RESULTS)
         deadline = Deadline(probe.timeout / 1000)
         while True:
             delay = probe.interval / 1000
@@ -195,7 +236,7 @@ class HttpProvider:
 class _BatchProvider(HttpProvider):
     @property
     def batch_size(self) -> int:
-        return self._limits.batch_size
+        return min(self._limits.batch_size, self._limits.batch_sessions or self._limits.batch_size)
 
     async def add(self, scope: Scope, session: Session) -> Receipt:
         documents = self._service.splitter.split(scope, session)
@@ -212,14 +253,50 @@ class _BatchProvider(HttpProvider):
         assert add.document is not None
         rendered = [add.document({**state.variables, **values}) for values in await self._variables(add, documents)]
         accepted = []
-        for start in range(0, len(documents), self.batch_size):
-            batch, first = slice(start, start + self.batch_size), documents[start].id
+        start = 0
+        while start < len(documents):
+            size = self._size_of_batch(add, state, documents[start:], rendered[start:])
+            batch, first = slice(start, start + size), documents[start].id
             if first not in state.accepted:
                 await self._batch_pacer.wait()
                 values = {"documents": rendered[batch]}
                 state.accepted[first] = await self._send(add, state, documents[batch], values)
             accepted.append(state.accepted[first])
+            start += size
         return self._scopes.make_receipt(state, add.endpoint, [document.id for document in documents], accepted)
+
+    def _size_of_batch(
+        self, add: AddRequest, state: ScopeState, documents: Sequence[SentDocument], rendered: Sequence[Any]
+    ) -> int:
+        """Return how many of the first documents fit into one request."""
+        limits = self._limits
+        size, messages = 0, 0
+        sessions: set[str] = set()
+        for document in documents[: limits.batch_size]:
+            sessions.add(document.session)
+            messages += max(1, len(document.messages))
+            if size and (
+                len(sessions) > (limits.batch_sessions or len(sessions))
+                or messages > (limits.batch_messages or messages)
+            ):
+                break
+            size += 1
+        if limits.batch_bytes is None:
+            return size
+        while (length := self._length(add, state, rendered[:size])) > limits.batch_bytes:
+            if size == 1:
+                problem = f"a document of session {documents[0].sources[0]} takes {length:,} bytes"
+                raise ServiceError(
+                    f"{self._where}: {problem}; expected at most {limits.batch_bytes:,} (limits.batchBytes); "
+                    "set limits.maxCharacters, so that it is split"
+                )
+            # in proportion, because documents are of similar length; at least one less
+            size = max(1, min(size - 1, size * limits.batch_bytes // length))
+        return size
+
+    @staticmethod
+    def _length(add: AddRequest, state: ScopeState, rendered: Sequence[Any]) -> int:
+        return len(encode_json(add.request.json({**state.variables, "documents": list(rendered)})))
 
 
 class _ListingProvider(HttpProvider):
@@ -252,11 +329,13 @@ async def open_http_provider(
     threshold: float | None = None,
     token_budget: int | None = None,
     store_id: str | None = None,
+    sign: Callable[[RequestToSign], Any] | None = None,
 ) -> AsyncIterator[HttpProvider]:
     """Open the service of a config that was read with an environment. `key` is the value of `auth.envVar`.
 
     `embedder` is the one of `config.embedding`; `threshold` and `token_budget` are those of the run, if any;
-    `store_id` is for a service that may lose its data between two openings.
+    `store_id` is for a service that may lose its data between two openings; `sign` is the function of
+    `connection.sign`.
     """
     where = f'provider "{config.name}"'
     if config.endpoints is None:
@@ -291,4 +370,6 @@ async def open_http_provider(
         provider = _provider_class(
             batches=service.batch_add is not None, lists=service.list is not None, forgets=service.forget is not None
         )
-        yield provider(config, service, Api(http, base_url, headers), subject, store_id, embedder, search, redactor)
+        signer = None if sign is None else make_signer(sign, key, f"{where}: connection.sign")
+        api = Api(http, base_url, headers, signer)
+        yield provider(config, service, api, subject, store_id, embedder, search, redactor)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -12,14 +15,16 @@ from memorybench.files.bodies import BodyTemplate
 from memorybench.files.jsonpaths import Path
 from memorybench.files.located import Document
 from memorybench.files.templates import Placeholder, Template
-from memorybench.http.client import Http
+from memorybench.http.client import Http, Signer
 from memorybench.http.replies import Reply
-from memorybench.providers.config.requests import Call, Request
+from memorybench.providers.config.requests import Call, Capture, Request
 from memorybench.providers.config.variables import AnyName, variables_in
 from memorybench.providers.storage.turns import replace_surrogates
 from memorybench.secrets.credentials import shape_in
 
 _ANY = AnyName()  # the config was checked when it was read
+_LATEST_SECONDS = 10**11
+"""A larger Unix time is in milliseconds."""
 _UNSAFE_SEGMENTS = frozenset({"", ".", ".."})
 
 Values = Mapping[str, Any]
@@ -84,19 +89,27 @@ class RequestTemplate:
 class Api:
     """One service: its address and authentication."""
 
-    def __init__(self, http: Http, base_url: str, headers: Mapping[str, str]) -> None:
+    def __init__(self, http: Http, base_url: str, headers: Mapping[str, str], sign: Signer | None = None) -> None:
         self._http = http
         self._base_url = base_url.rstrip("/")
         self._headers = headers
+        self._sign = sign
 
-    async def send(self, template: RequestTemplate, values: Values) -> Reply | None:
-        """Send a request; return None if its error status is one that the config accepts."""
+    async def send(self, template: RequestTemplate, values: Values, url: str | None = None) -> Reply | None:
+        """Send a request; return None if its error status is one that the config accepts.
+
+        `url` replaces the address of the template, for the next page of results.
+        """
         headers = self._headers
         if template.headers is not None:
             headers = {**{name: _to_text(value) for name, value in template.headers(values).items()}, **headers}
         try:
             return await self._http.request(
-                template.method, self._base_url + template.url(values), headers=headers, json=template.json(values)
+                template.method,
+                url or self._base_url + template.url(values),
+                headers=headers,
+                json=template.json(values),
+                sign=self._sign,
             )
         except ServiceError as error:
             if error.status in template.accept:
@@ -112,6 +125,8 @@ class ReplyReader:
     expects_json: bool
     secrets: frozenset[str] = frozenset()
     """The captures that are credentials."""
+    expiries: tuple[Expiry, ...] = ()
+    """When the captures expire."""
 
     @classmethod
     def parse(
@@ -119,7 +134,12 @@ class ReplyReader:
     ) -> ReplyReader:
         paths = request.capture_paths
         captures = {name: Path.parse(path, part.where("captures", name)) for name, path in paths.items()}
-        return cls(captures, expects_json or bool(captures), secrets & captures.keys())
+        expiries = tuple(
+            Expiry.parse(part.at("captures", name), capture)
+            for name, capture in request.captures.items()
+            if isinstance(capture, Capture) and (capture.expires_in is not None or capture.expires_at is not None)
+        )
+        return cls(captures, expects_json or bool(captures), secrets & captures.keys(), expiries)
 
     def read_json(self, reply: Reply | None) -> Any:
         """Return the JSON of a reply. If nothing is read from it, anything but a web page is accepted."""
@@ -143,6 +163,11 @@ class ReplyReader:
             captured[name] = self._read_capture(name, ids[0], reply)
         return captured
 
+    def read_validity(self, reply: Reply | None, data: Any) -> float | None:
+        """Return how many seconds the captures are valid; None if that is unknown."""
+        validities = [] if reply is None else [expiry.read(reply, data) for expiry in self.expiries]
+        return min((validity for validity in validities if validity is not None), default=None)
+
     def _read_capture(self, name: str, value: str | int, reply: Reply) -> str | int:
         if name in self.secrets or shape_in(str(value)):
             # sent back to the same service only; another login may return a token that is known already
@@ -151,14 +176,67 @@ class ReplyReader:
         return redact(value, reply) if isinstance(value, str) else value
 
 
+@dataclass(frozen=True, slots=True)
+class Expiry:
+    """When a capture expires."""
+
+    seconds: float | Path | None
+    at: Path | None
+
+    @classmethod
+    def parse(cls, part: Document, capture: Capture) -> Expiry:
+        seconds = capture.expires_in
+        if isinstance(seconds, str):
+            return cls(Path.parse(seconds, part.where("expires_in")), None)
+        return cls(seconds, parse_path(capture.expires_at, part.where("expires_at")))
+
+    def read(self, reply: Reply, data: Any) -> float | None:
+        """Return the seconds until then; None if that time has passed, because then the clocks differ."""
+        if isinstance(self.seconds, Path):
+            return _positive_number(self.seconds, self.seconds.first(data), reply)
+        if self.at is None:
+            return self.seconds
+        value = self.at.first(data)
+        if isinstance(value, str) and not value.isdecimal():
+            try:
+                at = datetime.fromisoformat(value)
+            except ValueError:
+                raise reply.malformed(f"invalid time at {self.at.text}; expected an ISO 8601 date") from None
+            seconds = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+        else:
+            seconds = _positive_number(self.at, value, reply)
+            seconds = seconds / 1000 if seconds > _LATEST_SECONDS else seconds
+        left = seconds - datetime.now(UTC).timestamp()
+        return left if left > 0 else None
+
+
+def _positive_number(path: Path, value: Any, reply: Reply) -> float:
+    with suppress(TypeError, ValueError):
+        number = float(value) if not isinstance(value, bool) else math.nan
+        if math.isfinite(number) and number > 0:
+            return number
+    raise reply.malformed(f"invalid expiry at {path.text}; expected a positive number")
+
+
 def read_ids(path: Path, data: Any, reply: Reply) -> list[str | int]:
-    """Return the ids that a path matches, alone or in a list; other values are ignored."""
-    return [redact(value, reply) if isinstance(value, str) else value for value in _find_ids(path, data)]
+    """Return the ids that a path matches, alone or in a list. A list with an id and another value is an error."""
+    ids, values = _find_ids(path, data), _values_at(path, data)
+    if ids and len(ids) < len(values):
+        # ignoring it would lose a document, or search before it is ready
+        raise reply.malformed(f"{len(values) - len(ids)} of {len(values)} ids are missing at {path.text}")
+    return [redact(value, reply) if isinstance(value, str) else value for value in ids]
 
 
 def _find_ids(path: Path, data: Any) -> list[str | int]:
-    values = [value for match in path.all(data) for value in (match if isinstance(match, list) else [match])]
-    return [value for value in values if isinstance(value, str | int) and not isinstance(value, bool) and value != ""]
+    return [
+        value
+        for value in _values_at(path, data)
+        if isinstance(value, str | int) and not isinstance(value, bool) and value != ""
+    ]
+
+
+def _values_at(path: Path, data: Any) -> list[Any]:
+    return [value for match in path.all(data) for value in (match if isinstance(match, list) else [match])]
 
 
 def redact(text: str, reply: Reply) -> str:

@@ -43,13 +43,24 @@ class ResponseTemplate:
 
     def memories(self, reply: Reply, limit: int | None, find_sources: FindSources) -> list[Memory]:
         """Return the best `limit` memories, best first; ties, and results without scores, in the order of the reply."""
+        return self.best([(reply, result) for result in self.read_results(reply)], limit, find_sources)
+
+    def read_results(self, reply: Reply) -> Sequence[Any]:
+        """Return the results of a reply as they are."""
         data = reply.json()
-        results = self._read_arrays(reply, data) if self.results is None else self._read_results(reply, data)
-        scores = [self._score(reply, result) for result in results]
+        return self._read_arrays(reply, data) if self.results is None else self._read_results(reply, data)
+
+    def best(self, results: Sequence[tuple[Reply, Any]], limit: int | None, find_sources: FindSources) -> list[Memory]:
+        """Return the best memories among the results of one or more replies."""
+        scores = [self._score(reply, result) for reply, result in results]
         places = list(range(len(results)))
         if None not in scores:
             places.sort(key=lambda place: -(scores[place] or 0.0))
-        return [self._memory(reply, results[place], scores[place], place, find_sources) for place in places[:limit]]
+        return [self._memory(*results[place], scores[place], place, find_sources) for place in places[:limit]]
+
+    def id_of(self, result: Any) -> Any:
+        """Return the id of a result; None if it has none."""
+        return self._value("id", result)
 
     def _read_results(self, reply: Reply, data: Any) -> Sequence[Any]:
         assert self.results is not None

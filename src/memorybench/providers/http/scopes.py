@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
 from memorybench.core.contracts import Receipt, Scope
-from memorybench.core.errors import Lacking, ServiceError
+from memorybench.core.errors import Denied, Lacking, ServiceError
 from memorybench.core.records import digest
 from memorybench.files.templates import Template
+from memorybench.http.replies import Reply
 from memorybench.providers.config.variables import MEMORY_ID
 from memorybench.secrets.redaction import Redactor
 
-from .requests import Api
+from .paging import PageProgress
+from .requests import Api, RequestTemplate, Values
 from .service import ScopeRequest, Service
-from .waiting import wait_until_done
+from .waiting import Send, wait_until_done
 
 _MAX_READABLE = 60
+_UNAUTHORIZED = 401
+_MARGIN = 0.1
+"""The part of its validity before whose end a login is renewed."""
+_LONGEST_MARGIN = 60.0
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 
 
@@ -57,7 +64,14 @@ class ScopeState:
     """Whether this process cleared the scope and has not opened it again."""
     accepted: dict[str, Accepted] = field(default_factory=dict)
     """What an unfinished add has stored, by the first document of each request; a retry continues from there."""
+    searches: dict[tuple[str, int], PageProgress] = field(default_factory=dict)
+    """The pages of unfinished searches, by query and limit; a retry continues from there."""
     setup_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    logins: int = 0
+    """Number of logins after the first one."""
+    login_end: float = math.inf
+    """When to log in again, by the clock of the event loop."""
+    login_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def find_sources(self, id: str) -> Sequence[str]:
         """Return the sources of an id; an unknown id is returned as it is."""
@@ -91,12 +105,12 @@ class Scopes:
             async with state.setup_lock:
                 for number, request in enumerate(self._service.setup, 1):
                     if number > state.finished_setup:
-                        await self._send(request, state)
+                        await self._send_setup(request, state)
                         state.finished_setup = number
                     elif missing := request.reader.captures.keys() - state.variables.keys():
                         if not request.is_repeatable:
                             raise self._unknown(missing, state)
-                        await self._send(request, state)
+                        await self._send_setup(request, state)
         state.is_cleared = False
         return state
 
@@ -126,14 +140,14 @@ class Scopes:
         state = await self.require(scope, frozenset(name for one in requests for name in one.request.names))
         if state is not None:
             for request in requests:
-                await self._send(request, state)
+                await self._send(request, state, {})
             del self._states[scope]
             self.state(scope).is_cleared = True
 
     async def forget(self, request: ScopeRequest, scope: Scope, id: str) -> None:
         state = await self.require(scope, request.request.names)
         if state is not None:
-            await self._send(request, state, memory_id=id)
+            await self._send(request, state, {MEMORY_ID: id})
 
     def make_receipt(
         self, state: ScopeState, endpoint: str, ids: Sequence[str], accepted: Sequence[Accepted]
@@ -170,12 +184,60 @@ class Scopes:
         value = str(state.variables[name])
         return name not in self._service.secrets and self._redactor.clean(value) == value
 
-    async def _send(self, request: ScopeRequest, state: ScopeState, memory_id: str | None = None) -> None:
-        variables = {**state.variables, **({} if memory_id is None else {MEMORY_ID: memory_id})}
-        reply = await self._api.send(request.request, variables)
+    async def send(
+        self, template: RequestTemplate, state: ScopeState, values: Values, url: str | None = None
+    ) -> Reply | None:
+        """Send a request with the variables of its scope.
+
+        If it needs a login that has expired, log in again; after a 401, send it a second time. A request with that
+        status was not performed, so that nothing is done twice.
+        """
+        if not template.names & self._service.secrets or not self._service.logins:
+            return await self._api.send(template, {**state.variables, **values}, url)
+        if asyncio.get_running_loop().time() >= state.login_end:
+            await self._log_in(state, state.logins)
+        logins = state.logins
+        try:
+            return await self._api.send(template, {**state.variables, **values}, url)
+        except Denied as error:
+            if error.status != _UNAUTHORIZED:
+                raise
+        await self._log_in(state, logins)
+        try:
+            return await self._api.send(template, {**state.variables, **values}, url)
+        except Denied as error:
+            raise Denied(f"{error}; also after a new login", status=error.status) from None
+
+    async def _log_in(self, state: ScopeState, logins: int) -> None:
+        """Get new credentials, unless that was done since `logins`."""
+        async with state.login_lock:
+            if state.logins == logins:
+                state.login_end = math.inf
+                for request in self._service.logins:
+                    await self._send_setup(request, state)
+                state.logins += 1
+
+    async def _send_setup(self, request: ScopeRequest, state: ScopeState) -> None:
+        captures, validity = await self._send(request, state, {}, is_login=request in self._service.logins)
+        state.variables |= captures
+        if validity is not None:
+            margin = min(_LONGEST_MARGIN, validity * _MARGIN)
+            state.login_end = min(state.login_end, asyncio.get_running_loop().time() + validity - margin)
+
+    async def _send(
+        self, request: ScopeRequest, state: ScopeState, values: Values, *, is_login: bool = False
+    ) -> tuple[dict[str, Any], float | None]:
+        """Send a request and wait until it is done; return its captures and how many seconds they are valid."""
+        reply = await self.sender(state, is_login=is_login)(request.request, values)
         data = request.reader.read_json(reply)
         captures = request.reader.read_captures(reply, data)
         if request.wait is not None:
-            polls = request.wait.polls(reply, data, [{**variables, **captures}])
-            await wait_until_done(self._api, request.wait, polls)
-        state.variables |= captures
+            polls = request.wait.polls(reply, data, [{**values, **captures}])
+            await wait_until_done(self.sender(state, is_login=is_login), request.wait, polls)
+        return captures, request.reader.read_validity(reply, data)
+
+    def sender(self, state: ScopeState, *, is_login: bool = False) -> Send:
+        """Return a function that sends requests of this scope. A login must not wait for another login."""
+        if is_login:
+            return lambda template, values: self._api.send(template, {**state.variables, **values})
+        return lambda template, values: self.send(template, state, values)

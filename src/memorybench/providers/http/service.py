@@ -27,6 +27,7 @@ from memorybench.providers.config.requests import (
 from memorybench.providers.config.variables import AnyName, variables_in
 
 from .documents import SessionSplitter
+from .paging import PageTemplate
 from .requests import Render, ReplyReader, RequestTemplate, compile_template, parse_path
 from .results import ResponseTemplate
 from .waiting import PollTemplate
@@ -96,6 +97,7 @@ class ReadRequest:
 
     request: RequestTemplate
     response: ResponseTemplate
+    pages: PageTemplate | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +120,11 @@ class Service:
     def captures(self) -> frozenset[str]:
         """The variables that setup captures."""
         return frozenset(name for request in self.setup for name in request.reader.captures)
+
+    @property
+    def logins(self) -> tuple[ScopeRequest, ...]:
+        """The requests of setup that can be sent again for new credentials."""
+        return tuple(request for request in self.setup if request.reader.secrets and request.is_repeatable)
 
     @property
     def has_repeatable_setup(self) -> bool:
@@ -157,7 +164,7 @@ class Service:
                 by_messages="messages" in names,
                 message=compile_template(message) if message else None,
                 sends_turn_ids="turnId" in _names(message),
-                max_messages=config.limits.max_messages,
+                max_messages=_smaller(config.limits.max_messages, config.limits.batch_messages if batch_add else None),
                 max_characters=config.limits.max_characters,
             ),
             secrets=secrets,
@@ -194,7 +201,15 @@ def _add_request(root: Document, place: Place, add: Add | BatchAdd) -> AddReques
 
 def _read_request(root: Document, place: Place, call: Search | ListAll) -> ReadRequest:
     part = root.at(*place)
-    return ReadRequest(RequestTemplate.parse(part, call), ResponseTemplate.parse(part.at("response"), call.response))
+    return ReadRequest(
+        RequestTemplate.parse(part, call),
+        ResponseTemplate.parse(part.at("response"), call.response),
+        PageTemplate.parse(part.at("pages"), call.pages) if call.pages else None,
+    )
+
+
+def _smaller(*limits: int | None) -> int | None:
+    return min((limit for limit in limits if limit is not None), default=None)
 
 
 def _body(root: Document, place: Place, value: Any) -> BodyTemplate | None:

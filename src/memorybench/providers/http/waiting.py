@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,10 @@ from memorybench.providers.config.variables import POLL_ID
 from memorybench.text.sanitize import preview
 
 from .documents import SentDocument, SessionSplitter
-from .requests import Api, RequestTemplate, Values, parse_path, read_ids
+from .requests import RequestTemplate, Values, parse_path, read_ids
+
+Send = Callable[[RequestTemplate, Values], Awaitable[Reply | None]]
+"""Sends a request of a scope with these variables, in addition to those of the scope."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,7 @@ class PollTemplate:
     failed: frozenset[str]
     interval: float
     timeout: float
+    per_document: bool
 
     @classmethod
     def parse(cls, part: Document, poll: Poll) -> PollTemplate:
@@ -43,6 +47,7 @@ class PollTemplate:
             frozenset(poll.failed),
             poll.interval / 1000,
             poll.timeout / 1000,
+            poll.per_document,
         )
 
     def polls(self, reply: Reply | None, data: Any, documents: Sequence[Values]) -> list[Values]:
@@ -52,7 +57,12 @@ class PollTemplate:
         ids = read_ids(self.id, data, reply)
         if not ids:
             raise reply.malformed(f"missing id at {self.id.text}, which the status is polled by")
-        return [{**documents[0], POLL_ID: id} for id in ids]
+        if not self.per_document:
+            return [{**documents[0], POLL_ID: id} for id in ids]
+        if len(ids) != len(documents):
+            expected = f"{len(documents)}, one per document (perDocument)"
+            raise reply.malformed(f"{len(ids)} ids at {self.id.text}; expected {expected}")
+        return [{**document, POLL_ID: id} for document, id in zip(documents, ids, strict=True)]
 
 
 class Deadline:
@@ -70,7 +80,7 @@ class Deadline:
         await asyncio.sleep(seconds)
 
 
-async def wait_until_done(api: Api, poll: PollTemplate, polls: Sequence[Values], *, parallel: int = 1) -> None:
+async def wait_until_done(send: Send, poll: PollTemplate, polls: Sequence[Values], *, parallel: int = 1) -> None:
     """Return when all polls are done, or raise the first failure. At most `parallel` of them run at a time."""
     deadline = Deadline(poll.timeout)
     pending = iter(polls)
@@ -78,7 +88,7 @@ async def wait_until_done(api: Api, poll: PollTemplate, polls: Sequence[Values],
     async def work() -> None:
         for values in pending:
             while True:
-                status, delay = await _poll_status(api, poll, values)
+                status, delay = await _poll_status(send, poll, values)
                 if status is None:
                     break
                 await deadline.pause(
@@ -93,10 +103,10 @@ async def wait_until_done(api: Api, poll: PollTemplate, polls: Sequence[Values],
         raise errors.exceptions[0] from None
 
 
-async def _poll_status(api: Api, poll: PollTemplate, values: Values) -> tuple[str | None, float]:
+async def _poll_status(send: Send, poll: PollTemplate, values: Values) -> tuple[str | None, float]:
     """Return the status (None if done), and the delay that the service requests."""
     try:
-        reply = await api.send(poll.request, values)
+        reply = await send(poll.request, values)
     except Transient as error:
         # polling again does no harm: the accepted document is not lost
         return f"unknown ({error})", error.retry_after or 0.0
@@ -116,7 +126,7 @@ async def _poll_status(api: Api, poll: PollTemplate, values: Values) -> tuple[st
 
 
 def _name(values: Values) -> str:
-    return preview(values.get(POLL_ID) or values.get("documentId") or values["scope"])
+    return preview(values.get(POLL_ID) or values.get("documentId") or "the scope")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,156 @@
+"""Reads results that a service returns in pages: by cursor, offset or link."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from yarl import URL
+
+from memorybench.core.errors import ServiceError
+from memorybench.core.records import digest
+from memorybench.files.jsonpaths import Path
+from memorybench.files.located import Document
+from memorybench.http.replies import Reply
+from memorybench.providers.config.requests import Pages
+
+from .requests import parse_path
+from .results import ResponseTemplate
+
+_NEXT_LINK = re.compile(r'<([^>]*)>\s*;[^,]*\brel="?next"?', re.IGNORECASE)
+
+SendPage = Callable[[Mapping[str, Any], str | None], Awaitable[Reply | None]]
+"""Requests a page with these variables, or at this URL; None if its error status is accepted."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageTemplate:
+    by: str
+    next: Path | None
+    more: Path | None
+    size: int | None
+    first_page: int
+    max_pages: int
+
+    @classmethod
+    def parse(cls, part: Document, pages: Pages) -> PageTemplate:
+        return cls(
+            pages.by,
+            parse_path(pages.next, part.where("next")),
+            parse_path(pages.more, part.where("more")),
+            pages.size,
+            pages.first_page,
+            pages.max_pages,
+        )
+
+
+@dataclass(slots=True)
+class PageProgress:
+    """The pages that a search has read. After an error, a retry continues with the next one: pages may cost money."""
+
+    results: list[tuple[Reply, Any]] = field(default_factory=list)
+    pages: int = 0
+    received: int = 0
+    """Number of results on all pages, with repeated ones."""
+    cursor: str | int | None = None
+    url: str | None = None
+    is_complete: bool = False
+    ids: set[str] = field(default_factory=set)
+    seen: dict[str, int] = field(default_factory=dict)
+    """Number of the page, by digest of its results and by cursor."""
+
+
+async def read_pages(
+    template: PageTemplate, response: ResponseTemplate, progress: PageProgress, limit: int | None, send: SendPage
+) -> bool:
+    """Read pages until there are `limit` results or no more pages; return whether `maxPages` ended it before that."""
+    while not progress.is_complete and (limit is None or len(progress.results) < limit):
+        if progress.pages >= template.max_pages:
+            return True
+        variables: dict[str, Any] = {
+            "cursor": progress.cursor,
+            "offset": progress.received,
+            "page": template.first_page + progress.pages,
+        }
+        if limit is not None:
+            variables["limit"] = min(limit, template.size or limit)
+        reply = await send(variables, progress.url)
+        if reply is None:
+            progress.is_complete = True
+        else:
+            _read_page(template, response, progress, reply)
+    return False
+
+
+def _read_page(template: PageTemplate, response: ResponseTemplate, progress: PageProgress, reply: Reply) -> None:
+    """Add the results of a page. Nothing is changed if the reply is not valid."""
+    results, number = response.read_results(reply), progress.pages + 1
+    if results:
+        _check_new(progress, f"results {digest(results)}", number, reply, "has the results")
+    is_last = template.more is not None and not _read_more(template.more, reply)
+    cursor: str | int | None = None
+    url: str | None = None
+    if not is_last and template.by == "cursor":
+        assert template.next is not None
+        cursor = _read_next(template.next, reply)
+        is_last = cursor is None
+    elif not is_last and template.by == "link":
+        url = _read_link(template.next, reply)
+        is_last = url is None
+    elif not is_last and not results:
+        if template.more is not None:
+            raise reply.malformed(f"page {number} is empty, but there are more at {template.more.text}")
+        is_last = True
+    if not is_last and template.by != "offset":
+        _check_new(progress, f"next {cursor!r} {url}", number, reply, f"has the {template.by}")
+    for result in results:
+        id = response.id_of(result)
+        if id is None or str(id) not in progress.ids:  # results may move to another page between two requests
+            progress.ids.add(str(id))
+            progress.results.append((reply, result))
+    progress.received += len(results)
+    progress.pages, progress.cursor, progress.url, progress.is_complete = number, cursor, url, is_last
+
+
+def _check_new(progress: PageProgress, mark: str, number: int, reply: Reply, what: str) -> None:
+    earlier = progress.seen.setdefault(mark, number)
+    if earlier != number:
+        # reading on would never end, and the results would count twice
+        raise reply.malformed(f"page {number} {what} of page {earlier}")
+
+
+def _read_more(path: Path, reply: Reply) -> bool:
+    value = path.first(reply.json())
+    if not isinstance(value, bool):
+        raise reply.malformed(f"missing true or false at {path.text}, whether there are more pages")
+    return value
+
+
+def _read_next(path: Path, reply: Reply) -> str | int | None:
+    value = path.first(reply.json())
+    if value is None or value == "":
+        return None
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise reply.malformed(f"invalid cursor at {path.text}; expected a text or a whole number")
+    return value
+
+
+def _read_link(path: Path | None, reply: Reply) -> str | None:
+    """Return the URL of the next page, which must be on the same server: the request contains credentials."""
+    if path is None:
+        found = _NEXT_LINK.search(reply.headers.get("link", ""))
+        value: Any = found[1] if found else None
+    else:
+        value = path.first(reply.json())
+    if value is None or value == "":
+        return None
+    where = "the header Link" if path is None else path.text
+    try:
+        url = reply.url.join(URL(value))
+    except (TypeError, ValueError):
+        raise reply.malformed(f"invalid link at {where}; expected a URL") from None
+    if url.origin() != reply.url.origin():
+        raise ServiceError(f"{reply.where}: the link at {where} leads to another server and is not followed")
+    return str(url)

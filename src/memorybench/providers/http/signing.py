@@ -1,0 +1,41 @@
+"""Signs requests by a function of the user: `connection.sign`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from memorybench.core.errors import ServiceError
+from memorybench.http.client import Signer
+
+
+@dataclass(frozen=True, slots=True)
+class RequestToSign:
+    """A request before it is sent."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str] = field(repr=False)
+    body: bytes = field(repr=False)
+    """The bytes that are sent."""
+    key: str | None = field(repr=False)
+    """The value of `auth.envVar`; None if there is none."""
+
+
+def make_signer(sign: Callable[[RequestToSign], Any], key: str | None, where: str) -> Signer:
+    """Return a function for the HTTP client that calls `sign` and checks what it returns."""
+
+    def signer(method: str, url: str, headers: Mapping[str, str], body: bytes) -> Mapping[str, str]:
+        try:
+            added = sign(RequestToSign(method, url, headers, body, key))
+        except Exception as error:
+            # without the message, which may contain the key
+            raise ServiceError(f"{where}: the function raised {type(error).__name__}") from None
+        if not isinstance(added, Mapping) or not all(
+            isinstance(text, str) for header in added.items() for text in header
+        ):
+            raise ServiceError(f"{where}: the function returned {type(added).__name__}; expected a mapping of headers")
+        return added
+
+    return signer

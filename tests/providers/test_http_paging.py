@@ -1,0 +1,170 @@
+"""Pages of results, by cursor, offset and link, and what a config must say about them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+import yaml
+
+from memorybench.core.contracts import Listing
+from memorybench.core.conversation import Found, Memory
+from memorybench.core.errors import BadInput, Malformed, ServiceError
+from memorybench.files.yaml_file import parse_yaml
+from memorybench.providers.config.reading import read_provider
+from memorybench.providers.http.provider import HttpProvider
+from tests.doubles.refusals import refused
+from tests.doubles.stub import Stub, reply
+from tests.doubles.unusual_servers import ARCHIVE, VAULT
+from tests.providers.http_opening import HOME, run_with_provider
+
+PAGE = (Path(__file__).parents[2] / "docs/adding-a-provider.md").read_text(encoding="utf-8")
+PAGED = """\
+name: paged
+type: hosted
+connection: {baseUrl: "URL"}
+endpoints:
+  add: {method: POST, path: /add, body: {text: "$.content", user: "$.scope"}}
+  search:
+    method: GET
+    path: /search
+    query: {q: "$.query", user: "$.scope", count: "$.limit", QUERY}
+    pages: {PAGES}
+    response: {results: $.hits, contentField: $.text, scoreField: $.score, idField: $.id}
+  list:
+    method: GET
+    path: /list
+    query: {user: "$.scope", start: "$.offset"}
+    pages: {by: offset, maxPages: 3}
+    response: {results: $.hits, contentField: $.text, idField: $.id}
+  clear: {method: DELETE, path: "/users/${scope}"}
+"""
+BY_OFFSET = PAGED.replace("QUERY", 'start: "$.offset"').replace("PAGES", "by: offset, maxPages: 3")
+BY_LINK = PAGED.replace(", QUERY", "").replace("PAGES", "by: link, maxPages: 3")
+
+
+@pytest.fixture
+def stub() -> Iterator[Stub]:
+    with Stub() as server:
+        yield server
+
+
+def hits(*scores: int) -> list[dict[str, object]]:
+    return [{"text": f"text {score}", "score": score, "id": score} for score in scores]
+
+
+def search(text: str, stub: Stub, limit: int) -> Sequence[Memory]:
+    return run_with_provider(text, stub.url, lambda provider: provider.search(HOME, "cat", limit))
+
+
+def contents(memories: Sequence[Memory]) -> list[str]:
+    return [memory.content for memory in memories]
+
+
+def test_pages_are_read_until_there_are_enough(stub: Stub) -> None:
+    stub.next(reply({"hits": hits(9, 8)}), reply({"hits": hits(7, 6)}), reply({"hits": hits(5)}))
+    assert contents(search(BY_OFFSET, stub, 3)) == ["text 9", "text 8", "text 7"]
+    assert [call.query["start"] for call in stub.calls] == ["0", "2"]
+
+
+def test_an_empty_page_is_the_last_one(stub: Stub) -> None:
+    stub.next(reply({"hits": hits(9, 8)}), reply({"hits": []}))
+    found = search(BY_OFFSET, stub, 50)
+    assert contents(found) == ["text 9", "text 8"]
+    assert not isinstance(found, Found)
+
+
+def test_a_result_that_moved_to_the_next_page_counts_once(stub: Stub) -> None:
+    stub.next(reply({"hits": hits(9, 8)}), reply({"hits": hits(8, 7)}), reply({"hits": []}))
+    assert contents(search(BY_OFFSET, stub, 50)) == ["text 9", "text 8", "text 7"]
+
+
+def test_results_of_all_pages_are_sorted_together(stub: Stub) -> None:
+    stub.next(reply({"hits": hits(1, 5)}), reply({"hits": hits(7)}), reply({"hits": []}))
+    assert contents(search(BY_OFFSET, stub, 50)) == ["text 7", "text 5", "text 1"]
+
+
+def test_links_of_the_header_are_followed(stub: Stub) -> None:
+    link = {"Link": '</first>; rel="first", </search?page=b>; rel="next"'}
+    stub.next(reply({"hits": hits(9)}, headers=link), reply({"hits": hits(8)}), path="/search")
+    assert contents(search(BY_LINK, stub, 50)) == ["text 9", "text 8"]
+    assert dict(stub.calls[1].query) == {"page": "b"}
+
+
+def test_a_search_that_the_page_limit_ends_says_so(stub: Stub) -> None:
+    stub.next(*(reply({"hits": hits(n)}) for n in range(9)))
+    found = search(BY_OFFSET, stub, 50)
+    assert len(found) == len(stub.calls) == 3
+    assert isinstance(found, Found)
+    assert "pages.maxPages" in found.shortfall
+
+
+def test_more_pages_after_an_empty_one_are_an_error(stub: Stub) -> None:
+    stub.always(reply({"hits": [], "more": True}))
+    with pytest.raises(Malformed, match="page 1 is empty"):
+        search(BY_OFFSET.replace("maxPages: 3}\n    response: {results: $.hits, contentField: $.text, scoreField",
+                                 "more: $.more}\n    response: {results: $.hits, contentField: $.text, scoreField"),
+               stub, 5)  # fmt: skip
+
+
+def test_a_listing_is_complete_or_an_error(stub: Stub) -> None:
+    async def list_all(provider: HttpProvider) -> Sequence[Memory]:
+        assert isinstance(provider, Listing)
+        return await provider.list(HOME)
+
+    stub.next(reply({"hits": hits(1, 2)}), reply({"hits": hits(3)}), reply({"hits": []}))
+    assert len(run_with_provider(BY_OFFSET, stub.url, list_all)) == 3
+    stub.next(*(reply({"hits": hits(n)}) for n in range(9)))
+    with pytest.raises(ServiceError, match=r"more than 3 pages"):
+        run_with_provider(BY_OFFSET, stub.url, list_all)
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "where"),
+    [
+        (ARCHIVE, "next: $.page.next", "size: 3", "endpoints.search.pages"),
+        (ARCHIVE, 'after: "$.cursor", ', "", "endpoints.search.pages.by"),
+        (ARCHIVE, "by: cursor, next", "by: offset, next", "endpoints.search.body.after"),
+        (ARCHIVE, "more: $.more", "next: $.more", "endpoints.list.pages.next"),
+        (ARCHIVE, "$.page.next}", "'$.page['}", "endpoints.search.pages.next"),
+        (ARCHIVE, "by: cursor", "by: guess", "endpoints.search.pages.by"),
+        (ARCHIVE, "pages: {by: cursor, next: $.page.next}", "tokenBudget: 5", "endpoints.search.body.after"),
+        (ARCHIVE, 'id: "$.jobs[*]", perDocument: true, ', "perDocument: true, ", "endpoints.batchAdd.wait.perDocument"),
+        (
+            ARCHIVE,
+            'text: "$.content"}\n    body: {records: "$.documents"}',
+            'text: "$.content"}\n    body: {}',
+            "endpoints.batchAdd",
+        ),
+        (ARCHIVE, "unit: message", "unit: session", "limits.batchMessages"),
+        (VAULT, "secret: true", "secret: true, expiresIn: -3", "setup[0].captures.pass"),
+        (VAULT, "secret: true", "secret: true, expiresIn: 3, expiresAt: $.at", "setup[0].captures.pass.expiresIn"),
+        (VAULT, "secret: true}", "secret: true, expiresIn: 3}, id: $.id", "setup[0].captures.pass.expiresIn"),
+        (VAULT, '"URL"', '"URL", sign: sign.py', "connection.sign"),
+    ],
+)
+def test_a_config_that_cannot_work_is_refused(text: str, old: str, new: str, where: str) -> None:
+    assert text.count(old) == 1
+    error = refused(read_provider, parse_yaml(text.replace(old, new).replace("URL", "http://localhost:1"), "p.yaml"))
+    assert isinstance(error, BadInput)
+    assert where in error.where
+
+
+@pytest.mark.parametrize("limit", ["batchMessages: 5", "batchBytes: 99", "batchSessions: 2"])
+def test_a_batch_limit_without_batches_is_refused(limit: str) -> None:
+    text = f"{BY_OFFSET}limits: {{{limit}}}\n".replace("URL", "http://localhost:1")
+    assert "limits.batch" in refused(read_provider, parse_yaml(text, "p.yaml")).where
+
+
+@pytest.mark.parametrize("name", ["pages", "login", "sign"])
+def test_the_examples_of_the_page_are_valid(name: str) -> None:
+    [example] = re.findall(rf"```yaml {name}\n(.*?)```", PAGE, re.DOTALL)
+    config = yaml.safe_load(BY_OFFSET.replace("URL", "http://localhost:1"))
+    part = yaml.safe_load(example)
+    if name == "pages":
+        config["endpoints"] |= part
+    else:
+        config |= part
+    read_provider(parse_yaml(yaml.safe_dump(config), "p.yaml"))
