@@ -26,7 +26,8 @@ from memorybench.suites.audit.generation import generate
 from memorybench.suites.audit.judgement import judge_prompts
 from memorybench.suites.audit.plan import AuditedSubject, AuditPlan, Transcripts
 from memorybench.suites.audit.probes import PROBE_TYPES, Probe
-from perf.measuring import Line, Setup, Usage, at_most, usage_measured
+from perf.large_file import load
+from perf.measuring import Line, Setup, Usage, at_most, run_command, usage_measured
 from perf.stub import MODEL_SECONDS, stub_server, take_counts
 
 IN_FLIGHT, CONVERSATIONS = 50, 10
@@ -54,6 +55,57 @@ def measure(setup: Setup) -> Iterator[Line]:
     )
     sizes = f"{4 * setup.dialogs:,} / {setup.dialogs:,} conversations"
     yield at_most(f"generation of an audit's probes, {sizes}: CPU", many / few, 5)
+    yield from _measure_dense_file(setup)
+
+
+def _measure_dense_file(setup: Setup) -> Iterator[Line]:
+    """A file in which every turn states a fact: the memory that its probes take, and whether the time is linear."""
+    whole, quarter = (write_dense(setup.folder / f"dense{part}.json", setup.dense_facts // part) for part in (1, 4))
+    yield Line("size of an audit file with a fact in every turn", whole.stat().st_size / 1e6, "MB")
+    for name, function in (("validate", validate), ("probes", list_probes), ("--limit 20 --dry-run", try_limit)):
+        used, less = (setup.run(function, f"{name.split()[0]}{file.stem}", str(file)) for file in (whole, quarter))
+        yield at_most(f"  `memaudit {name}` of it: peak memory", used.megabytes, 500, "MB")
+        yield at_most("    CPU / that of a quarter of the file", used.cpu / less.cpu, 5)
+        yield Line("    wall", used.wall, "s")
+    yield Line("  json.load of it", setup.run(load, "load-dense", str(whole)).wall, "s")
+
+
+def validate(folder: Path, file: str) -> Usage:
+    folder.mkdir()
+    return run_command(folder, ["validate", file], {}, "memaudit")
+
+
+def list_probes(folder: Path, file: str) -> Usage:
+    folder.mkdir()
+    return run_command(folder, ["audit", "probes", file, "--output", str(folder / "probes.jsonl")], {})
+
+
+def try_limit(folder: Path, file: str) -> Usage:
+    folder.mkdir()
+    models = ("--model", "vllm/stub", "--judge-model", "none")
+    place = {"VLLM_BASE_URL": "http://127.0.0.1:9/v1"}
+    return run_command(folder, ["audit", file, "--limit", "20", "--dry-run", *models], place)
+
+
+def write_dense(path: Path, facts: int) -> Path:
+    """Write conversations of 60 turns with one structured fact each."""
+    names, topics = ("Larkfield", "Oakmill", "Redfern", "Taplow", "Kestrel", "Marlow"), ("tea", "book", "lamp", "coat")
+    filler = "I was thinking about it the other day when we walked along the river and talked about the summer. "
+    with path.open("w", encoding="utf-8") as file:
+        file.write('{"id": "dense", "conversations": [')
+        for number in range(max(1, facts // 60)):
+            turns, stated = [], []
+            for turn in range(60):
+                value = f"{names[(number + turn) % 6]} {names[(number * 7 + turn) % 5]}"
+                topic = f"{topics[turn % 4]} number {turn}"
+                turns.append({"role": "user", "content": f"My {topic} is {value}. {filler}", "timestamp": "2024-03-02"})
+                fact = {"id": f"f{turn}", "content": f"User's {topic} is {value}", "timestamp": "2024-03-02"}
+                given = {"subject": "user", "attribute": topic, "value": value, "turn": turn + 1}
+                stated.append({**fact, "category": "personal", **given})
+            row = json.dumps({"id": f"c{number}", "turns": turns, "facts": stated})
+            file.write(f"{',' if number else ''}\n{row}")
+        file.write("]}\n")
+    return path
 
 
 def bare(folder: Path, probes: int, address: str) -> Usage:

@@ -45,6 +45,7 @@ def measure(setup: Setup) -> Iterator[Line]:
         ratio = min(usage.wall for usage in usages) / wall
         yield at_most(f"`--limit 1` of it / json.load of it, {name} time: wall", ratio, limit)
         yield Line("  CPU", min(usage.cpu for usage in usages) / cpu)
+        yield at_most("  peak memory", max(usage.megabytes for usage in usages), 500, "MB")
 
 
 def generated_file(setup: Setup) -> Path:

@@ -53,8 +53,11 @@ def _cpu_seconds() -> float:
     return sum(sum(resource.getrusage(who)[:2]) for who in _PROCESSES)
 
 
-def run_command(folder: Path, arguments: Sequence[str], variables: Mapping[str, str]) -> Usage:
-    """Run `memorybench` in this process; the start of Python does not count, the import of the program does."""
+def run_command(folder: Path, arguments: Sequence[str], variables: Mapping[str, str], program: str = "main") -> Usage:
+    """Run `memorybench` in this process, or the `program` memaudit.
+
+    The start of Python does not count, the import of the program does.
+    """
     with (
         patch.dict(os.environ, variables),
         (folder / "out").open("w") as out,
@@ -62,9 +65,7 @@ def run_command(folder: Path, arguments: Sequence[str], variables: Mapping[str, 
         redirect_stderr(out),
         usage_measured() as usage,
     ):
-        from memorybench.cli.main import main
-
-        code = main(list(arguments))
+        code = getattr(import_module("memorybench.cli.main"), program)(list(arguments))
     assert code == 0, (folder / "out").read_text()
     return usage
 
@@ -116,6 +117,8 @@ class Setup:
     traces: int = 5_000
     probes: int = 1_000
     dialogs: int = 250
+    dense_facts: int = 470_000
+    """Facts of the audit file that the measure audit reads: about 200 MB."""
     haystacks: int = 50
     histories: int = 500
     base: str = "9c38e88"
@@ -150,6 +153,7 @@ def tiny(folder: Path) -> Setup:
         traces=5,
         probes=3,
         dialogs=2,
+        dense_facts=60,
         haystacks=2,
         histories=1,
         base="",

@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -91,7 +92,7 @@ def _show_estimate(estimate: Estimate, as_json: bool) -> int:
     return 0
 
 
-def _show(probes: tuple[Probe, ...], rejected: dict[str, int], output: Path | None) -> None:
+def _show(probes: Sequence[Probe], rejected: dict[str, int], output: Path | None) -> None:
     if output is None:
         for probe in probes:
             print(f"{probe.id}\n  {probe.question}\n  expected: {probe.expected_answer}")

@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections import Counter
+from dataclasses import asdict
 
 from .arguments import add_json
 
@@ -34,9 +35,9 @@ def run(args: argparse.Namespace) -> int:
         return 2
     made = generate(dataset, PROBE_TYPES)
     counts = Counter(probe.type for probe in made.probes)
-    facts = sum(len(conversation.facts) for conversation in dataset.conversations)
+    facts = dataset.fact_count
     if args.json:
-        left_out = [skipped.model_dump() for skipped in made.skipped]
+        left_out = [asdict(skipped) for skipped in made.skipped]
         found = {"probes": dict(counts), "gates": dict(made.gates), "skipped": left_out}
         print(json.dumps({"dataset": args.dataset, "problems": [], "facts": facts, **found}, indent=2))
         return 0

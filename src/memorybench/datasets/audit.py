@@ -8,7 +8,7 @@ A date without a time of day is in UTC if other dates of the conversation have t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -18,6 +18,7 @@ from typing import Any
 
 from memorybench.core.conversation import Turn
 from memorybench.core.errors import BadInput
+from memorybench.core.packed import PackedSequence
 from memorybench.core.records import Record, array_parts, canonical, iso_date
 from memorybench.files.json_stream import NotStreamable, stream_members
 from memorybench.files.located import Document
@@ -71,9 +72,15 @@ class AuditConversation(Record):
     absent: tuple[AbsentFact, ...] = ()
 
 
-class AuditDataset(Record):
+@dataclass(frozen=True, slots=True)
+class AuditDataset:
     id: str
-    conversations: tuple[AuditConversation, ...]
+    conversations: Sequence[AuditConversation]
+    """Those of a file are packed: a loop over them should hold one at a time."""
+
+    @property
+    def fact_count(self) -> int:
+        return sum(len(conversation.facts) for conversation in self.conversations)
 
     def canonical_parts(self) -> Iterator[str]:
         """Yield the canonical JSON in parts: the whole takes several times the memory of the dataset."""
@@ -116,21 +123,29 @@ def _stream(path: Path) -> AuditDataset | None:
     with problems is read as a whole, because a problem may concern two conversations and has a line.
     """
     id: Any = None
-    conversations: dict[str, AuditConversation] = {}
-    try:
+    ids: set[str] = set()
+    has_facts = False
+
+    def conversations() -> Iterator[AuditConversation]:
+        nonlocal id, has_facts
         for name, value in _members(path):
             if name == "id":
                 id = value
                 continue
             part = Document(str(path), value)
             conversation = _conversation(part)
-            if name != CONVERSATIONS or conversation.id in conversations or any(conversation_faults(part, ())):
-                return None
-            conversations[conversation.id] = conversation
+            if name != CONVERSATIONS or conversation.id in ids or any(conversation_faults(part, ())):
+                raise NotStreamable
+            ids.add(conversation.id)
+            has_facts = has_facts or bool(conversation.facts)
+            yield conversation
+
+    try:
+        packed = PackedSequence(conversations(), per_chunk=1)
     except (BadInput, NotStreamable):
         return None
-    is_valid = isinstance(id, str) and id.strip() and any(one.facts for one in conversations.values())
-    return AuditDataset(id=id, conversations=tuple(conversations.values())) if is_valid else None
+    is_valid = isinstance(id, str) and id.strip() and has_facts
+    return AuditDataset(id=id, conversations=packed) if is_valid else None
 
 
 def _members(path: Path) -> Iterator[tuple[str, Any]]:

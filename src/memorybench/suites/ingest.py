@@ -501,6 +501,6 @@ def _split_by_turn(session: Session) -> list[Session]:
     ]
 
 
-def still_pending(questions: Sequence[tuple[str, str]], scored: Collection[str]) -> Counter[str]:
+def still_pending(questions: Iterable[tuple[str, str]], scored: Collection[str]) -> Counter[str]:
     """Count the unanswered questions of each haystack, from pairs of trial key and haystack."""
     return Counter(haystack for trial, haystack in questions if trial not in scored)

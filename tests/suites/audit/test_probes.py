@@ -598,13 +598,12 @@ def test_only_the_requested_kinds_and_twins_are_generated() -> None:
 def test_the_same_dataset_gives_the_same_probes_whatever_the_order_of_its_facts() -> None:
     dataset = sample()
     assert generate(dataset, PROBE_TYPES) == generate(dataset, reversed(PROBE_TYPES))
-    shuffled = dataset.model_copy(
-        update={
-            "conversations": tuple(
-                one.model_copy(update={"facts": tuple(random.Random(1).sample(one.facts, len(one.facts)))})
-                for one in dataset.conversations
-            )
-        }
+    shuffled = replace(
+        dataset,
+        conversations=tuple(
+            one.model_copy(update={"facts": tuple(random.Random(1).sample(one.facts, len(one.facts)))})
+            for one in dataset.conversations
+        ),
     )
     ours, theirs = generate(dataset, ["recall", "conflict"]), generate(shuffled, ["recall", "conflict"])
     assert {(one.id, one.question) for one in ours.probes} == {(one.id, one.question) for one in theirs.probes}

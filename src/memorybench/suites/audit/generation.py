@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from sys import intern
 
+from memorybench.core.packed import PackedSequence
 from memorybench.core.records import digest
 from memorybench.datasets.audit import AbsentFact, AuditDataset, AuditFact
 
@@ -38,22 +40,30 @@ def generate(
     """
     requested = set(kinds)
     types = [kind for kind in PROBE_TYPES if kind in requested]
-    generated: list[Probe] = []
     skipped: list[Skipped] = []
     dropped: Counter[str] = Counter()
-    for conversation in dataset.conversations:
-        material = Material.of(IndexedConversation(conversation), gaps=gaps)
-        changes = find_changes(material)
-        askable, reasons = choose_facts(
-            material, {chain[-1].id for chain, asked in changes if not isinstance(asked, str)}
-        )
-        probes = list(_generate_probes(material, askable, changes, types, policy))
-        generated += probes
-        skipped += _find_skipped(material, reasons, probes)
-        dropped += material.dropped
+
+    def all_probes() -> Iterator[Probe]:
+        for conversation in dataset.conversations:
+            material = Material.of(IndexedConversation(conversation), gaps=gaps)
+            changes = find_changes(material)
+            askable, reasons = choose_facts(
+                material, {chain[-1].id for chain, asked in changes if not isinstance(asked, str)}
+            )
+            probes = list(_generate_probes(material, askable, changes, types, policy))
+            skipped.extend(_find_skipped(material, reasons, probes))
+            dropped.update(material.dropped)
+            yield from probes
+
+    generated = PackedSequence(all_probes())
     selected = apply_limit(generated, types, limit, seed)
-    gates = {"made": len(selected), "beyond the limit": len(generated) - len(selected), **dict(sorted(dropped.items()))}
-    return Probes(probes=tuple(selected), skipped=tuple(skipped), gates=gates)
+    left_out = len(generated) - len(selected)
+    return Probes(selected, skipped, count_gates(len(selected), left_out, dropped))
+
+
+def count_gates(made: int, left_out: int, dropped: Counter[str]) -> dict[str, int]:
+    """Return the number of probes, of those beyond the limit, and of the questions that each check rejected."""
+    return {"made": made, "beyond the limit": left_out, **dict(sorted((+dropped).items()))}
 
 
 def _find_skipped(material: Material, left_out: Mapping[str, str], probes: Sequence[Probe]) -> list[Skipped]:
@@ -62,7 +72,7 @@ def _find_skipped(material: Material, left_out: Mapping[str, str], probes: Seque
     reasons = {**left_out, **{fact.id: reason for fact, reason in material.history.past}}
     conversation = material.indexed.conversation
     return [
-        Skipped(fact=fact.id, conversation=conversation.id, reason=reasons[fact.id])
+        Skipped(intern(fact.id), conversation.id, reasons[fact.id])
         for fact in conversation.facts
         if fact.id in reasons and fact.id not in probed
     ]
@@ -127,23 +137,29 @@ def _topics(one: AuditFact | AbsentFact) -> set[frozenset[str]]:
     return {content(re.sub(r"['’]s\b", "", text)) for text in texts if text} - {frozenset()}
 
 
-def apply_limit(generated: Sequence[Probe], types: Sequence[ProbeType], limit: int | None, seed: int) -> list[Probe]:
+def apply_limit(
+    generated: Sequence[Probe], types: Sequence[ProbeType], limit: int | None, seed: int
+) -> Sequence[Probe]:
     """Return at most `limit` probes in their original order; pairs are not split."""
     if limit is None or limit >= len(generated):
-        return list(generated)
-    by_id = {one.id: one for one in generated}
-    conversations = dict.fromkeys(one.conversation for one in generated)
+        return generated
+    # only what the choice depends on: the probes themselves would fill the memory
+    twins = {one.id: one.twin for one in generated}
+    kinds = [(one.conversation, one.type, one.id) for one in generated]
     # all kinds of one conversation, then the next conversation
-    queues: dict[tuple[str, str], list[Probe]] = {(name, kind): [] for name in conversations for kind in types}
+    queues: dict[tuple[str, str], list[str]] = {
+        (name, kind): [] for name in dict.fromkeys(name for name, _, _ in kinds) for kind in types
+    }
     # sorted by a digest of the id, so that one more probe does not change the choice of the others
-    for one in sorted(generated, key=lambda one: digest([seed, one.id])):
-        if one.type in types:
-            queues[one.conversation, one.type].append(one)
-    taken: set[str | None] = set()
+    for conversation, kind, id in sorted(kinds, key=lambda one: digest([seed, one[-1]])):
+        if kind in types:
+            queues[conversation, kind].append(id)
+    taken: set[str] = set()
     while any(queues.values()) and len(taken) < limit:
         for queue in filter(None, queues.values()):
-            one = queue.pop()
-            pair = {one.id, one.twin} if one.twin in by_id else {one.id}
+            id = queue.pop()
+            twin = twins[id]
+            pair = {id, twin} if twin in twins and twin is not None else {id}
             if len(taken | pair) <= limit:
                 taken |= pair
-    return [one for one in generated if one.id in taken]
+    return PackedSequence(one for one in generated if one.id in taken)

@@ -45,18 +45,23 @@ class Transcripts:
 
     def __init__(self, dataset: AuditDataset) -> None:
         self.name = dataset.id
-        self._conversations = {conversation.id: conversation for conversation in dataset.conversations}
+        self._dataset = dataset
+        self._places = {conversation.id: place for place, conversation in enumerate(dataset.conversations)}
         # consecutive probes are about the same few conversations
         self.transcript = lru_cache(maxsize=SIDE_BY_SIDE)(self._transcript)
         self.end_time = lru_cache(maxsize=SIDE_BY_SIDE)(self._end_time)
 
+    @property
+    def ids(self) -> Collection[str]:
+        return self._places.keys()
+
     def conversation(self, id: str) -> AuditConversation:
-        return self._conversations[id]
+        return self._dataset.conversations[self._places[id]]
 
     def haystack(self, id: str) -> Haystack:
         days: dict[str, list[Turn]] = {}
         day = ""
-        for turn in self._conversations[id].turns:
+        for turn in self.conversation(id).turns:
             day = f"{turn.at:%Y-%m-%d}" if turn.at else day  # an undated turn belongs to the day of the previous one
             days.setdefault(day, []).append(turn)
         sessions = (
@@ -66,17 +71,17 @@ class Transcripts:
 
     def _transcript(self, id: str) -> str:
         """Return the whole conversation in lines of `[date] speaker: text`."""
-        return context_of([_as_memory(turn) for turn in self._conversations[id].turns])
+        return context_of([_as_memory(turn) for turn in self.conversation(id).turns])
 
     def evidence(self, probe: Probe) -> list[Memory]:
         """Return the turns that an answer rests on, also those of outdated values, in their order."""
         ids = {turn.id for turn in (*probe.gold_context, *probe.stale_context)}
-        return [_as_memory(turn) for turn in self._conversations[probe.conversation].turns if turn.id in ids]
+        return [_as_memory(turn) for turn in self.conversation(probe.conversation).turns if turn.id in ids]
 
     def replayed(self, id: str) -> list[Turn]:
         """Return the turns as messages. The first of each day has its date, and speakers with names have them."""
         turns, day = [], ""
-        for turn in self._conversations[id].turns:
+        for turn in self.conversation(id).turns:
             date = f"{turn.at:%Y-%m-%d}" if turn.at else day
             opening = f"[{date}] " if date != day else ""
             speaker = f"{turn.speaker}: " if turn.speaker else ""
@@ -85,7 +90,7 @@ class Transcripts:
         return turns
 
     def _end_time(self, id: str) -> datetime | None:
-        return max((turn.at for turn in self._conversations[id].turns if turn.at), default=None)
+        return max((turn.at for turn in self.conversation(id).turns if turn.at), default=None)
 
 
 def _as_memory(turn: Turn) -> Memory:
@@ -221,7 +226,8 @@ class _Probing:
     def __init__(self, plan: AuditPlan, audited: AuditedSubject) -> None:
         self._plan = plan
         self._audited = audited
-        self._by_id = {probe.id: probe for probe in plan.probes}
+        twins = {probe.twin for probe in plan.probes if probe.twin is not None}
+        self._twins = {probe.id: place for place, probe in enumerate(plan.probes) if probe.id in twins}
         self._verified: dict[str, Probe] = {}
 
     def asked_probe(self, probe: Probe) -> Probe:
@@ -274,11 +280,11 @@ class _Probing:
 
     async def _score_pair(self, steps: Steps, probe: Probe, judgement: Judgement, repeat: int) -> list[Score]:
         """Return the scores of a pair: both orders of an order question, or an absent fact and its present twin."""
-        twin = self._by_id.get(probe.twin or "")
-        if twin is None or probe.reversed or probe.type not in ("temporal", "hallucination"):
+        place = self._twins.get(probe.twin or "")
+        if place is None or probe.reversed or probe.type not in ("temporal", "hallucination"):
             return []
         try:
-            twin = await self._verify(steps, twin)
+            twin = await self._verify(steps, self._plan.probes[place])
             await self._check_needs_context(steps, twin)
             answer = (await self._answer(steps, twin, repeat)).answer
             other = await judge_answer(steps_of_repeat(steps, repeat), self._plan.judge, twin, answer)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 from memorybench.core.errors import BadInput
+from memorybench.core.packed import PackedSequence
 from memorybench.core.plans import Limits, Plan
 from memorybench.core.trials import Subject
 from memorybench.datasets.audit import AuditDataset, load_audit
@@ -37,7 +39,7 @@ from memorybench.suites.shards import ShardPart, Unit, choose_units
 from memorybench.suites.suite import FORMATS, Opening, PreparedRun, RunPlace
 from memorybench.suites.wiring import ResolvedModel, ResolvedProvider, Wiring
 
-from .generation import apply_limit, generate
+from .generation import apply_limit, count_gates, generate
 from .history import PLAN, UNDATED
 from .judgement import judge_prompts, question_of
 from .measures import measures, selected
@@ -59,20 +61,17 @@ def make_probes(spec: AuditSpec, dataset: AuditDataset) -> Probes:
         of_kind = [probe for probe in read.probes if probe.type in spec.kinds]
         chosen = apply_limit(of_kind, spec.kinds, spec.limit, spec.sample_seed)
         left_out = {"beyond the limit": len(of_kind) - len(chosen)}
-        return read.model_copy(
-            update={"probes": tuple(chosen), "gates": {**read.gates, "made": len(chosen), **left_out}}
-        )
+        return replace(read, probes=chosen, gates={**read.gates, "made": len(chosen), **left_out})
     if spec.probe_model is None:
         return generate(dataset, spec.kinds, policy=spec.policy, limit=spec.limit, seed=spec.sample_seed)
     made = generate(dataset, spec.kinds, policy=spec.policy, gaps=False)
     dropped: Counter[str] = Counter()
-    every = [*made.probes, *drafts(dataset, made.probes, spec.kinds, spec.policy, dropped)]
+    every = PackedSequence(chain(made.probes, drafts(dataset, made.probes, spec.kinds, spec.policy, dropped)))
     chosen = apply_limit(every, spec.kinds, spec.limit, spec.sample_seed)
     drafted = {(one.conversation, fact) for one in every for fact in one.related_facts}
-    skipped = tuple(one for one in made.skipped if (one.conversation, one.fact) not in drafted)
+    skipped = [one for one in made.skipped if (one.conversation, one.fact) not in drafted]
     dropped.update(one.reason for one in skipped if one.reason in (PLAN, UNDATED))
-    gates = {"made": len(chosen), "beyond the limit": len(every) - len(chosen), **dict(sorted((+dropped).items()))}
-    return Probes(probes=tuple(chosen), skipped=skipped, gates=gates)
+    return Probes(chosen, skipped, count_gates(len(chosen), len(every) - len(chosen), dropped))
 
 
 def _no_probes(spec: AuditSpec, generated: Probes) -> BadInput:
@@ -109,9 +108,21 @@ def prepare(spec: AuditSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
     units, part, asked = {(dataset.id, probe.conversation) for probe in generated.probes}, None, generated.probes
     if spec.shard is not None:
         part = choose_units(spec.shard, units)
-        asked = tuple(probe for probe in asked if (dataset.id, probe.conversation) in part)
+        asked = PackedSequence(probe for probe in asked if (dataset.id, probe.conversation) in part)
     run = _AuditRun(
-        spec, wiring, dataset, generated, providers, models, judge, writer, limits, prompt, asked=asked, part=part
+        spec,
+        wiring,
+        dataset,
+        Transcripts(dataset),
+        generated,
+        providers,
+        models,
+        judge,
+        writer,
+        limits,
+        prompt,
+        asked=asked,
+        part=part,
     )
     if not providers or any(provider.name == FULL_CONTEXT for provider in providers):
         run.check_windows()
@@ -130,7 +141,7 @@ def prepare(spec: AuditSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
             DEFAULT_SETTINGS: default_settings(providers),
             "judge": judge.name if judge else None,
             "conversations": len(dataset.conversations),
-            "facts": sum(len(conversation.facts) for conversation in dataset.conversations),
+            "facts": dataset.fact_count,
             "gates": dict(generated.gates),
             "skipped": dict(Counter(skipped.reason for skipped in generated.skipped)),
         },
@@ -160,6 +171,7 @@ class _AuditRun:
     spec: AuditSpec
     wiring: Wiring
     dataset: AuditDataset
+    transcripts: Transcripts
     generated: Probes
     providers: tuple[ResolvedProvider, ...]
     models: tuple[ResolvedModel, ...]
@@ -193,7 +205,7 @@ class _AuditRun:
         """Raise BadInput if a conversation exceeds the context window of a model."""
         for model in self.models:
             window = self.spec.context_window or model.listed_window
-            too_long = find_oversized(Transcripts(self.dataset), self.generated.probes, window) if window else []
+            too_long = find_oversized(self.transcripts, self.generated.probes, window) if window else []
             if too_long:
                 more = f" (and {len(too_long) - 1} more)" if len(too_long) > 1 else ""
                 raise BadInput("--model", f"{too_long[0]}{more}")
@@ -226,7 +238,6 @@ class _AuditRun:
     async def open_plan(self, opening: Opening) -> Plan:
         judge = await self.judge.open(opening.stack) if self.judge else None
         writer = ProbeModel(await self.writer.open(opening.stack)) if self.writer else None
-        transcripts = Transcripts(self.dataset)
         answering = {model.name: await self._open_answering(model, opening) for model in self.models}
         audited: list[AuditedSubject] = []
         limits: dict[str, Limits] = {}
@@ -235,9 +246,9 @@ class _AuditRun:
                 subject = answering[model.name][0].model.subject
                 audited.append(AuditedSubject(subject, answering[model.name], window=await self._window(model)))
         for provider in self.providers:
-            audited += await self._open_provider(provider, opening, transcripts, answering, limits)
+            audited += await self._open_provider(provider, opening, answering, limits)
         return AuditPlan(
-            transcripts,
+            self.transcripts,
             self.generated.probes,
             audited,
             Judge(judge, judge_prompts()) if judge else None,
@@ -260,7 +271,6 @@ class _AuditRun:
         self,
         provider: ResolvedProvider,
         opening: Opening,
-        transcripts: Transcripts,
         answering: Mapping[str, list[Answering]],
         limits: dict[str, Limits],
     ) -> list[AuditedSubject]:
@@ -285,16 +295,16 @@ class _AuditRun:
             else Subject(role=own.role, name=self.name(provider, model), settings=own.settings)
             for model in self.models
         ]
-        trials = [
+        trials = (
             trial_of(probe, self.dataset.id, subject, repeat)
             for subject in subjects
             for probe in self.asked
             for repeat in range(1, self.spec.repeats + 1)
-        ]
-        pending = still_pending([(trial.key, trial.cluster) for trial in trials], opening.scored)
+        )
+        pending = still_pending(((trial.key, trial.cluster) for trial in trials), opening.scored)
         ingest = Ingest(
             opening.run_id,
-            transcripts,
+            self.transcripts,
             opened.provider,
             opened.spends,
             DEFAULT_INGEST_OPTIONS,
@@ -308,8 +318,7 @@ class _AuditRun:
 
     def estimate(self) -> Iterator[Estimate]:
         """Yield the calls per stage. The answer of a twin is recorded and counts once."""
-        name, probes = self.dataset.id, self.asked
-        transcripts = Transcripts(self.dataset)
+        name, probes, transcripts = self.dataset.id, self.asked, self.transcripts
         for provider in self.providers or (None,):
             for model in self.models:
                 subject = self.name(provider, model)

@@ -8,22 +8,26 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from memorybench.core.errors import BadInput
+from memorybench.core.packed import PackedSequence
 from memorybench.core.records import Record, digest
 from memorybench.datasets.audit import AuditDataset
-from memorybench.files.loading import load
+from memorybench.datasets.items import read_items
 from memorybench.files.located import Document
 from memorybench.files.validation import validated
 from memorybench.files.writing import replacing
+from memorybench.suites.sampling import SIDE_BY_SIDE
 from memorybench.text.sanitize import preview
 from memorybench.text.spelling import camel, suggestion
 
 from .answers import leaks, occurs
 from .evidence import IndexedConversation
+from .plan import Transcripts
 from .probes import Check, Origin, Probe, Probes, ProbeType, probe
 
 
@@ -78,36 +82,42 @@ def read_probes(path: Path, dataset: AuditDataset, *, verify: bool = True) -> Pr
 
     Without `verify`, a model verifies all of them later.
     """
-    document = load(path)
-    conversations = {one.id: IndexedConversation(one) for one in dataset.conversations}
-    if not isinstance(document.value, list) or not document.value:
-        raise BadInput(document.where(), "no probes", expected="one probe per line")
-    probes: list[Probe] = []
+    transcripts = Transcripts(dataset)
     dropped: Counter[str] = Counter()
     ids: set[str] = set()
-    for place in range(len(document.value)):
-        part = document.at(place)
-        row = validated(part, ProbeOnFile)
-        one = _probe(row, part, conversations)
-        if one.id in ids:
-            problem = f"duplicate id {preview(one.id)}"
-            raise BadInput(part.where("id"), problem, expected="a different id for each probe")
-        ids.add(one.id)
-        is_unchanged = bool(row.checks) and row.verified == row.digest
-        reason = None if is_unchanged or not verify else _reject(one)
-        if reason is not None:
-            dropped[reason] += 1
-        else:
-            probes.append(one if is_unchanged else _edited(one))
-    gates = {"made": len(probes), **dict(sorted(dropped.items()))}
-    return Probes(probes=tuple(probes), skipped=(), gates=gates)
+
+    @lru_cache(maxsize=SIDE_BY_SIDE)
+    def indexed(conversation: str) -> IndexedConversation:
+        return IndexedConversation(transcripts.conversation(conversation))
+
+    def probes() -> Iterator[Probe]:
+        for item in read_items(path):
+            part = item.document
+            row = validated(part, ProbeOnFile)
+            if row.conversation not in transcripts.ids:
+                problem = f"unknown conversation {preview(row.conversation)}"
+                remedy = suggestion(row.conversation, transcripts.ids)
+                remedy = remedy or "use the dataset that the probes were made from"
+                raise BadInput(part.where("conversation"), problem, remedy=remedy)
+            one = _probe(row, part, indexed(row.conversation))
+            if one.id in ids:
+                problem = f"duplicate id {preview(one.id)}"
+                raise BadInput(part.where("id"), problem, expected="a different id for each probe")
+            ids.add(one.id)
+            is_unchanged = bool(row.checks) and row.verified == row.digest
+            reason = None if is_unchanged or not verify else _reject(one)
+            if reason is not None:
+                dropped[reason] += 1
+            else:
+                yield one if is_unchanged else _edited(one)
+
+    admitted = PackedSequence(probes())
+    if not ids:
+        raise BadInput(str(path), "no probes", expected="one probe per line")
+    return Probes(admitted, (), {"made": len(admitted), **dict(sorted(dropped.items()))})
 
 
-def _probe(row: ProbeOnFile, part: Document, conversations: dict[str, IndexedConversation]) -> Probe:
-    indexed = conversations.get(row.conversation)
-    if indexed is None:
-        remedy = suggestion(row.conversation, conversations) or "use the dataset that the probes were made from"
-        raise BadInput(part.where("conversation"), f"unknown conversation {preview(row.conversation)}", remedy=remedy)
+def _probe(row: ProbeOnFile, part: Document, indexed: IndexedConversation) -> Probe:
     places = {
         key: [_place(indexed, id, part, key) for id in getattr(row, key)] for key in ("evidence", "stale_evidence")
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, Literal
 
@@ -63,7 +64,8 @@ class Probe(Case):
     age_days: int | None = None
 
 
-class Skipped(Record):
+@dataclass(frozen=True, slots=True)
+class Skipped:
     """A fact without a probe, and the reason."""
 
     fact: str
@@ -71,9 +73,11 @@ class Skipped(Record):
     reason: str
 
 
-class Probes(Record):
-    probes: tuple[Probe, ...]
-    skipped: tuple[Skipped, ...]
+@dataclass(frozen=True, slots=True)
+class Probes:
+    probes: Sequence[Probe]
+    """A dataset may give hundreds of thousands: they are packed."""
+    skipped: Sequence[Skipped]
     gates: Mapping[str, int]
     """The number of generated probes, and of the questions that each check rejected."""
 

@@ -18,7 +18,7 @@ from memorybench.journal.run_reader import RunReader
 from memorybench.suites.model_runs import model_run, perform_with_model
 from memorybench.suites.wiring import ResolvedModel, Wiring
 
-from .plan import trial_of
+from .plan import Transcripts, trial_of
 from .probes import Probe
 from .verification import ProbeModel
 from .writing import write
@@ -30,7 +30,7 @@ SUITE = "audit-probes"
 class Verified:
     """The probes that passed all checks, and why others did not."""
 
-    probes: tuple[Probe, ...]
+    probes: Sequence[Probe]
     rejected: Mapping[str, int]
     """Number of probes by reason."""
     failed: int = 0
@@ -67,11 +67,11 @@ def verify_all(
 
 
 def _jobs(dataset: AuditDataset, candidates: Sequence[Probe], model: ProbeModel) -> Iterator[Job]:
-    conversations = {one.id: one for one in dataset.conversations}
+    transcripts = Transcripts(dataset)
     checked: dict[str, Probe] = {}
 
     async def check(probe: Probe, steps: Steps) -> Performed:
-        conversation = conversations[probe.conversation]
+        conversation = transcripts.conversation(probe.conversation)
         try:
             written = await write(steps, model, probe, conversation)
             checked[probe.id] = await model.verify(steps, written, conversation.turns)
@@ -101,6 +101,6 @@ def _read(run_reader: RunReader, run_id: str, candidates: Sequence[Probe]) -> Ve
             passed[trial.case_id] = Probe.model_validate(case)
         elif outcome.status == "skipped" and outcome.failure is not None:
             rejected[outcome.failure.message.partition(":")[0]] += 1
-    probes = tuple(passed[probe.id] for probe in candidates if probe.id in passed)
+    probes = [passed[probe.id] for probe in candidates if probe.id in passed]
     failed = len(candidates) - len(passed) - rejected.total()
     return Verified(probes, dict(rejected.most_common()), failed, run_id)

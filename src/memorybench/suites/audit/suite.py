@@ -17,8 +17,7 @@ def _describe_file(path: Path, first: Mapping[str, Any]) -> str | None:
     from memorybench.datasets.audit import load_audit
 
     dataset = load_audit(path)
-    facts = sum(len(conversation.facts) for conversation in dataset.conversations)
-    return f"audit dataset, {len(dataset.conversations)} conversations, {facts} facts"
+    return f"audit dataset, {len(dataset.conversations)} conversations, {dataset.fact_count} facts"
 
 
 SUITE = Suite(

@@ -40,8 +40,8 @@ def drafts(
     types: Sequence[ProbeType],
     policy: Policy,
     dropped: Counter[str],
-) -> list[Probe]:
-    """Return probes of facts that `made` has none of that type for: most without a question, for a model to write.
+) -> Iterator[Probe]:
+    """Yield probes of facts that `made` has none of that type for: most without a question, for a model to write.
 
     What cannot be asked about absent facts, past values and the order of events is counted in `dropped`.
     """
@@ -53,7 +53,6 @@ def drafts(
     for one in made:
         if one.type in ("recall", "conflict"):
             recalled.setdefault(one.conversation, []).append(one.id)
-    found: list[Probe] = []
     for conversation in dataset.conversations:
         indexed = IndexedConversation(conversation)
         past = history(indexed)
@@ -62,14 +61,14 @@ def drafts(
             fact for fact in past.current if not asked & {(name, kind, fact.id) for kind in ("recall", "conflict")}
         )
         recalls = [_recall(indexed, fact) for fact in unasked]
-        found += recalls if "recall" in types else []
+        yield from recalls if "recall" in types else ()
         if "conflict" in types:
             current = (chain for chain in past.chains if chain[-1] in past.current)
             chains = (chain for chain in current if (name, "conflict", chain[-1].id) not in asked)
-            found += [_conflict(indexed, chain, policy) for chain in chains]
+            yield from (_conflict(indexed, chain, policy) for chain in chains)
         if "temporal" in types:
             events = [fact for fact in past.current if fact.category == "event" and (name, fact.id) not in ordered]
-            found += _orders(indexed, events, dropped)
+            yield from _orders(indexed, events, dropped)
             for chain in past.chains:
                 reason = "no past form" if all(fact.valid_from for fact in chain) else UNDATED
                 dropped[reason] += len(chain) - 1 - as_of[name, tuple(fact.id for fact in chain)]
@@ -77,9 +76,8 @@ def drafts(
             ids = [*recalled.get(name, ()), *(one.id for one in recalls)]
             twins = ids if "recall" in types else [None] * len(ids)
             declared = list(absent_probes(indexed, twins, dropped))
-            found += [one for one in declared if one.id not in made_ids]
-            found += _absent(indexed, past.current, "recall" in types) if not declared else ()
-    return found
+            yield from (one for one in declared if one.id not in made_ids)
+            yield from _absent(indexed, past.current, "recall" in types) if not declared else ()
 
 
 def _places(indexed: IndexedConversation, *facts: AuditFact) -> list[int]:
