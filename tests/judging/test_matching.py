@@ -15,10 +15,10 @@ from memorybench.judging.matching import Grid, Matching, is_same, match
 from memorybench.judging.matching_judge import EntailmentJudge
 from memorybench.judging.normal_form import normal_form
 from memorybench.models.scripted import Line, ScriptedModel
-from memorybench.suites.extraction.evaluator import _UnrecordedSteps
 from memorybench.suites.extraction.findings import Findings, findings_of
 from memorybench.suites.extraction.gold import Gold
 from memorybench.suites.extraction.scores import f1, share
+from memorybench.suites.unrecorded_steps import UnrecordedSteps
 from tests.judging.pairs import NEAR_MISSES, NUMBER_NEAR_MISSES, FactPair, fresh_pairs
 from tests.judging.test_matching_judge import notes
 
@@ -157,7 +157,7 @@ def test_bounds_contain_the_truth_and_an_oracle_finds_it(seed: int) -> None:
         assert most is not None
         assert least <= value <= most
     oracle = EntailmentJudge(Judge(ScriptedModel(one.judge)))
-    decided = one.findings(asyncio.run(oracle.decide(_UnrecordedSteps(), by_code)))
+    decided = one.findings(asyncio.run(oracle.decide(UnrecordedSteps(), by_code)))
     assert (decided.tp, decided.fp, decided.fn, decided.undecided) == (tp, fp, fn, 0)
 
 

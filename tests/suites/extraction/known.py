@@ -14,8 +14,8 @@ from memorybench.judging.judge import Judge
 from memorybench.judging.matching_judge import EntailmentJudge
 from memorybench.models.scripted import ScriptedModel
 from memorybench.suites.extraction.cases import ExtractionCase, load_cases
-from memorybench.suites.extraction.evaluator import _UnrecordedSteps
 from memorybench.suites.extraction.findings import Findings, examine, findings_of, match_output
+from memorybench.suites.unrecorded_steps import UnrecordedSteps
 from tests.judging.test_matching_judge import notes
 
 BUNDLED = Path(__file__).parents[3] / "src/memorybench/catalog/data/memory_test_cases.json"
@@ -79,7 +79,7 @@ def compare_output(case: ExtractionCase, output: Any) -> Findings:
 def judge_output(case: ExtractionCase, output: Any, says: Callable[[str, str], bool]) -> Findings:
     """Compares an output with a case; `says` tells whether the first note says all that the second says."""
     judge = EntailmentJudge(Judge(ScriptedModel(lambda turns: "yes" if says(*notes(turns)) else "no")))
-    return asyncio.run(examine(_UnrecordedSteps(), case, output, judge))
+    return asyncio.run(examine(UnrecordedSteps(), case, output, judge))
 
 
 def perfect(case: ExtractionCase) -> Any:

@@ -12,8 +12,8 @@ from memorybench.judging.judge import Judge
 from memorybench.judging.matching_judge import EntailmentJudge
 from memorybench.models.scripted import Line, ScriptedModel
 from memorybench.suites.extraction.cases import ExtractionCase, load_cases
-from memorybench.suites.extraction.evaluator import _UnrecordedSteps
 from memorybench.suites.extraction.losses import OldFacts, follow_old_facts
+from memorybench.suites.unrecorded_steps import UnrecordedSteps
 from tests.judging.test_matching_judge import notes
 from tests.suites.extraction.known import BUNDLED
 
@@ -31,7 +31,7 @@ def follow(case: ExtractionCase, output: Any) -> OldFacts:
     """Follows the old facts with a judge that knows which of them the user withdrew."""
     judge = EntailmentJudge(Judge(ScriptedModel(oracle)))
     before, after = facts_of(case.existing_memory), facts_of(output)
-    return asyncio.run(follow_old_facts(_UnrecordedSteps(), before, after, case.gold.removed, judge))
+    return asyncio.run(follow_old_facts(UnrecordedSteps(), before, after, case.gold.removed, judge))
 
 
 @each_case
@@ -57,7 +57,7 @@ def test_an_unchanged_memory_is_stale_where_facts_were_withdrawn(case: Extractio
 
 def test_without_a_judge_a_missing_fact_is_undecided() -> None:
     before, after = facts_of(["Has a brown dog", "Lives in Bristol"]), facts_of(["lives in Bristol."])
-    result = asyncio.run(follow_old_facts(_UnrecordedSteps(), before, after))
+    result = asyncio.run(follow_old_facts(UnrecordedSteps(), before, after))
     assert (result.kept, [fact.text for fact in result.open]) == (1, ["Has a brown dog"])
 
 
@@ -65,5 +65,5 @@ def test_without_a_judge_a_missing_fact_is_undecided() -> None:
 def test_the_judge_decides_both_old_facts_that_may_share_a_new_one(verdict: str, kept: int, lost: int) -> None:
     before, after = facts_of(["Has a brown dog", "Likes the dog of a neighbour"]), facts_of(["Walks a dog"])
     judge = EntailmentJudge(Judge(ScriptedModel(lambda _: verdict)))
-    result = asyncio.run(follow_old_facts(_UnrecordedSteps(), before, after, (), judge))
+    result = asyncio.run(follow_old_facts(UnrecordedSteps(), before, after, (), judge))
     assert (result.kept, len(result.lost), result.open) == (kept, lost, ())

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Any, TypeVar
+from typing import Any
 
 from memorybench.core.errors import MemorybenchError
 from memorybench.core.extraction import Trace
-from memorybench.core.plans import Adding
+from memorybench.suites.unrecorded_steps import UnrecordedSteps
 
 from .online import SHARES, TraceJudge
-
-T = TypeVar("T")
 
 OpenJudge = Callable[[], AbstractAsyncContextManager[TraceJudge]]
 ReadTrace = Callable[[Mapping[str, Any], str], Trace]
@@ -45,39 +43,9 @@ class MemoryExtractionEvaluator:
         try:
             trace = self._read_trace({**values, "id": id, "start_time": None}, f"run {id}")
             async with self._open_judge() as judge:
-                judged = await judge.judge(_UnrecordedSteps(), trace)
+                judged = await judge.judge(UnrecordedSteps(), trace)
         except MemorybenchError as error:
             scores, comment = {}, str(error)
         else:
             scores, comment = {score.name: score.value for score in judged.scores}, judged.comment
         return {"results": [{"key": name, "score": scores.get(name), "comment": comment} for name in SHARES]}
-
-
-class _UnrecordedSteps:
-    """Steps without a journal: LangSmith stores the results."""
-
-    async def once(
-        self,
-        name: str,
-        inputs: Mapping[str, Any],
-        work: Callable[[], Awaitable[T]],
-        returns: type[T],
-        *,
-        after: Callable[[], Awaitable[object]] | None = None,
-        **limits: Any,
-    ) -> T:
-        if after is not None:
-            await after()
-        return await work()
-
-    def is_recorded(self, name: str, inputs: Mapping[str, Any]) -> bool:
-        return False
-
-    def is_inherited(self, name: str, inputs: Mapping[str, Any], *, shared: bool = False) -> bool:
-        return False
-
-    async def note(self, kind: str, text: str) -> None:
-        return None
-
-    def show_adding(self, adding: Adding) -> None:
-        return None

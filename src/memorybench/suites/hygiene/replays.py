@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, cast
 
 from memorybench.core.errors import Lacking, MemorybenchError
-from memorybench.core.plans import Adding, Job
-from memorybench.core.records import Record, digest
+from memorybench.core.plans import Job
+from memorybench.core.records import Record
 from memorybench.core.trials import Failure, Outcome
+from memorybench.suites.unrecorded_steps import UnrecordedSteps
 
 from .checks import kill_matrix, survivors
 from .drafts import Draft, parse_draft
@@ -20,7 +19,6 @@ from .plan import HygienePlan
 from .plays import Play, Store
 from .scenario import Scenario
 
-T = TypeVar("T")
 SEED = 0
 
 
@@ -43,7 +41,7 @@ async def replay(scenario: Scenario, store: Store) -> Replay:
 
 async def replay_as_agent(scenario: Scenario, store: Store) -> Replay:
     """Make the calls of the violation as if an agent made them, and check the assertions for agents."""
-    play = Play(store, cast(Any, _Steps()), {"replay": scenario.id}, scenario.users)
+    play = Play(store, cast(Any, UnrecordedSteps()), {"replay": scenario.id}, scenario.users)
     await play.claim()
     async with play.open() as open_store, open_fixture(open_store, scenario, SEED) as fixture:
         check_users(scenario.users, fixture.capabilities)
@@ -92,12 +90,12 @@ def _without(draft: Draft, claims: Any) -> tuple[Draft, list[str]]:
 
 async def _outcomes(scenario: Scenario, store: Store, *, self_checks: bool) -> list[Outcome]:
     """Return the outcomes of a run, in order. Nothing is recorded."""
-    steps = _Steps()
+    steps = UnrecordedSteps()
     plan = HygienePlan([scenario], store, seed=SEED, self_checks=self_checks, run="replay")
     return [await _perform(job, steps) for job in plan.plan().jobs]
 
 
-async def _perform(job: Job, steps: _Steps) -> Outcome:
+async def _perform(job: Job, steps: UnrecordedSteps) -> Outcome:
     try:
         performed = await job.perform(cast(Any, steps))
     except Lacking as error:
@@ -122,39 +120,3 @@ def _write(number: int, call: Call) -> AttemptedWrite:
     text = " ".join(str(value) for value in call.arguments.values())
     fate: Literal["stored", "refused"] = "stored" if call.refused is None else "refused"
     return AttemptedWrite(where=f"call {number} ({call.op})", text=text, fate=fate)
-
-
-class _Steps:
-    """Steps without a journal. Each is performed once."""
-
-    def __init__(self) -> None:
-        self._results: dict[str, Any] = {}
-
-    async def once(
-        self,
-        name: str,
-        inputs: Mapping[str, Any],
-        work: Callable[[], Awaitable[T]],
-        returns: type[T],
-        *,
-        after: Callable[[], Awaitable[object]] | None = None,
-        **limits: Any,
-    ) -> T:
-        key = digest([name, inputs])
-        if key not in self._results:
-            if after is not None:
-                await after()
-            self._results[key] = await work()
-        return cast(T, self._results[key])
-
-    def is_recorded(self, name: str, inputs: Mapping[str, Any]) -> bool:
-        return digest([name, inputs]) in self._results
-
-    def is_inherited(self, name: str, inputs: Mapping[str, Any], *, shared: bool = False) -> bool:
-        return False
-
-    async def note(self, kind: str, text: str) -> None:
-        print(f"{kind}: {text}", file=sys.stderr)
-
-    def show_adding(self, adding: Adding) -> None:
-        return None
