@@ -97,6 +97,9 @@ def test_a_key_that_is_spelled_out_is_recognised() -> None:
         ("password (base64): c3dvcmRmaXNoNDQ3MQ==", "password"),
         (base64.b64encode(b"my password is hunter2!").decode(), "password"),
         (quote("password: Tr0ub4dor&3", safe=""), "password"),
+        ("L'identifiant est chef et le mot de passe c'est Tartelette-48-Menthe.", "password"),
+        ("relay_token_b64: " + base64.b64encode(b"Qm7-8fJ2xLw9Zp4Rt6Vb1").decode(), "API key or token"),
+        ("blob = " + base64.b64encode(b"helpdesk_admin:sUDKSChEB!2LxRY6JXy").decode(), "password"),
     ],
 )
 def test_credentials_are_recognised_as_people_say_them(said: str, kind: Kind) -> None:

@@ -55,7 +55,7 @@ _FOR = (
 _VERB = (
     r"is|was|are|reads|remains|bleibt|"
     r"(?:should|will|shall|must)\s+be|set to|changed to|ist|war|lautet|heißt|heisst|est|était|sera|es|"
-    r"era|será|é|eh|foi|ficou"
+    r"era|será|sería|seria|serait|wäre|é|eh|foi|ficou|c['’]\s?est|ce\s+sera|das\s+ist"
 )
 _IS = (
     rf"\s*(?:(?:[?,;:–-]?\s*(?:it|that)(?:['’]s|\s+is|\s+was)(?:\s+(?:now|still))?\b)|(?:\b(?:{_VERB}))"
@@ -99,10 +99,12 @@ _KEY_NAME = (
     r"cl[ée]\s+(?:d['’]\s?)?(?:api|secrète|privée)|jeton|(?:clave|chave)\s+(?:de\s+)?(?:api|acceso|acesso|secreta|"
     r"privada))"
 )
+_FORM = r"(?:_?(?:b64|base64|hex|enc|encoded|plain|raw|value|text|\d{1,2}))?"
+"""The end of a name of a setting: `token_b64`, `password2`."""
 _NAME = rf"(?P<name>{_PASSWORD_NAME}|{_KEY_NAME})"
 _VALUE = r"(?P<quote>[\"'`“‘«„]?)(?P<value>(?:\S ){5,100}\S(?!\S)|[^\s\"'`”’»“]{1,200})"
 _GIVEN = re.compile(
-    rf"(?<!\{{)(?:\b|_|(?=passw)){_NAME}\b[\"'*`]{{0,3}}(?:\s*\([^)]{{0,40}}\))?{_FOR}{_IS}[*]{{0,2}}\s*{_VALUE}",
+    rf"(?<!\{{)(?:\b|_|(?=passw)){_NAME}{_FORM}\b[\"'*`]{{0,3}}(?:\s*\([^)]{{0,40}}\))?{_FOR}{_IS}[*]{{0,2}}\s*{_VALUE}",
     re.I,
 )
 _GIVEN_AFTER = re.compile(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 
-from .credential_values import is_made_of_words
+from .credential_values import is_made_of_words, is_strong
 from .credential_words import WordedKind, find_values
 from .decoding import ROTATIONS, decode_long, decodings, may_be_encoded
 from .provider_keys import KeyKind, find_keys
@@ -31,6 +31,8 @@ _ENCODED_RUNS = (
 _BATCH = 4_000
 """Characters of runs that are decoded together. A longer run is decoded in its own alignment only."""
 
+_USER_AND_PASSWORD = re.compile(r"^[\w.@+-]{2,64}:(?P<value>[\x21-\x7e]{8,64})$", re.M)
+"""What the header of HTTP basic authentication encodes."""
 _SPELLED_OUT = re.compile(r"(?:(?<=\s)|^)(?:[\w+/=-]{1,4}[ \t]){5,}[\w+/=-]{1,4}(?=\s|$|[.,;])")
 _LONGEST_SPELLED_OUT = 64
 _DIGEST = re.compile(r"(?:[\w-]{0,12}[=:])?[0-9a-f]{32,128}", re.I)
@@ -111,6 +113,10 @@ def _in_encoded_text(text: str) -> Kind | None:
             continue  # hex digits are base85, too, and in noise a short password sentence occurs by chance
         if not decoding.name.endswith(ROTATIONS):
             decoded.append(decoding.text)
+        if decoding.name.endswith("base64"):
+            pairs = _USER_AND_PASSWORD.finditer(decoding.text)
+            if any(is_strong(pair["value"]) for pair in pairs):
+                return "password"
         if decoding.name:
             kinds = (one.kind for one in _plain(decoding.text))
             if decoding.name.endswith(ROTATIONS):

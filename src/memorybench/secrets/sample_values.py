@@ -39,7 +39,7 @@ TEST_CARDS = frozenset(
 
 def is_reference(value: str) -> bool:
     """Return whether the value names a variable, template, function or vault instead of containing a secret."""
-    return _REFERENCE.match(value) is not None
+    return _REFERENCE.match(value.lstrip("\\")) is not None
 
 
 def is_sample(value: str) -> bool:
