@@ -119,6 +119,7 @@ def take(page: Page, site: str) -> None:
     run, questions = "/run/0/answers", f"/run/0/answers/questions?{BEST}"
     shoot("runs", "/", 800)
     shoot("run", run, 1500)
+    shoot("run-dark", run, 1500, scheme="dark")
     shoot("run-wide", run, 1080, 1920)
     shoot("run-wide-dark", run, 1080, 1920, "dark")
     shoot("run-narrow", run, 1400, 360)
@@ -137,7 +138,10 @@ def take(page: Page, site: str) -> None:
     shoot("extraction", "/run/0/extraction/question?benchmark=memory_test_cases&case=test_005", 1150)
     shoot("history", "/run/0/answers/history?cluster=amara&case=amara-q01", 1000)
     shoot("residue", "/run/1/hygiene/question?benchmark=scenarios&case=memory-deletion-on-request", 1130)
-    shoot("report", Path("answers.html").absolute().as_uri(), 1100, scheme="dark")
+    report = Path("answers.html").absolute().as_uri()
+    shoot("report", report, 1100)
+    shoot("report-dark", report, 1100, scheme="dark")
+    shoot("report-narrow", report, 1400, 360)
 
 
 def main() -> None:

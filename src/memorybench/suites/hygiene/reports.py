@@ -15,9 +15,11 @@ from memorybench.suites.stored_run import StoredRun
 from .corrections_plan import MEANINGS as CORRECTION_MEASURES
 from .forget_plan import FORGOTTEN
 from .report import MAIN_MEASURES as SCENARIO_MEASURES
+from .report import RESULT_NAMES as SCENARIO_RESULTS
 from .spec import CORRECTIONS, FORGET
 
 MAIN_MEASURES = (*SCENARIO_MEASURES, FORGOTTEN, *CORRECTION_MEASURES)
+RESULT_NAMES = SCENARIO_RESULTS
 _MODULES = {FORGET: "certificate", CORRECTIONS: "corrections_report"}
 """By mode: the module with its report. Runs of earlier versions have no mode; they are runs of `hygiene run`."""
 
