@@ -149,6 +149,14 @@ def test_labels_of_points_that_are_far_apart_stay_beside_them() -> None:
     assert [row["label_at"] for row in spec["layer"][1]["data"]["values"]] == [0.2, 0.2, 0.2]
 
 
+def test_a_label_before_its_point_does_not_meet_one_after_another_point() -> None:
+    for value, is_before in ((0.82, False), (0.3, True)):
+        points = [(1.4, Estimate("dense", 0.83)), (2.8, Estimate("hybrid", value))]
+        spec = specs.frontier(points, "milliseconds", "score", "~s", cost_text="{:.1f} ms".format)
+        dense, hybrid = spec["layer"][1]["data"]["values"]
+        assert (dense["is_before"], hybrid["is_before"]) == (False, is_before)
+
+
 @pytest.mark.parametrize("values", [(0.364, 0.306, 0.289), (0.02, 0.01, 0.0), (1.0, 0.99, 0.98)])
 def test_labels_of_points_that_are_near_are_joined_to_them_by_lines(values: tuple[float, ...]) -> None:
     points = [(0.00025, Estimate(str(value), value)) for value in values]

@@ -210,8 +210,7 @@ def _frontier(
         for row, label_at in zip(rows, _spread([one["value"] for one in rows], _HEIGHT, (0, 1)), strict=True):
             row |= {"label_at": label_at, "is_led": len(rows) > 1}
     for row in data:
-        is_alone = _is_last_alone(row["cost"], [cost for cost, _ in points], ticks)
-        row["is_before"] = is_alone and not row["is_led"]
+        row["is_before"] = not row["is_led"] and _has_room_before(row, data, ticks, _LABEL_WIDTH / width)
     leader = {"type": "rule", "xOffset": 5, "x2Offset": _LEADER, "strokeWidth": 1, "color": LIGHT["muted"]}
     led = _layer(leader, y={**y, "field": "value"}, x2={"field": "cost"}, y2={"field": "label_at"}, color=None)
     sides = [(is_before, is_led) for is_before, is_led in ((False, False), (True, False), (False, True))]
@@ -282,18 +281,27 @@ def _neighbours(
     return groups
 
 
-def _is_last_alone(cost: float, costs: Sequence[float], ticks: Sequence[float]) -> bool:
+def _has_room_before(
+    row: Mapping[str, Any], data: Sequence[Mapping[str, Any]], ticks: Sequence[float], label_width: float
+) -> bool:
     """Whether a label would stick out of the chart, and there is room for it before the point."""
-    cost, *costs = (_place(one, ticks) for one in (cost, *costs))
-    end = max(costs)
-    return cost > 0.75 * end and sum(other > cost - 0.25 * end for other in costs) == 1
+    end = max(_place(one["cost"], ticks) for one in data)
+    place = _place(row["cost"], ticks)
+    near = [
+        one
+        for one in data
+        if one is not row
+        and abs(one["label_at"] - row["label_at"]) < 2 * _LABEL_GAP / _HEIGHT
+        and _place(one["cost"], ticks) > place - 2 * label_width * end  # its own label stands after it
+    ]
+    return place > 0.75 * end and not near
 
 
 def _point_label(y: Mapping[str, Any], is_before: bool, is_led: bool, halo: bool) -> Spec:
     """The name of a point after or before it, or at the end of its leader; a halo keeps it readable on lines."""
     side = {"align": "right", "dx": -7} if is_before else {"align": "left", "dx": 7}
     place = {"align": "left", "dx": _LEADER + 3, "baseline": "middle"} if is_led else {"dy": -8, **side}
-    stroke = {"stroke": LIGHT["panel"], "strokeWidth": 3, "strokeJoin": "round"} if halo else {}
+    stroke = {"stroke": LIGHT["panel"], "strokeWidth": 6, "strokeJoin": "round"} if halo else {}
     label = _layer(
         {"type": "text", **place, **stroke}, y={**y, "field": "label_at"}, text={"field": "label"}, color=None
     )
