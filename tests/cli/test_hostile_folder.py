@@ -74,6 +74,9 @@ def commands(folder: Path) -> Iterator[list[str]]:
     yield from (["validate", name] for name in ("results/results.db", "scenarios/stranger.json", "data.json"))
     yield from (["list"], ["list", "--json"], ["doctor"], ["results"], ["data", "list"], ["data", "verify"])
     yield from (["schema", "provider"], ["completion", "bash"])
+    for kind in ("provider", "benchmark", "extractor"):
+        yield ["init", kind, next(iter(configs[kind]))]  # exists already
+    yield ["init", "provider", "new", "--probe", "http://127.0.0.1:9"]
     yield ["merge", "results", "--run-id", "merged"]
     yield ["worker", "--journal", "postgresql://127.0.0.1:1/results"]
     yield ["view", "../../etc", "--no-browser"]  # refused; tests/view has the pages of hostile runs

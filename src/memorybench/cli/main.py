@@ -37,6 +37,7 @@ VERBS = {
     "judge": "calibrate a judge against human labels",
     "schema": "print the JSON Schema of a config file or run spec",
     "doctor": "check what is installed and which keys are set",
+    "init": "write a starting file for a provider, benchmark, scenario or extractor",
     "validate": "check a config, a dataset or a results file",
     "completion": "print a script that completes commands in your shell",
 }

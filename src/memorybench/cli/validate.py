@@ -23,7 +23,7 @@ def run(args: argparse.Namespace) -> int:
     code = 0
     for path in args.files:
         try:
-            print(f"{path}: {_describe(path)}")
+            print(f"{path}: {describe_file(path)}")
         except BadInput as error:
             if len(args.files) == 1:
                 raise
@@ -40,7 +40,7 @@ def _check_journal(url: str) -> None:
     print(f"{journal.name}: {describe_journal(journal)}")
 
 
-def _describe(path: Path) -> str:
+def describe_file(path: Path) -> str:
     from memorybench.core.errors import BadInput
     from memorybench.files.loading import load
     from memorybench.journal.database import FILE_NAME

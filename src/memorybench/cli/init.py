@@ -1,0 +1,57 @@
+"""Writes a commented starting file and checks it. It replaces no file."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from memorybench.wiring.starters import Probed
+
+_KINDS = ("provider", "benchmark", "scenario", "extractor")
+_NEXT = {
+    "provider": "memorybench eval --providers {name} bm25 --limit 5",
+    "benchmark": "memorybench eval --benchmarks {name} --providers bm25",
+    "scenario": "memorybench hygiene run {name}",
+    "extractor": "memorybench extraction run --extractor {name} --limit 1",
+}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("kind", metavar="KIND", choices=_KINDS, help="provider, benchmark, scenario or extractor")
+    parser.add_argument("name", metavar="NAME", help="Name of the new file, such as my-memory")
+    parser.add_argument("--probe", metavar="URL", help="Ask this running server; only for a provider")
+
+
+def run(args: argparse.Namespace) -> int:
+    from memorybench.core.errors import BadInput
+    from memorybench.wiring.starters import probe, starting_files, write_starting_files
+
+    from .validate import describe_file
+
+    if args.probe is not None and args.kind != "provider":
+        raise BadInput("--probe", f"has no effect on a {args.kind}", remedy="remove it")
+    files = starting_files(args.kind, args.name, Path())
+    probed = asyncio.run(probe(args.probe)) if args.probe is not None else None
+    write_starting_files(args.kind, args.name, files, probed)
+    for file in files:
+        print(f"wrote {file}")
+    if probed is not None:
+        _show(probed)
+    print(f"checked: {describe_file(files[0])}")
+    print(f"next: read {files[0]}, then {_NEXT[args.kind].format(name=args.name)}")
+    return 0
+
+
+def _show(probed: Probed) -> None:
+    health = f"answers at {probed.health}" if probed.health else "answers, but at no usual health route"
+    print(f"{probed.url} {health}")
+    if probed.guesses is None:
+        print("no OpenAPI description found: the requests are examples, and must be changed")
+        return
+    found = {"add": probed.guesses.add, "search": probed.guesses.search, "clear": probed.guesses.clear}
+    for what, request in found.items():
+        text = f"{request.method} {request.path}" if request else "not found: the request is an example"
+        print(f"{what}: {text}")

@@ -1,0 +1,144 @@
+"""Writes a commented starting file for a provider, benchmark, scenario or extractor."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from memorybench.core.errors import BadInput, Malformed, MemorybenchError, ServiceError
+from memorybench.files.names import safe_name
+from memorybench.http.client import Http, open_http
+from memorybench.providers.openapi import Guess, Guesses, as_yaml, guess
+
+from .environment import redactor
+
+KINDS = ("provider", "benchmark", "scenario", "extractor")
+_STARTERS = Path(__file__).parents[1] / "catalog" / "starters"
+_FILES = {
+    "provider": ("providers/configs", "yaml"),
+    "benchmark": ("benchmarks/configs", "yaml"),
+    "extractor": ("extractors/configs", "yaml"),
+    "scenario": ("scenarios", "json"),
+}
+_DESCRIPTIONS = ("/openapi.json", "/swagger.json", "/api/openapi.json", "/v1/openapi.json", "/docs/openapi.json")
+_HEALTH = ("/health", "/healthz", "/api/health", "/v1/health", "/status", "/")
+_TIMEOUT = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """What a running server told about itself."""
+
+    url: str
+    health: str
+    """The path that answered; empty if none did."""
+    description: str
+    """The path of its OpenAPI description; empty if it has none."""
+    guesses: Guesses | None
+
+
+def starting_files(kind: str, name: str, folder: Path) -> list[Path]:
+    """Return the files that will be written. Raise BadInput if the name is invalid or one of them exists."""
+    safe_name(name, "NAME")
+    place, suffix = _FILES[kind]
+    files = [folder / place / f"{name}.{suffix}"]
+    if kind == "benchmark":
+        files.append(folder / "benchmarks/datasets" / f"{name}.jsonl")
+    for file in files:
+        if file.exists() or file.is_symlink():
+            raise BadInput(str(file), "exists already", remedy="choose another name, or remove it")
+    return files
+
+
+def write_starting_files(kind: str, name: str, files: Sequence[Path], probed: Probed | None = None) -> None:
+    """Write the files; none of them may exist."""
+    text = (_STARTERS / f"{kind}{files[0].suffix}").read_text(encoding="utf-8")
+    if kind == "provider":
+        text = _provider_text(text, name, probed)
+    variable = re.sub(r"\W", "_", name).upper()
+    contents = [text.replace("NAME_", f"{variable}_").replace("NAME", name)]
+    if kind == "benchmark":
+        rows = json.loads((_STARTERS / "benchmark-data.json").read_text(encoding="utf-8"))
+        contents.append("".join(f"{json.dumps(row)}\n" for row in rows))
+    for file, content in zip(files, contents, strict=True):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("x", encoding="utf-8") as opened:  # never replaces a file that appeared meanwhile
+            opened.write(content)
+
+
+async def probe(url: str) -> Probed:
+    """Ask a running server for its health and its description. Sends GET requests without credentials, only to it."""
+    base = url.rstrip("/")
+    async with open_http(redactor(), deadline=_TIMEOUT) as http:
+        health, errors = "", []
+        for path in _HEALTH:
+            try:
+                await http.request("GET", base + path)
+            except ServiceError as error:
+                errors.append(error)
+                if error.status is None and not isinstance(error, Malformed):
+                    raise BadInput("--probe", str(error), remedy="check the address, and that it is running") from None
+                continue
+            health = path
+            break
+        for path in _DESCRIPTIONS:
+            description = await _description(http, base + path)
+            if description is not None:
+                return Probed(base, health, path, guess(description))
+    return Probed(base, health, "", None)
+
+
+async def _description(http: Http, url: str) -> Mapping[str, Any] | None:
+    try:
+        document = (await http.request("GET", url)).json()
+    except MemorybenchError:
+        return None
+    return document if isinstance(document, dict) and isinstance(document.get("paths"), dict) else None
+
+
+def _provider_text(text: str, name: str, probed: Probed | None) -> str:
+    guesses = probed.guesses if probed else None
+    add = (guesses and guesses.add) or Guess("POST", "/memories", {"user": "$.scope", "text": "$.content"})
+    search = (guesses and guesses.search) or Guess(
+        "POST", "/search", {"user": "$.scope", "query": "$.query", "limit": "$.limit"}
+    )
+    clear = (guesses and guesses.clear) or Guess("DELETE", "/users/${scope}", {})
+    auth = {"type": "none"} if guesses is None else guesses.auth
+    if auth["type"] != "none":
+        auth = {**auth, "envVar": "NAME_KEY"}
+    note = "# Filled from its OpenAPI description; read every request before you use it.\n" if guesses else ""
+    for what, found in (("add", add), ("search", search), ("clear", clear)):
+        if "$.scope" not in found.body.values() and "${scope}" not in found.path:
+            note += f"# The scope was not found in {what}: without it, all histories would share one memory.\n"
+    values = {
+        "found": note,
+        "apiVersion": json.dumps((guesses.version if guesses else "") or "1"),
+        "baseUrl": json.dumps(f"${{NAME_URL:-{probed.url if probed else 'http://localhost:8000'}}}"),
+        "auth": as_yaml(auth),
+        "addMethod": add.method,
+        "addPath": json.dumps(add.path),
+        "addBody": as_yaml(_with_scope(add)),
+        "searchMethod": search.method,
+        "searchPath": json.dumps(search.path),
+        "searchKey": "query" if search.method == "GET" else "body",
+        "searchBody": as_yaml(_with_scope(search)),
+        "results": json.dumps(search.results or "$.results"),
+        "content": json.dumps(search.content or "$.text"),
+        "score": f"scoreField: {json.dumps(search.score)}" if search.score else "# scoreField: $.score",
+        "id": f"idField: {json.dumps(search.id)}" if search.id else "# idField: $.id",
+        "clearMethod": clear.method,
+        "clearPath": json.dumps(clear.path),
+        "clearQuery": f"query: {as_yaml(clear.body)}" if clear.body else '# query: {user: "$.scope"}',
+    }
+    return re.sub(r"\$\{(\w+)\}", lambda match: values.get(match[1], match[0]), text)
+
+
+def _with_scope(request: Guess) -> Mapping[str, str]:
+    """Return the fields with a place for the scope, which every request must name."""
+    if "$.scope" in request.body.values() or "${scope}" in request.path:
+        return request.body
+    return {**request.body, "user": "$.scope"}

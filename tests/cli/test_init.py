@@ -1,0 +1,147 @@
+"""`memorybench init`: starting files that work, and what a running server tells about itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.command import Command
+from tests.doubles.stub import Stub, redirect, reply, status
+
+FILES = {
+    "provider": "providers/configs/mine.yaml",
+    "benchmark": "benchmarks/configs/mine.yaml",
+    "extractor": "extractors/configs/mine.yaml",
+    "scenario": "scenarios/mine.json",
+}
+OPENAPI: dict[str, Any] = {
+    "openapi": "3.1.0",
+    "info": {"title": "Memories", "version": "2.4"},
+    "components": {
+        "securitySchemes": {"key": {"type": "apiKey", "in": "header", "name": "X-Memory-Key"}},
+        "schemas": {
+            "New": {"properties": {"text": {"type": "string"}, "user_id": {"type": "string"}, "metadata": {}}},
+            "Hit": {"properties": {"id": {}, "text": {}, "score": {}}},
+            "Hits": {"properties": {"hits": {"type": "array", "items": {"$ref": "#/components/schemas/Hit"}}}},
+            "Query": {"properties": {"query": {}, "userId": {}, "top_k": {}}},
+        },
+    },
+    "paths": {
+        "/v2/memories": {
+            "post": {
+                "requestBody": {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/New"}}}}
+            },
+            "get": {},
+        },
+        "/v2/memories/search": {
+            "post": {
+                "requestBody": {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Query"}}}},
+                "responses": {
+                    "200": {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Hits"}}}}
+                },
+            }
+        },
+        "/v2/users/{user_id}": {"delete": {}},
+    },
+}
+
+
+@pytest.fixture
+def stub() -> Iterator[Stub]:
+    with Stub() as server:
+        server.always(status(404))
+        server.always(reply({"status": "ok"}), path="/healthz")
+        yield server
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_a_starting_file_is_valid_and_never_replaced(command: Command, kind: str) -> None:
+    said = command("init", kind, "mine")
+    assert said.code == 0, said.err
+    file = command.folder / FILES[kind]
+    assert f"wrote {FILES[kind]}" in said.out
+    assert command("validate", FILES[kind]).code == 0
+    file.write_text("of the user")
+    again = command("init", kind, "mine")
+    assert again.code == 2
+    assert "exists already" in again.err
+    assert file.read_text() == "of the user"
+
+
+def test_the_starting_benchmark_runs(command: Command) -> None:
+    assert command("init", "benchmark", "mine").code == 0
+    said = command("eval", "--benchmarks", "mine", "--providers", "bm25", "--json")
+    assert said.json["counts"] == {**said.json["counts"], "planned": 2, "scored": 2}
+
+
+def test_the_starting_scenario_runs(command: Command) -> None:
+    assert command("init", "scenario", "mine").code == 0
+    assert command("hygiene", "run", "mine").code == 0
+
+
+@pytest.mark.parametrize("name", ["../up", "a b", "A/B", ""])
+def test_an_invalid_name_writes_nothing(command: Command, name: str) -> None:
+    assert command("init", "provider", name).code == 2
+    assert list(command.folder.iterdir()) == []
+
+
+def test_a_link_is_not_followed(command: Command) -> None:
+    folder = command.folder / "providers/configs"
+    folder.mkdir(parents=True)
+    (folder / "mine.yaml").symlink_to(command.folder / "elsewhere")
+    assert command("init", "provider", "mine").code == 2
+    assert not (command.folder / "elsewhere").exists()
+
+
+def test_a_server_with_a_description_fills_the_file(command: Command, stub: Stub) -> None:
+    import yaml
+
+    stub.always(reply(OPENAPI), path="/openapi.json")
+    said = command("init", "provider", "mine", "--probe", stub.url)
+    assert said.code == 0, said.err
+    config = yaml.safe_load((command.folder / FILES["provider"]).read_text())
+    assert config["apiVersion"] == "2.4"
+    assert config["auth"] == {"type": "apikey", "header": "X-Memory-Key", "envVar": "MINE_KEY"}
+    assert config["connection"]["baseUrl"] == f"${{MINE_URL:-{stub.url}}}"
+    endpoints = config["endpoints"]
+    assert (endpoints["add"]["method"], endpoints["add"]["path"]) == ("POST", "/v2/memories")
+    assert endpoints["add"]["body"] == {"text": "$.content", "user_id": "$.scope", "metadata": "$.metadata"}
+    assert endpoints["search"]["path"] == "/v2/memories/search"
+    assert endpoints["search"]["body"] == {"query": "$.query", "userId": "$.scope", "top_k": "$.limit"}
+    response = endpoints["search"]["response"]
+    assert response == {"results": "$.hits", "contentField": "$.text", "scoreField": "$.score", "idField": "$.id"}
+    assert endpoints["clear"]["path"] == "/v2/users/${scope}"
+    assert {call.method for call in stub.calls} == {"GET"}
+    assert not any("authorization" in map(str.lower, call.headers) for call in stub.calls)
+
+
+def test_a_server_without_a_description_gives_examples(command: Command, stub: Stub) -> None:
+    said = command("init", "provider", "mine", "--probe", stub.url)
+    assert said.code == 0, said.err
+    assert "no OpenAPI description" in said.out
+    assert "/healthz" in said.out
+    assert stub.url in (command.folder / FILES["provider"]).read_text()
+
+
+@pytest.mark.parametrize("answer", [reply([1]), reply({"paths": 3}), reply({"paths": {"/x": 3}}), reply("openapi")])
+def test_an_unusable_description_is_not_an_error(command: Command, stub: Stub, answer: Any) -> None:
+    stub.always(answer, path="/openapi.json")
+    assert command("init", "provider", "mine", "--probe", stub.url).code == 0
+    assert command("validate", FILES["provider"]).code == 0
+
+
+def test_another_server_is_not_asked(command: Command, stub: Stub) -> None:
+    with Stub() as other:
+        stub.always(redirect(f"{other.url}/openapi.json"), path="/openapi.json")
+        assert command("init", "provider", "mine", "--probe", stub.url).code == 0
+        assert other.calls == []
+
+
+def test_a_server_that_does_not_answer_writes_nothing(command: Command) -> None:
+    said = command("init", "provider", "mine", "--probe", "http://127.0.0.1:9")
+    assert said.code == 2
+    assert "--probe" in said.err
+    assert not Path(command.folder / "providers").exists()
