@@ -53,6 +53,10 @@ class ScopeFolders:
         """Return the sources of a document; an unknown id is returned as it is."""
         return self._load_sources(scope).get(document, (document,))
 
+    def all_sources(self, scope: str) -> Mapping[str, Sequence[str]]:
+        """Return the sources of every document."""
+        return self._load_sources(scope)
+
     def clear(self, scope: str) -> None:
         self._sources.pop(scope, None)
         with suppress(FileNotFoundError):

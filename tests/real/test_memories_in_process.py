@@ -1,0 +1,135 @@
+"""Memory systems that run in this process: each adds, finds, updates, clears and resumes, in one table of cost.
+
+`python -m pytest tests/real/test_memories_in_process.py -rs -s` prints the table.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memorybench.core.contracts import Provider, Scope
+from memorybench.core.conversation import Session, Turn
+from memorybench.core.spending import Spending, Tally
+from memorybench.embedding.scripted import open_scripted_embedder
+from memorybench.models.scripted import ScriptedModel
+from memorybench.providers.agent_files import MemoryMd, MemoryTool
+from memorybench.providers.bm25 import Bm25
+from memorybench.providers.hybrid import Hybrid
+from memorybench.testing import ProviderContract
+
+pytestmark = pytest.mark.real
+
+HOME = Scope(run="r", benchmark="b", provider="p", haystack="home")
+AWAY = HOME.model_copy(update={"haystack": "away"})
+COST = Spending(calls=1, input_tokens=100, output_tokens=10, cost=0.001)
+Opened = AbstractAsyncContextManager[Provider]
+
+
+def sessions(count: int = 20) -> list[Session]:
+    plain = [
+        Session(id=f"s{n}", turns=(Turn(role="user", content=f"Day {n}: the weather was mild and nothing happened."),))
+        for n in range(count)
+    ]
+    plain[3] = Session(id="old", turns=(Turn(role="user", content="My cat is called Tofu."),))
+    plain[15] = Session(id="new", turns=(Turn(role="user", content="My cat is called Mochi now, not Tofu."),))
+    return plain
+
+
+def note_taker(turns: Sequence[Turn]) -> str:
+    """A model that keeps the latest name of the cat, as commands of the memory tool."""
+    conversation = turns[-1].content.partition("<conversation")[2]
+    if "My cat" not in conversation:
+        return json.dumps({"commands": []})
+    name = "Mochi" if "Mochi" in conversation else "Tofu"
+    written = {"command": "create", "path": "/memories/cat.md", "file_text": f"The cat is called {name}."}
+    return json.dumps({"commands": [written]})
+
+
+@asynccontextmanager
+async def as_opened(provider: Any) -> AsyncIterator[Provider]:
+    yield provider
+
+
+@asynccontextmanager
+async def open_hybrid(folder: Path) -> AsyncIterator[Provider]:
+    async with open_scripted_embedder() as embedder, Hybrid.open_file(folder / "hybrid.db", embedder) as provider:
+        yield provider
+
+
+@asynccontextmanager
+async def open_mnemosyne(folder: Path) -> AsyncIterator[Provider]:
+    if find_spec("mnemosyne") is None:
+        pytest.skip("mnemosyne-memory is not installed")
+    from memorybench.providers import mnemosyne
+
+    async with mnemosyne.open_mnemosyne(folder / "mnemosyne") as provider:
+        yield provider
+
+
+SYSTEMS: dict[str, Callable[[Path], Opened]] = {
+    "bm25": lambda folder: Bm25.open_file(folder / "bm25.db"),
+    "hybrid": open_hybrid,
+    "memory-md": lambda folder: as_opened(MemoryMd(folder / "md", None, "memory-md")),
+    "memory-tool": lambda folder: as_opened(
+        MemoryTool(folder / "tool", ScriptedModel(note_taker, spent=COST), "memory-tool")
+    ),
+    "mnemosyne": open_mnemosyne,
+}
+
+
+async def measure(open_system: Callable[[Path], Opened], folder: Path) -> dict[str, Any]:
+    """Perform every operation and return its duration, cost and size."""
+    all_sessions = sessions()
+    row: dict[str, Any] = {}
+    with Tally() as tally:
+        async with open_system(folder) as provider:
+            store_id = provider.store_id
+            start = time.perf_counter()
+            for scope in (HOME, AWAY):
+                receipts = [await provider.add(scope, one) for one in all_sessions[:10]]
+                await provider.wait_until_searchable(scope, receipts)
+            row["add ms"] = (time.perf_counter() - start) * 1000 / 20
+        # another process resumes, and the cat gets a new name
+        async with open_system(folder) as provider:
+            assert provider.store_id == store_id, "the data is still there"
+            before = await provider.search(HOME, "What is my cat called?", 10)
+            assert any("Tofu" in memory.content for memory in before)
+            receipts = [await provider.add(HOME, one) for one in all_sessions[10:]]
+            await provider.wait_until_searchable(HOME, receipts)
+            start = time.perf_counter()
+            found = await provider.search(HOME, "What is my cat called?", 10)
+            row["search ms"] = (time.perf_counter() - start) * 1000
+            row["update"] = any("Mochi" in memory.content for memory in found)
+            row["old is gone"] = not any("called Tofu" in memory.content for memory in found)
+            row["context chars"] = sum(len(memory.content) for memory in found)
+            await provider.clear(HOME)
+            assert not await provider.search(HOME, "What is my cat called?", 10), "the scope is cleared"
+            assert await provider.search(AWAY, "What is my cat called?", 10), "the other scope is not"
+    row |= {"calls": tally.spent.calls, "cost $": tally.spent.cost}
+    return row
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_a_system_adds_finds_updates_resumes_and_clears(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = asyncio.run(measure(SYSTEMS[name], tmp_path))
+    with capsys.disabled():
+        shown = {key: round(value, 3) if isinstance(value, float) else value for key, value in row.items()}
+        print(f"\n{name:12} {json.dumps(shown)}")
+    assert row["update"], "the new name is found"
+    assert (row["calls"] > 0) == (name == "memory-tool")
+
+
+class TestMnemosyne(ProviderContract):
+    def open_provider(self, folder: Path) -> Opened:
+        return open_mnemosyne(folder)
