@@ -45,6 +45,7 @@ class Entry:
 
 BASELINES = (
     Entry("baseline", "none", "No memory", "provides no memory: what the model knows without one", ("baseline",)),
+    Entry("baseline", "placebo", "Placebo", "provides memories of another history", ("baseline",)),
     Entry("baseline", "full-context", "Full context", "provides the whole history", ("baseline",)),
     Entry(
         "baseline",

@@ -34,7 +34,19 @@ _LONGEST_REASON = 160
 VERDICTS = ("correct", "rubric_met", "passed", "recall@5")
 """The first of these that a trial has decides whether it is a failure; without a verdict, gold evidence that was found
 at the depth of the headline measure."""
-NO_VERDICTS = frozenset({"context_tokens", OVER_BUDGET, PROVENANCE_UNKNOWN, "answer_f1", "exact_match", "similarity"})
+NO_VERDICTS = frozenset(
+    {
+        "context_tokens",
+        "bytes_per_memory",
+        OVER_BUDGET,
+        PROVENANCE_UNKNOWN,
+        "answer_f1",
+        "exact_match",
+        "similarity",
+        "forbidden_hit",
+        "drift",
+    }
+)
 """Scores of a question that do not say whether its result is right."""
 
 

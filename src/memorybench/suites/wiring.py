@@ -54,7 +54,7 @@ class ResolvedModel(Resolved, Protocol):
 class ResolvedProvider(Resolved, Protocol):
     @property
     def is_baseline(self) -> bool:
-        """Whether it is a baseline of the suite: `none`, `full-context` or `oracle`."""
+        """Whether it is a baseline of the suite: `none`, `placebo`, `full-context` or `oracle`."""
         ...
 
     @property

@@ -92,6 +92,9 @@ def prepare(spec: AuditSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
     generated = make_probes(spec, dataset)
     if not generated.probes:
         raise _no_probes(spec, generated)
+    if "placebo" in spec.providers:
+        problem = "placebo is not supported: a probe asks about facts of one conversation"
+        raise BadInput("--providers", problem, expected="none, full-context or oracle as baselines")
     resolved = (wiring.provider(name) for name in spec.providers)
     providers = tuple({provider.name: provider for provider in resolved}.values())  # two spellings are one provider
     spec = spec.model_copy(update={"providers": tuple(provider.name for provider in providers)})

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from memorybench.core.conversation import Memory
+from memorybench.core.errors import BadInput
 from memorybench.core.trials import Subject
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class Candidate:
 
     @classmethod
     def baseline(cls, name: str) -> Candidate:
-        """`none`, `full-context` or `oracle`."""
+        """`none`, `placebo`, `full-context` or `oracle`."""
         return cls(Subject(role="baseline", name=name))
 
     @property
@@ -39,13 +40,18 @@ class Candidate:
 
     @property
     def ranked(self) -> bool:
-        """Whether its order is a ranking. The order of the whole history is not."""
-        return self.name != "full-context" or self.provider is not None
+        """Whether its order is a ranking. The order of the whole history is not, nor that of another history."""
+        return self.name not in ("full-context", PLACEBO) or self.provider is not None
+
+    @property
+    def own_history(self) -> bool:
+        """Whether its memories are from the history that the question is about."""
+        return self.name != PLACEBO or self.provider is not None
 
     @property
     def cut(self) -> bool:
         """Whether it is cut to as many memories as every provider."""
-        return self.provider is not None or self.name == "none"
+        return self.provider is not None or self.name in ("none", PLACEBO)
 
 
 def all_turns(haystack: Haystack) -> tuple[Memory, ...]:
@@ -68,8 +74,43 @@ def _gold_turns(question: Question, turns: tuple[Memory, ...]) -> tuple[Memory, 
     )
 
 
+PLACEBO = "placebo"
+_PLACEBO_TURNS = 10
+"""Turns of a history that are shown where the other question has no gold turns."""
+
+
+def partners(questions: Sequence[Question]) -> dict[str, Question]:
+    """Return for each question, by its id, a question about another history: the same each time.
+
+    Raise BadInput if there is only one history.
+    """
+    by_history: dict[str, list[Question]] = {}
+    for question in questions:
+        by_history.setdefault(question.haystack, []).append(question)
+    if len(by_history) < 2:
+        raise BadInput(
+            "--providers", "placebo needs a second history", expected="questions about two histories or more"
+        )
+    histories = list(by_history.values())
+    return {
+        question.id: following[place % len(following)]
+        for own, following in zip(histories, (*histories[1:], histories[0]), strict=True)
+        for place, question in enumerate(own)
+    }
+
+
+def placebo_memories(other: Question, turns: tuple[Memory, ...]) -> tuple[Memory, ...]:
+    """The gold turns of a question about another history: memories of the usual form that do not help.
+
+    They have no sources, because the ids of two histories may be the same.
+    """
+    shown = _gold_turns(other, turns) or turns[:_PLACEBO_TURNS]
+    return tuple(Memory(id=f"placebo-{n}", content=memory.content) for n, memory in enumerate(shown, 1))
+
+
 BASELINES: Mapping[str, Callable[[Question, tuple[Memory, ...]], tuple[Memory, ...]]] = {
     "none": lambda question, turns: (),
+    PLACEBO: lambda question, turns: turns[:_PLACEBO_TURNS],  # their size, for estimates: `placebo_memories` are asked
     "full-context": lambda question, turns: turns,
     "oracle": _gold_turns,
 }

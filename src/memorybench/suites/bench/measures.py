@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from memorybench.core.measures import Metric, RetrievalMetric
-from memorybench.core.questions import EvidenceLevel
+from memorybench.core.questions import EvidenceLevel, Question
 from memorybench.files.entry_points import third_party_points
 from memorybench.metrics.rates import Mean, Rate
 from memorybench.metrics.retrieval import RetrievalMean, retrieval_metrics
 from memorybench.suites.answering import RUBRIC_MET, RUBRIC_SCORE
 from memorybench.suites.searching import OVER_BUDGET
 
-from .scores import MISSES, OTHER_LEVEL
+from .scores import DRIFT, FORBIDDEN_HIT, MEMORY_BYTES, MISSES, OTHER_LEVEL
 
 METRICS = "memorybench.metrics"
 """The entry point group of third-party metrics."""
@@ -23,12 +23,32 @@ CORRECTED = {"accuracy": "correct", "answer_f1": "answer_f1", "recall@5": "recal
 """Measures that are also computed with a corrected answer key, and their scores."""
 
 
+SPECIAL = (RUBRIC_SCORE, RUBRIC_MET, "required_share", "excluded_in_answer")
+"""Measures of answers that only some benchmarks have."""
+
+
+def special_measures(questions: Iterable[Question]) -> list[str]:
+    """Return the measures that only questions with a rubric, or with required or forbidden content, have."""
+    found: dict[str, None] = {}
+    for question in questions:
+        if question.rubric:
+            found |= dict.fromkeys((RUBRIC_SCORE, RUBRIC_MET))
+        if question.must_contain:
+            found["required_share"] = None
+        if question.must_not_contain:
+            found["excluded_in_answer"] = None
+        if question.must_not_contain or question.forbidden:
+            found |= dict.fromkeys((FORBIDDEN_HIT, DRIFT))
+    return list(found)
+
+
 def measures(
     *,
     answered: bool,
     corrected: bool = False,
     has_budget: bool = False,
     levels: tuple[EvidenceLevel, ...] = ("session",),
+    special: Collection[str] = (),
     plugins: Sequence[Metric | RetrievalMetric] = (),
 ) -> tuple[Metric, ...]:
     """Returns all metrics of a bench run whose benchmarks count evidence at these levels."""
@@ -36,10 +56,7 @@ def measures(
     if answered:
         metrics += [
             Rate("accuracy", "correct"),
-            Rate(RUBRIC_SCORE, RUBRIC_SCORE),
-            Rate(RUBRIC_MET, RUBRIC_MET),
-            Rate("required_share", "required_share"),
-            Rate("excluded_in_answer", "excluded_in_answer", higher_is_better=False),
+            *(Rate(name, name, higher_is_better=name != "excluded_in_answer") for name in SPECIAL if name in special),
             Rate("exact_match", "exact_match"),
             Rate("answer_f1", "answer_f1"),
             Rate("similarity", "similarity"),
@@ -53,6 +70,8 @@ def measures(
         names = [name for metric in retrieval if metric.both_levels for name in metric.score_names]
         metrics += [RetrievalMean(f"{level}_{name}") for name in names]
     metrics.append(Mean("context_tokens", "context_tokens", higher_is_better=False, unit="tokens"))
+    metrics.append(Mean(MEMORY_BYTES, MEMORY_BYTES, higher_is_better=False, unit="bytes"))
+    metrics += [Rate(name, name, higher_is_better=False) for name in (FORBIDDEN_HIT, DRIFT) if name in special]
     if has_budget:
         metrics.append(Rate(OVER_BUDGET, OVER_BUDGET, higher_is_better=False))
     return (*metrics, *(plugin for plugin in plugins if not isinstance(plugin, RetrievalMetric)))
@@ -66,6 +85,7 @@ def run_metrics(spec: Mapping[str, Any], plugins: Sequence[Metric | RetrievalMet
         corrected=spec["corrected"],
         has_budget=bool(spec.get("token_budget")),
         levels=levels,
+        special=spec.get("special_measures", ()),
         plugins=plugins,
     )
 

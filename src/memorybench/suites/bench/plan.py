@@ -25,9 +25,9 @@ from memorybench.suites.sampling import SIDE_BY_SIDE, mixed
 from memorybench.suites.searching import DEFAULT_SEARCH_LIMITS, SearchLimits
 from memorybench.suites.shards import Unit
 
-from .baselines import Candidate, all_turns, remembered
-from .measures import CORRECTED, measures
-from .scores import MISSES, Places, attribution, retrieval_scores
+from .baselines import PLACEBO, Candidate, all_turns, partners, placebo_memories, remembered
+from .measures import CORRECTED, measures, special_measures
+from .scores import MISSES, Places, attribution, forbidden_scores, memory_bytes, retrieval_scores
 
 if TYPE_CHECKING:
     from memorybench.judging.prompts import JudgePrompt
@@ -139,6 +139,7 @@ class BenchPlan:
                 corrected=any(bench.corrected for bench in self.benches),
                 has_budget=any(bench.limits.token_budget for bench in self.benches),
                 levels=tuple(dict.fromkeys(bench.dataset.evidence for bench in self.benches)),
+                special=special_measures(question for bench in self.benches for question in bench.questions),
                 plugins=self.plugins,
             ),
             limits=self.limits,
@@ -265,6 +266,7 @@ class _Questioner:
         # many questions use one haystack: the last few are kept
         self._places = lru_cache(maxsize=SIDE_BY_SIDE)(self._find_places)
         self._all_turns = lru_cache(maxsize=SIDE_BY_SIDE)(lambda id: all_turns(bench.dataset.haystack(id)))
+        self._partners = partners(bench.dataset.questions) if candidate.name == PLACEBO else {}
         self._history = lru_cache(maxsize=SIDE_BY_SIDE)(lambda id: _history_digest(bench.dataset.haystack(id)))
 
     async def perform(self, question: Question, steps: Steps, *, repeat: int = 1) -> Performed:
@@ -300,6 +302,9 @@ class _Questioner:
             scores += limits.scores(memories, seen)
         context = context_of(seen, chunks=chunks)
         scores.append(Score(name="context_tokens", value=estimated_tokens(context)))
+        scores += memory_bytes(seen)
+        if self._candidate.own_history:
+            scores += forbidden_scores(question, seen, places, self._bench.dataset.evidence)
         got, judged = "", Scored(())
         answering = self._bench.answering if repeat == 1 else self._bench.repeated[repeat - 2]
         again = steps_of_repeat(steps, repeat)
@@ -343,6 +348,9 @@ class _Questioner:
 
     async def _retrieve(self, steps: Steps, question: Question) -> Sequence[Memory]:
         ingest = self._ingest
+        if self._candidate.name == PLACEBO and ingest is None:
+            other = self._partners[question.id]
+            return placebo_memories(other, self._all_turns(other.haystack))
         if ingest is None:
             return remembered(self._candidate.name, question, self._all_turns(question.haystack))
         return await ingest.search(steps, question.haystack, question.question, self._bench.limits.depth)

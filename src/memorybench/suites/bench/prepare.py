@@ -37,8 +37,9 @@ from memorybench.suites.spec import saved_spec
 from memorybench.suites.suite import PreparedRun
 from memorybench.text.spelling import suggestion
 
-from .baselines import Candidate, all_turns, remembered
-from .measures import plugin_metrics, run_metrics
+from .baselines import PLACEBO, Candidate, all_turns, partners, remembered
+from .contamination import chance_score
+from .measures import plugin_metrics, run_metrics, special_measures
 from .plan import Bench, BenchPlan
 from .selection import choose_questions
 from .spec import ANSWERS, DEFAULT_BENCHMARKS, BenchSpec
@@ -108,6 +109,9 @@ def prepare(spec: BenchSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
     if recorded is None:
         for benchmark in benchmarks:
             benchmark.limits.check(providers, benchmark.name)
+    if PLACEBO in spec.providers:
+        for benchmark in benchmarks:
+            partners(benchmark.dataset.questions)  # raises before anything is spent
     evaluations = [benchmark.config.evaluation for benchmark in benchmarks]
     for evaluation in evaluations:
         if evaluation.method == "custom":
@@ -138,6 +142,8 @@ def prepare(spec: BenchSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
         "answerer": answered_by,
         "judge": judge.name if judge else None,
         "methods": {benchmark.name: benchmark.method for benchmark in benchmarks},
+        "special_measures": special_measures(one for benchmark in benchmarks for one in benchmark.questions),
+        "chance": {benchmark.name: chance_score(benchmark.questions) for benchmark in benchmarks},
         "samples": _samples(run.performed),
         "evidence": {benchmark.name: benchmark.dataset.evidence for benchmark in benchmarks},
         "data_notes": {benchmark.name: list(getattr(benchmark.dataset, "notes", ())) for benchmark in benchmarks},

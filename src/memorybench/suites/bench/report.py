@@ -17,6 +17,7 @@ from memorybench.suites.searching import OVER_BUDGET, over_budget_warning, searc
 from memorybench.suites.stored_run import StoredRun
 from memorybench.suites.summary import Result, Summary, headline
 
+from .contamination import contamination, contamination_warning
 from .measures import plugin_metrics, run_metrics
 from .scores import MISSES
 
@@ -31,6 +32,9 @@ MEANINGS = {
     "similarity": "cosine similarity of the answer and the gold answer",
     **MISSES,
     "context_tokens": "estimated tokens of the memories shown to the answering model",
+    "bytes_per_memory": "mean size of the text of a memory shown, in UTF-8; not what the store keeps on disk",
+    "forbidden_hit": "questions with a memory shown that must not be retrieved, or that has an excluded text",
+    "drift": "share of the memories shown that must not be retrieved, or that have an excluded text",
     "over_token_budget": "the first memory alone exceeds --token-budget, so the answering model saw none",
 }
 """Measures besides those of retrieval. `corrected_` measures use a corrected answer key (--errata)."""
@@ -45,7 +49,16 @@ _FIRST_COLUMNS = (
 )
 _COLUMNS = tuple(
     dict.fromkeys(
-        (*_FIRST_COLUMNS, "context_tokens", *NARROW_COLUMNS, *COLUMNS, "answer_f1", "corrected_recall@10"),
+        (
+            *_FIRST_COLUMNS,
+            "forbidden_hit",
+            "drift",
+            "context_tokens",
+            *NARROW_COLUMNS,
+            *COLUMNS,
+            "answer_f1",
+            "corrected_recall@10",
+        ),
     )
 )
 """Measures beside the headline; a narrow terminal shows the first of them."""
@@ -109,6 +122,8 @@ def report(run: StoredRun) -> Report:
         over = None if result.group else result.measure(OVER_BUDGET)
         if over is not None and over.value:
             warnings += (over_budget_warning(result.subject, over.value * over.n),)
+    known = tuple(contamination(summary, run.spec.get("chance", {})))
+    warnings += tuple(map(contamination_warning, known))
     noise = measure_noise(run, headline_measures(run))
     judge_warnings, corrections, judge_document = _judge_parts(run)
     return Report(
@@ -124,7 +139,12 @@ def report(run: StoredRun) -> Report:
             Notes((sections.accounting(summary),)),
         ),
         warnings=warnings,
-        document={**sections.document(summary), **noise_document(noise), **judge_document},
+        document={
+            **sections.document(summary),
+            **noise_document(noise),
+            **judge_document,
+            **({"contamination": list(known)} if known else {}),
+        },
     )
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from memorybench.core.conversation import Haystack, Memory
 from memorybench.core.measures import RetrievalMetric
 from memorybench.core.questions import EvidenceLevel, Question
 from memorybench.core.trials import Score
+from memorybench.metrics.answers import contains
 from memorybench.metrics.retrieval import RETRIEVAL_METRICS
 from memorybench.suites.answering import RUBRIC_MET
 
@@ -27,6 +28,11 @@ class Places:
         sessions.update((session.id, session.id) for session in haystack.sessions)
         turns = {id: id for id, session in sessions.items() if id != session}
         self._ids: Mapping[EvidenceLevel, Mapping[str, str]] = {"session": sessions, "turn": turns}
+
+    def sources(self, memory: Memory, level: EvidenceLevel) -> set[str]:
+        """Return the ids at that level from which a memory comes; empty if the provider does not report them."""
+        ids_by_source = self._ids[level]
+        return {id for source in memory.sources or () if (id := ids_by_source.get(source))}
 
     def ranking(self, memories: Sequence[Memory], level: EvidenceLevel) -> list[str] | None:
         """Returns the distinct ids at that level, best first; None: the provider does not report its sources."""
@@ -79,3 +85,39 @@ def attribution(question: Question, seen: Sequence[Memory], places: Places, scor
         if gold and ranked is not None:
             return "miss_not_used" if set(gold) & set(ranked) else "miss_not_retrieved"
     return None
+
+
+FORBIDDEN_HIT, DRIFT, MEMORY_BYTES = "forbidden_hit", "drift", "bytes_per_memory"
+
+
+def memory_bytes(seen: Sequence[Memory]) -> list[Score]:
+    """Return the mean size of a memory's text in UTF-8; nothing if no memory was shown."""
+    if not seen:
+        return []
+    sizes = [len(memory.content.encode("utf-8", "surrogatepass")) for memory in seen]
+    return [Score(name=MEMORY_BYTES, value=sum(sizes) / len(sizes))]
+
+
+def forbidden_scores(
+    question: Question, seen: Sequence[Memory], places: Places, level: EvidenceLevel
+) -> Iterator[Score]:
+    """Yield whether any memory shown is forbidden, and the share of them that is (drift, PrecisionMemBench 2026).
+
+    A memory is forbidden if it comes from a source that must not be retrieved, or contains a text that the answer must
+    not contain. There is no value where a memory does not say where it comes from, and no drift of an empty result,
+    which would be perfect without finding anything.
+    """
+    if not question.forbidden and not question.must_not_contain:
+        return
+    hits, unknown = 0, 0
+    for memory in seen:
+        sources = places.sources(memory, level)
+        is_hit = bool(sources & set(question.forbidden)) or any(
+            contains(memory.content, text) for text in question.must_not_contain
+        )
+        hits += is_hit
+        unknown += bool(question.forbidden) and not sources and not is_hit
+    if hits or not unknown:
+        yield Score(name=FORBIDDEN_HIT, value=float(hits > 0))
+    if seen and not unknown:
+        yield Score(name=DRIFT, value=hits / len(seen))

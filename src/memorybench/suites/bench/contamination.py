@@ -1,0 +1,67 @@
+"""Whether questions can be answered without a memory: the baseline `none` is compared with chance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+from memorybench.core.questions import Question
+from memorybench.reporting import formatting
+from memorybench.suites.answering import RUBRIC_SCORE
+from memorybench.suites.summary import Summary
+
+WITHOUT_MEMORY = ("none", "placebo")
+_ANSWER_MEASURES = ("accuracy", RUBRIC_SCORE)
+_TOLERANCE = 0.05
+"""How far above chance the lower end of the interval may be: a judge errs now and then."""
+
+
+def chance_score(questions: Sequence[Question]) -> float:
+    """Return the score that a model without any memory and knowledge is expected to have.
+
+    A choice at random is right as often as there are right choices. An answer that only must not contain something, and
+    the statement that the answer is not known, need no memory.
+    """
+    return fmean(map(_chance, questions)) if questions else 0.0
+
+
+def _chance(question: Question) -> float:
+    if question.abstain or (question.must_not_contain and not question.must_contain and not question.rubric):
+        return 1.0
+    if question.choices:
+        return sum(str(choice) in question.answers for choice in question.choices) / len(question.choices)
+    return 0.0
+
+
+def contamination(summary: Summary, chance: Mapping[str, float]) -> Iterator[dict[str, Any]]:
+    """Yield the measures of `none` and `placebo` whose interval lies above chance."""
+    for result in summary.results:
+        baseline = result.subject.partition(" + ")[0]
+        if result.group or baseline not in WITHOUT_MEMORY or result.benchmark not in chance:
+            continue
+        for name in _ANSWER_MEASURES:
+            measure = result.measure(name)
+            if measure is None or measure.value is None:
+                continue
+            expected = chance[result.benchmark]
+            lower = measure.value if measure.low is None else measure.low
+            if lower > expected + _TOLERANCE:
+                yield {
+                    "benchmark": result.benchmark,
+                    "subject": result.subject,
+                    "measure": name,
+                    "value": measure.value,
+                    "low": measure.low,
+                    "high": measure.high,
+                    "chance": expected,
+                }
+
+
+def contamination_warning(found: Mapping[str, Any]) -> str:
+    value, expected = (formatting.share(found[name]) for name in ("value", "chance"))
+    return (
+        f"{found['benchmark']}: {found['subject']} has {found['measure']} {value}, above chance ({expected}), without a"
+        " memory of the history. The model knows or guesses these answers: read differences from this baseline, not the"
+        " scores themselves."
+    )
