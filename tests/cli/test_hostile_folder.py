@@ -37,6 +37,7 @@ def commands(folder: Path) -> Iterator[list[str]]:
     for name in configs["benchmark"]:
         yield ["eval", "--benchmarks", name, "--providers", "bm25"]
         yield ["data", "pull", name]
+        yield ["data", "preview", name]
         yield ["judge", "calibrate", "labels.jsonl", "--benchmark", name, "--judge-model", "scripted/echo"]
     for name in configs["extractor"]:
         yield ["extraction", "run", "--extractor", name, "--limit", "1"]

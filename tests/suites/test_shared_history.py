@@ -51,6 +51,19 @@ evaluation: {method: exact-match}
 """
 
 
+COLUMNS = (
+    "persona_id",
+    "question_id",
+    "question_type",
+    "topic",
+    "user_question_or_message",
+    "correct_answer",
+    "all_options",
+    "shared_context_id",
+    "end_index_in_shared_context",
+)
+
+
 def ends(n: int) -> int:
     return 4 + (n * 7) % (MESSAGES - 3)
 
@@ -64,10 +77,7 @@ def write_persona(folder: Path) -> Path:
             file.write(json.dumps({name: messages}) + "\n")
     with (folder / "data/questions.csv").open("w", newline="") as file:
         rows = csv.writer(file)
-        rows.writerow(
-            "persona_id question_id question_type topic user_question_or_message correct_answer all_options"
-            " shared_context_id end_index_in_shared_context".split()
-        )
+        rows.writerow(COLUMNS)
         for n in range(QUESTIONS):
             options = str(["(a) kiwi's", '(b) say "plum"', "(c) fig", "(d) pear"])
             name = ("one", "two")[n % 2]

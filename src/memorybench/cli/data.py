@@ -1,4 +1,4 @@
-"""Pulls, lists, verifies and converts benchmark data. Nothing else in this program downloads data."""
+"""Pulls, lists, verifies, previews and converts benchmark data. Nothing else in this program downloads data."""
 
 from __future__ import annotations
 
@@ -50,6 +50,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         allow_abbrev=False,
     )
     verify.add_argument("names", metavar="NAME", nargs="*", help="Verify this benchmark (default: all present)")
+    preview = actions.add_parser(
+        "preview",
+        help="show what is read from the data of a benchmark",
+        description="show what is read from the data of a benchmark",
+        allow_abbrev=False,
+    )
+    preview.add_argument("name", metavar="NAME|FILE", help="Preview this benchmark, or that of this config file")
+    preview.add_argument("--samples", metavar="N", type=positive, default=3, help="Show N questions (default 3)")
+    add_json(preview)
     convert = actions.add_parser(
         "convert",
         help="convert a benchmark to an audit dataset",
@@ -60,7 +69,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     convert.add_argument("file", metavar="FILE", type=Path, help="Convert this file, as its authors publish it")
     convert.add_argument("--to", metavar="FILE", type=Path, required=True, help="Write the dataset to this file")
     convert.add_argument("--limit", metavar="N", type=positive, help="Convert at most N conversations (longmemeval)")
-    for action in (pull, listing, verify):
+    for action in (pull, listing, verify, preview):
         add_config_dir(action)
 
 
@@ -73,6 +82,8 @@ def run(args: argparse.Namespace) -> int:
     catalog = Catalog(Path(), [Path(place) for place in split_list(args.config_dir)], learn_secrets)
     if args.action == "pull":
         return _pull(catalog, split_list(args.names), given_consent(args))
+    if args.action == "preview":
+        return _preview(catalog, args.name, args.samples, args.json)
     if args.action == "verify":
         return _verify(catalog, split_list(args.names))
     return _list(catalog, args.json)
@@ -121,6 +132,22 @@ def _pull(catalog: Catalog, names: tuple[str, ...], consent: Consent) -> int:
             pulled = piece.read_record()
             pin = "as pinned" if piece.sha256 else "unpinned, recorded for later"
             print(f"{piece.file}: {_bytes(pulled.size if pulled else None)}, sha256 {pulled and pulled.sha256} ({pin})")
+    return 0
+
+
+def _preview(catalog: Catalog, name: str, samples: int, as_json: bool) -> int:
+    from memorybench.datasets.survey import summary_lines
+    from memorybench.wiring.datasets import preview_benchmark, preview_file
+
+    file = Path(name)
+    is_file = file.suffix in (".yaml", ".yml")
+    summary = preview_file(file, samples) if is_file else preview_benchmark(catalog.benchmark(name), catalog, samples)
+    if as_json:
+        print(json.dumps(summary, indent=2, ensure_ascii=False))
+        return 0
+    print(summary["benchmark"])
+    for line in summary_lines(summary):
+        print(f"  {line}")
     return 0
 
 

@@ -55,8 +55,8 @@ class Data(Section):
     the file is one item. In JSONL, CSV and Parquet: the path within each row."""
     files: tuple[str, ...] = ()
     """Files of the Hugging Face dataset, local folder or zip archive that `path` names, if the data is more than one
-    file. Locally and in archives also globs such as `*/questions.json`, whose files are sorted by name. Their items are
-    read in this order (default: every data file in the folder)."""
+    file. Locally and in archives also globs such as `*/questions.json`, whose files are sorted by name, and exceptions
+    such as `!draft*`. Their items are read in this order (default: every data file in the folder)."""
     join: Mapping[str, Join] = Field(default_factory=dict)
     """Name of a field → another file, whose content each item gets under this name."""
     sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
@@ -123,6 +123,15 @@ class ItemSchema(Section):
     """Path to a mark of turns that contain the answer. Providers never see it."""
 
 
+class SessionSchema(Section):
+    """How to read one session that is an object."""
+
+    id: str | None = None
+    """Path to the session's id, within the session; see `context.idField`. Sessions may lack it."""
+    date: str | None = None
+    """Path to the session's date, within the session."""
+
+
 class Context(Section):
     """The sessions that are added to a memory."""
 
@@ -147,6 +156,8 @@ class Context(Section):
     """Keys of an `object` that are sessions; `*` is a number."""
     date_pattern: str | None = None
     """Keys of an `object` that are the dates of sessions; `*` is the session's number."""
+    session_schema: SessionSchema = SessionSchema.model_construct()
+    """Paths within a session, in the place of `idField` and `dateField`."""
     item_schema: ItemSchema = ItemSchema.model_construct()
     """Paths within a turn (default: a turn is a text)."""
 

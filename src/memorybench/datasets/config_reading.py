@@ -107,7 +107,7 @@ def is_archive(name: str) -> bool:
 
 
 def is_glob(name: str) -> bool:
-    return any(mark in name for mark in "*?[")
+    return name.startswith("!") or any(mark in name for mark in "*?[")
 
 
 def _check_data(config: BenchmarkConfig, part: Document) -> None:
@@ -281,6 +281,14 @@ def _check_patterns(context: Context, part: Document) -> None:
         raise BadInput(
             part.where("item_schema", "text"), "cannot be combined with content", remedy="remove one of the two"
         )
+    for name, other in (("id", "id_field"), ("date", "date_field")):
+        if getattr(context.session_schema, name) is None:
+            continue
+        if getattr(context, other) is not None:
+            where = part.where("session_schema", name)
+            raise BadInput(where, f"cannot be combined with {name}Field", remedy="remove one of the two")
+        if context.type != "array":
+            raise BadInput(part.where("session_schema", name), f"no effect on type: {context.type}", remedy="remove it")
     if context.type == "object" and context.session_pattern is None:
         raise BadInput(
             part.where(), '"sessionPattern" is missing', expected="a pattern of session keys, such as session_*"
@@ -305,6 +313,7 @@ def _paths(mapping: SchemaMapping) -> Iterator[tuple[Place, str]]:
         (): mapping.model_dump(include=_QUESTION_PATHS),
         ("rubric_item",): mapping.rubric_item.model_dump(),
         ("context",): mapping.context.model_dump(include={"field", "date_field", "id_field", "turns_field", "prefix"}),
+        ("context", "session_schema"): mapping.context.session_schema.model_dump(),
         ("context", "item_schema"): mapping.context.item_schema.model_dump(),
         ("metadata",): mapping.metadata,
     }

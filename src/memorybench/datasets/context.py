@@ -124,6 +124,8 @@ class ContextReader:
         self._dates = _optional(context.date_field, where)
         self._turns_within = _optional(context.turns_field, where)
         self._prefix = _optional(context.prefix, where)
+        self._own_id = _optional(context.session_schema.id, where)
+        self._own_date = _optional(context.session_schema.date, where)
         self._turns = _TurnReader(context.item_schema, preprocessing, date_format, where)
         self._template: Template | None = None
         if preprocessing.format_template is not None:
@@ -240,7 +242,8 @@ class ContextReader:
                 problem = f"a prefix of {upto:,}, but the history has {_count(members, 'member')}"
                 raise BadInput(where, problem, remedy="correct it, or schema.context.prefix")
             members = members[:upto]
-        are_sessions = self._ids is not None or self._dates is not None or self._turns_within is not None
+        paths = (self._ids, self._dates, self._turns_within, self._own_id, self._own_date)
+        are_sessions = any(path is not None for path in paths)
         if not are_sessions and all(isinstance(member, dict) for _, member in members):
             inner = sorted(cut for cut in set(cuts) if 0 < cut < len(members))
             bounds = pairwise((0, *inner, len(members)))
@@ -252,8 +255,12 @@ class ContextReader:
         names, dates = self._ids_and_dates(item, len(members), upto is not None)
         sessions = []
         for index, (at, member) in enumerate(members):
-            name = str(index) if names is None else str(names[index])
-            sessions.append(self._raw(name, member, at, None if dates is None else dates[index]))
+            place_text, own = partial(_where, item, at), None
+            name, date = None if names is None else str(names[index]), None if dates is None else dates[index]
+            if isinstance(member, dict):
+                name = name or _text(self._own_id, member, place_text)
+                own = only(self._own_date, member, place_text) if self._own_date is not None else None
+            sessions.append(self._raw(str(index) if name is None else name, member, at, date or own))
         return sessions
 
     def _object_sessions(self, value: Mapping[str, Any], place: Place) -> Iterator[_Raw]:

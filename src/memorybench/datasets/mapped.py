@@ -169,8 +169,9 @@ def _names_marks(config: BenchmarkConfig) -> bool:
 
 
 _LATER_KEYS = frozenset(
-    ("parse", "cluster", "labels", "image", "prefix", "answer_mode", "rubric", "rubric_item", "must_contain",
-     "must_not_contain", "forbidden", "rubric_field", "must_contain_field", "must_not_contain_field", "forbidden_field")
+    ("parse", "cluster", "labels", "image", "prefix", "session_schema", "answer_mode", "rubric", "rubric_item",
+     "must_contain", "must_not_contain", "forbidden", "rubric_field", "must_contain_field", "must_not_contain_field",
+     "forbidden_field")
 )  # fmt: skip
 """Keys that version 0.1 did not have. Without a value they are left out of fingerprints, which stay as they were."""
 

@@ -190,13 +190,20 @@ def joined_file(names: str, item_file: Path, folder: Path) -> Path:
 
 
 def _chosen(folder: Path, names: Sequence[str], join: str = "") -> Iterator[Piece]:
+    excluded = {file for name in names if name.startswith("!") for file in folder.glob(name.removeprefix("!"))}
     for name in names:
+        if name.startswith("!"):
+            continue
         found = [folder / name]
         if is_glob(name):
-            matches = [file for file in folder.glob(name) if file.is_file() and is_readable(file.name)]
+            matches = [file for file in folder.glob(name) if _is_data(file) and file not in excluded]
             found = sorted(matches, key=lambda file: _natural(file.relative_to(folder).as_posix())) or found
         for file in found:
             yield Piece(file, join=join)
+
+
+def _is_data(file: Path) -> bool:
+    return file.is_file() and is_readable(file.name)
 
 
 def _natural(name: str) -> list[tuple[int, str]]:

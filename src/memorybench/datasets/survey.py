@@ -15,7 +15,6 @@ from .config import BenchmarkConfig
 from .context import ItemContext
 from .paths import parse_path
 
-SAMPLES = 3
 _LONGEST = 100
 _MOST_TYPES = 12
 
@@ -58,7 +57,7 @@ class _ReadDataset(Protocol):
     def haystack(self, id: str) -> Haystack: ...
 
 
-def summarize(config: BenchmarkConfig, dataset: _ReadDataset, survey: Survey, samples: int = SAMPLES) -> dict[str, Any]:
+def summarize(config: BenchmarkConfig, dataset: _ReadDataset, survey: Survey, samples: int) -> dict[str, Any]:
     """Return what was read, as JSON data: counts, samples from the beginning, middle and end, and what was left out."""
     questions = dataset.questions
     kinds = Counter(question.kind for question in questions if question.kind)

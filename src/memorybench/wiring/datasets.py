@@ -63,7 +63,35 @@ def open_dataset(
     return open_mapped(config, unpacked.item_files, checksum, indexes, joined=unpacked.joined, folder=unpacked.folder)
 
 
-def preview_data(config: BenchmarkConfig, located: Source) -> dict[str, Any]:
+def preview_file(file: Path, samples: int) -> dict[str, Any]:
+    """Read the data of the benchmark config in a file, as `preview_data` does."""
+    from memorybench.datasets.config_reading import read_benchmark
+    from memorybench.datasets.sources import source_of
+    from memorybench.files.yaml_file import load_yaml
+
+    from .data import cache_folder
+    from .environment import environment
+
+    config = read_benchmark(load_yaml(file), environment())
+    _check_mapped(config)
+    return preview_data(config, source_of(config, beside=file.parent, cache=cache_folder()), samples)
+
+
+def preview_benchmark(config: BenchmarkConfig, catalog: Catalog, samples: int) -> dict[str, Any]:
+    """Read the data of a benchmark in the catalog, as `preview_data` does."""
+    from .data import source
+
+    _check_mapped(config)
+    return preview_data(config, source(config, catalog), samples)
+
+
+def _check_mapped(config: BenchmarkConfig) -> None:
+    if config.mapping is None:
+        kind = config.data.type if config.needles is None else "made of needles and books"
+        raise BadInput(f'benchmark "{config.name}"', f"its data is {kind}", expected="data that a schema maps")
+
+
+def preview_data(config: BenchmarkConfig, located: Source, samples: int = 3) -> dict[str, Any]:
     """Read the whole data of a benchmark, and return counts, samples and what was left out, as JSON data."""
     from memorybench.datasets.mapped import open_mapped
     from memorybench.datasets.sources import missing, unpacked_source, verify_files
@@ -82,7 +110,7 @@ def preview_data(config: BenchmarkConfig, located: Source) -> dict[str, Any]:
         folder=unpacked.folder,
         survey=survey,
     )
-    return summarize(config, dataset, survey)
+    return summarize(config, dataset, survey, samples)
 
 
 def reopen_dataset(
