@@ -16,7 +16,7 @@ from memorybench.text.sanitize import preview
 
 from .config import Data, Join
 from .items import Item, format_of, read_items
-from .paths import only, parse_path, place_of
+from .paths import Marked, only, parse_path, place_of
 from .sources import joined_file
 
 _CACHED = 4
@@ -81,7 +81,7 @@ class ItemStream:
             else:
                 document = self._whole(joined_file(join.file, file, self._folder), join.format)
             joined[name] = document
-        value |= {str(name): document.value for name, document in joined.items()}
+        value.update({str(name): document.value for name, document in joined.items()})
         return JoinedItem(item.path, value, item.line_of, item.within, joined)
 
     def key_of(self, name: str, item: Document) -> str:
@@ -132,18 +132,18 @@ class _Rows:
         return self._read(key)
 
 
-def _with_marks(item: Document, number: int, file: FilePath, folder: FilePath) -> dict[str, Any]:
-    own = item.value if isinstance(item.value, dict) else {"@value": item.value}
+def _with_marks(item: Document, number: int, file: FilePath, folder: FilePath) -> Marked:
     names = [step for step in item.within if isinstance(step, str)]
     relative = file.relative_to(folder) if file.is_relative_to(folder) else FilePath(file.name)
-    return {
-        **own,
+    marks = {
+        "@value": item.value,
         "@index": number,
         "@key": names[-1] if names and item.within[-1] == names[-1] else "",
         "@file": relative.as_posix(),
         "@folder": relative.parent.as_posix() if relative.parent.name else file.parent.name,
         "@stem": file.name.removesuffix(".gz").rpartition(".")[0],
     }
+    return Marked(item.value if isinstance(item.value, dict) else {}, marks)
 
 
 def _key(path: Path, value: Mapping[str, Any], document: Document, key: str) -> str:

@@ -32,7 +32,7 @@ from .index import Index, index_file, load_index, save_index
 from .items import Item, Span, read_items, read_span
 from .joins import ItemStream
 from .parsing import TextParser
-from .paths import ITEM_MARKS, flatten, only, parse_path, place_of, uses_marks
+from .paths import Marked, flatten, only, parse_path, place_of, uses_marks
 from .survey import Survey
 
 _LABELLED = re.compile(r"\(?(?P<label>[A-Za-z0-9]{1,2})[).:]\s+(?P<text>.+)", re.DOTALL)
@@ -304,6 +304,7 @@ class _ItemReader:
         )
         many = mapping.questions.labels if mapping.questions is not None else {}
         self._question_labels = {name: parse_path(path, where) for name, path in many.items()}
+        self._unseen_labels = {*self._labels, *self._question_labels}
         own = [getattr(self._paths, name) for name in self._paths.__slots__]
         self._marks_questions = any(map(uses_marks, (*own, *self._question_labels.values())))
         self._ids: set[str] = set()
@@ -355,6 +356,8 @@ class _ItemReader:
         for kind, text in _NOTES.items():
             if self._quirks[kind]:
                 yield f"{text}: {self._quirks[kind]:,}"
+        for name in sorted(self._unseen_labels):
+            yield f"no question has the label {preview(name)}: nothing at its path"
         if self._stream is not None:
             yield from self._stream.notes()
         if self._check.first_unknown:
@@ -440,8 +443,7 @@ class _ItemReader:
                 else "correct schema.questions.field",
             )
         if not any(route.steps for route in path.routes):  # `$.*`: the item's own fields
-            joined = {*self._config.data.join, *ITEM_MARKS}
-            matches = [(at, match) for at, match in matches if at[0] not in joined]
+            matches = [(at, match) for at, match in matches if at[0] not in self._config.data.join]
         places = [place for at, match in matches for place, _ in flatten(match, at)]
         if not places and not path.singular:
             self._quirks["questionless"] += 1
@@ -502,12 +504,12 @@ class _ItemReader:
         part = self._parser.parse(part)
         if not self._marks_questions:
             return part
-        own = part.value if isinstance(part.value, dict) else {"@value": part.value}
         around = [place[:depth] for depth in range(len(place) - 1, -1, -1)]
         parent = next(value for value in (item.at(*one).value for one in around) if isinstance(value, dict))
         names = [step for step in place if isinstance(step, str)]
-        marks = {"@index": n + 1, "@key": names[-1] if names else "", "@item": item.value, "@parent": parent}
-        return replace(part, value={**own, **marks})
+        key = names[-1] if names else ""
+        marks = {"@value": part.value, "@index": n + 1, "@key": key, "@item": item.value, "@parent": parent}
+        return replace(part, value=Marked(part.value if isinstance(part.value, dict) else {}, marks))
 
     def _cluster_of(self, item: Document, memory: str) -> str:
         if self._cluster is None:
@@ -567,13 +569,27 @@ class _ItemReader:
         where = _place(answer, part)
         values = [value for value in _unnest(answer.all(part.value)) if value is not None and value != ""]
         if not values and not optional:
-            raise _missing("answer", answer, part, self._key("answer"))
+            raise self._no_answer(answer, part)
         offered = self._offered(part)
         if offered is None:
             return text, tuple(dict.fromkeys(self._answer(value, where) for value in values)), ()
         choices = read_choices(offered, part.where)
         answers = (answer for value in values for answer in gold_answers(value, choices, where))
         return "\n".join((text, *map(str, choices))), tuple(dict.fromkeys(answers)), choices
+
+    def _no_answer(self, answer: Path, part: Document) -> BadInput:
+        error = _missing("answer", answer, part, self._key("answer"))
+        kind = self._paths.kind.first(part.value) if self._paths.kind else None
+        if isinstance(kind, str | int):
+            name = self._config.categories.get(str(kind), str(kind))
+            rule = f"schema.abstention.categories: [{preview(name)}]"
+            error = BadInput(
+                error.where,
+                error.problem,
+                expected=error.expected,
+                remedy=f"{error.remedy}; if it cannot be answered, {rule}",
+            )
+        return error
 
     def _offered(self, part: Document) -> Any:
         """Return the choices: what a path leads to, or a list of its matches."""
@@ -614,6 +630,7 @@ class _ItemReader:
                     self._quirks["labels"] += 1
                 elif value is not None:
                     labels[name] = str(value)
+                    self._unseen_labels.discard(name)
         official = self._mapping.official_retrieval
         if official is not None:
             labels[OFFICIAL] = COUNTED if _is_counted(official, abstain, evidence, context) else LEFT_OUT
@@ -653,7 +670,7 @@ def _place(path: Path, part: Document) -> Callable[[], str]:
 
 def _missing(what: str, path: Path, part: Document, key: str) -> BadInput:
     """Return the error for a field that a question or an item does not have, or that is empty."""
-    fields = [name for name in part.value if not name.startswith("@")] if isinstance(part.value, dict) else []
+    fields = list(part.value) if isinstance(part.value, dict) else []
     expected = "a text or a number" if what == "id" else "a text"
     if path.text in fields:
         return BadInput(_place(path, part)(), f"the {what} is empty", expected=expected, remedy="write it")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,11 +14,28 @@ from memorybench.text.spelling import join_names, suggestion
 
 ITEM_MARKS = ("@index", "@key", "@file", "@folder", "@stem", "@value")
 """Of an item: its number from 1, the key under which it is in its object, its file (also without suffix) and the file's
-folder, and itself, if it is not an object."""
+folder, and itself, which need not be an object."""
 QUESTION_MARKS = ("@index", "@key", "@item", "@parent", "@value")
 """Of a question: its number from 1 within the item, the last name on the way to it, the item, and the nearest object
 around it."""
 _MARK = re.compile(r"(^|\|)(\s*)(@\w*)")
+
+
+class Marked(dict[str, Any]):
+    """An object with names such as `@key` that only a path that writes them finds: `$.*` and `$..id` do not."""
+
+    def __init__(self, value: Mapping[str, Any], marks: Mapping[str, Any]) -> None:
+        super().__init__(value)
+        self.marks = marks
+
+    def __missing__(self, name: str) -> Any:
+        return self.marks[name]
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or name in self.marks
+
+    def copy(self) -> Marked:
+        return Marked(self, self.marks)
 
 
 def parse_path(text: str, where: str) -> Path:

@@ -185,7 +185,8 @@ def joined_file(names: str, item_file: Path, folder: Path) -> Path:
     candidates = []
     for name in names.split("|"):
         named = name.strip().replace("${stem}", stem).replace("${folder}", item_file.parent.name)
-        candidates.append(inside(folder, item_file.parent.resolve() / named, "data.join"))
+        resolved = inside(folder, item_file.parent.resolve() / named, "data.join")
+        candidates.append(folder / resolved.relative_to(folder.resolve()))
     return next((one for one in candidates if one.is_file()), candidates[0])
 
 
@@ -347,7 +348,8 @@ def _find_local(data: Data, beside: Path | None) -> Piece:
     folders = [] if beside is None else [beside, *([beside.parent] if beside.name == "configs" else [])]
     tried = tuple(dict.fromkeys(folder / data.path for folder in (*folders, Path())))
     names = [] if is_archive(data.path) else data.files
-    return Piece(next((one for one in tried if _exists(one, names)), tried[0]), tried=tried)
+    found = [*(one for one in tried if _exists(one, names)), *(one for one in tried if one.is_dir())]
+    return Piece(found[0] if found else tried[0], tried=tried)
 
 
 def _exists(path: Path, names: Sequence[str]) -> bool:

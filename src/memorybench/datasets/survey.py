@@ -137,4 +137,4 @@ def _unread(config: BenchmarkConfig, survey: Survey) -> Iterator[str]:
 
 
 def _names(value: Any) -> dict[str, None]:
-    return {name: None for name in value if not name.startswith("@")} if isinstance(value, dict) else {}
+    return dict.fromkeys(value) if isinstance(value, dict) else {}

@@ -1,0 +1,261 @@
+"""The examples of docs/benchmark-shapes.md, run as a reader would, and bad variants of them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import shutil
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pydantic.alias_generators import to_camel
+
+import memorybench
+from memorybench.catalog import catalog as catalogue
+from memorybench.datasets import config as keys
+from tests.cli.command import Command
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "benchmark-shapes.md").read_text("utf-8")
+EXAMPLES = re.findall(r"^\$ memorybench (data preview (\S+))\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture
+def folder(command: Command) -> Path:
+    """The working folder, with the files of the page in it."""
+    for name, text in re.findall(r"^`(\S+)`\n```\w+\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE):
+        file = command.folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    return command.folder
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(("arguments", "name", "expected"), EXAMPLES, ids=[name for _, name, _ in EXAMPLES])
+def test_every_example_is_read_as_shown(command: Command, arguments: str, name: str, expected: str) -> None:
+    done = command(*arguments.split())
+    assert done.code == 0, done.err
+    assert done.out.startswith(expected)
+    assert expected.splitlines()[1] in command("validate", f"benchmarks/configs/{name}.yaml").out
+    assert command("eval", "--benchmarks", name, "--providers", "bm25", "--run-id", "r").code == 0
+    assert {outcome.status for outcome in memorybench.load_run("r").outcomes()} == {"scored"}
+
+
+def preview(command: Command, name: str) -> Any:
+    done = command("data", "preview", name, "--json")
+    assert done.code == 0, done.err
+    return done.json
+
+
+@pytest.mark.usefixtures("folder")
+def test_turns_in_lists_within_lists_are_all_read(command: Command) -> None:
+    sample = preview(command, "chats")["samples"][0]
+    assert (sample["turns"], sample["sessions"], sample["evidence"]) == (4, 2, ["1", "3"])
+    edit(command.folder / "benchmarks/configs/chats.yaml", "turnsField: turns", "turnsField: $.turns[*][*]")
+    assert preview(command, "chats")["samples"][0] == sample
+
+
+@pytest.mark.usefixtures("folder")
+def test_all_texts_of_a_message_are_read_and_pictures_are_counted(command: Command) -> None:
+    read = preview(command, "album")
+    assert read["samples"][0]["first_turn"] == "Look!\n\nA cake on the table."
+    assert any("pictures" in note and note.endswith(" 2") for note in read["left_out"])
+
+
+@pytest.mark.usefixtures("folder")
+def test_fields_that_no_path_reads_are_listed(command: Command) -> None:
+    edit(command.folder / "benchmarks/configs/chats.yaml", "    labels: {level: level}", "    #")
+    assert any("questions" in note and '"level"' in note for note in preview(command, "chats")["left_out"])
+
+
+def test_every_key_of_the_language_is_in_an_example() -> None:
+    texts = [text for page in ("benchmark-shapes", "adding-a-benchmark") for text in yaml_blocks(page)]
+    texts += [file.read_text("utf-8") for file in (Path(catalogue.__file__).parent / "benchmarks").glob("*.yaml")]
+    written = {key for text in texts for key in _keys(yaml.safe_load(text))}
+    sections = (
+        keys.Data,
+        keys.Join,
+        keys.SchemaMapping,
+        keys.Questions,
+        keys.Context,
+        keys.SessionSchema,
+        keys.ItemSchema,
+    )
+    known = {to_camel(name) for section in sections for name in section.model_fields}
+    # of the data's origin, documented with `data pull`
+    assert known - written <= {"localPath", "idField"}
+
+
+def yaml_blocks(page: str) -> list[str]:
+    return re.findall(r"^```yaml\n(.*?)^```", (DOCS / f"{page}.md").read_text("utf-8"), re.DOTALL | re.MULTILINE)
+
+
+def _keys(value: Any) -> set[str]:
+    if not isinstance(value, dict):
+        return set()
+    return {str(key) for key in value} | {key for inner in value.values() for key in _keys(inner)}
+
+
+def edit(file: Path, old: str, new: str) -> None:
+    text = file.read_text("utf-8")
+    assert old in text
+    file.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+# formats of the same data
+
+
+def packed(folder: Path) -> None:
+    data = folder / "benchmarks/datasets"
+    with zipfile.ZipFile(data / "persona.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in sorted((data / "persona").iterdir()):
+            archive.write(file, file.name)
+        archive.writestr("README.md", "not data")
+    edit(folder / "benchmarks/configs/persona.yaml", "./datasets/persona\n", "./datasets/persona.zip\n")
+    shutil.rmtree(data / "persona")
+
+
+def gzipped(folder: Path) -> None:
+    file = folder / "benchmarks/datasets/persona/histories.jsonl"
+    file.with_name("histories.jsonl.gz").write_bytes(gzip.compress(file.read_bytes()))
+    file.unlink()
+    edit(folder / "benchmarks/configs/persona.yaml", "histories.jsonl", "histories.jsonl.gz")
+
+
+def in_parquet(folder: Path) -> None:
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    data = folder / "benchmarks/datasets/persona"
+    rows = [
+        {"id": key, "past": past, "picture": b"\x89PNG"}
+        for line in (data / "histories.jsonl").read_text().splitlines()
+        for key, past in json.loads(line).items()
+    ]
+    parquet.write_table(pyarrow.Table.from_pylist(rows), data / "histories.parquet")
+    config = folder / "benchmarks/configs/persona.yaml"
+    edit(
+        config,
+        'files: [histories.jsonl], format: jsonl, items: $.*, key: "@key"',
+        "files: [histories.parquet], key: id",
+    )
+    edit(config, "field: past", "field: past.past")
+
+
+@pytest.mark.parametrize("change", [packed, gzipped, in_parquet])
+def test_other_formats_of_the_same_data_are_read_alike(
+    command: Command, folder: Path, change: Callable[[Path], None]
+) -> None:
+    before = preview(command, "persona")
+    change(folder)
+    assert preview(command, "persona") == before
+
+
+@pytest.mark.parametrize("name", ["../outside.json", "/outside.json", "a/../../outside.json", "c:\\outside.json"])
+def test_an_archive_does_not_lead_out_of_its_folder(command: Command, folder: Path, name: str) -> None:
+    packed(folder)
+    archive = folder / "benchmarks/datasets/persona.zip"
+    with zipfile.ZipFile(archive, "a") as opened:
+        info = zipfile.ZipInfo("x.json")
+        info.filename = name
+        opened.writestr(info, "{}")
+    refused_at(command, "persona", "persona.zip")
+
+
+def test_an_archive_with_links_or_a_bomb_is_refused(command: Command, folder: Path) -> None:
+    packed(folder)
+    archive = folder / "benchmarks/datasets/persona.zip"
+    whole = archive.read_bytes()
+    with zipfile.ZipFile(archive, "a") as opened:
+        link = zipfile.ZipInfo("link.json")
+        link.external_attr = 0o120777 << 16
+        opened.writestr(link, "/etc/hosts")
+    refused_at(command, "persona", "link")
+    archive.write_bytes(whole)
+    with zipfile.ZipFile(archive, "a", zipfile.ZIP_DEFLATED) as opened:
+        opened.writestr("bomb.json", b" " * (32 * 2**20))
+    refused_at(command, "persona", "unpacks to")
+
+
+# 40 mistakes: each is one line with the file and the key or place, and nothing is written
+
+
+def refused_at(command: Command, name: str, *parts: str) -> str:
+    for arguments in (("data", "preview", name), ("eval", "--benchmarks", name, "--providers", "bm25")):
+        done = command(*arguments)
+        assert done.code == 2, done.out
+        assert len(done.err.strip().splitlines()) == 1
+        for part in parts:
+            assert part in done.err
+    assert not (command.folder / "results").exists()
+    return done.err
+
+
+CHATS, PERSONA, PEOPLE, ALBUM = "chats", "persona", "people", "album"
+MISTAKES = [
+    # the config
+    (CHATS, "configs/chats.yaml", "items: $ ", "items: $[ ", "chats.yaml:6: data.items"),
+    (CHATS, "configs/chats.yaml", "file: long_chat.json | chat.json", "file: a.json, key: id", "data.join.chat.key"),
+    (CHATS, "configs/chats.yaml", "{file: long_chat.json | chat.json}", "{}", "data.join.chat"),
+    (CHATS, "configs/chats.yaml", "{file: long", "{files: [a.json], file: long", "data.join.chat"),
+    (CHATS, "configs/chats.yaml", "chat: {file", "'a b': {file", "data.join"),
+    (CHATS, "configs/chats.yaml", "long_chat.json | chat.json", "'${name}.json'", "data.join.chat.file"),
+    (CHATS, "configs/chats.yaml", "long_chat.json |", "../../../../x.json |", "data.join"),
+    (CHATS, "configs/chats.yaml", '"*/questions.json"', '"../*.json"', "data.files"),
+    (CHATS, "configs/chats.yaml", '"@folder"', '"@foldr"', 'did you mean "@folder"?'),
+    (CHATS, "configs/chats.yaml", "turnsField: turns", "turnsfield: turns", "schema.context"),
+    (CHATS, "configs/chats.yaml", "files: [", "sha256: " + "0" * 64 + "\n  files: [", "data.sha256"),
+    (PERSONA, "configs/persona.yaml", ', by: history', "", "data.join.past"),
+    (PERSONA, "configs/persona.yaml", 'key: "@key", ', "", "data.join.past"),
+    (PERSONA, "configs/persona.yaml", "options: python", "options: pyton", "schema.parse.options"),
+    (PERSONA, "configs/persona.yaml", "    prefix: end", "    type: string\n    prefix: end", "schema.context.prefix"),
+    (PERSONA, "configs/persona.yaml", "type: local", "type: url", "data."),
+    (PEOPLE, "configs/people.yaml", "turnsField:", "dateField: $.log[*].day\n    turnsField:", "sessionSchema.date"),
+    (PEOPLE, "configs/people.yaml", "{id: nr, date: day}", "{ident: nr}", "schema.context.sessionSchema"),
+    (ALBUM, "configs/album.yaml", 'image: "content[*].image"', 'image: "content[*.image"', "itemSchema.image"),
+    # the data does not fit it
+    (CHATS, "configs/chats.yaml", "*/questions.json", "*/qestions.json", "qestions.json"),
+    (CHATS, "configs/chats.yaml", "long_chat.json | chat.json", "talk.json", "talk.json"),
+    (CHATS, "configs/chats.yaml", "  items: $ ", "  # items: $ ", "1/questions.json:1"),
+    (CHATS, "configs/chats.yaml", "itemId: \"@folder\"", "itemId: \"@key\"", "schema.itemId"),
+    (CHATS, "configs/chats.yaml", "field: $.* ", "field: update ", "2/questions.json"),
+    (CHATS, "configs/chats.yaml", "field: $.* ", "field: $ ", "questions.json"),
+    (CHATS, "configs/chats.yaml", "questionField: ask", "questionField: '$.*'", "questions.json:1: recall[0]"),
+    (CHATS, "configs/chats.yaml", "answerField: gold | ideal", "answerField: gold", "1/questions.json:2"),
+    (CHATS, "configs/chats.yaml", "field: chat\n", "field: chats\n", "the context is empty"),
+    (CHATS, "configs/chats.yaml", "turnsField: turns", "turnsField: turn", "the context is empty"),
+    (CHATS, "configs/chats.yaml", "role: role", 'role: "$.*"', "chat.json"),
+    (CHATS, "configs/chats.yaml", "dialogId: id", "dialogId: role", "duplicate turn id"),
+    (CHATS, "configs/chats.yaml", "%B-%d-%Y", "%Y-%m-%d", "1/chat.json:2"),
+    (CHATS, "datasets/chats/1/chat.json", '"content": "He sleeps."', '"content": {"x": 1}', "1/chat.json:2"),
+    (PERSONA, "datasets/persona/questions.csv", ",h2,1", ",h3,1", "questions.csv:4"),
+    (PERSONA, "datasets/persona/questions.csv", ",h2,1", ",h2,9", "questions.csv:4"),
+    (PERSONA, "datasets/persona/questions.csv", ",h2,1", ",h2,one", "questions.csv:4"),
+    (PERSONA, "datasets/persona/questions.csv", "'(b) rowing']", "open('x')]", "questions.csv:4"),
+    (PERSONA, "datasets/persona/questions.csv", "ada,p2", "eve,p2", "schema.cluster"),
+    (PERSONA, "datasets/persona/histories.jsonl", '{"h2"', '{"h1"', "histories.jsonl:2"),
+    (PERSONA, "configs/persona.yaml", "parse: {options: python}", "parse: {options: python, optins: json}", "optins"),
+    (PERSONA, "configs/persona.yaml", "by: history}", "by: histry}", "data.join.past.by"),
+    (PEOPLE, "configs/people.yaml", "items: people.* ", "items: persons.* ", "data.items"),
+    (PEOPLE, "configs/people.yaml", "people-*.json", "peple-*.json", "peple-*.json"),
+    (PEOPLE, "configs/people.yaml", "question: q", 'question: "$.log[*].nr"', "people-1.json"),
+    (PEOPLE, "configs/people.yaml", "evidence: proof\n", "evidence: prof\n", "schema.evidence"),
+    (ALBUM, "configs/album.yaml", "content[*].text", "content", "album.jsonl:1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "file", "old", "new", "expected"), MISTAKES, ids=[new for *_, new, _ in MISTAKES])
+def test_a_mistake_is_located_and_nothing_is_spent(
+    command: Command, folder: Path, name: str, file: str, old: str, new: str, expected: str
+) -> None:
+    edit(folder / "benchmarks" / file, old, new)
+    shown = refused_at(command, name, expected)
+    assert os.sep in shown or "schema" in shown or "data." in shown
+
+
+def test_there_are_forty_mistakes() -> None:
+    assert len(MISTAKES) >= 40
