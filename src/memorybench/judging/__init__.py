@@ -5,6 +5,7 @@ prompts.py       chooses and renders the judge prompt of a question (texts: cata
                  text in delimiters that it cannot close
 judge.py         Judge: renders the prompt, calls the model, records the verdict; detects responses that address it
 canaries.py      check_judge: tests a judge with responses of known correctness
+asking.py        one question to a model, recorded as a step
 canary_cases.py  those responses, by prompt
 
 facts.py             a memory of any shape as atomic facts

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from memorybench.core.contracts import Completion, Model
-from memorybench.core.conversation import Turn
-from memorybench.core.errors import BadInput, ServiceError, Unreadable
+from memorybench.core.errors import BadInput, Unreadable
 from memorybench.core.plans import Steps
 from memorybench.core.records import Record
 from memorybench.files.json_text import decode
 from memorybench.files.prompts import load_prompt
 from memorybench.text.sanitize import preview
 
+from .asking import ask_judge
 from .facts import MemoryFact, fact_from
 from .prompts import fenced, mark_for
 
@@ -87,35 +86,8 @@ class Enumerator:
         self, steps: Steps, name: str, material: Mapping[str, str], categories: Collection[str]
     ) -> tuple[MemoryFact, ...]:
         text = prompt(name, material, categories)
-        first = {"model": self.model.subject, "prompt": text, "attempt": 1}
-        second = {"model": self.model.subject, "prompt": text + _ONCE_MORE, "attempt": 2}
-        try:
-            # a recorded second reply means that the first was unreadable: it is not paid for again
-            if not steps.is_inherited(name, second, shared=True):
-                with suppress(Unreadable):
-                    return await self._attempt(steps, name, first)
-            return await self._attempt(steps, name, second)
-        except ServiceError as error:
-            # a failing judge is not the extractor's failure
-            raise Unreadable(f"the judge failed: {error}") from error
-
-    async def _attempt(self, steps: Steps, name: str, inputs: Mapping[str, Any]) -> tuple[MemoryFact, ...]:
-        turns = [Turn(role="user", content=inputs["prompt"])]
-
-        async def ask() -> Enumerated:
-            return read_facts(await self.model.complete(turns, schema=_SCHEMA))
-
-        enumerated = await steps.once(
-            name,
-            inputs,
-            ask,
-            Enumerated,
-            on=self.model.subject,
-            paid=True,
-            highest_cost=lambda: self.model.highest_cost(turns, schema=_SCHEMA),
-            shared=True,
-        )
-        return enumerated.facts
+        found = await ask_judge(steps, name, self.model, text, _ONCE_MORE, read_facts, Enumerated, schema=_SCHEMA)
+        return found.facts
 
 
 def prompt(name: str, material: Mapping[str, str], categories: Collection[str] = ()) -> str:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from memorybench.core.contracts import Completion, Model
-from memorybench.core.conversation import Turn
-from memorybench.core.errors import ServiceError, Unreadable
+from memorybench.core.errors import Unreadable
 from memorybench.core.plans import Steps
 from memorybench.core.questions import Choice, Question
 from memorybench.core.records import Record
@@ -19,6 +16,7 @@ from memorybench.core.trials import Subject
 from memorybench.text.normalisation import plain
 from memorybench.text.sanitize import preview, sanitize
 
+from .asking import ask_judge
 from .choices import read_choice
 from .prompts import ORDER, RUBRIC_ITEM, JudgePrompt, JudgePrompts
 from .verdicts import read_item_score, read_verdict
@@ -164,49 +162,18 @@ class Judge:
 
         A `shared` verdict is about the judge or a pair of facts, not about a run: other runs reuse it.
         """
-        text = prompt.render(question, response, context)
         flag = talks_to_judge(response)
         blank = Verdict(correct=False, flags=(flag,) if flag else (), prompt=prompt.name)
-        first = {"model": self.model.subject, "prompt": text, "attempt": 1}
-        again = {ORDER: _CHOOSE_AGAIN, RUBRIC_ITEM: _SCORE_AGAIN}.get(prompt.kind, _ONCE_MORE)
-        second = {"model": self.model.subject, "prompt": text + again, "attempt": 2}
-        read = partial(_READERS.get(prompt.kind, _read_yes_or_no), question)
-        try:
-            # a recorded second reply means that the first was unreadable: it is not paid for again
-            if not steps.is_inherited(name, second, shared=shared):
-                with suppress(Unreadable):
-                    return await self._attempt(steps, name, first, blank, read, shared)
-            return await self._attempt(steps, name, second, blank, read, shared)
-        except ServiceError as error:
-            # the provider has answered: a failing judge is not its failure
-            raise Unreadable(f"the judge failed: {error}") from error
+        read_fields = _READERS.get(prompt.kind, _read_yes_or_no)
 
-    async def _attempt(
-        self, steps: Steps, name: str, inputs: Mapping[str, Any], blank: Verdict, read: _Reader, shared: bool
-    ) -> Verdict:
-        turns = [Turn(role="user", content=inputs["prompt"])]
-
-        async def ask() -> Verdict:
-            completion = await self.model.complete(turns)
-            verdict = read(completion)
-            reason = _short(completion.text)
+        def read(completion: Completion) -> Verdict:
+            fields, reason = read_fields(question, completion), _short(completion.text)
             whole = completion.text if reason.endswith("…") else ""
-            return blank.model_copy(update={**verdict, "reason": reason, "reply": whole})
+            return blank.model_copy(update={**fields, "reason": reason, "reply": whole})
 
-        return await steps.once(
-            name,
-            inputs,
-            ask,
-            Verdict,
-            on=self.model.subject,
-            paid=True,
-            highest_cost=lambda: self.model.highest_cost(turns),
-            shared=shared,
-        )
-
-
-_Reader = Callable[[Completion], Mapping[str, Any]]
-"""From the reply of a judge to fields of its verdict; raises Unreadable."""
+        text = prompt.render(question, response, context)
+        again = {ORDER: _CHOOSE_AGAIN, RUBRIC_ITEM: _SCORE_AGAIN}.get(prompt.kind, _ONCE_MORE)
+        return await ask_judge(steps, name, self.model, text, again, read, Verdict, shared=shared)
 
 
 def _read_yes_or_no(question: Question, reply: Completion) -> dict[str, Any]:

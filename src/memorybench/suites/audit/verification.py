@@ -27,6 +27,7 @@ from memorybench.core.records import Record
 from memorybench.files.json_text import decode
 from memorybench.files.prompts import load_prompt
 from memorybench.files.templates import Template
+from memorybench.judging.asking import ask_once
 from memorybench.judging.prompts import fenced, mark_for
 from memorybench.judging.verdicts import read_verdict
 from memorybench.text.sanitize import preview
@@ -84,21 +85,8 @@ class ProbeModel:
         mark = mark_for(prompt, {name: str(value) for name, value in values.items()})
         shown = {**values, "source": fenced("source", values["source"], mark)} if "source" in values else values
         text = _REPEATED[attempt - 1] + Template.parse(load_prompt(prompt), shown.keys(), prompt).render(shown)
-
-        turns = [Turn(role="user", content=text)]
-
-        async def complete() -> T:
-            return read((await self.model.complete(turns)).text)
-
-        return await steps.once(
-            step,
-            {"model": self.model.subject, "prompt": text, "attempt": attempt},
-            complete,
-            returns,
-            on=self.model.subject,
-            paid=True,
-            highest_cost=lambda: self.model.highest_cost(turns),
-            shared=True,
+        return await ask_once(
+            steps, step, self.model, text, lambda completion: read(completion.text), returns, attempt=attempt
         )
 
     async def verify(self, steps: Steps, probe: Probe, conversation: Sequence[Turn]) -> Probe:

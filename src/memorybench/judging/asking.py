@@ -1,0 +1,77 @@
+"""Asks a model and records its parsed reply as a step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from memorybench.core.contracts import Completion, Model
+from memorybench.core.conversation import Turn
+from memorybench.core.errors import ServiceError, Unreadable
+from memorybench.core.plans import Steps
+
+T = TypeVar("T")
+
+
+async def ask_once(
+    steps: Steps,
+    name: str,
+    model: Model,
+    prompt: str,
+    read: Callable[[Completion], T],
+    returns: type[T],
+    *,
+    attempt: int = 1,
+    shared: bool = True,
+    schema: Mapping[str, Any] | None = None,
+) -> T:
+    """Return what `read` makes of the reply. It raises Unreadable for a reply that it cannot read."""
+    turns = [Turn(role="user", content=prompt)]
+
+    async def ask() -> T:
+        return read(await model.complete(turns, schema=schema))
+
+    return await steps.once(
+        name,
+        _inputs(model, prompt, attempt),
+        ask,
+        returns,
+        on=model.subject,
+        paid=True,
+        highest_cost=lambda: model.highest_cost(turns, schema=schema),
+        shared=shared,
+    )
+
+
+async def ask_judge(
+    steps: Steps,
+    name: str,
+    model: Model,
+    prompt: str,
+    again: str,
+    read: Callable[[Completion], T],
+    returns: type[T],
+    *,
+    shared: bool = True,
+    schema: Mapping[str, Any] | None = None,
+) -> T:
+    """Ask a judge, and once more with `again` behind the prompt if its reply cannot be read.
+
+    Raises Unreadable if the second reply cannot be read either or the judge cannot be reached: a failing judge is not
+    the failure of what it judges.
+    """
+    try:
+        # a recorded second reply means that the first was unreadable: it is not paid for again
+        if not steps.is_inherited(name, _inputs(model, prompt + again, 2), shared=shared):
+            with suppress(Unreadable):
+                return await ask_once(steps, name, model, prompt, read, returns, shared=shared, schema=schema)
+        return await ask_once(
+            steps, name, model, prompt + again, read, returns, attempt=2, shared=shared, schema=schema
+        )
+    except ServiceError as error:
+        raise Unreadable(f"the judge failed: {error}") from error
+
+
+def _inputs(model: Model, prompt: str, attempt: int) -> dict[str, Any]:
+    return {"model": model.subject, "prompt": prompt, "attempt": attempt}
