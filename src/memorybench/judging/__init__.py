@@ -5,8 +5,8 @@ prompts.py       chooses and renders the judge prompt of a question (texts: cata
                  text in delimiters that it cannot close
 judge.py         Judge: renders the prompt, calls the model, records the verdict; detects responses that address it
 canaries.py      check_judge: tests a judge with responses of known correctness
-asking.py        one question to a model, recorded as a step
-canary_cases.py  those responses, by prompt
+canary_cases.py  those responses, by prompt (catalog/data/judge_canaries.json)
+asking.py        asks a model once, or a judge twice, and records the reply as a step
 
 facts.py             a memory of any shape as atomic facts
 normal_form.py       one spelling for facts that say the same

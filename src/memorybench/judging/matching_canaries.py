@@ -8,46 +8,8 @@ from memorybench.core.errors import Unreadable
 from memorybench.core.plans import Steps
 
 from .canaries import STEP, CanaryReport, count_verdicts
+from .canary_cases import PAIRS
 from .matching_judge import PROMPT, EntailmentJudge, all_of
-
-PAIRS: dict[str, tuple[tuple[str, str], ...]] = {
-    "verbatim": (
-        ("pets: Has a goose called Hortense", "pets: Has a goose called Hortense"),
-        ("costs: The kiln costs 480 EUR a year", "costs: The kiln costs 480 EUR a year"),
-    ),
-    "paraphrased": (
-        ("diet: Eats neither meat nor fish", "diet: Is a vegetarian"),
-        ("schedule: Is at the pool before breakfast each day", "schedule: Swims early every morning"),
-        ("channels: Sells everything by post and nothing in shops", "channels: Mail order only"),
-        ("contract: Runs for 24 months", "contract: The term is two years"),
-        ("team: Mira manages Olek", "team: Olek reports to Mira"),
-    ),
-    "vague": (
-        ("goals: Would like to do more with the garden", "goals: Wants to plant twelve apple trees"),
-        ("work: Has a job in a hospital", "work: Is the head nurse of the children's ward"),
-    ),
-    "negated": (
-        ("constraints: No deliveries on Sundays", "constraints: Deliveries on Sundays"),
-        ("preferences: Enjoys being called in the evening", "preferences: Does not want calls in the evening"),
-    ),
-    "stale": (
-        ("home: Lives in Aarhus", "home: Lives in Odense"),
-        ("pricing: The basic plan is 15 EUR", "pricing: The basic plan is 18 EUR"),
-    ),
-    "near miss": (
-        ("health: Is allergic to walnuts", "health: Is allergic to peanuts"),
-        ("team: Half of the team works remotely", "team: The team works remotely"),
-    ),
-    "swapped roles": (
-        ("team: Mira manages Olek", "team: Olek manages Mira"),
-        ("partners: Vega supplies Orion", "partners: Orion supplies Vega"),
-    ),
-    "other unit": (
-        ("shipping: A parcel weighs up to 5 kg", "shipping: A parcel weighs up to 5 lb"),
-        ("pricing: Costs 12 EUR a month", "pricing: Costs 12 EUR a year"),
-    ),
-}
-"""By kind: the first note, and the second, which it says (verbatim, paraphrased) or does not."""
 
 
 def _taking_turns(*kinds: str) -> list[tuple[str, tuple[str, str]]]:

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from memorybench.core.plans import Steps
 from memorybench.core.questions import Question
+from memorybench.files.prompts import load_prompt
 from memorybench.files.templates import Template
 
 from .facts import MemoryFact
@@ -23,36 +24,13 @@ STEP, SUPPORT = "entail", "support"
 
 T = TypeVar("T")
 
-_TEXT = """\
-Below are two notes from the memory of an assistant about its user. The word before a colon is the category of a note.
 
-The first note:
-${answer}
+def _prompt(name: str) -> JudgePrompt:
+    text = load_prompt(f"judge-{name}")
+    return JudgePrompt(name, Template.parse(text, ("answer", "response"), f"{name} prompt"), "entailment")
 
-The second note:
-${response}
 
-Answer yes if the first note says everything that the second note says: whoever knows the first knows the second. Other
-words, another order and another category do no harm. Answer no if the second note adds, changes or denies anything:
-another number, another name, another time, a "not" or a "maybe" more or less.
-"""
-_SUPPORT_TEXT = """\
-Below are what a user said to an assistant and a note that the assistant stored. The word before a colon is the category
-of the note.
-
-What the user said:
-${answer}
-
-The note:
-${response}
-
-Answer yes if the user said or agreed to everything that the note says, in whatever words. Answer no if the note adds,
-changes or denies anything: another number, another name, another time, a "not" or a "maybe" more or less.
-"""
-PROMPT = JudgePrompt("entailment", Template.parse(_TEXT, ("answer", "response"), "entailment prompt"), "entailment")
-SUPPORT_PROMPT = JudgePrompt(
-    "support", Template.parse(_SUPPORT_TEXT, ("answer", "response"), "support prompt"), "entailment"
-)
+PROMPT, SUPPORT_PROMPT = _prompt("entailment"), _prompt("support")
 
 
 @dataclass(frozen=True, slots=True)

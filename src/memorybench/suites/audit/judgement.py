@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from memorybench.core.errors import Unreadable
 from memorybench.core.plans import Steps
 from memorybench.core.questions import Choice, Question
+from memorybench.files.prompts import load_prompt
 from memorybench.files.templates import Template
 from memorybench.judging.judge import Judge
 from memorybench.judging.prompts import JudgePrompts
@@ -26,12 +27,6 @@ _PROMPT_NAMES = {
     "order": "order",
     "duration": "temporal",
 }
-_FLAG_PROMPT = """\
-I will give you a question about something that was said to be one thing and later to be another, the answer that \
-tells both, and a response from a model.
-Please answer yes if the response points out that there were different statements, or that it has changed, and says \
-which of them is the current one. Answer no if it gives one value as if nothing else had ever been said.
-"""
 _LETTERS = "AB"
 
 
@@ -46,7 +41,8 @@ class Judgement:
 
 def judge_prompts() -> JudgePrompts:
     """Return the judge prompts of an audit; conflicts that must be flagged have their own."""
-    return JudgePrompts(names=_PROMPT_NAMES, by_type={FLAG: Template((_FLAG_PROMPT,), "judge prompt flag")})
+    flag = Template((load_prompt("judge-flag"),), "judge prompt flag")
+    return JudgePrompts(names=_PROMPT_NAMES, by_type={FLAG: flag})
 
 
 def question_of(probe: Probe) -> Question:
