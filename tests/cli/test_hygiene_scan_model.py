@@ -141,4 +141,4 @@ def test_similar_statements_of_files_that_are_read_apart_are_shown_as_pairs(comm
 def test_the_python_function_asks_a_model(memory: Path, stub: Stub, tmp_path: Path) -> None:
     report = memorybench.scan(memory, model="gpt-4o", results=tmp_path / "replies")
     assert {one.category for one in report.findings} >= {"contradiction", "injection"}
-    assert report.prompts == len([call for call in stub.calls if "numbered statements" in prompt_of(call)]) + 1
+    assert 0 < report.prompts < len(stub.calls), "what it found was asked again"

@@ -213,12 +213,14 @@ class ModelReader:
     """Count the prompts and ask nothing."""
 
 
-_CONFIRMED: Mapping[tuple[str, str], Kind] = {
-    ("injection", "order to an agent"): "injection",
-    ("duplicate", "near duplicate"): "duplicate",
-    ("contradiction", "contradiction"): "contradiction",
+_CATEGORIES: Mapping[Category, Kind] = {
+    "personal data": "personal",
+    "stale": "stale",
+    "duplicate": "duplicate",
+    "contradiction": "contradiction",
 }
-"""Category and kind of findings of the rules that are candidates for a model."""
+_KINDS: Mapping[str, Kind] = {"API key or token": "secret", "order to an agent": "injection"}
+"""Categories and kinds of findings that a model has to confirm. Other secrets have a form that nothing else has."""
 _BY_MODEL: Mapping[Kind, tuple[Category, Severity, str]] = {
     "secret": ("secret", "high", "contains a secret"),
     "injection": ("injection", "high", "may instruct an agent"),
@@ -242,7 +244,7 @@ def _read_by_model(
     candidates = {
         one.fingerprint: Hint(kind=kind, spans=tuple(texts.span_of(*piece) for piece in places.spans[one.fingerprint]))
         for one in findings
-        if (kind := "stale" if one.category == "stale" else _CONFIRMED.get((one.category, one.kind)))
+        if (kind := _CATEGORIES.get(one.category) or _KINDS.get(one.kind))
     }
     asked, compared = plan_asking(texts, tuple(candidates.values()), wiring)
     prompts = sum(one.prompts for one in asked)
