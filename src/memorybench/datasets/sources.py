@@ -162,6 +162,8 @@ def _local_source(config: BenchmarkConfig, root: Piece) -> Source:
             return Source(config.name, data.licence, pieces)
         if not root.file.is_dir():
             return Source(config.name, data.licence, (replace(root, sha256=data.sha256, size=data.size),))
+    if data.files and not root.file.exists():
+        return Source(config.name, data.licence, (root,))
     if root.file.is_dir():
         return _in_folder(config, data if data.files else data.model_copy(update={"files": ("*",)}), root.file)
     return _in_folder(config, data.model_copy(update={"files": (root.file.name,)}), root.file.parent)

@@ -19,7 +19,8 @@ _RETRIEVAL_NAMES = (
 METRIC_NAMES = frozenset(
     {
         *("accuracy", "exact_match", "answer_f1", "similarity", "miss_not_retrieved", "miss_not_used"),
-        *("context_tokens", "latency", "cost"),
+        *("rubric_score", "rubric_met", "required_share", "excluded_in_answer", "forbidden_hit", "drift"),
+        *("context_tokens", "bytes_per_memory", "latency", "cost"),
         *_RETRIEVAL_NAMES,
     }
 )

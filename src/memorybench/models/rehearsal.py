@@ -53,7 +53,7 @@ def judge(turns: Sequence[Turn]) -> str:
         expected, actual = set(_WORD.findall(gold.lower())), set(_WORD.findall(response.lower()))
     share = len(expected & actual) / len(expected) if expected else 0.0
     if "0, 0.5 or 1" in turns[-1].content:
-        return "1" if share > 0.75 else "0.5" if share >= 0.5 else "0"
+        return "1" if share >= 0.5 else "0.5" if share >= 0.25 else "0"
     return "yes" if share >= 0.5 else "no"
 
 

@@ -1,0 +1,173 @@
+"""The shipped cards of public benchmarks, on small files of the same shape that we wrote."""
+
+import csv
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.command import Command
+
+BATCHES = [
+    {
+        "batch_number": 1,
+        "turns": [
+            [
+                {
+                    "role": "user",
+                    "id": 0,
+                    "time_anchor": "March-15-2024",
+                    "content": "My first sprint ends on 29 March.",
+                },
+                {"role": "assistant", "id": 1, "content": "I will remember the sprint."},
+            ],
+            [
+                {"role": "user", "id": 2, "content": "I never wrote a Flask route."},
+                {"role": "assistant", "id": 3, "content": "Understood."},
+            ],
+        ],
+    },
+    {
+        "batch_number": 2,
+        "turns": [
+            [
+                {"role": "user", "id": 4, "time_anchor": "April-02-2024", "content": "My Flask homepage route works."},
+                {"role": "assistant", "id": 5, "content": "Good."},
+            ]
+        ],
+    },
+]
+PROBES: dict[str, list[dict[str, Any]]] = {
+    "abstention": [
+        {"question": "Who is my aunt?", "ideal_response": "There is no information.", "rubric": ["no information"]}
+    ],
+    "contradiction_resolution": [
+        {
+            "question": "Did I write Flask routes?",
+            "ideal_answer": "You said both.",
+            "source_chat_ids": {"first_statement": [2], "second_statement": [4]},
+            "rubric": ["states a contradiction", "mentions never", "mentions the homepage", "asks which is right"],
+        }
+    ],
+    "event_ordering": [
+        {
+            "question": "In which order?",
+            "answer": "Sprint, then Flask.",
+            "source_chat_ids": [0, 4],
+            "rubric": ["a", "b"],
+        }
+    ],
+    "instruction_following": [
+        {"question": "Show it.", "expected_compliance": "With code.", "source_chat_ids": [2], "rubric": ["has code"]}
+    ],
+    "summarization": [
+        {"question": "Sum it up.", "ideal_summary": "Sprint and Flask.", "source_chat_ids": [0, 2, 4], "rubric": ["x"]}
+    ],
+}
+
+
+def write_beam(folder: Path) -> Path:
+    for name in ("1", "2"):
+        chat = folder / name
+        (chat / "probing_questions").mkdir(parents=True)
+        (chat / "chat.json").write_text(json.dumps(BATCHES), encoding="utf-8")
+        (chat / "probing_questions/probing_questions.json").write_text(json.dumps(PROBES), encoding="utf-8")
+    (folder / "2/chat_trunecated.json").write_text(json.dumps(BATCHES[:1]), encoding="utf-8")
+    return folder
+
+
+def cases(command: Command, run: str, ids: list[str]) -> dict[str, Mapping[str, Any]]:
+    return {id: command("show", run, id, "--json").json["case"] for id in ids}
+
+
+def test_beam_has_rubrics_abilities_and_evidence(command: Command) -> None:
+    folder = write_beam(command.folder / "100K")
+    run = ("eval", "--benchmarks", "beam", "--data-file", f"beam={folder}", "--providers", "bm25", "--run-id", "r")
+    models = ("--answering-model", "scripted/quote", "--judge-model", "scripted/judge", "--canaries", "off")
+    document = command(*run, *models, "--json").json
+    assert document["counts"]["scored"] == 10
+    kinds = {one["group"]["question_type"] for one in document["results"] if "question_type" in one["group"]}
+    assert kinds == set(PROBES)
+    (overall,) = (one for one in document["results"] if not one["group"])
+    measures = {one["name"]: one for one in overall["measures"]}
+    assert measures["rubric_score"]["n"] == 10
+    assert measures["accuracy"]["n"] == 0
+    rows = json.loads(command("export", "r", "--format", "json").out)
+    gold = {(row["question_type"], row["cluster"]): row for row in rows}
+    (first,) = {cluster for _, cluster in gold if "1/" in cluster}
+    (second,) = {cluster for _, cluster in gold if "2/" in cluster}
+    assert gold["contradiction_resolution", first]["gold_turns"] == ["2", "4"]
+    assert gold["contradiction_resolution", second]["gold_turns"] == ["2"], "the shortened chat ends before turn 4"
+    assert gold["contradiction_resolution", first]["rubric_items"] == PROBES["contradiction_resolution"][0]["rubric"]
+    assert gold["abstention", first]["gold_turns"] == []
+
+
+COLUMNS = (
+    "persona_id",
+    "question_id",
+    "question_type",
+    "topic",
+    "user_question_or_message",
+    "correct_answer",
+    "all_options",
+    "shared_context_id",
+    "end_index_in_shared_context",
+)
+
+
+def test_personamem_reads_choices_and_shared_histories(command: Command) -> None:
+    folder = command.folder / "persona"
+    folder.mkdir()
+    histories = {
+        "h1": [{"role": "user", "content": "I like jazz."}, {"role": "user", "content": "Now I prefer folk music."}],
+        "h2": [{"role": "user", "content": "I like chess."}],
+    }
+    lines = "".join(json.dumps({name: turns}) + "\n" for name, turns in histories.items())
+    (folder / "shared_contexts_32k.jsonl").write_text(lines, encoding="utf-8")
+    options = str(["(a) Try a folk concert, it's near.", '(b) Try "jazz"', "(c) Opera", "(d) Stay at home"])
+    with (folder / "questions_32k.csv").open("w", newline="", encoding="utf-8") as file:
+        rows = csv.writer(file)
+        rows.writerow(COLUMNS)
+        rows.writerow(["0", "q1", "track", "music", "What tonight?", "(b)", options, "h1", 1])
+        rows.writerow(["0", "q2", "track", "music", "What tonight?", "(a)", options, "h1", 2])
+        rows.writerow(["1", "q3", "track", "games", "What tonight?", "(d)", options, "h2", 1])
+    run = ("eval", "--benchmarks", "personamem", "--data-file", f"personamem={folder}", "--run-id", "r", "--json")
+    document = command(*run, "--providers", "none", "full-context", "--answering-model", "scripted/silence").json
+    assert document["counts"]["scored"] == 6
+    shown = cases(command, "r", ["q1", "q2", "q3"])
+    assert [case["answers"][0][:3] for case in shown.values()] == ["(b)", "(a)", "(d)"]
+    assert shown["q1"]["choices"][1] == ["b", 'Try "jazz"']
+    contexts = {
+        row["item"]: row["context_tokens"]
+        for row in json.loads(command("export", "r", "--format", "json").out)
+        if row["provider"] == "full-context"
+    }
+    assert contexts["q1"] < contexts["q2"], "the first question is asked before the second message"
+
+
+def test_state_tracking_reads_files_at_both_levels(command: Command) -> None:
+    folder = command.folder / "states"
+    (folder / "machine").mkdir(parents=True)
+    for file, place in ((folder / "a.json", "Lisbon"), (folder / "machine/b.json", "Porto")):
+        case = {
+            "case_id": file.stem,
+            "sessions": [{"session_id": "s", "messages": [{"role": "user", "content": f"I live in {place}."}]}],
+            "queries": [{"question": "Where do I live?", "reference_answer": {"text": place}}],
+        }
+        file.write_text(json.dumps(case), encoding="utf-8")
+    name = "structmemeval-states"
+    run = ("eval", "--benchmarks", name, "--data-file", f"{name}={folder}", "--providers", "bm25", "--json")
+    assert command(*run, "--run-id", "r").json["counts"]["scored"] == 2
+    rows = json.loads(command("export", "r", "--format", "json").out)
+    assert {row["expected"] for row in rows} == {"Lisbon", "Porto"}
+
+
+@pytest.mark.parametrize("name", ["beam", "personamem", "structmemeval-states"])
+def test_cards_say_what_they_were_checked_against(command: Command, name: str) -> None:
+    document = command("describe", name, "--json").json
+    assert "commit" in document["checked against"]
+    assert "Not " in document["checked against"], "and what was not"
+    assert document["prompts"]["answer prompt"]
+    assert "missing" in document["questions"], "data is never shipped"
