@@ -122,12 +122,16 @@ def test_a_variable_is_sent_with_consent(command: Command, server: Stub, consent
 
 def test_consent_for_another_variable_does_not_count(command: Command, server: Stub) -> None:
     hostile_folder.write(command.folder, server.url)
-    refusal(command, "eval", "--providers", "header", "--limit", "1", "--allow-env", "PRIVATE_PATH")
+    error = refusal(command, "eval", "--providers", "header", "--limit", "1", "--allow-env", "PRIVATE_PATH")
+    assert [use.value for use in error.uses] == ["PRIVATE_NOTE"]
+    assert not server.calls
 
 
 def test_consent_for_a_variable_does_not_allow_code(command: Command, server: Stub) -> None:
     hostile_folder.write(command.folder, server.url)
-    refusal(command, "eval", "--providers", "mcp-env", "--limit", "1", "--allow-env", "OPENAI_API_KEY")
+    error = refusal(command, "eval", "--providers", "mcp-env", "--limit", "1", "--allow-env", "OPENAI_API_KEY")
+    assert "--allow-code" in error.remedy
+    assert not (command.folder / "harm").exists()
 
 
 def test_its_own_credential_needs_no_consent(command: Command, server: Stub) -> None:

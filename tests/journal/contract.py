@@ -77,7 +77,7 @@ class JournalContract:
     @pytest.mark.parametrize("kills", [(1,), (9, 17), (40, 3, 60)])
     def test_a_killed_run_repeats_no_recorded_call(self, results: Path, tmp_path: Path, kills: tuple[int, ...]) -> None:
         run_once(tmp_path / "file", plan(Ledger(tmp_path / "file.ledger")))
-        crash_and_resume(results, kills, report(tmp_path / "file"))
+        assert crash_and_resume(results, kills, report(tmp_path / "file")), "no kill hit the run"
 
     def test_a_step_has_one_row_and_is_found_on_resume(self, results: Path) -> None:
         with open_run(results, RUN) as run_writer:

@@ -37,7 +37,7 @@ STEPS = {
     "list": "A deleted fact is not listed",
     "get": "A deleted fact cannot be read by its id",
     "history": "The history of changes does not contain a deleted fact",
-    "refeed": "A deleted fact can be told again, brings no other one back, and can be deleted again",
+    "refeed": "A deleted fact can be added and deleted again, and the other deleted facts stay deleted",
     "curation": "Curation or background jobs do not bring a deleted fact back",
     "restart": "A restart does not bring a deleted fact back",
     "summaries": "Entries that the store derived itself do not contain a deleted fact",
