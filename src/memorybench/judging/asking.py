@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -75,3 +76,13 @@ async def ask_judge(
 
 def _inputs(model: Model, prompt: str, attempt: int) -> dict[str, Any]:
     return {"model": model.subject, "prompt": prompt, "attempt": attempt}
+
+
+async def all_of(*work: Awaitable[T]) -> list[T]:
+    """Return all results. If one raises, the others are finished, and so recorded, before it is raised."""
+    done: list[T] = []
+    for result in await asyncio.gather(*work, return_exceptions=True):
+        if isinstance(result, BaseException):
+            raise result
+        done.append(result)
+    return done

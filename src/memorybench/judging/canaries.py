@@ -6,15 +6,15 @@ and wrong responses alternate, and all prompts and kinds take turns.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from itertools import zip_longest
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from memorybench.core.errors import Unreadable
 from memorybench.core.questions import Choice, Question
 from memorybench.core.records import Record
 
+from .asking import all_of
 from .canary_cases import CASES, KINDS, PARTIAL, RIGHT
 from .prompts import ABSTENTION
 
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from .prompts import JudgePrompt
 
 STEP = "canary"
-
-T = TypeVar("T")
 
 
 class CanaryCount(Record):
@@ -93,7 +91,7 @@ async def check_judge(
     Unreadable verdicts are counted separately; an exhausted budget blocks, as it does everywhere.
     """
     chosen = choose_canaries(prompts, limit)
-    verdicts = await _gather_all(*(_verdict(steps, judge, prompt, case, kind) for prompt, case, kind in chosen))
+    verdicts = await all_of(*(_verdict(steps, judge, prompt, case, kind) for prompt, case, kind in chosen))
     rows = [(prompt.name, kind, verdict) for (prompt, _, kind), verdict in zip(chosen, verdicts, strict=True)]
     return CanaryReport(judge=judge.model.subject.name, counts=count_verdicts(rows))
 
@@ -154,13 +152,3 @@ async def _verdict(steps: Steps, judge: Judge, prompt: JudgePrompt, case: Canary
     if verdict.score is not None and kind not in (*RIGHT, PARTIAL):
         return verdict.score > 0  # half a point for a response that meets nothing is an error
     return verdict.correct
-
-
-async def _gather_all(*work: Awaitable[T]) -> list[T]:
-    """Awaits all calls, so that finished ones are recorded, and then raises the first error."""
-    done: list[T] = []
-    for result in await asyncio.gather(*work, return_exceptions=True):
-        if isinstance(result, BaseException):
-            raise result
-        done.append(result)
-    return done

@@ -7,9 +7,10 @@ from itertools import zip_longest
 from memorybench.core.errors import Unreadable
 from memorybench.core.plans import Steps
 
+from .asking import all_of
 from .canaries import STEP, CanaryReport, count_verdicts
 from .canary_cases import PAIRS
-from .matching_judge import PROMPT, EntailmentJudge, all_of
+from .matching_judge import PROMPT, EntailmentJudge
 
 
 def _taking_turns(*kinds: str) -> list[tuple[str, tuple[str, str]]]:

@@ -5,24 +5,21 @@ Each question is read as strictly as any verdict and recorded as a step, so the 
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 from memorybench.core.plans import Steps
 from memorybench.core.questions import Question
 from memorybench.files.prompts import load_prompt
 from memorybench.files.templates import Template
 
+from .asking import all_of
 from .facts import MemoryFact
 from .judge import Judge
 from .matching import Comparison, Grid, Matching, Pair, match
 from .prompts import JudgePrompt
 
 STEP, SUPPORT = "entail", "support"
-
-T = TypeVar("T")
 
 
 def _prompt(name: str) -> JudgePrompt:
@@ -88,13 +85,3 @@ class EntailmentJudge:
             )
         )
         return {whole: places for (whole, places), yes in zip(several.items(), verdicts, strict=True) if yes}
-
-
-async def all_of(*work: Awaitable[T]) -> list[T]:
-    """Returns all results. If one raises, the others are finished, and so recorded, before it is raised."""
-    done: list[T] = []
-    for result in await asyncio.gather(*work, return_exceptions=True):
-        if isinstance(result, BaseException):
-            raise result
-        done.append(result)
-    return done

@@ -12,8 +12,8 @@ from functools import lru_cache
 from math import fsum
 from typing import ClassVar
 
-from memorybench.core.measures import Measure
-from memorybench.core.trials import Outcome
+from memorybench.core.measures import Measure, Selective
+from memorybench.core.trials import Outcome, Trial
 
 from .intervals import (
     SHARE,
@@ -147,3 +147,12 @@ def _measure(
         unit=unit,
         clusters=count_clusters(clusters),
     )
+
+
+def count_selected(metrics: Sequence[Selective], trials: Iterable[Trial]) -> dict[str, int]:
+    """Return the number of trials that each metric applies to."""
+    counts = dict.fromkeys((metric.name for metric in metrics), 0)
+    for trial in trials:
+        for metric in metrics:
+            counts[metric.name] += metric.concerns(trial)
+    return counts

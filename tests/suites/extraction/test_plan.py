@@ -18,9 +18,10 @@ from memorybench.journal.run_reader import RunReader
 from memorybench.journal.run_writer import open_run, reopen_run
 from memorybench.judging.judge import Judge
 from memorybench.judging.matching_judge import EntailmentJudge
+from memorybench.metrics.rates import count_selected
 from memorybench.models.scripted import ScriptedModel
 from memorybench.suites.extraction.cases import ExtractionCase
-from memorybench.suites.extraction.measures import DEFAULT_THRESHOLDS, count_selected, measures
+from memorybench.suites.extraction.measures import DEFAULT_THRESHOLDS, SELECTIVE, measures
 from memorybench.suites.extraction.plan import ExtractionPlan, trial_of
 from memorybench.suites.summary import Result, measure
 from tests.suites.extraction.known import ADDING, CHANGING, CHATTING, DENYING, Extract, amnesiac, case, perfect, stale
@@ -190,7 +191,7 @@ def test_an_exhibit_shows_expected_and_actual_facts(tmp_path: Path, cases: list[
 
 def test_selective_metrics_count_the_cases_they_apply_to(cases: list[ExtractionCase]) -> None:
     subject = Subject(role="extractor", name="any")
-    assert count_selected(trial_of(one, "mine", subject) for one in cases) == {
+    assert count_selected(SELECTIVE, (trial_of(one, "mine", subject) for one in cases)) == {
         "conflict_resolution": 1,
         "minimalism": 1,
         "must_not_store": 1,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -51,12 +51,3 @@ MEASURES: tuple[ProbeRate, ...] = (
 
 def measures() -> tuple[Metric, ...]:
     return MEASURES
-
-
-def selected(trials: Iterable[Trial]) -> dict[str, int]:
-    """The number of trials that each metric applies to."""
-    counts = dict.fromkeys((metric.name for metric in MEASURES), 0)
-    for trial in trials:
-        for metric in MEASURES:
-            counts[metric.name] += metric.concerns(trial)
-    return counts

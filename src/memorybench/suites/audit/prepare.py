@@ -20,6 +20,7 @@ from memorybench.files.templates import Template
 from memorybench.journal.rows import Fingerprint
 from memorybench.judging.canaries import choose_canaries
 from memorybench.judging.judge import Judge
+from memorybench.metrics.rates import count_selected
 from memorybench.suites.answering import Answering, Scoring, context_of, estimated_tokens
 from memorybench.suites.comparison import MODEL_MARK
 from memorybench.suites.estimates import (
@@ -42,7 +43,7 @@ from memorybench.suites.wiring import ResolvedModel, ResolvedProvider, Wiring
 from .generation import apply_limit, count_gates, generate
 from .history import PLAN, UNDATED
 from .judgement import judge_prompts, question_of
-from .measures import measures, selected
+from .measures import MEASURES, measures
 from .plan import FULL_CONTEXT, SHOWN, AuditedSubject, AuditPlan, Transcripts, find_oversized, trial_of
 from .probe_file import read_probes
 from .probes import PROBE_TYPES, Probe, Probes
@@ -162,7 +163,7 @@ def _count_probes(dataset: AuditDataset, probes: Sequence[Probe]) -> dict[str, d
     """The numbers of probes by measure and by type."""
     any_subject = Subject(role="", name="")
     return {
-        "selected": selected(trial_of(probe, dataset.id, any_subject) for probe in probes),
+        "selected": count_selected(MEASURES, (trial_of(probe, dataset.id, any_subject) for probe in probes)),
         "probes": dict(Counter(probe.type for probe in probes)),
     }
 

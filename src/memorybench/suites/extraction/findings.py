@@ -22,9 +22,10 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from memorybench.core.conversation import Turn
 from memorybench.core.plans import Steps
+from memorybench.judging.asking import all_of
 from memorybench.judging.facts import MemoryFact, facts_of
 from memorybench.judging.matching import Grid, Matching, is_same, match
-from memorybench.judging.matching_judge import EntailmentJudge, all_of
+from memorybench.judging.matching_judge import EntailmentJudge
 
 from .cases import ExtractionCase
 from .gold import Gold, find_stored

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from memorybench.core.plans import Steps
+from memorybench.judging.asking import all_of
 from memorybench.judging.facts import MemoryFact
 from memorybench.judging.matching import Grid, Matching, likeness, match
-from memorybench.judging.matching_judge import EntailmentJudge, all_of
+from memorybench.judging.matching_judge import EntailmentJudge
 from memorybench.judging.normal_form import normal_form
 
 from .findings import Findings, Operations, Remark

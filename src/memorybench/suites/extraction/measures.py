@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from memorybench.core.measures import Measure, Metric
@@ -74,7 +74,7 @@ class CaseRate(BoundedRate):
         return outcome.trial.labels.get(self.label) == self.value
 
 
-_SELECTIVE = (
+SELECTIVE = (
     CaseRate("conflict_resolution", "conflict_resolution", value="update"),
     CaseRate("minimalism", "minimalism", value="nothing"),
     CaseRate("must_not_store", "must_not_store", label=FORBIDS, value="yes"),
@@ -153,7 +153,7 @@ def measures() -> tuple[Metric, ...]:
             Bounded(name, scores, statistic, least=ends[name][0], most=ends[name][1])
             for name, (scores, statistic) in shares.items()
         ),
-        *_SELECTIVE,
+        *SELECTIVE,
         *(BoundedRate(f"macro_{name}", name) for name in ("precision", "recall", "f1")),
         _one_sided("coverage_precision", ("supported", "unsupported", "unsupported_open")),
         _one_sided("coverage_recall", ("covered", "uncovered", "uncovered_open")),
@@ -208,15 +208,6 @@ def _least_share(sums: Sequence[float]) -> float | None:
 
 def _most_share(sums: Sequence[float]) -> float | None:
     return share(sums[0] + sums[2], sums[1])
-
-
-def count_selected(trials: Iterable[Trial]) -> dict[str, int]:
-    """Counts the trials that each selective metric applies to."""
-    counts = {metric.name: 0 for metric in _SELECTIVE}
-    for trial in trials:
-        for metric in _SELECTIVE:
-            counts[metric.name] += metric.concerns(trial)
-    return counts
 
 
 def _share(sums: Sequence[float]) -> float | None:

@@ -13,6 +13,7 @@ from memorybench.journal.rows import Fingerprint
 from memorybench.judging.judge import Judge
 from memorybench.judging.matching_canaries import IN_ORDER
 from memorybench.judging.matching_judge import EntailmentJudge
+from memorybench.metrics.rates import count_selected
 from memorybench.suites.estimates import Estimate, canary_calls, unpriced_calls
 from memorybench.suites.judge_check import canary_limit
 from memorybench.suites.sampling import cases_by_id, sample
@@ -21,7 +22,7 @@ from memorybench.suites.suite import Opening, PreparedRun, RunPlace
 from memorybench.suites.wiring import ResolvedModel, Wiring
 
 from .cases import ExtractionCase, load_cases
-from .measures import AT_WORST, DEFAULT_THRESHOLDS, count_selected, measures
+from .measures import AT_WORST, DEFAULT_THRESHOLDS, SELECTIVE, measures
 from .plan import ExtractionPlan, trial_of
 from .spec import ExtractionSpec
 
@@ -126,7 +127,7 @@ def prepare(spec: ExtractionSpec, wiring: Wiring, place: RunPlace) -> PreparedRu
 
 
 def _count_selected(name: str, cases: Sequence[ExtractionCase]) -> dict[str, int]:
-    return count_selected(trial_of(case, name, Subject(role="", name="")) for case in cases)
+    return count_selected(SELECTIVE, (trial_of(case, name, Subject(role="", name="")) for case in cases))
 
 
 def _judge_estimates(name: str, extractor: str, judge: ResolvedModel, canaries: int) -> Iterator[Estimate]:
