@@ -36,6 +36,7 @@ REAL_PARTS = {
         "mem0ai==2.2.1",
         "hindsight-client==1.1.0",
     ],
+    "LangMem": ["langmem==0.0.30"],
     "Mnemosyne": ["mnemosyne-memory==3.15.1"],
     "Chroma": ["chromadb"],
     "Inspect": ["inspect-ai"],

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -16,8 +17,9 @@ from typing import Any
 
 import pytest
 
-from memorybench.core.contracts import Provider, Scope
+from memorybench.core.contracts import Model, Provider, Scope
 from memorybench.core.conversation import Session, Turn
+from memorybench.core.errors import ServiceError
 from memorybench.core.spending import Spending, Tally
 from memorybench.embedding.scripted import open_scripted_embedder
 from memorybench.models.scripted import ScriptedModel
@@ -26,7 +28,8 @@ from memorybench.providers.bm25 import Bm25
 from memorybench.providers.hybrid import Hybrid
 from memorybench.testing import ProviderContract
 
-pytestmark = pytest.mark.real
+# LangMem imports names that LangGraph has deprecated
+pytestmark = [pytest.mark.real, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
 HOME = Scope(run="r", benchmark="b", provider="p", haystack="home")
 AWAY = HOME.model_copy(update={"haystack": "away"})
@@ -75,6 +78,34 @@ async def open_mnemosyne(folder: Path) -> AsyncIterator[Provider]:
         yield provider
 
 
+def manager_model(turns: Sequence[Turn]) -> str:
+    """A model that calls LangMem's tools: it changes the name of a known cat, and inserts a new one."""
+    existing = re.search(r"<instance id=(\w+)", turns[0].content)
+    conversation = turns[1].content
+    if "My cat" not in conversation:
+        return json.dumps({"calls": []})
+    text = f"The cat is called {'Mochi' if 'Mochi' in conversation else 'Tofu'}."
+    if existing is None:
+        return json.dumps({"calls": [{"name": "Memory", "arguments": {"content": text}}]})
+    patches = [{"op": "replace", "path": "/content", "value": text}]
+    arguments = {"json_doc_id": existing[1], "planned_edits": "the name", "patches": patches}
+    return json.dumps({"calls": [{"name": "PatchDoc", "arguments": arguments}]})
+
+
+@asynccontextmanager
+async def open_langmem(folder: Path, model: Model | None = None) -> AsyncIterator[Provider]:
+    if find_spec("langmem") is None:
+        pytest.skip("langmem is not installed")
+    from memorybench.providers import langmem
+
+    model = model or ScriptedModel(manager_model, spent=COST)
+    async with (
+        open_scripted_embedder() as embedder,
+        langmem.open_langmem(folder / "langmem", embedder, model) as provider,
+    ):
+        yield provider
+
+
 SYSTEMS: dict[str, Callable[[Path], Opened]] = {
     "bm25": lambda folder: Bm25.open_file(folder / "bm25.db"),
     "hybrid": open_hybrid,
@@ -83,6 +114,7 @@ SYSTEMS: dict[str, Callable[[Path], Opened]] = {
         MemoryTool(folder / "tool", ScriptedModel(note_taker, spent=COST), "memory-tool")
     ),
     "mnemosyne": open_mnemosyne,
+    "langmem": open_langmem,
 }
 
 
@@ -127,7 +159,40 @@ def test_a_system_adds_finds_updates_resumes_and_clears(
         shown = {key: round(value, 3) if isinstance(value, float) else value for key, value in row.items()}
         print(f"\n{name:12} {json.dumps(shown)}")
     assert row["update"], "the new name is found"
-    assert (row["calls"] > 0) == (name == "memory-tool")
+    assert (row["calls"] > 0) == (name in ("memory-tool", "langmem"))
+    assert row["old is gone"] == (name in ("memory-tool", "langmem")), "only a model knows that a name has changed"
+
+
+def test_langmem_names_the_sessions_of_a_memory_and_adds_each_once(tmp_path: Path) -> None:
+    old, new = (next(one for one in sessions() if one.id == id) for id in ("old", "new"))
+    asked: list[str] = []
+
+    def counted(turns: Sequence[Turn]) -> str:
+        asked.append(turns[1].content)
+        return manager_model(turns)
+
+    async def live() -> None:
+        for added in ([old], [old, new]):  # opened twice: what was added is not added again
+            async with open_langmem(tmp_path, ScriptedModel(counted)) as provider:
+                for one in added:
+                    await provider.add(HOME, one)
+                [memory] = await provider.search(HOME, "What is my cat called?", 10)
+        assert memory.content == "The cat is called Mochi."
+        assert memory.sources == ("old", "new")
+
+    asyncio.run(live())
+    assert len(asked) == 2
+
+
+@pytest.mark.parametrize("reply", ["", "no", '{"calls": 3}', '{"calls": [{"name": "Memory"}]}'])
+def test_an_unreadable_reply_to_langmem_fails_the_add(tmp_path: Path, reply: str) -> None:
+    async def live() -> None:
+        async with open_langmem(tmp_path, ScriptedModel([reply])) as provider:
+            with pytest.raises(ServiceError, match="expected a JSON object with calls"):
+                await provider.add(HOME, sessions()[3])
+            assert await provider.search(HOME, "cat", 10) == []
+
+    asyncio.run(live())
 
 
 class TestMnemosyne(ProviderContract):
