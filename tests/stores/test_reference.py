@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -284,3 +285,18 @@ def test_other_calls_go_on_while_a_long_text_is_checked(tmp_path: Path) -> None:
 
     in_store(tmp_path, remember)
     assert turns > 5
+
+
+def test_texts_are_checked_for_credentials_off_the_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[threading.Thread] = []
+    monkeypatch.setattr(
+        "memorybench.stores.reference.cached_credential_in", lambda _: threads.append(threading.current_thread())
+    )
+
+    async def write(store: ReferenceStore) -> None:
+        id = await store.remember(ANN, fact("Ann likes tea."))
+        await store.update(ANN, id, "Ann likes coffee.")
+
+    in_store(tmp_path, write)
+    assert threads
+    assert threading.main_thread() not in threads
