@@ -117,8 +117,7 @@ COLUMNS = (
 )
 
 
-def test_personamem_reads_choices_and_shared_histories(command: Command) -> None:
-    folder = command.folder / "persona"
+def write_persona(folder: Path) -> Path:
     folder.mkdir()
     histories = {
         "h1": [{"role": "user", "content": "I like jazz."}, {"role": "user", "content": "Now I prefer folk music."}],
@@ -133,6 +132,11 @@ def test_personamem_reads_choices_and_shared_histories(command: Command) -> None
         rows.writerow(["0", "q1", "track", "music", "What tonight?", "(b)", options, "h1", 1])
         rows.writerow(["0", "q2", "track", "music", "What tonight?", "(a)", options, "h1", 2])
         rows.writerow(["1", "q3", "track", "games", "What tonight?", "(d)", options, "h2", 1])
+    return folder
+
+
+def test_personamem_reads_choices_and_shared_histories(command: Command) -> None:
+    folder = write_persona(command.folder / "persona")
     run = ("eval", "--benchmarks", "personamem", "--data-file", f"personamem={folder}", "--run-id", "r", "--json")
     document = command(*run, "--providers", "none", "full-context", "--answering-model", "scripted/silence").json
     assert document["counts"]["scored"] == 6
@@ -171,3 +175,13 @@ def test_cards_say_what_they_were_checked_against(command: Command, name: str) -
     assert "Not " in document["checked against"], "and what was not"
     assert document["prompts"]["answer prompt"]
     assert "missing" in document["questions"], "data is never shipped"
+
+
+def test_placebo_is_never_of_the_same_person(command: Command) -> None:
+    folder = write_persona(command.folder / "persona")
+    run = ("eval", "--benchmarks", "personamem", "--data-file", f"personamem={folder}", "--run-id", "r")
+    command(*run, "--providers", "placebo", "--answering-model", "scripted/silence")
+    for id, other in {"q1": "chess", "q2": "chess", "q3": "jazz"}.items():
+        (trial,) = command("show", "r", id, "--json", "--full").json["trials"]
+        prompt = next(step["inputs"]["prompt"] for step in trial["steps"] if step["name"] == "answer")
+        assert f"I like {other}." in prompt

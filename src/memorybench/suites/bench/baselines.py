@@ -86,7 +86,7 @@ def partners(questions: Sequence[Question]) -> dict[str, Question]:
     """
     by_history: dict[str, list[Question]] = {}
     for question in questions:
-        by_history.setdefault(question.haystack, []).append(question)
+        by_history.setdefault(question.group, []).append(question)
     if len(by_history) < 2:
         raise BadInput(
             "--providers", "placebo needs a second history", expected="questions about two histories or more"
