@@ -611,9 +611,10 @@ class _ItemReader:
         if self._cited is None:
             sessions = dict.fromkeys(turn.session for turn in context.marked.values())
             return Evidence(tuple(sessions), tuple(context.marked))
-        # `..*` matches the lists and their members
         leaves = [id for match in self._cited.all(part.value) for _, id in flatten(match, ()) if id is not None]
-        cited = list(dict.fromkeys(leaves if self._cited.singular else map(str, leaves)))
+        if ".." in self._cited.text:  # it matches objects and what is in them
+            leaves = [id for id in leaves if not isinstance(id, dict)]
+        cited = list(dict.fromkeys(map(str, leaves)))
         evidence = resolve(cited, context, self._mapping.evidence_level, self._mapping.evidence_format)
         self._quirks["repaired"] += len(evidence.repaired)
         self._quirks["dropped"] += len(evidence.dropped)

@@ -1,0 +1,133 @@
+"""For random nested data, every leaf that a path of the mapping matches is read or reported."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from memorybench.core.errors import BadInput
+from memorybench.datasets.mapped import MappedDataset, open_mapped
+from memorybench.files.jsonpaths import Path as JsonPath
+from tests.datasets.described import config
+
+_names = st.sampled_from(["turns", "text", "parts", "who", "gold", "x"])
+_leaves = st.one_of(
+    st.none(), st.booleans(), st.integers(0, 9), st.text("abc", max_size=3), st.just("word"), st.just("a b")
+)
+_nested = st.recursive(
+    _leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_names, inner, max_size=3), max_leaves=12
+)
+_turns = st.lists(
+    st.fixed_dictionaries({"text": st.sampled_from(["one", "two", ""])}, optional={"who": _leaves, "parts": _nested}),
+    min_size=1,
+    max_size=3,
+)
+_history = st.lists(
+    _turns | st.fixed_dictionaries({"turns": _turns | st.lists(_turns, max_size=2)}) | _nested, max_size=3
+)
+_fields = st.sampled_from(["h", "h[*]", "$.h[*].turns", "$.h..turns", "$.h.*"])
+_contents = st.sampled_from(["text", "$..text", "parts[*]", "$.parts | $.text", "$.*"])
+_within = st.sampled_from([None, "turns", "$.turns[*]", "$.turns[*][*]", "$..turns[*]"])
+_speakers = st.sampled_from([None, "who", "$.parts[*]"])
+_evidence = st.sampled_from(["gold", "$.gold[*]", "$.gold..*"])
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("data") / "sample.json"
+
+
+def opened(file: Path, item: dict[str, Any], schema: dict[str, Any]) -> MappedDataset | None:
+    """None: the data is refused, with its file and place."""
+    file.write_text(json.dumps([item]))
+    refusal = None
+    try:
+        return open_mapped(config(schema), file, lambda: "checksum")
+    except BadInput as error:
+        refusal = error
+    assert "sample.json" in refusal.where
+    return None
+
+
+def answers(gold: Any) -> dict[str, Any]:
+    return {"id": "q", "question": "?", "answer": "a", "gold": gold}
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(history=_history, field=_fields, content=_contents, within=_within, speaker=_speakers)
+def test_every_text_of_a_turn_is_read_or_the_data_is_refused(
+    file: Path, history: Any, field: str, content: str, within: str | None, speaker: str | None
+) -> None:
+    schema = {"content": content} | ({"speaker": speaker} if speaker else {})
+    context = {"field": field, "itemSchema": schema} | ({"turnsField": within} if within else {})
+    item = answers([]) | {"h": history}
+    dataset = opened(file, item, {"context": context})
+    if dataset is None:
+        return
+    turns = [turn for session in dataset.haystack("q").sessions for turn in session.turns]
+    read = "\n".join(turn.content for turn in turns)
+    empty = next((int(note.rpartition(" ")[2]) for note in dataset.notes if note.startswith("empty turns")), 0)
+    found = matched_turns(item, field, within)
+    assert len(turns) + empty == len(found)
+    for turn in found:
+        if isinstance(turn, dict):
+            for leaf in JsonPath.parse(content, "").all(turn):
+                assert str("" if leaf is None else leaf).strip() in read
+            matched = JsonPath.parse(speaker, "").all(turn) if speaker else []
+            assert len(matched) <= 1
+        else:
+            assert str(turn).strip() in read
+
+
+def matched_turns(item: Any, field: str, within: str | None) -> list[Any]:
+    """What the paths match, by another way: members of the history, and the turns in each."""
+    path = JsonPath.parse(field, "")
+    members = path.first(item) if path.singular else path.all(item)
+    found = []
+    for member in members:
+        if isinstance(member, dict) and within is not None:
+            found += [turn for match in JsonPath.parse(within, "").all(member) for turn in flat(match)]
+        else:
+            found += flat(member)
+    return [turn for turn in found if not (within is not None and turn is None)]
+
+
+def flat(value: Any) -> list[Any]:
+    return [leaf for member in value for leaf in flat(member)] if isinstance(value, list) else [value]
+
+
+@settings(max_examples=300, deadline=None)
+@given(gold=_nested, path=_evidence)
+def test_every_evidence_id_is_resolved_or_counted(file: Path, gold: Any, path: str) -> None:
+    turns = [{"text": "one", "n": n} for n in range(10)]
+    context = {"field": "h", "itemSchema": {"content": "text", "dialogId": "n"}}
+    schema = {"context": context, "evidence": path, "evidenceLevel": "turn"}
+    dataset = opened(file, answers(gold) | {"h": turns}, schema)
+    if dataset is None:
+        return
+    cited = {
+        str(leaf) for match in JsonPath.parse(path, "").all(answers(gold)) for leaf in flat(match) if leaf is not None
+    }
+    if ".." in path:  # it matches objects and what is in them
+        cited = {leaf for leaf in cited if not leaf.startswith("{")}
+    (question,) = dataset.questions
+    dropped = next((int(note.rpartition(" ")[2]) for note in dataset.notes if note.startswith("unknown evidence")), 0)
+    assert set(question.gold_turns) <= cited
+    assert len(question.gold_turns) + dropped == len(cited)
+
+
+@settings(max_examples=300, deadline=None)
+@given(quiz=_nested, path=st.sampled_from(["quiz", "$.quiz.*", "$.quiz[*]", "$.quiz..*", "$.quiz.*.*"]))
+def test_every_question_is_read_or_the_data_is_refused(file: Path, quiz: Any, path: str) -> None:
+    context = {"field": "h", "itemSchema": {"content": "text"}}
+    questions = {"field": path, "questionField": "text", "answerField": "gold"}
+    item = {"id": "q", "quiz": quiz, "h": [{"text": "one"}]}
+    dataset = opened(file, item, {"question": None, "answer": None, "questions": questions, "context": context})
+    if dataset is not None:
+        found = [question for match in JsonPath.parse(path, "").all(item) for question in flat(match)]
+        assert len(dataset.questions) == len(found)
