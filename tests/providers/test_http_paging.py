@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -9,15 +10,20 @@ from pathlib import Path
 import pytest
 import yaml
 
+from memorybench.catalog.catalog import Catalog
 from memorybench.core.contracts import Listing
 from memorybench.core.conversation import Found, Memory
 from memorybench.core.errors import BadInput, Malformed, ServiceError
+from memorybench.core.records import digest
 from memorybench.files.yaml_file import parse_yaml
+from memorybench.journal.rows import config_text
 from memorybench.providers.config.reading import read_provider
-from memorybench.providers.http.provider import HttpProvider
+from memorybench.providers.http.provider import HttpProvider, open_http_provider
+from memorybench.secrets.redaction import Redactor
 from tests.doubles.refusals import refused
 from tests.doubles.stub import Stub, reply
 from tests.doubles.unusual_servers import ARCHIVE, VAULT
+from tests.providers.http_memory import KEY
 from tests.providers.http_opening import HOME, run_with_provider
 
 PAGE = (Path(__file__).parents[2] / "docs/adding-a-provider.md").read_text(encoding="utf-8")
@@ -168,3 +174,24 @@ def test_the_examples_of_the_page_are_valid(name: str) -> None:
     else:
         config |= part
     read_provider(parse_yaml(yaml.safe_dump(config), "p.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("name", "requests", "text"),
+    [
+        ("mem0", "c7e8934d7235deca", "786729cb1837"),
+        ("zep", "dd56240477a4be4e", "f291e87029c8"),
+        ("letta", "2282b8a212081004", "ad333042a888"),
+        ("supermemory", "3075bfff2c9948d0", "ac998f41ee36"),
+    ],
+)
+def test_recorded_work_of_earlier_versions_is_not_paid_again(name: str, requests: str, text: str) -> None:
+    """The settings of the subject identify recorded searches, and the text of the config decides about a resume."""
+    config = Catalog(Path(__file__).parent).provider(name)
+
+    async def settings() -> object:
+        async with open_http_provider(config, key=KEY, redactor=Redactor([])) as provider:
+            return provider.subject.settings["requests"]
+
+    assert asyncio.run(settings()) == requests, "if a card has changed on purpose, change this digest"
+    assert digest(config_text(config.plain()))[:12] == text

@@ -54,7 +54,7 @@ class Poll(Call):
     """Delay between two polls in milliseconds."""
     timeout: int = Field(default=300_000, ge=1)
     """Timeout in milliseconds; after it, the haystack fails and is not scored."""
-    per_document: bool = False
+    per_document: bool | None = None
     """Whether the reply to a `batchAdd` has one `id` per document, in their order. Any other number is then an error,
     and each poll has the `documentId` of its document."""
 

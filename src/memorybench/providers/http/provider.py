@@ -30,6 +30,9 @@ from .waiting import Deadline, Marker, Pacer, PollTemplate, wait_until_done
 
 _MARKER_RESULTS = 10
 """Number of results of a search for the marker."""
+_NEWER_KEYS = frozenset(
+    {"pages", "per_document", "batch_sessions", "batch_messages", "batch_bytes", "expires_in", "expires_at"}
+)
 _PARALLEL_POLLS = 8
 """Number of documents of one scope that are polled at the same time."""
 
@@ -319,6 +322,17 @@ def _provider_class(*, batches: bool, lists: bool, forgets: bool) -> type[HttpPr
     return type(HttpProvider.__name__, bases or (HttpProvider,), {})
 
 
+def _without_newer_keys(value: Any) -> Any:
+    """Remove keys that have no value and that earlier versions did not know: their recorded searches stay reusable."""
+    match value:
+        case dict():
+            kept = {key: inner for key, inner in value.items() if inner is not None or key not in _NEWER_KEYS}
+            return {key: _without_newer_keys(inner) for key, inner in kept.items()}
+        case list():
+            return [_without_newer_keys(inner) for inner in value]
+    return value
+
+
 @asynccontextmanager
 async def open_http_provider(
     config: ProviderConfig,
@@ -348,7 +362,7 @@ async def open_http_provider(
     # requests are a digest, because a header may contain a secret
     parts = {"scoping", "setup", "endpoints", "teardown", "limits", "capabilities"}
     plain = config.model_dump(mode="json", include=parts, exclude={"endpoints": {"forget"}})
-    requests = digest(plain)[:16]
+    requests = digest(_without_newer_keys(plain))[:16]
     search = {"threshold": threshold, "tokenBudget": token_budget or config.endpoints.search.token_budget}
     settings: dict[str, Any] = {
         "api_version": config.api_version,

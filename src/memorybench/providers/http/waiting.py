@@ -47,7 +47,7 @@ class PollTemplate:
             frozenset(poll.failed),
             poll.interval / 1000,
             poll.timeout / 1000,
-            poll.per_document,
+            bool(poll.per_document),
         )
 
     def polls(self, reply: Reply | None, data: Any, documents: Sequence[Values]) -> list[Values]:
