@@ -276,3 +276,58 @@ def test_a_folder_in_place_of_a_file_is_named(command: Command) -> None:
     assert Path(error.where).resolve() == (command.folder / "parts").resolve()
     assert "folder" in error.problem
     assert "parts/*" in error.remedy
+
+
+SPEC = Path(__file__).parents[2] / "../shared/spec/memorybench.md"
+LOCOMO = [
+    {
+        "sample_id": "conv-1",
+        "conversation": {
+            "speaker_a": "Ann",
+            "speaker_b": "Bo",
+            "session_1_date_time": "1:56 pm on 8 May, 2023",
+            "session_1": [{"speaker": "Ann", "dia_id": "D1:1", "text": "I adopted a heron."}],
+            "session_2_date_time": "1:56 pm on 9 May, 2023",
+            "session_2": [{"speaker": "Bo", "dia_id": "D2:1", "text": "I sold the boat."}],
+            "session_3_date_time": "1:56 pm on 10 May, 2023",
+        },
+        "qa": [
+            {"question": "What did Ann adopt?", "answer": "a heron", "evidence": ["D1:1"], "category": 1},
+            {"question": "Who sold the car?", "adversarial_answer": "Bo", "evidence": ["D2:1"], "category": 5},
+        ],
+    }
+]
+
+
+def test_the_locomo_example_of_the_spec_gives_recall_by_turns(command: Command) -> None:
+    """Each error is one line that says what to write; after three of them the example runs."""
+    if not SPEC.exists():
+        pytest.skip("the spec is not next to this checkout (../shared/spec/memorybench.md)")
+    section = SPEC.read_text("utf-8").partition("### Example: LoCoMo")[2]
+    example = re.search(r"```yaml\n(.*?)```", section, re.DOTALL)
+    assert example is not None
+    data = command.folder / "benchmarks/datasets/locomo10.json"
+    file = command.folder / "benchmarks/configs/locomo.yaml"
+    data.parent.mkdir(parents=True)
+    file.parent.mkdir(parents=True)
+    data.write_text(json.dumps(LOCOMO, indent=1))
+    text = example[1]
+    for told, change in (
+        ("write ${dialogue}", lambda text: re.sub(r"\$\{session\.map.*\}$", "${dialogue}", text, flags=re.MULTILINE)),
+        ('schema.abstention.categories: ["5"]', lambda text: in_schema(text, 'abstention: {categories: ["5"]}')),
+        ("set schema.evidenceLevel: turn", lambda text: in_schema(text, "evidenceLevel: turn")),
+    ):
+        file.write_text(text)
+        done = command("validate", str(file))
+        assert (done.code, len(done.err.splitlines())) == (2, 1)
+        assert told in done.err
+        text = change(text)
+    file.write_text(text.replace("name: locomo", "name: my-locomo", 1))  # locomo is the bundled one
+    done = command("eval", "--benchmarks", "my-locomo", "--providers", "bm25", "--json")
+    assert done.code == 0, done.err
+    overall = next(result for result in done.json["results"] if not result["group"])
+    assert {measure["name"]: measure["value"] for measure in overall["measures"]}["recall@5"] == 1.0
+
+
+def in_schema(text: str, line: str) -> str:
+    return text.replace("schema:\n", f"schema:\n  {line}\n", 1)

@@ -5,9 +5,15 @@ config_reading.py  read_benchmark: reads and checks a config file
 prompts.py         the variables of prompts
 sources.py         finds data files, verifies checksums, and `pull`, which downloads them
 checksums.py       remembers the checksum of a large file
+archives.py        unpacks zip archives, with limits
 items.py           streams the items of a file of any size
+parquet.py         reads the rows of Parquet files
+joins.py           items with their position, and with the content of other files
+paths.py           paths of a config, and names such as @key
+parsing.py         lists in texts
 index.py           the index of a large file, which makes the next run start faster
 mapped.py          open_mapped: a dataset described by a config (LoCoMo, LongMemEval and others)
+survey.py          what was read: counts, samples, what was left out
 context.py         sessions, turns and gold marks of an item
 evidence.py        resolves cited evidence ids to turns and sessions
 dates.py           parses dates
