@@ -14,7 +14,7 @@ from memorybench.core.questions import Choice, Question
 from memorybench.core.records import Record
 from memorybench.core.trials import Subject
 from memorybench.text.normalisation import plain
-from memorybench.text.sanitize import preview, sanitize
+from memorybench.text.sanitize import preview, sanitize, shorten
 
 from .asking import ask_judge
 from .choices import read_choice
@@ -210,5 +210,4 @@ def self_judged(judge: Subject, reader: Subject) -> bool:
 
 
 def _short(reply: str) -> str:
-    text = " ".join(sanitize(reply).split())
-    return text if len(text) <= _LONGEST_REASON else text[: _LONGEST_REASON - 1] + "…"
+    return shorten(" ".join(sanitize(reply).split()), _LONGEST_REASON)

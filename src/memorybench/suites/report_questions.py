@@ -10,6 +10,7 @@ from typing import Any
 
 from memorybench.core.report_sections import Cell, Column, Row, Table, text_column
 from memorybench.core.trials import Outcome
+from memorybench.text.sanitize import shorten
 
 from .case_view import CaseTrial, hit_level, memories_of
 from .failures import FAILURE_REASONS, failure_reason, outcome_mark, question_type
@@ -99,10 +100,15 @@ def list_questions(stored: StoredRun) -> QuestionList:
     result_name = suite_of(stored.run).result_name
     for outcome in stored.outcomes():
         trial, shown = outcome.trial, outcome.shown
-        expected, got = _short(result_name(shown.expected)), _short(result_name(shown.got))
+        expected, got = (
+            shorten(result_name(shown.expected), _LONGEST_TEXT),
+            shorten(result_name(shown.got), _LONGEST_TEXT),
+        )
         question = found.setdefault(
             (trial.benchmark, trial.case_id),
-            Question(trial.benchmark, trial.case_id, question_type(trial), _short(shown.asked), expected),
+            Question(
+                trial.benchmark, trial.case_id, question_type(trial), shorten(shown.asked, _LONGEST_TEXT), expected
+            ),
         )
         reason = failure_reason(outcome) or ""
         name, role = trial.subject.name, trial.subject.role
@@ -199,7 +205,3 @@ def failure_table(counts: Mapping[tuple[str, str], int], subjects: Sequence[str]
 
 def _size(text: str) -> int:
     return len(text.encode("utf-8", "replace")) + _MARKUP
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST_TEXT else text[: _LONGEST_TEXT - 1] + "…"

@@ -27,6 +27,7 @@ from memorybench.core.report_sections import (
 from memorybench.journal.rows import CODE, Fingerprint, Run, changed_lines, config_text
 from memorybench.metrics.names import ALIASES
 from memorybench.reporting.formatting import value
+from memorybench.text.sanitize import shorten
 from memorybench.text.spelling import suggestion
 
 from .comparison import ComparedCase, Pair, adjust, compare_measure, format_p
@@ -485,7 +486,7 @@ def _value_text(value: Any) -> str:
     if value in _UNSET:
         return "not set"
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return _shorten(text)
+    return shorten(text, _LONGEST)
 
 
 def _lines_text(lines: Sequence[str], mark: Fingerprint) -> str:
@@ -495,11 +496,7 @@ def _lines_text(lines: Sequence[str], mark: Fingerprint) -> str:
     if any(len(line) > 10 * _LONGEST for line in kept):
         return mark.digest[:12]
     more = ["…"] if len(kept) > _MOST_LINES else []
-    return "\n".join([*map(_shorten, kept[:_MOST_LINES]), *more]) or "(no such line)"
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    return "\n".join([*(shorten(line, _LONGEST) for line in kept[:_MOST_LINES]), *more]) or "(no such line)"
 
 
 def _settings_tables(settings: Sequence[Setting]) -> Iterator[Section]:

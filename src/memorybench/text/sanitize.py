@@ -36,7 +36,7 @@ def preview(value: Any, longest: int = 60) -> str:
     """Return a value as JSON for a message: one line, shortened."""
     # JSON already escapes control characters; sanitize removes bidi overrides
     text = sanitize(json.dumps(value, ensure_ascii=False, default=str))
-    return text if len(text) <= longest else text[: longest - 1] + "…"
+    return shorten(text, longest)
 
 
 def csv_safe(cell: str) -> str:
@@ -47,3 +47,8 @@ def csv_safe(cell: str) -> str:
 def printable(text: str) -> str:
     """`text` on one line, without control characters and direction marks."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+def shorten(text: str, longest: int) -> str:
+    """Return the beginning of a text, with … in place of the rest."""
+    return text if len(text) <= longest else text[: longest - 1] + "…"

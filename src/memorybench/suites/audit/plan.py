@@ -21,6 +21,7 @@ from memorybench.suites.repeats import steps_of_repeat
 from memorybench.suites.sampling import SIDE_BY_SIDE, mixed
 from memorybench.suites.searching import SearchLimits
 from memorybench.suites.shards import Unit
+from memorybench.text.sanitize import shorten
 
 from .judgement import Judgement, is_declined, judge_answer, judge_prompts, names_stale, question_of
 from .measures import DATED, REVERSED, measures
@@ -259,7 +260,7 @@ class _Probing:
             asked=probe.question,
             expected=probe.expected_answer,
             got=answer,
-            context=_shorten(reply.context),
+            context=shorten(reply.context, _SHOWN_CONTEXT),
             memories_shown=None if reply.memories is None else len(reply.memories),
         )
         try:
@@ -386,7 +387,3 @@ def find_oversized(transcripts: Transcripts, probes: Sequence[Probe], window: in
                 f" {window:,}; use a memory with --providers"
             )
     return problems
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= _SHOWN_CONTEXT else text[: _SHOWN_CONTEXT - 1] + "…"

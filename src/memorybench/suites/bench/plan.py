@@ -24,6 +24,7 @@ from memorybench.suites.repeats import steps_of_repeat
 from memorybench.suites.sampling import SIDE_BY_SIDE, mixed
 from memorybench.suites.searching import DEFAULT_SEARCH_LIMITS, SearchLimits
 from memorybench.suites.shards import Unit
+from memorybench.text.sanitize import shorten
 
 from .baselines import PLACEBO, Candidate, all_turns, partners, placebo_memories, remembered
 from .measures import CORRECTED, measures, special_measures
@@ -320,7 +321,7 @@ class _Questioner:
         miss = MISSES.get(blame or "", "").replace("memories shown", f"memories shown ({len(seen)})")
         reason = "; ".join(part for part in (judged.reason, miss) if part)
         shown = _question_shown(question).model_copy(
-            update={"got": got, "context": _shorten(context), "reason": reason, "memories_shown": len(seen)}
+            update={"got": got, "context": shorten(context, _SHOWN), "reason": reason, "memories_shown": len(seen)}
         )
         return Performed(scores=(*judged.scores, *scores), shown=shown, unscored=judged.unscored)
 
@@ -392,7 +393,3 @@ def _trial(benchmark: str, question: Question, candidate: Candidate, repeat: int
         cluster=question.group,
         repeat=repeat,
     )
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"

@@ -24,7 +24,7 @@ from memorybench.judging.facts import MemoryFact, categories_of, facts_of
 from memorybench.judging.matching import Grid, Matching, match
 from memorybench.judging.matching_judge import EntailmentJudge
 from memorybench.judging.normal_form import normal_form
-from memorybench.text.sanitize import preview
+from memorybench.text.sanitize import preview, shorten
 
 from .findings import Findings, find_support, findings_of
 from .gold import Gold
@@ -169,7 +169,7 @@ class OnlinePlan:
     def _jobs(self) -> Iterator[Job]:
         benchmark = str(self.source.settings.get("source", ""))
         for index, trace in enumerate(self.traces):
-            asked = _shorten(transcript(trace.conversation))
+            asked = shorten(transcript(trace.conversation), MAX_SHOWN)
             yield Job(
                 trial=Trial(suite=SUITE, benchmark=benchmark, case_id=trace.id, subject=self.source),
                 perform=partial(self._perform, trace, asked),
@@ -194,8 +194,8 @@ class OnlinePlan:
             await self._post(steps, self.feedback, trace.id, scores, judged.comment)
         shown = Exhibit(
             asked=asked,
-            expected=_shorten("\n".join(map(str, judged.stated))),
-            got=_shorten("\n".join(map(str, judged.written))),
+            expected=shorten("\n".join(map(str, judged.stated)), MAX_SHOWN),
+            got=shorten("\n".join(map(str, judged.written)), MAX_SHOWN),
             reason=judged.comment,
         )
         return Performed(scores=scores, shown=shown)
@@ -241,7 +241,3 @@ def _as_text(memory: Any) -> str:
     if memory is None or isinstance(memory, str):
         return memory or ""
     return json.dumps(memory, ensure_ascii=False, indent=1)
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 1] + "…"
