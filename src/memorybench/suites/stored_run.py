@@ -27,7 +27,7 @@ from .summary import Summary, summarise
 
 LATEST = "latest"
 """What the newest run can be called, too."""
-_SAMPLE_KEYS = ("start", "end", "questions", "sample_seed", "chosen", "samples")
+_SAMPLE_KEYS = ("start", "end", "questions", "sample_seed", "chosen", "samples", "chance", "special_measures")
 _SHARD_KEYS = (
     *_SAMPLE_KEYS,
     SHARD,

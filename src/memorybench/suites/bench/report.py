@@ -72,7 +72,18 @@ _MAX_LABELS = 30
 
 
 def metrics(run: StoredRun) -> tuple[Metric, ...]:
-    return run_metrics(run.spec, plugin_metrics())
+    special = dict.fromkeys(name for one in run.runs for name in one.spec.get("special_measures", ()))
+    return run_metrics({**run.spec, "special_measures": tuple(special)}, plugin_metrics())
+
+
+def _chance(runs: Sequence[Run]) -> dict[str, float]:
+    """Return the score of chance in each benchmark, over the questions of all shards."""
+    shards: dict[str, list[tuple[float, int]]] = {}
+    for run in runs:
+        for name, value in run.spec.get("chance", {}).items():
+            shards.setdefault(name, []).append((value, run.spec["questions"].get(name, 0)))
+    counted = {name: [one for one in own if one[1]] for name, own in shards.items()}
+    return {name: sum(value * n for value, n in own) / sum(n for _, n in own) for name, own in counted.items() if own}
 
 
 def facts(runs: Sequence[Run]) -> dict[str, str]:
@@ -122,7 +133,7 @@ def report(run: StoredRun) -> Report:
         over = None if result.group else result.measure(OVER_BUDGET)
         if over is not None and over.value:
             warnings += (over_budget_warning(result.subject, over.value * over.n),)
-    known = tuple(contamination(summary, run.spec.get("chance", {})))
+    known = tuple(contamination(summary, _chance(run.runs)))
     warnings += tuple(map(contamination_warning, known))
     noise = measure_noise(run, headline_measures(run))
     judge_warnings, corrections, judge_document = _judge_parts(run)
