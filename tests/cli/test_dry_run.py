@@ -68,7 +68,7 @@ def test_dollars_have_two_digits(command: Command) -> None:
     from memorybench.reporting.formatting import about
 
     assert [about(dollars) for dollars in (5.3141, 0.0042, 0.98765, 1234.5, 0)] == [
-        "$5.3", "$0.0042", "$0.99", "$1,200", "$0",
+        "$5.30", "$0.0042", "$0.99", "$1,200", "$0",
     ]  # fmt: skip
 
 
