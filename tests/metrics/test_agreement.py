@@ -97,3 +97,12 @@ def test_the_interval_of_kappa_covers_the_truth() -> None:
         covered_by = kappa(Confusion.of((said, said == (random.random() < 0.8)) for said in people))
         covered += (covered_by.low or 0) <= 0.6 <= (covered_by.high or 0)
     assert 276 <= covered <= 297
+
+
+def test_a_corrected_score_is_possible() -> None:
+    """Code decided 40 % of the responses as wrong, so at most 60 % are right."""
+    strict = Confusion(both_yes=10, person_yes=10, both_no=19, judge_yes=1)
+    found = correct_for_judge(0.6, 50, strict, judged=0.6, right_by_code=0.0)
+    assert found.value == pytest.approx(0.6)
+    exact = correct_for_judge(0.6, None, strict, judged=0.6, right_by_code=0.0)
+    assert exact.high == pytest.approx(0.6)

@@ -130,8 +130,8 @@ def correct_for_judge(
     107, 1978; limits by Lang and Reiczigel, "Confidence limits for prevalence of disease adjusted for estimated
     sensitivity and specificity", Preventive Veterinary Medicine 113, 2014: they allow for a small
     sample of labelled responses. They add a hit and a miss to it; here it is half of each, as in Jeffreys' prior,
-    because a whole one covers 98 % instead of 95 % with 24 responses. All are clamped to 0 … 1. Undefined if
-    sensitivity + specificity is at most 1: such a judge carries no information. `n` None: the score is exact.
+    because a whole one covers 98 % instead of 95 % with 24 responses. All are clamped to what is possible. Undefined
+    if sensitivity + specificity is at most 1: such a judge carries no information. `n` None: the score is exact.
 
     If only a share `judged` of the responses was judged, only their verdicts are corrected; `right_by_code` is the
     share of all responses that code found right, without an error.
@@ -140,7 +140,7 @@ def correct_for_judge(
     if sens is None or spec is None or sens + spec <= 1:
         return Interval(None)
     called_right = (score - right_by_code) / judged if judged else 0.0
-    value = _clamp(right_by_code + judged * (called_right + spec - 1) / (sens + spec - 1))
+    value = right_by_code + judged * _clamp((called_right + spec - 1) / (sens + spec - 1))
     z = NormalDist().inv_cdf(0.5 + level / 2)
     observed, variance = called_right, 0.0
     if n is not None:
@@ -156,7 +156,10 @@ def correct_for_judge(
     shift = judged * 2 * z**2 * (share * sens_variance - (1 - share) * spec_variance)
     of_judge = judged**2 * (share**2 * sens_variance + (1 - share) ** 2 * spec_variance)
     half = z * sqrt(variance + of_judge) / power
-    return Interval(value, min(_clamp(centre + shift - half), value), max(_clamp(centre + shift + half), value))
+    # another sample may have another share that code decides; these responses have not
+    lowest, highest = (right_by_code, right_by_code + judged) if n is None else (0.0, 1.0)
+    low, high = max(centre + shift - half, lowest), min(centre + shift + half, highest)
+    return Interval(value, min(low, value), max(high, value))
 
 
 def _share(hits: int, n: int) -> Interval:
