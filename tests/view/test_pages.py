@@ -316,6 +316,22 @@ def test_a_run_that_is_running_shows_its_progress(recorded: Path, tmp_path: Path
         assert "every" not in get(client, "/run/0/first/progress")
 
 
+def test_a_run_that_is_not_complete_names_no_best_provider(recorded: Path, tmp_path: Path) -> None:
+    """Its questions are asked in the order of the benchmark, so its figures are not those of a random sample."""
+    folder = tmp_path / "results"
+    shutil.copytree(recorded / "results", folder)
+    with opened(folder) as client:
+        headline = re.findall(r'class="headline"[^>]*>(.*?)</td>', get(client, "/?q=first"), re.DOTALL)
+        assert any("%" in text for text in headline)
+    with closing(sqlite3.connect(folder / "results.db")) as db:
+        db.execute("UPDATE runs SET status = 'partial', finished = NULL, state_crc = NULL WHERE id = 'first'")
+        db.commit()
+    with opened(folder) as client:
+        headline = re.findall(r'class="headline"[^>]*>(.*?)</td>', get(client, "/?q=first"), re.DOTALL)
+        assert headline
+        assert not any("%" in text for text in headline)
+
+
 def test_new_outcomes_of_a_run_appear(recorded: Path, tmp_path: Path) -> None:
     folder = tmp_path / "results"
     shutil.copytree(recorded / "results", folder)

@@ -70,7 +70,9 @@ def to_html(
     listed = list_questions(stored)
     questions = listed.questions
     baselines = tuple(dict.fromkeys(pair.second for pair in stored.summary.differences))
-    heading, verdict = verdict_of(report, comparison, baselines=baselines)
+    heading, verdict = verdict_of(
+        report, comparison, _memories(stored, baselines), baselines, is_complete=stored.summary.status == "complete"
+    )
     facts = next((one.facts for one in report.sections if isinstance(one, Provenance)), {})
     return report_page(
         report,
@@ -100,6 +102,10 @@ def to_html(
     )
 
 
+def _memories(stored: StoredRun, baselines: Collection[str]) -> list[str]:
+    return [name for name in dict.fromkeys(one.subject for one in stored.summary.results) if name not in baselines]
+
+
 def page_without_charts(stored: StoredRun, report: Report) -> str | None:
     """Return the page of a small run, or of one that is not performed by a command; None without jinja2."""
     few = f"it has fewer than {FEWEST_CHARTED} questions" if not has_charts(stored.run) else "drawing takes a second"
@@ -123,12 +129,18 @@ def verdict_of(
     providers: Sequence[str] = (),
     baselines: Collection[str] = (),
     among: str = "",
+    *,
+    is_complete: bool = True,
 ) -> tuple[str, Sequence[str]]:
     """Return the finding and the sentences that support it; without a comparison, which of `providers` leads.
+
+    A run that is not complete has no finding: its questions are asked in the order of the benchmark, not at random.
 
     `baselines` are not compared. Where there are any, the finding says so, and names those that are better. `among`
     says in other words who is compared.
     """
+    if not is_complete:
+        return report.title, ()
     among = among or ("among the memories" if baselines else "")
     if report.verdict or comparison is None or not comparison.comparisons:
         leading = None if report.verdict else _lead(report, providers, baselines, among)

@@ -151,7 +151,7 @@ def warnings(summary: Summary) -> tuple[str, ...]:
     counts = summary.counts
     if summary.status != "complete":
         state = "has not ended" if summary.status == "running" else f"is {summary.status}"
-        lines.append(f"The run {state}: the figures cover the trials finished so far.")
+        lines.append(f"The run {state}: the figures cover the trials finished so far, which are no random sample.")
     if counts["planned"] and counts["unscored"] / counts["planned"] > _MAX_UNSCORED:
         share = formatting.share(counts["unscored"] / counts["planned"])
         lines.append(f"Inconclusive: {share} of the trials could not be scored.")

@@ -73,6 +73,8 @@ class RunRow:
     subjects: Sequence[str]
     progress: Snapshot | None = None
     failed_judges: tuple[str, ...] = ()
+    problem: str = ""
+    """Why there are no figures."""
     name: str = ""
     """The id of the run; FOLDER/RUN if another folder has a run of that id."""
 
@@ -245,7 +247,11 @@ class Results:
             )
         found = self.jobs.get(("compare", tuple(sides), *states), lambda: self._compare(sides))
         if found is None:
-            raise BadInput("side", "one side", expected="two runs or providers, or a run with several providers")
+            raise BadInput(
+                "side",
+                "only one side has finished trials",
+                expected="two runs or providers, or a run with several providers",
+            )
         return found
 
     def _compare(self, sides: Sequence[tuple[int, str, str | None]]) -> RunComparison | None:
@@ -319,13 +325,13 @@ def _with_report(row: RunRow, listed: ListedRun) -> RunRow:
     try:
         return replace(
             row,
-            headlines=tuple(listed.headlines),
+            headlines=tuple(listed.headlines) if row.run.status == "complete" else (),
             measures=listed.measures,
             cost=cost_text(*listed.costs),
             failed_judges=listed.failed_judges,
         )
-    except Exception:  # one run that cannot be read must not hide the others; its page says why
-        return row
+    except Exception:  # one run that cannot be read must not hide the others
+        return replace(row, problem="its figures cannot be read; `memorybench validate` checks the results")
 
 
 def _short_report(run: Run) -> Report:

@@ -220,8 +220,8 @@ def _undecided_line(result: Result) -> list[str]:
     if not ranges:
         return []
     return [
-        f"{result.subject}: however undecided pairs are decided, the sample has {', '.join(ranges)}; the ranges of the"
-        " table are wider, because they add the 95% interval. --judge-model decides the pairs."
+        f"{result.subject}: however undecided pairs are decided, the sample has {', '.join(ranges)}; where the table"
+        " has wider ranges, they add the 95% interval. --judge-model decides the pairs."
     ]
 
 

@@ -366,7 +366,7 @@ def _check_lines(outcomes: Sequence[Outcome]) -> list[str]:
     lines += [f"hole: {scenario} misses the mutant {mutant}" for scenario, mutant, reason in surviving if not reason]
     harmless = sum(bool(reason) for _, _, reason in surviving)
     if harmless:
-        lines.append(f"{harmless} mutants survive because they do no harm (listed in report.md)")
+        lines.append(f"{harmless} mutants survive because they do no harm (listed under Surviving mutants)")
     return lines
 
 

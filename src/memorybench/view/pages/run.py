@@ -42,7 +42,9 @@ def page(request: Request) -> Response:
         except BadInput:  # nothing was measured yet, or nothing in common
             comparison = None
         baselines = [name for name, role in roles.items() if role == "baseline"]
-        heading, verdict = verdict_of(report, comparison, [name for name in roles if name not in baselines], baselines)
+        memories = [name for name in roles if name not in baselines]
+        is_complete = stored.run.status == "complete"
+        heading, verdict = verdict_of(report, comparison, memories, baselines, is_complete=is_complete)
         reasons = results.index.reasons(number)
         sections = [one for one in report.sections if not isinstance(one, Provenance)]
         split = next((n for n, one in enumerate(sections) if one.title in _LATER), len(sections))
