@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -105,6 +106,51 @@ def test_a_sound_store_is_not_accused_of_what_its_agent_did(command: Command) ->
     draft = json.loads((command.folder / "scenarios/seen.json").read_text())
     assert draft["real_model"]["prompts"] == ["Use ${secret:api_key}. Ana drinks tea."]
     assert command("hygiene", "run", "seen", "--json").code == 0
+
+
+PRIVATE_KEY = [
+    "-----BEGIN OPENSSH PRIVATE KEY-----",
+    "nvy8v7Bd8p5HePikANR6xKzInIA3NN+3S9irN8s95TXKJETmArVT0eUetD+Bv2By",
+    "XlACL9Mw78WWhxGvz3C8FVn6V7iTULFJs/KD/iZPm0daD6Cf1Iu8oyGbJ2Sd/2+d",
+    "nxouBKcpOroCeODIULMCdYnlP5AZRaH1XCnGiVl90a0pXJmk99mW5AGknJo5YbOS",
+    "-----END OPENSSH PRIVATE KEY-----",
+]
+SEED = "abandon ability able about above absent absorb abstract absurd abuse access accident"
+SPELLED_KEY = "sk-proj-" + "kX7pQ2vN9wLm4RzT8yBc3HsJ6fGd1AeU5iOq0WnM"
+
+
+@pytest.mark.parametrize(
+    ("content", "parts"),
+    [
+        pytest.param("\n".join(PRIVATE_KEY), PRIVATE_KEY[1:-1], id="private key"),
+        pytest.param("Deploy key:\n" + "\n".join(PRIVATE_KEY), PRIVATE_KEY[1:-1], id="private key after words"),
+        pytest.param("Deploy key:\n" + "\n".join(PRIVATE_KEY[:-1]), PRIVATE_KEY[1:-1], id="private key without an end"),
+        pytest.param(f"seed phrase: {SEED}", re.findall(r"\w{6,}", SEED), id="seed phrase"),
+        pytest.param(
+            "The vault passphrase is correct horse battery staple",
+            ["correct", "horse", "battery", "staple"],
+            id="passphrase",
+        ),
+        pytest.param(
+            'The wifi password is "purple monkey dishwasher 42"', ["purple", "monkey", "dishwasher"], id="quoted words"
+        ),
+        pytest.param(
+            "The key is " + " ".join(SPELLED_KEY), [" ".join(SPELLED_KEY[-8:])], id="spelled letter by letter"
+        ),
+        pytest.param("api keys: q8Zt3LmW0xYv7BnK5rPd, z9Yt4LnW1xAv8CnM6sQe", ["q8Zt3L", "z9Yt4L"], id="list"),
+        pytest.param(
+            "The password for staging is Zk3!pQ9vTT7, for prod it is Wq8#mN2xLL4", ["Zk3!pQ", "Wq8#mN"], id="two places"
+        ),
+    ],
+)
+def test_no_part_of_a_secret_is_in_the_draft(command: Command, content: str, parts: list[str]) -> None:
+    calls: Calls = [remember(content), ("recall", {"query": content}), remember(TEA)]
+    said = record(command, calls, *use_store(command, "accepts-secrets"), "--prompt", content)
+    assert said.code == 0, said.err + said.out
+    draft = (command.folder / "scenarios/seen.json").read_text()
+    assert "${secret:" in draft
+    written = draft + json.dumps(document_of(said))
+    assert not [part for part in parts if part in written]
 
 
 def test_well_behaved_calls_become_a_test_that_is_green(command: Command) -> None:

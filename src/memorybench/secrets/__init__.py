@@ -2,6 +2,7 @@
 
 redaction.py         Redactor: removes known secrets from any text
 credentials.py       credential_in, find_credentials: find keys, passwords and card numbers
+hiding.py            spans_to_hide: the parts of a text to hide because of its credentials
 provider_keys.py     finds keys by the format that their provider documents
 credential_words.py  finds credentials by the words around them
 credential_phrases.py finds seed phrases, door codes and words to type when asked

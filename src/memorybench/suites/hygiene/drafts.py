@@ -22,6 +22,7 @@ from memorybench.core.stores import Capability, StoredFact
 from memorybench.files.json_text import parse_json
 from memorybench.files.names import safe_name
 from memorybench.secrets.credentials import credential_in
+from memorybench.secrets.hiding import spans_to_hide
 
 from .mutants import STRANGER
 from .placeholders import SECRETS, texts_in
@@ -176,10 +177,12 @@ class _Script:
 
     def text(self, raw: str) -> str:
         """Return the text in one line of valid UTF-8, with planted values for credentials."""
-        # `${` would be a placeholder
-        text = " ".join(raw.encode("utf-8", "replace").decode().replace("${", "$ {").split())
+        text = _one_line(raw)
         for credential, placeholder in self._planted.items():
             text = text.replace(credential, placeholder)
+        # the text may be written in another way than where the credential was found, such as in JSON
+        for start, end in reversed(spans_to_hide(text)):
+            text = f"{text[:start]}${{secret:{_similar_secret(text, start, end)}}}{text[end:]}"
         return text
 
     def _add(self, call: ToolCall) -> None:
@@ -324,34 +327,25 @@ def _plant(recording: Recording, remarks: list[str]) -> dict[str, str]:
     texts += [text for call in recording.calls for _, text in texts_in(dict(call.arguments))]
     planted: dict[str, str] = {}
     for text in _unique(texts):
-        for word in _credential_words(text):
-            if word not in planted:
-                kind = _similar_secret(text, word)
-                planted[word] = f"${{secret:{kind}}}"
+        for start, end in spans_to_hide(text):
+            credential = _one_line(text[start:end])
+            if credential and credential not in planted:
+                kind = _similar_secret(text, start, end)
+                planted[credential] = f"${{secret:{kind}}}"
                 remarks.append(f"A credential ({credential_in(text)}) is replaced by a planted {kind}.")
     return dict(sorted(planted.items(), key=lambda pair: -len(pair[0])))
 
 
-def _credential_words(text: str) -> list[str]:
-    """Return the words without which the text contains no credential, the fewest that are sufficient."""
-    words = [word.strip("\"'`.,;:()[]{}<>") for word in text.split()]
-    found: list[str] = []
-    while credential_in(text) is not None:
-        # a key has digits or signs, and a password comes after the word that announces it
-        order = sorted(range(len(words)), key=lambda place: (not words[place].isalpha(), place), reverse=True)
-        left = [words[place] for place in order if words[place] and words[place] in text]
-        word = next((word for word in left if credential_in(text.replace(word, " ")) is None), None)
-        if word is None and not left:
-            break
-        found.append(word or max(left, key=len))
-        text = text.replace(found[-1], " ")
-    return found
+def _one_line(raw: str) -> str:
+    # `${` would be a placeholder
+    return " ".join(raw.encode("utf-8", "replace").decode().replace("${", "$ {").split())
 
 
-def _similar_secret(text: str, word: str) -> str:
+def _similar_secret(text: str, start: int, end: int) -> str:
     """Return the kind of planted secret that is recognised as the same kind of credential; else an API key."""
     samples: Mapping[str, str] = {kind: make(Random(0)) for kind, make in SECRETS.items()}
     kind = credential_in(text)
     return next(
-        (name for name, sample in samples.items() if credential_in(text.replace(word, sample)) == kind), "api_key"
+        (name for name, sample in samples.items() if credential_in(text[:start] + sample + text[end:]) == kind),
+        "api_key",
     )
