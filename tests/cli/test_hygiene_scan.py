@@ -170,6 +170,45 @@ def test_structured_files_and_databases_are_read_with_pointers(command: Command,
     ]
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (
+            "a.json",
+            '{"accounts": {"TOKEN": {"password": "Larkspur!19"}, "maria.keller@posteo.de": "ana.silva@posteo.de"}}',
+        ),
+        (
+            "a.jsonl",
+            '{"accounts": {"TOKEN": {"password": "Larkspur!19"}, "maria.keller@posteo.de": "ana.silva@posteo.de"}}',
+        ),
+        ("a.yaml", "accounts:\n  TOKEN: {password: Larkspur!19}\n  maria.keller@posteo.de: ana.silva@posteo.de\n"),
+    ],
+)
+def test_a_secret_that_is_a_key_is_found_and_not_shown(command: Command, name: str, text: str) -> None:
+    token = "ghp_" + "kX7pQ2vN9wLm4RzT8yBc3HsJ6fGd1AeU5iOq"
+    (command.folder / name).write_text(text.replace("TOKEN", token))
+    for form in ("text", "json", "sarif"):
+        out = command("hygiene", "scan", name, "--format", form).out
+        assert token not in out
+        assert "maria.keller" not in out
+    found = {(one["category"], one["pointer"].removeprefix("1:")) for one in findings(command, name)}
+    assert found == {
+        ("secret", "/accounts"),
+        ("secret", "/accounts/****/password"),
+        ("personal data", "/accounts"),
+        ("personal data", "/accounts/****"),
+    }
+
+
+def test_secrets_in_comments_of_yaml_are_found(command: Command) -> None:
+    (command.folder / "a.yaml").write_text(
+        "# Larkspur was here\nnote: 'hello # password: Zk3!pQ9vTT7'\n# password: Larkspur!19\nport: 80 # token: AKIA"
+        "Q7ZP2M4XK9RT1WBN\n# port: 90\n"
+    )
+    found = [(one["category"], one["line"], one["pointer"]) for one in findings(command, "a.yaml")]
+    assert found == [("secret", 2, "/note"), ("secret", 3, "#"), ("secret", 4, "#")]
+
+
 def test_links_out_of_the_folder_and_binary_files_are_counted(command: Command, memory: Path) -> None:
     (command.folder / "outside.md").write_text(f"key {KEY}\n", encoding="utf-8")
     (memory / "link.md").symlink_to(command.folder / "outside.md")

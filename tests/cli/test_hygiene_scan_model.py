@@ -98,6 +98,26 @@ def test_secrets_are_not_sent_to_the_model(command: Command, stub: Stub, memory:
         assert secret.encode() not in (command.folder / "hygiene-results" / "results.db").read_bytes()
 
 
+def test_no_part_of_a_secret_or_of_personal_data_is_sent(command: Command, stub: Stub) -> None:
+    token, mail = "ghp_" + "kX7pQ2vN9wLm4RzT8yBc3HsJ6fGd1AeU5iOq", "maria.keller@posteo.de"
+    accounts = {token: "the deploy bot", mail: {"note": "likes tea on Sundays"}}
+    (command.folder / "b.json").write_text(json.dumps({"accounts": accounts}))
+    (command.folder / "d.md").write_text(
+        "passwords: Zk3!pQ9v, Wq8#mN2x, Lp5$rT7y\n"
+        'my wifi password is "purple monkey dishwasher 42"\n'
+        "The password for staging is Hd7!pQ9vTT7, for prod it is Bv8#mN2xLL4\n"
+        "api keys: q8Zt3LmW0xYv7BnK5rPd, z9Yt4LnW1xAv8CnM6sQe\n"
+        f"The key is {' '.join(token)}\n"
+    )
+    command("hygiene", "scan", "b.json", "d.md", "--model", "gpt-4o")
+    sent = "".join(prompt_of(call) for call in stub.calls)
+    assert "likes tea on Sundays" in sent
+    stored = (command.folder / "hygiene-results" / "results.db").read_bytes()
+    for secret in (token, mail, "Zk3!", "Wq8#", "Lp5$", "monkey", "Hd7!", "Bv8#", "q8Zt", "z9Yt", " ".join(token[:8])):
+        assert secret not in sent
+        assert secret.encode() not in stored
+
+
 def test_a_repeated_scan_asks_nothing_and_finds_the_same(command: Command, stub: Stub, memory: Path) -> None:
     first = command("hygiene", "scan", "MEMORY.md", "--model", "gpt-4o", "--json").json
     calls = len(stub.calls)

@@ -45,7 +45,8 @@ class ScanFinding(Record):
     line: int
     column: int
     pointer: str = ""
-    """The place in a structured file: a JSON pointer, `table/rowid/column`, or the id of a fact."""
+    """The place in a structured file: a JSON pointer, `table/rowid/column`, or the id of a fact. Parts with a secret or
+    personal data are `****`."""
     message: str
     other: str = ""
     """The place of the earlier statement, for duplicates and contradictions."""
@@ -285,7 +286,7 @@ class _Places:
 
     def place(self, text: Text, offset: int) -> str:
         line, column = self.position(text, offset)
-        return f"{text.file}:{line}:{column}" + (f" ({text.pointer})" if text.pointer else "")
+        return f"{text.file}:{line}:{column}" + (f" ({text.shown_pointer})" if text.pointer else "")
 
     def is_at(self, finding: ScanFinding, spans: Sequence[_Piece]) -> bool:
         """Return whether a finding is about these parts of texts."""
@@ -310,7 +311,7 @@ class _Places:
         hidden = [(one.start, one.end) for one in find_credentials(around)]
         for at, to in reversed(hidden):
             around = around[:at] + around[to:]
-        identity = digest([category, kind, text.file, text.pointer, around])
+        identity = digest([category, kind, text.file, text.shown_pointer, around])
         self._seen[identity] += 1
         fingerprint = digest([identity, self._seen[identity]])
         self.spans[fingerprint] = (*((earlier,) if earlier else ()), (text, start, end))
@@ -321,7 +322,7 @@ class _Places:
             file=text.file,
             line=line,
             column=column,
-            pointer=text.pointer,
+            pointer=text.shown_pointer,
             message=message,
             other="" if earlier is None else self.place(*earlier[:2]),
             fingerprint=fingerprint,

@@ -34,15 +34,14 @@ from memorybench.journal.rows import Fingerprint
 from memorybench.journal.run_reader import RunReader
 from memorybench.judging.prompts import fenced, mark_for
 from memorybench.judging.verdicts import read_verdict
-from memorybench.secrets.credentials import Credential, find_credentials
 from memorybench.suites.blocking import blocking
 from memorybench.suites.estimates import check_prices
 from memorybench.suites.model_runs import model_run, perform_with_model
 from memorybench.suites.wiring import ResolvedModel, Wiring
 from memorybench.text.sanitize import preview
 
+from .scan_hiding import hide_values
 from .scan_meaning import statements_to_compare
-from .scan_personal import find_personal_data
 from .scan_statements import NAMES_OF_IDS, Statement
 from .scan_texts import Text
 
@@ -138,7 +137,7 @@ class MaskedTexts:
 
     def __init__(self, texts: Sequence[Text]) -> None:
         self.texts = texts
-        self._masked = [_mask(text) for text in texts]
+        self._masked = [hide_values(text.text, text.key) for text in texts]
         self._numbers = {id(text): number for number, text in enumerate(texts)}
         folders = {str(Path(text.file).parent) for text in texts}
         self._above = len(os.path.commonpath(folders)) if len({Path(one).is_absolute() for one in folders}) == 1 else 0
@@ -158,7 +157,7 @@ class MaskedTexts:
         return self.texts[span.text].file[self._above :].lstrip("/")
 
     def shown(self, span: Span) -> str:
-        key = self.texts[span.text].pointer
+        key = self.texts[span.text].shown_pointer
         return f"{key}: {self[span]}" if key else self[span]
 
     def line_around(self, span: Span) -> Span:
@@ -179,25 +178,7 @@ class MaskedTexts:
 
     def fingerprint(self) -> Fingerprint:
         texts = zip(self.texts, self._masked, strict=True)
-        return Fingerprint.of_list([text.file, text.pointer, masked] for text, masked in texts)
-
-
-def _mask(text: Text) -> str:
-    named = f"{text.key}: " if text.key else ""
-    whole = masked = named + text.text
-    found = [(one.start, _end(one, whole)) for one in find_credentials(whole)]
-    for start, end in (*found, *((one.start, one.end) for one in find_personal_data(whole))):
-        masked = masked[:start] + re.sub(r"\S", "*", masked[start:end]) + masked[end:]
-    return masked[len(named) :]
-
-
-def _end(found: Credential, text: str) -> int:
-    """Return where a secret ends. The rules need only its beginning to recognise it."""
-    if found.kind == "private key":
-        last = text.find("-----END", found.end)
-        return len(text) if last < 0 else last
-    rest = re.compile(r"[^\s\"'`]*").match(text, found.end)
-    return rest.end() if rest else found.end
+        return Fingerprint.of_list([text.file, text.shown_pointer, masked] for text, masked in texts)
 
 
 def parts_of(texts: MaskedTexts) -> list[tuple[Span, ...]]:

@@ -141,6 +141,8 @@ Related = tuple[Relation, Statement, Statement]
 
 def statements_in(source: Text) -> Iterator[Statement]:
     """Yield the lines, list items or values that state something; not headings, tables and code."""
+    if not source.is_statement:
+        return
     if source.structured and len(source.text) <= 2_000 and "\n" not in source.text.strip():
         yield _statement(source, source.text, 0, "")
         return

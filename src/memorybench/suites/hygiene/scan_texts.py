@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from memorybench.core.errors import BadInput
+from memorybench.secrets.credentials import find_credentials
+
+from .scan_hiding import hide_in_pointer
+from .scan_injection import find_injections
+from .scan_personal import find_personal_data
 
 LARGEST_FILE = 20 * 2**20
 """Bytes. Larger text files are skipped and counted."""
@@ -30,6 +38,8 @@ _TEXT_SUFFIXES = frozenset(
      ".clinerules", "")
 )  # fmt: skip
 _FOLDERS = frozenset((".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", "venv"))
+_COMMENT = re.compile(r"^[ \t]*#[^\n]*(?:\n[ \t]*#[^\n]*)*|(?<=[ \t])#[^\n]*", re.M)
+"""A YAML comment; one that begins a line, with those of the lines below it."""
 _SQLITE = b"SQLite format 3\0"
 
 
@@ -45,9 +55,17 @@ class Text:
     column: int = 1
     """Where the text begins in the file; 1 if it is in a database or store."""
     pointer: str = ""
-    """The place in a structured file: a JSON pointer, or `table/rowid/column`."""
+    """The place in a structured file: a JSON pointer, `table/rowid/column`, or `#` for a comment."""
     group: str = ""
     """Texts of one group may repeat or contradict each other: a file, or a column of a table."""
+
+    is_statement: bool = True
+    """False for keys and comments: they are read only for secrets, personal data and injections."""
+
+    @property
+    def shown_pointer(self) -> str:
+        """The pointer without secrets and personal data, for everything that people or models see."""
+        return hide_in_pointer(self.pointer)
 
     @property
     def structured(self) -> bool:
@@ -148,7 +166,8 @@ def _read_structure(file: str, suffix: str, text: str) -> list[Text]:
             ]
         if suffix in (".yaml", ".yml"):
             nodes = list(yaml.compose_all(text, Loader=yaml.SafeLoader))
-            return [value for node in nodes if node is not None for value in _yaml_values(node, file, "", "")]
+            values = [value for node in nodes if node is not None for value in _yaml_values(node, file, "", "")]
+            return [*values, *_yaml_comments(text, file)]
     except (ValueError, RecursionError, yaml.YAMLError):
         pass  # a broken file is still text
     return [Text(file, text, group=file)]
@@ -161,6 +180,12 @@ def _values(value: Any, file: str, source: str, line: int = 0) -> Iterator[Text]
     while stack:
         one, key, pointer = stack.pop()
         if isinstance(one, dict):
+            for name in filter(_is_sensitive, map(str, one)):
+                at = max(source.find(json.dumps(name, ensure_ascii=False)), source.find(json.dumps(name)), 0)
+                number, column = line or source.count("\n", 0, at) + 1, at - source.rfind("\n", 0, at) + 1
+                yield Text(
+                    file, name, "", number, column, (f"{line}:" if line else "") + (pointer or "/"), is_statement=False
+                )
             items = [(inner, str(name), f"{pointer}/{_escape(str(name))}") for name, inner in one.items()]
             stack += reversed(items)
         elif isinstance(one, list):
@@ -184,6 +209,9 @@ def _yaml_values(node: yaml.Node, file: str, key: str, pointer: str) -> Iterator
     if isinstance(node, yaml.MappingNode):
         for name, inner in node.value:
             label = str(name.value)
+            if _is_sensitive(label):
+                mark = name.start_mark
+                yield Text(file, label, "", mark.line + 1, mark.column + 1, pointer or "/", is_statement=False)
             yield from _yaml_values(inner, file, label, f"{pointer}/{_escape(label)}")
     elif isinstance(node, yaml.SequenceNode):
         for at, inner in enumerate(node.value):
@@ -191,6 +219,25 @@ def _yaml_values(node: yaml.Node, file: str, key: str, pointer: str) -> Iterator
     elif isinstance(node, yaml.ScalarNode):
         mark = node.start_mark
         yield Text(file, node.value, key, mark.line + 1, mark.column + 1, pointer or "/", f"{file}#{key}")
+
+
+def _yaml_comments(text: str, file: str) -> Iterator[Text]:
+    """Yield the comments with something to report. Others are left out: settings are commented out to be different."""
+    scalars = [token for token in yaml.scan(text, Loader=yaml.SafeLoader) if isinstance(token, yaml.ScalarToken)]
+    ends = [token.end_mark.index for token in scalars]
+    for match in _COMMENT.finditer(text):
+        after = bisect_right(ends, match.start())
+        is_value = after < len(ends) and scalars[after].start_mark.index <= match.start()
+        comment = re.sub(r"(?m)^[ \t]*#+", "", match[0])
+        if not is_value and (_is_sensitive(comment) or next(iter(find_injections(comment)), None)):
+            line, column = text.count("\n", 0, match.start()) + 1, match.start() - text.rfind("\n", 0, match.start())
+            yield Text(file, comment, "", line, column, "#", is_statement=False)
+
+
+@lru_cache(maxsize=10_000)
+def _is_sensitive(text: str) -> bool:
+    """Return whether a text that is usually not a statement, such as a key, has a secret or personal data."""
+    return bool(find_credentials(text)) or next(iter(find_personal_data(text)), None) is not None
 
 
 def _read_database(path: Path, reading: Reading) -> Iterator[Text]:
