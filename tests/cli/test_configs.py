@@ -157,3 +157,11 @@ def test_a_scripted_judge_decides_and_its_canaries_are_reported(command: Command
     assert "judge scripted/judge on canaries: sensitivity" in said.out
     again = command("score", "r", "--judge-model", "scripted/silence", "--json")
     assert again.json["counts"]["unscored"] == 30, "a judge that never says yes or no leaves everything unscored"
+
+
+def test_missing_data_of_a_bundled_benchmark_belongs_into_the_working_folder(command: Command) -> None:
+    said = command("eval", "--benchmarks", "beam", "--providers", "bm25")
+    assert said.code == 2
+    assert "benchmarks/datasets/BEAM/chats/100K" in said.err
+    assert "https://github.com/mohammadtavakoli78/BEAM" in said.err
+    assert "catalog" not in said.err

@@ -48,6 +48,9 @@ class Pulled(Record):
     size: int
 
 
+_CATALOG = Path(__file__).resolve().parent.parent / "catalog"
+
+
 @dataclass(frozen=True, slots=True)
 class Piece:
     """One file of a source."""
@@ -82,6 +85,7 @@ class Source:
     pieces: tuple[Piece, ...]
     folder: Path | None = None
     """The folder of all files, if the config names them by globs or joins them."""
+    published_at: str = ""
 
     @property
     def item_files(self) -> list[Path]:
@@ -122,7 +126,7 @@ def source_of(config: BenchmarkConfig, *, beside: Path | None, cache: Path, hub:
     pieces: Sequence[Piece]
     match data.type:
         case "local":
-            return _local_source(config, _find_local(data, beside))
+            return replace(_local_source(config, _find_local(data, beside)), published_at=config.source)
         case "url":
             file = _download_path(data, beside) or cache / _cached_name(data.path)
             pieces = [Piece(file, data.path, data.sha256, data.size)]
@@ -254,7 +258,11 @@ def missing(source: Source) -> BadInput:
         kind = "files that match" if is_glob(piece.file.name) or source.folder is not None else "a file at"
         expected = f"{kind} {' or '.join(map(str, piece.tried or (piece.file,)))}"
         problem = f"data of {source.benchmark} not found"
-        return BadInput(str(piece.file), problem, expected=expected, remedy="correct data.path, or put the file there")
+        published = source.published_at
+        remedy = (
+            f"get it from {published} and put it there" if published else "correct data.path, or put the file there"
+        )
+        return BadInput(str(piece.file), problem, expected=expected, remedy=remedy)
     return BadInput(
         where,
         "data not found on this machine",
@@ -346,8 +354,13 @@ def _differs(source: Source, piece: Piece, actual: str, expected: str) -> Memory
 
 
 def _find_local(data: Data, beside: Path | None) -> Piece:
-    """Look in the config's folder, in its parent if the folder is called `configs`, then in the working folder."""
+    """Look in the config's folder, in its parent if the folder is called `configs`, then in the working folder.
+
+    Of a bundled config only in the working folder: its own folder is part of the installed package.
+    """
     folders = [] if beside is None else [beside, *([beside.parent] if beside.name == "configs" else [])]
+    if beside is not None and beside.resolve().is_relative_to(_CATALOG):
+        folders = []
     tried = tuple(dict.fromkeys(folder / data.path for folder in (*folders, Path())))
     names = [] if is_archive(data.path) else data.files
     found = [*(one for one in tried if _exists(one, names)), *(one for one in tried if one.is_dir())]
