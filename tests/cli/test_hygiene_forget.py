@@ -23,7 +23,7 @@ ALL = "[update, forget, recall, list, get, history, curate, users, files]"
 def write_store(command: Command, fault: str, capabilities: str = ALL) -> None:
     folder = command.folder / "stores/configs"
     folder.mkdir(parents=True, exist_ok=True)
-    words = json.dumps([sys.executable, str(STORE), "${folder}", fault])
+    words = json.dumps([sys.executable, str(STORE), "${folder}", fault, str(command.folder / "elsewhere")])
     text = f"name: mine\ntype: command\ncapabilities: {capabilities}\ncommand: {{run: {words}}}\n"
     (folder / "mine.yaml").write_text(text)
 
@@ -69,6 +69,10 @@ def test_a_command_store_without_a_fault_passes_every_step(command: Command) -> 
         ("gzip-in-home", "backups", ".home/.cache/facts.gz", "gzip"),
         ("moved-copy", "backups", "../elsewhere.txt", "plain"),
         ("tombstone", "files", "facts.db", "plain"),
+        ("lzma", "backups", "backup.lzma", "lzma"),
+        ("deflate", "backups", "backup.bin", "deflate"),
+        ("zip-in-zip", "backups", "backup.zip", "zip in zip"),
+        ("zip-after-header", "backups", "backup.zip", "zip"),
     ],
 )
 def test_a_hidden_copy_is_found_with_its_file_and_offset(
@@ -82,6 +86,32 @@ def test_a_hidden_copy_is_found_with_its_file_and_offset(
     found = places(said, step)
     assert {(place["file"], place["encoding"]) for place in found} == {(file, encoding)}
     assert all(isinstance(place["offset"], int) for place in found)
+
+
+@pytest.mark.parametrize(
+    ("fault", "file"),
+    [
+        ("many-streams", "cache.bin"),
+        ("big-gzip", "backup.gz"),
+        ("encrypted-zip", "backup.zip"),
+        ("encrypted", "cache.bin"),
+        ("zstd", "backup.zst"),
+        ("link-to-folder", "archive"),
+    ],
+)
+def test_a_file_that_cannot_be_searched_is_named_and_its_step_cannot_tell(
+    command: Command, fault: str, file: str
+) -> None:
+    write_store(command, fault)
+    said = forget(command)
+    assert {states(said)[step] for step in ("backups", "files")} == {"cannot tell"}
+    evidence = {step["step"]: step["evidence"] for step in said.json["certificate"]["steps"]}
+    assert file in evidence["backups"]
+
+
+def test_a_corrected_fact_must_not_be_readable_by_its_old_id(command: Command) -> None:
+    write_store(command, "old-id")
+    assert "get" in failures(forget(command))
 
 
 @pytest.mark.parametrize(

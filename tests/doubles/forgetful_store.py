@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
+import lzma
+import random
 import re
 import sqlite3
 import sys
+import zipfile
 import zlib
 from pathlib import Path
 from typing import Any
@@ -14,18 +18,27 @@ from typing import Any
 FAULTS = (
     "none", "log", "free-pages", "write-ahead-log", "zlib-backup", "gzip-in-home", "moved-copy", "tombstone",
     "returns-on-restart", "returns-on-curation", "returns-on-refeed", "refuses-refeed", "forgets-all", "history",
-    "summary", "for-others", "deaf",
+    "summary", "for-others", "deaf", "old-id", "lzma", "deflate", "zip-in-zip", "zip-after-header", "many-streams",
+    "big-gzip", "encrypted-zip", "encrypted", "zstd", "link-to-folder",
 )  # fmt: skip
+
+
+def zipped(content: bytes) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("all", content)
+    return packed.getvalue()
 
 
 class Store:
     def __init__(self, folder: Path, fault: str) -> None:
-        self.folder, self.fault = folder, fault
+        self.folder, self.fault, self.copies = folder, fault, b""
         self.db = sqlite3.connect(folder / "facts.db", isolation_level=None)
         if fault == "write-ahead-log":
             self.db.execute("PRAGMA journal_mode = WAL")
         self.db.execute(f"PRAGMA secure_delete = {'OFF' if fault == 'free-pages' else 'ON'}")
         self.db.execute("CREATE TABLE IF NOT EXISTS facts (id INTEGER PRIMARY KEY AUTOINCREMENT, user, content, gone)")
+        self.db.execute("CREATE TABLE IF NOT EXISTS earlier (id, content)")
         self.db.execute("CREATE TABLE IF NOT EXISTS history (fact, user, content)")
         if fault == "returns-on-restart":
             self.revive()
@@ -64,14 +77,62 @@ class Store:
                 home.mkdir(parents=True, exist_ok=True)
                 with (home / "facts.gz").open("ab") as file:
                     file.write(gzip.compress(content.encode()))
+            case "lzma":
+                self.append("backup.lzma", lzma.compress(content.encode(), format=lzma.FORMAT_ALONE))
+            case "deflate":
+                packer = zlib.compressobj(wbits=-15)
+                self.append("backup.bin", packer.compress(content.encode()) + packer.flush())
+            case "zip-in-zip" | "zip-after-header" | "encrypted-zip":
+                self.zip_copy(content)
+            case "many-streams":
+                if not (self.folder / "cache.bin").exists():
+                    self.append("cache.bin", b"".join(zlib.compress(b"filler %d" % n) for n in range(2_100)))
+                self.append("cache.bin", zlib.compress(content.encode()))
+            case "big-gzip":
+                if not (self.folder / "backup.gz").exists():
+                    self.append("backup.gz", gzip.compress(bytes(9 * 2**20) + content.encode()))
+            case "encrypted":
+                key = random.Random(content)
+                self.append("cache.bin", bytes(octet ^ key.randrange(256) for octet in content.encode()))
+            case "zstd":
+                self.append("backup.zst", b"\x28\xb5\x2f\xfd" + bytes(255 - octet for octet in content.encode()))
+            case "link-to-folder":
+                elsewhere = Path(sys.argv[3])
+                elsewhere.mkdir(exist_ok=True)
+                if not (self.folder / "archive").is_symlink():
+                    (self.folder / "archive").symlink_to(elsewhere)
+                (elsewhere / "notes.txt").write_text(content)
             case "moved-copy":
                 with (self.folder.parent / "elsewhere.txt").open("a") as file:
                     file.write(content + "\n")
+
+    def append(self, name: str, octets: bytes) -> None:
+        with (self.folder / name).open("ab") as file:
+            file.write(octets)
+
+    def zip_copy(self, content: str) -> None:
+        """Write an archive of all facts so far."""
+        self.copies += content.encode()
+        packed = zipped(self.copies)
+        if self.fault == "zip-in-zip":
+            packed = zipped(packed)
+        if self.fault == "zip-after-header":
+            packed = b"HEADER--" + packed
+        if self.fault == "encrypted-zip":  # with the flag that says so
+            at = packed.index(b"PK\x01\x02")
+            packed = packed[:6] + b"\x01" + packed[7 : at + 8] + b"\x01" + packed[at + 9 :]
+        (self.folder / "backup.zip").write_bytes(packed)
 
     def update(self, user: str, id: str, content: str) -> str:
         (before,) = self.db.execute("SELECT content FROM facts WHERE id = ?", (id,)).fetchone()
         self.db.execute("INSERT INTO history VALUES (?, ?, ?)", (id, user, before))
         self.keep_copy(content)
+        if self.fault == "old-id":
+            self.db.execute("INSERT INTO earlier VALUES (?, ?)", (id, before))
+            self.db.execute(
+                "UPDATE facts SET id = (SELECT max(id) + 1 FROM facts), content = ? WHERE id = ?", (content, id)
+            )
+            return str(self.db.execute("SELECT max(id) FROM facts").fetchone()[0])
         self.db.execute("UPDATE facts SET content = ? WHERE id = ?", (content, id))
         return id
 
@@ -109,6 +170,8 @@ class Store:
         return [{"id": str(id), "content": content} for id, content in rows]
 
     def get(self, user: str, id: str) -> dict[str, str] | None:
+        if row := self.db.execute("SELECT content FROM earlier WHERE id = ?", (id,)).fetchone():
+            return {"id": id, "content": row[0]}
         return next((fact for fact in self.all(user) if fact["id"] == id), None)
 
     def history(self, user: str) -> list[str]:

@@ -8,14 +8,34 @@ import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import BytesIO
 from typing import Any
 
-_LARGEST = 4 * 2**20
+_LARGEST = 8 * 2**20
 """Decompressed bytes that are read of one stream: a small stream may expand to gigabytes."""
-_MOST_STREAMS = 200
-_STARTS = re.compile(rb"\x78[\x01\x5e\x9c\xda]|\x1f\x8b\x08|BZh[1-9]|\xfd7zXZ\x00")
+_LARGEST_IN_ALL = 64 * 2**20
+_MOST_STREAMS = 2_000
+_MOST_LAYERS = 3
+"""Streams in streams that are read, such as a zip archive in a zip archive."""
+_PIECE = 16 * 2**10
+"""Bytes that are decompressed at a time: what is left after a stream is copied."""
+_SHORTEST_DENSE, _DENSE = 128, 0.75
+"""Bytes, and the share of them that compression leaves, from which bytes are taken for packed or encrypted."""
+_STARTS = re.compile(
+    rb"\x78[\x01\x5e\x9c\xda]|\x1f\x8b\x08|BZh[1-9]|\xfd7zXZ\x00|\x5d\x00\x00[\x00-\x80][\x00-\x10](?:\xff{8}|.{5}\0{3})\0",
+    re.DOTALL,
+)
+_ZIP_START, _ZIP_END = b"PK\x03\x04", b"PK\x05\x06"
+_UNSUPPORTED = {
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"\x04\x22\x4d\x18": "lz4",
+    b"7z\xbc\xaf\x27\x1c": "7z",
+    b"Rar!\x1a\x07": "rar",
+    b"Salted__": "openssl, encrypted",
+    b"age-encryption.org/": "age, encrypted",
+}
+"""By the first bytes of a file: formats that the standard library does not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,35 +47,145 @@ class Stream:
     content: bytes
 
 
+@dataclass(slots=True)
+class Unpacked:
+    """The compressed parts of a file, and what could not be read of them."""
+
+    streams: list[Stream] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+    """Why parts were not read."""
+    rest: bytes = b""
+    """The bytes that are in no stream."""
+    octets: int = 0
+    """Decompressed bytes of all streams."""
+
+    def note(self, reason: str) -> None:
+        if reason not in self.unread:
+            self.unread.append(reason)
+
+    def add(self, stream: Stream) -> None:
+        if len(stream.content) > _LARGEST:
+            self.note(f"more than {_LARGEST // 2**20} MB in one compressed stream")
+        self.octets += len(stream.content)
+        self.streams.append(stream)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the limits are reached; notes that there may be more."""
+        if len(self.streams) < _MOST_STREAMS and self.octets < _LARGEST_IN_ALL:
+            return False
+        self.note(f"more than {_MOST_STREAMS:,} compressed streams, or {_LARGEST_IN_ALL // 2**20} MB in them")
+        return True
+
+
 _READERS: tuple[tuple[bytes, str, Callable[[], Any]], ...] = (
     (b"\x1f", "gzip", lambda: zlib.decompressobj(31)),
     (b"B", "bzip2", bz2.BZ2Decompressor),
     (b"\xfd", "xz", lzma.LZMADecompressor),
+    (b"\x5d", "lzma", lambda: lzma.LZMADecompressor(lzma.FORMAT_ALONE)),
     (b"\x78", "zlib", zlib.decompressobj),
 )
 
 
 def streams_in(octets: bytes) -> Iterator[Stream]:
     """Yield the parts of `octets` that can be decompressed; a broken stream is read up to its fault."""
-    if octets.startswith(b"PK\x03\x04"):
-        yield from _zip_members(octets)
-    for number, match in enumerate(_STARTS.finditer(octets)):
-        if number == _MOST_STREAMS:
-            return
+    yield from unpack(octets).streams
+
+
+def unpack(octets: bytes) -> Unpacked:
+    """Decompress every part of `octets`, also streams in streams, and note what is not read."""
+    unpacked = Unpacked()
+    ends = sorted(_unpack(octets, unpacked))
+    reached, rest = 0, []
+    for start, end in ends:
+        rest.append(octets[reached:start])
+        reached = max(reached, end)
+    unpacked.rest = b"".join([*rest, octets[reached:]])
+    return unpacked
+
+
+def looks_packed(octets: bytes) -> bool:
+    """Return whether bytes are neither text nor anything that compression makes shorter."""
+    if len(octets) < _SHORTEST_DENSE:
+        return False
+    return _is_binary(octets) and len(zlib.compress(octets, 1)) > _DENSE * len(octets)
+
+
+def _is_binary(octets: bytes) -> bool:
+    return sum(octets.count(octet) for octet in range(32) if octet not in b"\t\n\r") > len(octets) / 50
+
+
+def _unpack(octets: bytes, unpacked: Unpacked, layer: int = 0) -> list[tuple[int, int]]:
+    """Add the streams of `octets`; return where they begin and end."""
+    spans: list[tuple[int, int]] = []
+    first = len(unpacked.streams)
+    for start, name in _UNSUPPORTED.items():
+        if octets.startswith(start):
+            unpacked.note(f"packed in a format that is not read ({name})")
+    if octets.startswith(_ZIP_START) or _ZIP_END in octets:
+        spans += _unzip(octets, unpacked)
+    view = memoryview(octets)
+    for match in _STARTS.finditer(octets):
         name, make_reader = next((name, make) for start, name, make in _READERS if match[0].startswith(start))
-        try:
-            content = make_reader().decompress(octets[match.start() :], _LARGEST)
-        except (zlib.error, lzma.LZMAError, OSError, EOFError):
-            continue
+        content, consumed, _ = _decompress(make_reader(), view[match.start() :])
         if content:
-            yield Stream(match.start(), name, content)
+            if unpacked.is_full:
+                break
+            unpacked.add(Stream(match.start(), name, content))
+            spans.append((match.start(), match.start() + consumed))
+    if not spans and _is_binary(octets):
+        spans += _inflate(view, unpacked)
+    for stream in unpacked.streams[first:]:
+        inner = Unpacked(unread=unpacked.unread, octets=unpacked.octets)
+        if _STARTS.search(stream.content) is None and _ZIP_END not in stream.content:
+            continue
+        if layer + 1 == _MOST_LAYERS:
+            unpacked.note(f"more than {_MOST_LAYERS} layers of compression")
+            continue
+        _unpack(stream.content, inner, layer + 1)
+        for one in inner.streams:
+            unpacked.add(Stream(stream.offset, f"{one.encoding} in {stream.encoding}", one.content))
+    return spans
 
 
-def _zip_members(octets: bytes) -> Iterator[Stream]:
+def _decompress(reader: Any, octets: memoryview) -> tuple[bytes, int, bool]:
+    """Return what a stream holds, its length, and whether it has an end. Reads one byte beyond the limit."""
+    content, at = bytearray(), 0
+    try:
+        while at < len(octets) and not reader.eof and len(content) <= _LARGEST:
+            piece = octets[at : at + _PIECE]
+            content += reader.decompress(piece, _LARGEST + 1 - len(content))
+            at += len(piece)
+    except (zlib.error, lzma.LZMAError, OSError, EOFError):
+        return bytes(content), at, False
+    return bytes(content), at - len(reader.unused_data), reader.eof
+
+
+def _inflate(octets: memoryview, unpacked: Unpacked) -> Iterator[tuple[int, int]]:
+    """Read bytes that are deflate streams without a header, one after another."""
+    at, has_end = 0, True
+    while at < len(octets) and has_end and not unpacked.is_full:
+        content, consumed, has_end = _decompress(zlib.decompressobj(-zlib.MAX_WBITS), octets[at:])
+        if has_end and content:
+            unpacked.add(Stream(at, "deflate", content))
+            yield at, at + consumed
+        at += consumed
+
+
+def _unzip(octets: bytes, unpacked: Unpacked) -> list[tuple[int, int]]:
     try:
         with zipfile.ZipFile(BytesIO(octets)) as archive:
-            for member in archive.infolist()[:_MOST_STREAMS]:
-                with archive.open(member) as file:
-                    yield Stream(member.header_offset, "zip", file.read(_LARGEST))
-    except (zipfile.BadZipFile, RuntimeError, NotImplementedError, zlib.error):
-        return  # damaged, encrypted or compressed in another way
+            members = archive.infolist()
+            for member in members:
+                if unpacked.is_full:
+                    break
+                try:
+                    with archive.open(member) as file:
+                        unpacked.add(Stream(member.header_offset, "zip", file.read(_LARGEST + 1)))
+                except (zipfile.BadZipFile, RuntimeError, NotImplementedError, zlib.error, EOFError):
+                    unpacked.note("a zip archive that is damaged, encrypted or packed in a format that is not read")
+            return [(min((member.header_offset for member in members), default=0), len(octets))]
+    except (zipfile.BadZipFile, NotImplementedError, ValueError):
+        if octets.startswith(_ZIP_START):
+            unpacked.note("a zip archive that is damaged")
+        return []

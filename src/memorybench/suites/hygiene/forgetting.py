@@ -20,7 +20,7 @@ from memorybench.processes.programs import temporary_folder
 from memorybench.secrets.canaries import find_text
 
 from .evidence import OpenStore
-from .leftovers import Area, Leftover, Searched, search_files
+from .leftovers import Area, Leftover, Searched, Stamps, file_stamps, search_files
 from .pairs import MadeUpFact, Pair, make_pairs
 from .script import USER
 
@@ -138,6 +138,7 @@ async def check_forgetting(open_store: OpenStore, procedure: Procedure) -> Certi
             if "forget" not in store.capabilities:
                 raise Lacking("the store has no operation that deletes a fact")
             has_all_files = "files" in store.capabilities or bool(procedure.look_in)
+            earlier = await asyncio.to_thread(file_stamps, places)
             await _plant(store, play)
             await _delete(store, play)
             for step in ("search-exact", "search-reworded", "list", "get", "history"):
@@ -145,9 +146,9 @@ async def check_forgetting(open_store: OpenStore, procedure: Procedure) -> Certi
             await _check_summaries(store, play)
             await _check_other_user(store, play)
             await _check_curation(store, play, procedure.wait)
-            searched = await _search(places, play, folder)
+            searched = await _search(places, play, folder, earlier)
             await session.aclose()
-            searched.add_later(await _search(places, play, folder))
+            searched.add_later(await _search(places, play, folder, earlier))
             store = await session.enter_async_context(open_store(folder))
             await _check_restart(store, play, procedure.isolation)
             await _check_refeed(store, play)
@@ -204,7 +205,8 @@ def _surfaces(
     async def get(store: MemoryStore, fact: MadeUpFact) -> Sequence[str]:
         assert isinstance(store, Getting)
         found = []
-        for id in dict.fromkeys(play.ids[fact.text]):
+        # a store may give a corrected fact a new id; the text before it must not be readable by the old one
+        for id in dict.fromkeys((*play.ids[fact.text], *play.ids.get(fact.earlier, ()))):
             try:
                 found.append(await store.get(USER, id))
             except Transient:
@@ -386,10 +388,10 @@ async def _check_refeed(store: MemoryStore, play: _Play) -> None:
         play.record("refeed", "pass", "told again it was returned, no other one came back, and it was deleted again")
 
 
-async def _search(places: Sequence[Path], play: _Play, folder: Path) -> Searched:
+async def _search(places: Sequence[Path], play: _Play, folder: Path, earlier: Stamps) -> Searched:
     """Search the files in a thread, because decoding takes time."""
     deleted = [value for fact in play.deleted for value in fact.values]
-    return await asyncio.to_thread(search_files, places, deleted, [twin.value for twin in play.twins], folder)
+    return await asyncio.to_thread(search_files, places, deleted, [twin.value for twin in play.twins], folder, earlier)
 
 
 def _check_files(play: _Play, searched: Searched, *, has_places: bool, has_all_files: bool) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,12 +17,15 @@ from typing import Literal
 
 from memorybench.core.records import Record
 from memorybench.secrets.canaries import find_text, locate
-from memorybench.secrets.compressed import Stream, streams_in
+from memorybench.secrets.compressed import Stream, looks_packed, unpack
 
 Area = Literal["files", "free pages", "write-ahead log", "logs", "backups"]
 
 LARGEST_FILE = 256 * 2**20
 """Bytes of a file that is searched. A larger file is named as not searched."""
+LARGEST_DECODED = 2 * 2**20
+"""Bytes of the compressed streams of a file that are searched in every encoding, which is slow. Others are searched as
+plain text, and the file is named as not searched."""
 _MOST_PLACES = 20
 """Copies that are named per file and text."""
 
@@ -89,21 +92,54 @@ class Searched:
         self.areas |= later.areas
 
 
-def search_files(places: Iterable[Path], deleted: Sequence[str], controls: Sequence[str], home: Path) -> Searched:
+Stamps = Mapping[Path, tuple[int, ...]]
+"""By file: what changes when it is written."""
+
+
+def file_stamps(places: Iterable[Path]) -> Stamps:
+    """Return the state of all files before facts are told."""
+    paths = (path for place in places for path in _paths(place))
+    return {path: stamp for path in paths if (stamp := _stamp(path))}
+
+
+def _stamp(path: Path) -> tuple[int, ...]:
+    try:
+        status = path.stat()
+    except OSError:
+        return ()
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _paths(place: Path) -> list[Path]:
+    return sorted(place.rglob("*")) if place.is_dir() else [place]
+
+
+def search_files(
+    places: Sequence[Path], deleted: Sequence[str], controls: Sequence[str], home: Path, earlier: Stamps
+) -> Searched:
     """Search files and folders for the deleted texts, and for texts that should still be there.
 
-    `home` is the folder of the store. A file beside it is a copy, whatever its name.
+    `home` is the folder of the store. A file beside it is a copy, whatever its name. A file that did not change since
+    `earlier` is searched, too; if it cannot be read, that does not matter, because no fact was told before.
     """
     searched = Searched()
     for place in places:
         is_ours = home.is_relative_to(place)
-        for path in sorted(place.rglob("*")) if place.is_dir() else [place]:
+        for path in _paths(place):
             name = Path(os.path.relpath(path, home)).as_posix() if is_ours else str(path)
             searched.leftovers += _in_name(name, deleted)
             if path.is_file():
                 is_moved = is_ours and not path.is_relative_to(home)
-                _search_file(path, name, deleted, controls, searched, is_moved=is_moved)
+                unread = _search_file(path, name, deleted, controls, searched, is_moved=is_moved)
+                if _stamp(path) != earlier.get(path):
+                    searched.unread += [f"{name}: {reason}" for reason in unread]
+            elif path.is_symlink() and path.is_dir() and not _is_in(path.resolve(), places):
+                searched.unread.append(f"{name}: a link to a folder that is not searched")
     return searched
+
+
+def _is_in(path: Path, places: Iterable[Path]) -> bool:
+    return any(path.is_relative_to(place.resolve()) for place in places)
 
 
 def _in_name(name: str, deleted: Sequence[str]) -> Iterator[Leftover]:
@@ -116,21 +152,24 @@ def _in_name(name: str, deleted: Sequence[str]) -> Iterator[Leftover]:
 
 def _search_file(
     path: Path, name: str, deleted: Sequence[str], controls: Sequence[str], searched: Searched, *, is_moved: bool
-) -> None:
+) -> list[str]:
+    """Search one file; return why parts of it were not searched."""
     try:
         if path.stat().st_size > LARGEST_FILE:
-            searched.unread.append(f"{name}: larger than {LARGEST_FILE // 2**20} MB")
-            return
+            return [f"larger than {LARGEST_FILE // 2**20} MB"]
         octets = path.read_bytes()
     except OSError as error:
-        searched.unread.append(f"{name}: {error.strerror}")
-        return
+        return [error.strerror or "unreadable"]
     searched.files += 1
     searched.octets += len(octets)
     area = _area(name, octets, is_moved=is_moved)
     searched.areas |= {area, "free pages"} if octets.startswith(_SQLITE) else {area}
-    streams = list(streams_in(octets))
-    searched.controls += any(_holds(text, octets, streams) for text in controls)
+    unpacked = unpack(octets)
+    streams = unpacked.streams
+    if any(len(stream.content) > LARGEST_DECODED for stream in streams):
+        unpacked.note(f"more than {LARGEST_DECODED // 2**20} MB in one compressed stream, searched as plain text only")
+    has_control = any(_holds(text, octets, streams) for text in controls)
+    searched.controls += has_control
     for text in deleted:
         places = list(_places(text, octets, streams))[:_MOST_PLACES]
         for offset, encoding in places:
@@ -141,6 +180,9 @@ def _search_file(
             searched.leftovers.append(
                 Leftover(text=text, file=name, offset=offset, encoding=encoding, area=found_area, detail=detail)
             )
+    if not has_control and looks_packed(unpacked.rest):
+        return [*unpacked.unread, "packed or encrypted in an unknown way"]
+    return unpacked.unread
 
 
 def _area(name: str, octets: bytes, *, is_moved: bool) -> Area:
@@ -160,11 +202,18 @@ def _places(text: str, octets: bytes, streams: Sequence[Stream]) -> Iterator[tup
     """Yield the offset and encoding of each plain and each packed copy; without one, of the first encoded copy."""
     plain = sorted(at for codec in ("utf-8", "utf-16-le", "utf-16-be") for at in _offsets(text.encode(codec), octets))
     yield from ((at, "plain") for at in plain)
-    packed = [(stream, located) for stream in streams if (located := locate(text, stream.content, find_text))]
+    packed = [(stream, located) for stream in streams if (located := _locate_in(stream, text))]
     for stream, (encoding, _) in packed:
         yield stream.offset, stream.encoding if encoding == "plain" else f"{encoding} in {stream.encoding}"
     if not plain and not packed and (found := locate(text, octets, find_text)) is not None:
         yield found[1], found[0]
+
+
+def _locate_in(stream: Stream, text: str) -> tuple[str, int | None] | None:
+    if len(stream.content) <= LARGEST_DECODED:
+        return locate(text, stream.content, find_text)
+    is_plain = any(text.encode(codec) in stream.content for codec in ("utf-8", "utf-16-le", "utf-16-be"))
+    return ("plain", None) if is_plain else None
 
 
 def _offsets(needle: bytes, octets: bytes) -> Iterator[int]:
