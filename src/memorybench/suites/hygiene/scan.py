@@ -15,9 +15,11 @@ from memorybench.core.errors import BadInput, Lacking
 from memorybench.core.records import Record, digest
 from memorybench.processes.programs import temporary_folder
 from memorybench.secrets.credentials import find_credentials
+from memorybench.secrets.hiding import mask, spans_to_hide
 from memorybench.suites.blocking import blocking
 from memorybench.suites.wiring import ResolvedModel, Wiring
 
+from .scan_hiding import hide_values
 from .scan_injection import find_injections
 from .scan_meaning import Compared, relations_by_meaning, statements_to_compare
 from .scan_model import Hint, Kind, MaskedTexts, ask_model, plan_asking
@@ -51,7 +53,8 @@ class ScanFinding(Record):
     other: str = ""
     """The place of the earlier statement, for duplicates and contradictions."""
     fingerprint: str
-    """Identifies the finding in a baseline. It is made of the place and the text around it, never of the value."""
+    """Identifies the finding in a baseline. It is made of the place, the text before it and, unless it is
+    a secret or personal data, the text that was found."""
 
     @property
     def place(self) -> str:
@@ -266,6 +269,17 @@ def _read_by_model(
     return kept, prompts
 
 
+def _text_for_fingerprint(category: Category, text: str, start: int, end: int) -> str:
+    """Return what a change of must be reported again, without values that others could guess from a digest."""
+    if category in ("secret", "personal data"):
+        return ""
+    if category == "injection":  # what it orders, and the address it names, are after the words that were found
+        stop = text.find("\n", end)
+        line = text[start : stop if stop >= 0 else len(text)]
+        return mask(line, spans_to_hide(line))
+    return hide_values(text[start:end])
+
+
 class _Places:
     """Makes findings with lines, columns and fingerprints."""
 
@@ -311,7 +325,8 @@ class _Places:
         hidden = [(one.start, one.end) for one in find_credentials(around)]
         for at, to in reversed(hidden):
             around = around[:at] + around[to:]
-        identity = digest([category, kind, text.file, text.shown_pointer, around])
+        found = _text_for_fingerprint(category, text.text, start, end)
+        identity = digest([category, kind, text.file, text.shown_pointer, around, found])
         self._seen[identity] += 1
         fingerprint = digest([identity, self._seen[identity]])
         self.spans[fingerprint] = (*((earlier,) if earlier else ()), (text, start, end))
