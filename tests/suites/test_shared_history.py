@@ -113,13 +113,14 @@ class OnDisk:
         with (self._folder / "calls.jsonl").open("a") as file:
             file.write(json.dumps(call) + "\n")
 
-    def _turns(self, scope: Scope) -> list[str]:
+    def _sessions(self, scope: Scope) -> dict[str, list[str]]:
+        """The turns of each session by its id: a session whose add is repeated after a kill is stored once."""
         file = self._folder / f"{scope.name}.json"
-        return json.loads(file.read_text()) if file.exists() else []
+        return json.loads(file.read_text()) if file.exists() else {}
 
     async def add(self, scope: Scope, session: Session) -> Receipt:
-        turns = self._turns(scope) + [turn.content for turn in session.turns]
-        (self._folder / f"{scope.name}.json").write_text(json.dumps(turns))
+        sessions = {**self._sessions(scope), session.id: [turn.content for turn in session.turns]}
+        (self._folder / f"{scope.name}.json").write_text(json.dumps(sessions))
         self._note("add", scope.haystack, len(session.turns))
         return Receipt()
 
@@ -130,7 +131,7 @@ class OnDisk:
         await asyncio.sleep(0)
         if self._dies_at is not None and len([call for call in self.calls() if call[0] == "search"]) >= self._dies_at:
             os.kill(os.getpid(), 9)
-        self._note("search", query, len(self._turns(scope)))
+        self._note("search", query, sum(map(len, self._sessions(scope).values())))
         return [Memory(id="m", content="kiwi", sources=("s1",))]
 
     async def clear(self, scope: Scope) -> None:
