@@ -38,6 +38,7 @@ def commands(folder: Path) -> Iterator[list[str]]:
         yield ["eval", "--benchmarks", name, "--providers", "bm25"]
         yield ["data", "pull", name]
         yield ["data", "preview", name]
+        yield ["data", "preview", f"benchmarks/configs/{name}.yaml"]
         yield ["judge", "calibrate", "labels.jsonl", "--benchmark", name, "--judge-model", "scripted/echo"]
     for name in configs["extractor"]:
         yield ["extraction", "run", "--extractor", name, "--limit", "1"]

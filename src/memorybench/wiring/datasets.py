@@ -99,6 +99,9 @@ def preview_data(config: BenchmarkConfig, located: Source, samples: int = 3) -> 
 
     from .data import cache_folder
 
+    if not located.present and located.remote:  # its address may hold variables, which nobody allowed to show
+        remedy = f"memorybench data pull {config.name}"
+        raise BadInput(f'benchmark "{config.name}"', "data not found on this machine", remedy=remedy)
     if not located.present:
         raise missing(located)
     survey, unpacked = Survey(), unpacked_source(config, located, cache_folder())
