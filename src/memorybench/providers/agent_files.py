@@ -1,7 +1,7 @@
 """The providers memory-md and memory-tool: files that an agent writes and reads whole, without a search.
 
-An agent with such a memory puts the files into its context. So a search returns whole files, whatever the query is:
-they have no rank and no sources, and there are no retrieval figures.
+An agent with such a memory puts the files into its context. So a search returns all files whole, whatever the query is,
+and recall and the other retrieval metrics are not computed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from memorybench.files.templates import Template
 from memorybench.text.sanitize import preview
 
 from .config.provider import ProviderConfig
-from .plugin import LocalProvider, OpenContext
+from .plugin import LocalProvider, OpenContext, require_model
 from .storage.scope_folders import ScopeFolders
 from .storage.turns import replace_surrogates
 
@@ -126,10 +126,7 @@ class AgentFiles(LocalProvider):
 
     @classmethod
     def check_config(cls, config: ProviderConfig, document: Document) -> None:
-        enhancement = config.local.enhancement if config.local else None
-        if enhancement is not None and enhancement.enabled and not enhancement.model:
-            where = document.where("local", "enhancement")
-            raise BadInput(where, '"model" is missing', expected="the model that writes the files")
+        require_model(config, document, "the model that writes the files")
 
     @classmethod
     @asynccontextmanager

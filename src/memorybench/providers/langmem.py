@@ -26,7 +26,7 @@ from memorybench.files.located import Document
 from memorybench.text.sanitize import preview
 
 from .config.provider import ProviderConfig
-from .plugin import LocalProvider, OpenContext, Package
+from .plugin import LocalProvider, OpenContext, Package, require_model
 from .storage.scope_folders import ScopeFolders
 from .storage.turns import replace_surrogates
 
@@ -99,10 +99,7 @@ class LangMem(LocalProvider):
 
     @classmethod
     def check_config(cls, config: ProviderConfig, document: Document) -> None:
-        enhancement = config.local.enhancement if config.local else None
-        if enhancement is not None and enhancement.enabled and not enhancement.model:
-            where = document.where("local", "enhancement")
-            raise BadInput(where, '"model" is missing', expected="the model that writes memories")
+        require_model(config, document, "the model that writes memories")
 
     @classmethod
     @asynccontextmanager

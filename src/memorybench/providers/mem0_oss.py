@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -16,14 +15,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from memorybench.core.contracts import Embedder, Model, Receipt, Scope
 from memorybench.core.conversation import Memory, Session, Turn
-from memorybench.core.errors import BadInput, MemorybenchError, ServiceError
+from memorybench.core.errors import MemorybenchError, ServiceError
 from memorybench.core.records import digest
 from memorybench.core.timing import call_on_thread, excluded
 from memorybench.core.trials import Subject
 from memorybench.files.located import Document
 
 from .config.provider import ProviderConfig
-from .plugin import LocalProvider, OpenContext, Package
+from .plugin import LocalProvider, OpenContext, Package, require_model
+from .process_environment import changed_environment
 from .storage.scope_folders import ScopeFolders
 from .storage.scope_pool import ScopePool
 from .storage.turns import StoredTurn, replace_surrogates, stored_turns
@@ -87,12 +87,7 @@ class Mem0Provider(LocalProvider):
 
     @classmethod
     def check_config(cls, config: ProviderConfig, document: Document) -> None:
-        if config.local is None:
-            return
-        enhancement = config.local.enhancement
-        if enhancement is not None and enhancement.enabled and not enhancement.model:
-            where = document.where("local", "enhancement")
-            raise BadInput(where, '"model" is missing', expected="the model that extracts memories")
+        require_model(config, document, "the model that extracts memories")
 
     @classmethod
     @asynccontextmanager
@@ -345,20 +340,10 @@ def _import_mem0(home: Path) -> None:
     logging.getLogger("mem0").addHandler(logging.NullHandler())  # otherwise, its warnings go to the terminal
 
 
-@contextmanager
-def _mem0_environment(home: Path) -> Iterator[None]:
+def _mem0_environment(home: Path) -> AbstractContextManager[None]:
     """Set the environment variables that mem0 reads when it is imported, and its clients when they are created.
 
     They turn off telemetry, files in the user's home folder, and proxies for requests to this machine.
     """
-    settings = {"MEM0_TELEMETRY": "False", "MEM0_DIR": str(home), "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
-    before = {name: os.environ.get(name) for name in settings}
-    os.environ.update(settings)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+    no_proxy = dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1")
+    return changed_environment({"MEM0_TELEMETRY": "False", "MEM0_DIR": str(home), **no_proxy})

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -21,6 +20,7 @@ from memorybench.core.timing import call_on_thread
 from memorybench.core.trials import Subject
 
 from .plugin import LocalProvider, OpenContext, Package
+from .process_environment import changed_environment
 from .storage.scope_folders import ScopeFolders
 from .storage.scope_pool import ScopePool
 from .storage.turns import replace_surrogates, stored_turns
@@ -148,21 +148,6 @@ async def open_mnemosyne(folder: Path, *, name: str = "mnemosyne") -> AsyncItera
 
 
 def _import(home: Path) -> Any:
-    with _environment(home):
+    """Import mnemosyne, which makes files in the user's home folder: here in `home`."""
+    with changed_environment({"HERMES_HOME": str(home), "MNEMOSYNE_DATA_DIR": str(home / "data"), "HOME": str(home)}):
         return import_module("mnemosyne")
-
-
-@contextmanager
-def _environment(home: Path) -> Iterator[None]:
-    """Keep the files that it makes when it is imported out of the user's home folder."""
-    settings = {"HERMES_HOME": str(home), "MNEMOSYNE_DATA_DIR": str(home / "data"), "HOME": str(home)}
-    before = {name: os.environ.get(name) for name in settings}
-    os.environ.update(settings)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value

@@ -105,6 +105,13 @@ class LocalProvider:
         raise NotImplementedError
 
 
+def require_model(config: ProviderConfig, document: Document, expected: str) -> None:
+    """Raise BadInput if `local.enhancement` names no model. `expected` says what the model does."""
+    enhancement = config.local.enhancement if config.local else None
+    if enhancement is not None and enhancement.enabled and not enhancement.model:
+        raise BadInput(document.where("local", "enhancement"), '"model" is missing', expected=expected)
+
+
 @cache
 def built_in_names() -> tuple[str, ...]:
     return tuple(sorted(built_in_points(GROUP)))
