@@ -50,7 +50,7 @@ class Question(Case):
     answer_mode: Literal["any", "all"] = "any"
     """Whether a right response states any one of the answers, or all of them."""
     rubric: tuple[RubricItem, ...] = ()
-    """What a response is judged by, in place of the answers; empty if there is no rubric."""
+    """The points that the judge looks for in a response, instead of comparing it with the answers."""
     must_contain: tuple[str, ...] = ()
     """Texts that a right response contains. Code decides, not a judge."""
     must_not_contain: tuple[str, ...] = ()

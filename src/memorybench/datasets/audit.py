@@ -76,7 +76,7 @@ class AuditConversation(Record):
 class AuditDataset:
     id: str
     conversations: Sequence[AuditConversation]
-    """Those of a file are packed: a loop over them should hold one at a time."""
+    """If read from a file, they are kept compressed and unpacked one at a time: do not put all into a list."""
 
     @property
     def fact_count(self) -> int:

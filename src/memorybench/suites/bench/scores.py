@@ -104,8 +104,8 @@ def forbidden_scores(
     """Yield whether any memory shown is forbidden, and the share of them that is (drift, PrecisionMemBench 2026).
 
     A memory is forbidden if it comes from a source that must not be retrieved, or contains a text that the answer must
-    not contain. There is no value where a memory does not say where it comes from, and no drift of an empty result,
-    which would be perfect without finding anything.
+    not contain. If a memory does not say where it comes from, the share is unknown and not yielded. Neither is the
+    share for a search that found nothing: it would count as perfect.
     """
     if not question.forbidden and not question.must_not_contain:
         return

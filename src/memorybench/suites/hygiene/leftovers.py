@@ -97,7 +97,7 @@ Stamps = Mapping[Path, tuple[int, ...]]
 
 
 def file_stamps(places: Iterable[Path]) -> Stamps:
-    """Return the state of all files before facts are told."""
+    """Return the size and times of all files below these places. A file with another stamp later was written to."""
     paths = (path for place in places for path in _paths(place))
     return {path: stamp for path in paths if (stamp := _stamp(path))}
 
