@@ -87,6 +87,17 @@ def test_multiple_choice_asks_for_a_label(command: Command, stub: Stub) -> None:
     assert {"(b) green" in text for text in asked if "reply with the label" in text} == {True}
 
 
+def test_choices_are_not_searched_for(command: Command, stub: Stub) -> None:
+    """One of them is the answer: a search for it would find the evidence of any question."""
+    sessions = [[{"role": "user", "text": "Mine is green."}], [{"role": "user", "text": "The gate squeaks."}]]
+    asked = {"question": "Does the gate make noise?", "sessions": sessions, "gold": ["s0b"], **CHOICES}
+    write_benchmark(command, [item(0, **asked)])
+    found = command("eval", "--benchmarks", "mine", "--providers", "bm25", "--run-id", "r", "--json").json
+    shown = command("show", "r", "q0").out
+    assert values(found)["recall@1"] == 1
+    assert "Mine is green." not in shown
+
+
 @pytest.mark.parametrize(
     ("reply", "status", "correct"),
     [

@@ -90,6 +90,24 @@ def test_a_page_limit_that_leaves_searches_short_is_a_warning(run: Callable[...,
     assert "pages.maxPages" in note["text"]
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (ARCHIVE, []),
+        (ARCHIVE.replace(", sourcesField: $.ref", ""), ["no sources", "sourcesField"]),
+        (ARCHIVE.replace("capabilities: {unordered: true}\n", ""), ["batchAdd"]),
+    ],
+)
+def test_missing_sources_and_unused_batches_are_told(
+    run: Callable[..., Said], command: Command, archive: Archive, text: str, expected: list[str]
+) -> None:
+    said = run(text)
+    assert said.code == 0, said.err
+    config = command("validate", "providers/configs/archive.yaml").out
+    hints = [key for key in ("sourcesField", "batchAdd") if f".{key} is" in config]
+    assert [*(note["kind"] for note in said.json["notes"]), *hints] == expected
+
+
 def test_a_depth_beyond_all_pages_is_refused_before_anything_is_added(
     run: Callable[..., Said], stub: Stub, archive: Archive
 ) -> None:

@@ -79,6 +79,11 @@ class Question(Case):
         return self.model_dump(mode="json", exclude=unset)
 
     @property
+    def query(self) -> str:
+        """The text that memories are searched for: without the choices, because one of them is the answer."""
+        return self.question.removesuffix("\n".join(("", *map(str, self.choices)))) if self.choices else self.question
+
+    @property
     def memory(self) -> str:
         """Name of the memory that it is asked of."""
         return self.shared_history or self.haystack

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from memorybench.agents.config import AgentConfig
@@ -26,6 +26,7 @@ from memorybench.journal.contract import Journal
 from memorybench.journal.sqlite import SqliteJournal
 from memorybench.metrics.names import known_metrics
 from memorybench.models.config import cards_in, read_model
+from memorybench.providers.config.provider import ProviderConfig
 from memorybench.providers.config.reading import needed_variables, read_provider
 from memorybench.stores.config import StoreConfig
 from memorybench.stores.config_reading import read_store
@@ -66,6 +67,7 @@ def describe_config(document: Document) -> str:
         provider = read_provider(document)
         missing = [name for name, is_set in needed_variables(provider, environment()).items() if not is_set]
         note = f"; set {', '.join(missing)} before you use it" if missing else ""
+        note += "".join(f"; {hint}" for hint in _unused(provider))
         return f'provider config "{provider.name}" ({provider.type}){note}{_consent_note(provider, document)}'
     if kind == "benchmark":
         metrics = [entry.name for entry, _ in installed_plugins() if entry.kind == "metric"]
@@ -84,6 +86,18 @@ def describe_config(document: Document) -> str:
     else:
         config = read_store(document) if kind == "store" else read_agent(document)
     return f'{kind} config "{config.name}"{_consent_note(config, document)}'
+
+
+def _unused(provider: ProviderConfig) -> Iterator[str]:
+    """Yield what a run does without because of the config, although the service may offer it."""
+    endpoints, capabilities = provider.endpoints, provider.capabilities
+    if endpoints is None:
+        return
+    response = endpoints.search.response
+    if (response.zip.sources if response.zip else response.sources_field) is None:
+        yield "no recall: endpoints.search.response.sourcesField is missing"
+    if endpoints.batch_add is not None and not capabilities.unordered and capabilities.supports_batch is not False:
+        yield "endpoints.batchAdd is not used: it needs capabilities.unordered"
 
 
 def _describe_data(benchmark: BenchmarkConfig, document: Document) -> tuple[str, Sequence[str]]:

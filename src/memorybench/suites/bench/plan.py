@@ -36,6 +36,10 @@ if TYPE_CHECKING:
 _LONGEST_TURN = 4000
 _MOST_TURNS = 40
 """Turns that are recorded where a benchmark names only the gold sessions."""
+_NO_SOURCES = (
+    "{}: recall is not computed, because none of its memories names the session that it comes from"
+    " (HTTP providers: endpoints.search.response.sourcesField)"
+)
 
 
 class GoldTurn(Record):
@@ -268,6 +272,7 @@ class _Questioner:
         self._places = lru_cache(maxsize=SIDE_BY_SIDE)(self._find_places)
         self._all_turns = lru_cache(maxsize=SIDE_BY_SIDE)(lambda id: all_turns(bench.dataset.haystack(id)))
         self._partners = partners(bench.dataset.questions) if candidate.name == PLACEBO else {}
+        self._noted = False
         self._history = lru_cache(maxsize=SIDE_BY_SIDE)(lambda id: _history_digest(bench.dataset.haystack(id)))
 
     async def perform(self, question: Question, steps: Steps, *, repeat: int = 1) -> Performed:
@@ -297,6 +302,9 @@ class _Questioner:
             scores += retrieval_scores(memories, question, places, self._bench.dataset.evidence, self._metrics)
             if not memories and self._candidate.provider is not None:
                 scores.append(Score(name=PROVENANCE_UNKNOWN, value=1.0))
+            if memories and question.gold(self._bench.dataset.evidence) and not scores and not self._noted:
+                self._noted = True
+                await steps.note("no sources", _NO_SOURCES.format(self._candidate.name))
         limits, chunks = self._bench.limits, self._bench.chunks
         seen = limits.cut(memories, chunks=chunks) if self._candidate.cut else memories
         if self._candidate.cut:
@@ -354,7 +362,7 @@ class _Questioner:
             return placebo_memories(other, self._all_turns(other.haystack))
         if ingest is None:
             return remembered(self._candidate.name, question, self._all_turns(question.haystack))
-        return await ingest.search(steps, question.haystack, question.question, self._bench.limits.depth)
+        return await ingest.search(steps, question.haystack, question.query, self._bench.limits.depth)
 
     async def _leave(self, steps: Steps, question: Question) -> None:
         if self._ingest is not None:
