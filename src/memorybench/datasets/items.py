@@ -24,7 +24,7 @@ from memorybench.files.located import Document, Place
 from memorybench.files.reading import read_lines
 from memorybench.files.rows import decode_line, stream_csv
 
-from .parquet import stream_parquet
+from .parquet import BinaryValues, stream_parquet
 
 _FAST_COMPRESSION = 1
 _UTF8_MARK = b"\xef\xbb\xbf"
@@ -52,15 +52,20 @@ class Item(NamedTuple):
     """None: it can only be read together with the whole file."""
 
 
-def read_items(path: Path, format: str | None = None, within: str | None = None) -> Iterator[Item]:
-    """Yield the items. `within` is the path to them: in a JSON file, or in each row of another file."""
+def read_items(
+    path: Path, format: str | None = None, within: str | None = None, binary: BinaryValues | None = None
+) -> Iterator[Item]:
+    """Yield the items. `within` is the path to them: in a JSON file, or in each row of another file.
+
+    `binary` counts the values of a Parquet file that are not read.
+    """
     match format or format_of(path):
         case "jsonl":
             rows = _jsonl(path)
         case "csv":
             rows = (_csv_item(row) for row in stream_csv(path))
         case "parquet":
-            rows = (_packed_item(row) for row in stream_parquet(path))
+            rows = (_packed_item(row) for row in stream_parquet(path, binary))
         case _:
             return _members(path, within) if within is not None else _array(path)
     return rows if within is None else chain.from_iterable(_inside(row, within) for row in rows)

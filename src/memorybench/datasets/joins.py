@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -16,6 +16,7 @@ from memorybench.text.sanitize import preview
 
 from .config import Data, Join
 from .items import Item, format_of, read_items
+from .parquet import BinaryValues
 from .paths import Marked, only, parse_path, place_of
 from .sources import joined_file
 
@@ -54,15 +55,18 @@ class ItemStream:
         self._data = data
         self._files = files
         self._folder = folder or files[0].parent
+        self.binary: BinaryValues = {}
         self._rows = {
-            name: _Rows(name, join, joined.get(name, ())) for name, join in data.join.items() if join.file is None
+            name: _Rows(name, join, joined.get(name, ()), self.binary)
+            for name, join in data.join.items()
+            if join.file is None
         }
-        self._whole = lru_cache(maxsize=_CACHED)(_read_whole)
+        self._whole = lru_cache(maxsize=_CACHED)(partial(_read_whole, binary=self.binary))
 
     def __iter__(self) -> Iterator[Item]:
         number = 0
         for file in self._files:
-            for item in read_items(file, self._data.format, self._data.items):
+            for item in read_items(file, self._data.format, self._data.items, self.binary):
                 number += 1
                 yield Item(self._complete(item.document, file, number), self._again(item, file, number))
 
@@ -97,7 +101,7 @@ class ItemStream:
 class _Rows:
     """The rows of a join, by key."""
 
-    def __init__(self, name: str, join: Join, files: Sequence[FilePath]) -> None:
+    def __init__(self, name: str, join: Join, files: Sequence[FilePath], binary: BinaryValues) -> None:
         self._name = name
         where = f"data.join.{name}"
         self._by = parse_path(join.by or "", f"{where}.by")
@@ -106,7 +110,7 @@ class _Rows:
         self._used: set[str] = set()
         number = 0
         for file in files:
-            for row in read_items(file, join.format, join.items):
+            for row in read_items(file, join.format, join.items, binary):
                 number += 1
                 value = _with_marks(row.document, number, file, file.parent)
                 text = _key(key, value, row.document, f"{where}.key")
@@ -155,11 +159,11 @@ def _key(path: Path, value: Mapping[str, Any], document: Document, key: str) -> 
     return str(found)
 
 
-def _read_whole(file: FilePath, format: str | None) -> Document:
+def _read_whole(file: FilePath, format: str | None, binary: BinaryValues) -> Document:
     """Return a file as one value: the JSON document, or the list of the rows of another file."""
     if (format or format_of(file)) == "json":
         return load_json(file)
-    rows = [item.document for item in read_items(file, format)]
+    rows = [item.document for item in read_items(file, format, binary=binary)]
 
     def line_of(place: Place) -> int | None:
         index = place[0] if place else None

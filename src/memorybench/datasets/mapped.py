@@ -31,6 +31,7 @@ from .gold import GoldReader
 from .index import Index, index_file, load_index, save_index
 from .items import Item, Span, read_items, read_span
 from .joins import ItemStream
+from .parquet import BinaryValues
 from .parsing import TextParser
 from .paths import Marked, flatten, only, parse_path, place_of, uses_marks
 from .survey import Survey
@@ -215,6 +216,7 @@ def open_mapped(
     assert config.mapping is not None
     files = [file] if isinstance(file, FilePath) else file
     stream = ItemStream(config.data, files, joined or {}, folder) if _is_assembled(config) else None
+    binary: BinaryValues = {} if stream is None else stream.binary
     reader = _ItemReader(config, config.mapping, stream, survey)
     index_at = index_of(config, files, indexes) if indexes is not None else None
     if index_at is not None and index_at.exists():
@@ -229,7 +231,7 @@ def open_mapped(
         checking = thread.submit(checksum)  # while the file is parsed
         try:
             reader.find_cuts()
-            for item in stream or _plain_items(config, files):
+            for item in stream or _plain_items(config, files, binary):
                 haystack, item_questions = reader.read(item.document)
                 if haystack not in contexts:
                     contexts[haystack] = reader.again(item.again)
@@ -244,15 +246,20 @@ def open_mapped(
     if not all(question.abstain for question in questions):
         reader.check_evidence(str(files[0]))
     reader.check_parsed(str(files[0]))
-    notes = tuple(reader.notes())
+    notes = (*reader.notes(), *_binary_notes(binary))
     places = {id: span for id, span in spans.items() if span is not None}
     if index_at is not None and len(places) == len(spans):
         save_index(index_at, Index(fingerprint=fingerprint, questions=tuple(questions), notes=notes, spans=places))
     return MappedDataset(config, fingerprint, tuple(questions), notes, contexts, cached)
 
 
-def _plain_items(config: BenchmarkConfig, files: Sequence[FilePath]) -> Iterator[Item]:
-    return chain.from_iterable(read_items(one, config.data.format, config.data.items) for one in files)
+def _plain_items(config: BenchmarkConfig, files: Sequence[FilePath], binary: BinaryValues) -> Iterator[Item]:
+    return chain.from_iterable(read_items(one, config.data.format, config.data.items, binary) for one in files)
+
+
+def _binary_notes(binary: BinaryValues) -> Iterator[str]:
+    for column, count in sum(binary.values(), Counter()).items():
+        yield f"binary values of the column {preview(column)}, not read: {count:,}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,6 +318,10 @@ class _ItemReader:
         self._known: dict[str, ItemContext] = _RecentContexts()
         self._items = 0
         self._quirks: Counter[str] = Counter()
+        self._histories: dict[str, Counter[str]] = {}
+        """Irregularities of each history."""
+        self._lengths: dict[str, int] = {}
+        """Turns of each history."""
         self._cited = self._paths.evidence
         key = self._key("evidence") if self._cited is not None else "schema.context.itemSchema.evidence"
         self._check = EvidenceCheck(self._cited, mapping.evidence_level, key)
@@ -353,9 +364,12 @@ class _ItemReader:
         )
 
     def notes(self) -> Iterator[str]:
+        quirks = self._quirks.copy()
+        for counts in self._histories.values():
+            quirks.update(counts)
         for kind, text in _NOTES.items():
-            if self._quirks[kind]:
-                yield f"{text}: {self._quirks[kind]:,}"
+            if quirks[kind]:
+                yield f"{text}: {quirks[kind]:,}"
         for name in sorted(self._unseen_labels):
             yield f"no question has the label {preview(name)}: nothing at its path"
         if self._stream is not None:
@@ -403,7 +417,7 @@ class _ItemReader:
         context = self._known.get(haystack)
         if context is None:
             context = self._read_context(item)
-            self._count(context)
+            self._count(history or haystack, context)
             if self._shared is not None:
                 self._known[haystack] = context
         if self._survey is not None:
@@ -413,15 +427,21 @@ class _ItemReader:
             self._question(item, place, n, id, haystack, history, context) for n, place in enumerate(places)
         ]
 
-    def _count(self, context: ItemContext) -> None:
-        self._quirks["repeated"] += context.has_repeated_ids
-        self._quirks["unsorted"] += list(context.dates) != sorted(context.dates)
-        self._quirks["undated"] += context.undated_sessions
-        self._quirks["empty"] += context.empty_turns
-        self._quirks["empty_sessions"] += context.empty_sessions
-        self._quirks["images"] += context.images
+    def _count(self, memory: str, context: ItemContext) -> None:
+        """Count a history once, by its longest part that a question is about."""
+        if memory in self._lengths and self._lengths[memory] >= context.turn_count:
+            return
+        self._lengths[memory] = context.turn_count
+        self._histories[memory] = Counter(
+            repeated=context.has_repeated_ids,
+            unsorted=list(context.dates) != sorted(context.dates),
+            undated=context.undated_sessions,
+            empty=context.empty_turns,
+            empty_sessions=context.empty_sessions,
+            images=context.images,
+        )
         if self._survey is not None:
-            self._survey.add_history(context)
+            self._survey.add_history(memory, context)
             for fields in context.raw_turns():
                 self._survey.add_turn(fields)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -17,11 +18,18 @@ _ROWS = 64
 """Rows that are decoded at once. One row may be a conversation of a million tokens."""
 
 
-def stream_parquet(path: Path) -> Iterator[Document]:
+BinaryValues = dict[Path, Counter[str]]
+"""The number of binary values in each column, by file."""
+
+
+def stream_parquet(path: Path, binary: BinaryValues | None = None) -> Iterator[Document]:
     """Yield each row as JSON data. Its line number is the number of the row.
 
-    Dates become ISO 8601 texts, and NaN null. Binary values, such as images, become null.
+    Dates become ISO 8601 texts, and NaN null. Binary values, such as images, become null and are counted in `binary`.
     """
+    skipped: Counter[str] = Counter()
+    if binary is not None:
+        binary[path] = skipped  # a second reading counts anew
     try:
         import pyarrow
         from pyarrow import parquet
@@ -38,7 +46,7 @@ def stream_parquet(path: Path) -> Iterator[Document]:
             for batch in file.iter_batches(batch_size=_ROWS):
                 for row in batch.to_pylist():
                     number += 1
-                    yield Document(str(path), _plain(row), lambda _, number=number: number)  # type: ignore[misc]
+                    yield Document(str(path), _plain_row(row, skipped), lambda _, number=number: number)  # type: ignore[misc]
     except FileNotFoundError:
         raise BadInput(str(path), "file not found", remedy="check the path") from None
     except (pyarrow.ArrowException, OSError) as error:
@@ -48,12 +56,16 @@ def stream_parquet(path: Path) -> Iterator[Document]:
         raise BadInput(str(path), "has no rows", remedy="check that it was written or downloaded completely")
 
 
-def _plain(value: Any) -> Any:
+def _plain_row(row: dict[str, Any], skipped: Counter[str]) -> dict[str, Any]:
+    return {str(column): _plain(value, str(column), skipped) for column, value in row.items()}
+
+
+def _plain(value: Any, column: str, skipped: Counter[str]) -> Any:
     match value:
         case dict():
-            return {str(key): _plain(inner) for key, inner in value.items()}
+            return {str(key): _plain(inner, column, skipped) for key, inner in value.items()}
         case list() | tuple():
-            return [_plain(inner) for inner in value]
+            return [_plain(inner, column, skipped) for inner in value]
         case datetime() | date() | time():
             return value.isoformat()
         case Decimal():
@@ -62,4 +74,5 @@ def _plain(value: Any) -> Any:
             return None
         case str() | bool() | int() | float() | None:
             return value
+    skipped[column] += 1
     return None

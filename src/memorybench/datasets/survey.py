@@ -24,9 +24,8 @@ class Survey:
     """Counts of one reading, and the names of the fields that the data has."""
 
     items: int = 0
-    histories: int = 0
-    sessions: int = 0
-    turns: int = 0
+    histories: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Sessions and turns of each history. Questions about several parts of one history have one."""
     item_fields: dict[str, None] = field(default_factory=dict)
     question_fields: dict[str, None] = field(default_factory=dict)
     turn_fields: dict[str, None] = field(default_factory=dict)
@@ -38,10 +37,9 @@ class Survey:
     def add_question(self, value: Any) -> None:
         self.question_fields |= _names(value)
 
-    def add_history(self, context: ItemContext) -> None:
-        self.histories += 1
-        self.sessions += context.session_count
-        self.turns += context.turn_count
+    def add_history(self, name: str, context: ItemContext) -> None:
+        """Add a history, or a longer part of one."""
+        self.histories[name] = context.session_count, context.turn_count
 
     def add_turn(self, fields: Any) -> None:
         self.turn_fields |= _names(fields)
@@ -67,9 +65,9 @@ def summarize(config: BenchmarkConfig, dataset: _ReadDataset, survey: Survey, sa
         "counts": {
             "items": survey.items,
             "questions": len(questions),
-            "histories": survey.histories,
-            "sessions": survey.sessions,
-            "turns": survey.turns,
+            "histories": len(survey.histories),
+            "sessions": sum(sessions for sessions, _ in survey.histories.values()),
+            "turns": sum(turns for _, turns in survey.histories.values()),
             "gold_answers": sum(len(question.answers) for question in questions),
             "gold_ids": sum(len(question.gold(dataset.evidence)) for question in questions),
         },
