@@ -86,13 +86,38 @@ def test_every_key_of_the_language_is_in_an_example() -> None:
         keys.Context,
         keys.SessionSchema,
         keys.ItemSchema,
+        keys.RubricItemSchema,
     )
     known = {to_camel(name) for section in sections for name in section.model_fields}
-    scoring = {
-        name for name in known if re.match("answerMode|rubric|must|forbidden", name)
-    }  # only in config-keys.md so far
     # of the data's origin, documented with `data pull`
-    assert known - written - scoring <= {"localPath", "idField"}
+    assert known - written <= {"localPath", "idField"}
+
+
+def test_every_scoring_key_is_in_an_example_that_a_test_runs() -> None:
+    examples = [
+        yaml.safe_load(text) for page in ("benchmark-shapes", "adding-a-benchmark") for text in yaml_blocks(page)
+    ]
+    written = {key for example in examples for key in _keys(example)}
+    known = {to_camel(name) for section in (keys.SchemaMapping, keys.Questions) for name in section.model_fields}
+    scoring = {name for name in known if re.match("answer|rubric|must|forbidden|choices|cluster|labels", name)}
+    assert scoring | {"text", "weight", "partialCredit"} <= written
+    modes = {example.get("schema", {}).get("answerMode") for example in examples}
+    assert modes == {None, "any", "all", "rubric"}
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_examples_of_right_answers_are_read_as_described(command: Command) -> None:
+    cases = {}
+    for name in ("cities", "addresses", "plans", "advice"):
+        assert command("eval", "--benchmarks", name, "--providers", "bm25", "--run-id", name).code == 0
+        for row in json.loads(command("export", name, "--format", "json").out):
+            cases[row["item"]] = command("show", name, row["item"], "--json").json["case"] | {"row": row}
+    assert cases["c1"]["row"]["expected"] == "Porto + Lisbon", "both are needed"
+    assert (cases["a1"]["must_contain"], cases["a1"]["must_not_contain"]) == (["Bergen"], ["Oslo", "Malmö"])
+    assert (cases["a1"]["row"]["gold_sessions"], cases["a1"]["forbidden"]) == (["s2"], ["s1"])
+    assert cases["p1"]["row"]["rubric_weights"] == [2, 1]
+    assert cases["v1:q0"]["row"]["rubric_items"] == ["offers soup", "avoids nuts"]
+    assert cases["v1:q1"]["must_contain"] == ["nuts"]
 
 
 def yaml_blocks(page: str) -> list[str]:
