@@ -78,7 +78,7 @@ def write_beam(folder: Path) -> Path:
     return folder
 
 
-def cases(command: Command, run: str, ids: list[str]) -> dict[str, Mapping[str, Any]]:
+def cases_of(command: Command, run: str, ids: list[str]) -> dict[str, Mapping[str, Any]]:
     return {id: command("show", run, id, "--json").json["case"] for id in ids}
 
 
@@ -140,7 +140,7 @@ def test_personamem_reads_choices_and_shared_histories(command: Command) -> None
     run = ("eval", "--benchmarks", "personamem", "--data-file", f"personamem={folder}", "--run-id", "r", "--json")
     document = command(*run, "--providers", "none", "full-context", "--answering-model", "scripted/silence").json
     assert document["counts"]["scored"] == 6
-    shown = cases(command, "r", ["q1", "q2", "q3"])
+    shown = cases_of(command, "r", ["q1", "q2", "q3"])
     assert [case["answers"][0][:3] for case in shown.values()] == ["(b)", "(a)", "(d)"]
     assert shown["q1"]["choices"][1] == ["b", 'Try "jazz"']
     contexts = {
@@ -168,12 +168,61 @@ def test_state_tracking_reads_files_at_both_levels(command: Command) -> None:
     assert {row["expected"] for row in rows} == {"Lisbon", "Porto"}
 
 
-@pytest.mark.parametrize("name", ["beam", "personamem", "structmemeval-states"])
+def belief(id: str, **fields: Any) -> dict[str, Any]:
+    return {
+        "_id": id,
+        "user_id": "test-user",
+        "type": "entity",
+        "canonical_name": id,
+        "aliases": [],
+        "content": f"Something about {id}.",
+        "why_it_matters": "It shapes plans.",
+        "scope": ["domain:code"],
+        "pinned": False,
+        "created_at": "2026-09-01T00:00:00Z",
+    } | fields
+
+
+def test_precisionmembench_asks_for_beliefs_without_answers(command: Command) -> None:
+    folder = command.folder / "fixtures"
+    folder.mkdir()
+    beliefs = [
+        belief("rust", aliases=["borrow checker"], content="Writes services in Rust."),
+        belief("pinned", pinned=True),
+        belief("open", pinned=True, type="open_question"),
+        belief("stranger", user_id="other-user"),
+        belief("kafka", aliases=["queue", "stream"], content="Events go through Kafka."),
+    ]
+    (folder / "beliefs.seed.json").write_text(json.dumps(beliefs), encoding="utf-8")
+    cases = [
+        {
+            "caseId": "c1",
+            "query": "borrow checker trouble",
+            "expect": {"relevantBeliefs": {"shouldOnlyInclude": ["rust"]}},
+        },
+        {"caseId": "c2", "query": "queue", "expect": {"relevantBeliefs": {"shouldOnlyInclude": ["kafka", "rust"]}}},
+        {"caseId": "c3", "query": "", "expect": {"relevantBeliefs": {"shouldOnlyInclude": []}}},
+        {"caseId": "c4", "query": "who am I?", "expect": {"personaPrelude": {"nonEmpty": True}}},
+    ]
+    rows = [{"category": "Alias resolution", "scope": ["domain:code"], **case} for case in cases]
+    (folder / "retrieval.cases.json").write_text(json.dumps(rows), encoding="utf-8")
+    name = "precisionmembench"
+    run = ("eval", "--benchmarks", name, "--data-file", f"{name}={folder}", "--providers", "bm25", "--json")
+    assert command(*run, "--run-id", "r").json["counts"]["scored"] == 2
+    gold = {row["item"]: row["gold_sessions"] for row in json.loads(command("export", "r", "--format", "json").out)}
+    assert gold == {"c1": ["s1"], "c2": ["s3", "s1"]}, "the pinned fact and the other user's are not in the history"
+    assert cases_of(command, "r", ["c1"])["c1"]["forbidden"] == ["s2", "s3"]
+
+
+CARDS = ["beam", "personamem", "precisionmembench", "structmemeval-states"]
+
+
+@pytest.mark.parametrize("name", CARDS)
 def test_cards_say_what_they_were_checked_against(command: Command, name: str) -> None:
     document = command("describe", name, "--json").json
     assert "commit" in document["checked against"]
     assert "Not " in document["checked against"], "and what was not"
-    assert document["prompts"]["answer prompt"]
+    assert document["prompts"]["answer prompt"] or document["scored by"] == "retrieval"
     assert "missing" in document["questions"], "data is never shipped"
 
 

@@ -136,6 +136,30 @@ def edit(file: Path, old: str, new: str) -> None:
     file.write_text(text.replace(old, new, 1), encoding="utf-8")
 
 
+@pytest.mark.usefixtures("folder")
+def test_without_answers_all_that_is_not_gold_is_noise(command: Command) -> None:
+    document = command("eval", "--benchmarks", "shelf", "--providers", "bm25", "--run-id", "r", "--json").json
+    (overall,) = (one for one in document["results"] if not one["group"])
+    drift = next(one for one in overall["measures"] if one["name"] == "drift")
+    shown = [command("show", "r", id, "--json").json for id in ("q1", "q2")]
+    assert [one["case"]["forbidden"] for one in shown] == [["s1", "s3"], ["s2"]]
+    assert (drift["n"], document["counts"]["scored"]) == (2, 2)
+    assert "accuracy" not in {one["name"] for one in overall["measures"]}
+    left_out = preview(command, "shelf")["left_out"]
+    assert any("data.where" in note and note.endswith(" 1") for note in left_out)
+    assert (
+        preview(command, "shelf")["samples"][0]["last_turn"] == "More plates\n\nThe plates for guests are in the box."
+    )
+
+
+@pytest.mark.usefixtures("folder")
+def test_an_answering_model_is_refused_where_there_are_no_answers(command: Command) -> None:
+    run = ("eval", "--providers", "bm25", "--answering-model", "scripted/silence", "--benchmarks")
+    for names in (["shelf"], ["shelf", "people"]):
+        done = command(*run, *names)
+        assert (done.code, "--answering-model" in done.err, "shelf" in done.err) == (2, True, True)
+
+
 # formats of the same data
 
 
@@ -258,7 +282,7 @@ def refused_at(command: Command, name: str, *parts: str) -> str:
     return done.err
 
 
-CHATS, PERSONA, PEOPLE, ALBUM = "chats", "persona", "people", "album"
+CHATS, PERSONA, PEOPLE, ALBUM, SHELF = "chats", "persona", "people", "album", "shelf"
 MISTAKES = [
     # the config
     (CHATS, "configs/chats.yaml", "items: $ ", "items: $[ ", "chats.yaml:6: data.items"),
@@ -280,7 +304,12 @@ MISTAKES = [
     (PEOPLE, "configs/people.yaml", "turnsField:", "dateField: $.log[*].day\n    turnsField:", "sessionSchema.date"),
     (PEOPLE, "configs/people.yaml", "{id: nr, date: day}", "{ident: nr}", "schema.context.sessionSchema"),
     (ALBUM, "configs/album.yaml", 'image: "content[*].image"', 'image: "content[*.image"', "itemSchema.image"),
+    (SHELF, "configs/shelf.yaml", '"@.right[0]"', '"@.right["', "shelf.yaml:6: data.where"),
+    (SHELF, "configs/shelf.yaml", "  evidence: right\n", "", "schema"),
+    (SHELF, "configs/shelf.yaml", '"@others"', '"@other"', "schema.forbidden"),
     # the data does not fit it
+    (SHELF, "configs/shelf.yaml", '"@.right[0]"', '"@.wrong[0]"', "data.where"),
+    (SHELF, "datasets/shelf/notes.json", '"tags": ["serrated"]', '"tags": [1]', "notes.json:2"),
     (CHATS, "configs/chats.yaml", "*/questions.json", "*/qestions.json", "qestions.json"),
     (CHATS, "configs/chats.yaml", "long_chat.json | chat.json", "talk.json", "talk.json"),
     (CHATS, "configs/chats.yaml", "  items: $ ", "  # items: $ ", "1/questions.json:1"),

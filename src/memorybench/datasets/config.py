@@ -53,6 +53,9 @@ class Data(Section):
     items: str | None = None
     """Path to the items, if they are not the array that the file is: to an array, or to each item (`people.*`). `$`:
     the file is one item. In JSONL, CSV and Parquet: the path within each row."""
+    where: str | None = None
+    """Condition of a JSONPath filter, such as `@.image == null` or `@.lang == 'en' && @.turns[1]`. Items that do not
+    satisfy it are not read; `data preview` counts them."""
     files: tuple[str, ...] = ()
     """Files of the Hugging Face dataset, local folder or zip archive that `path` names, if the data is more than one
     file. Locally and in archives also globs such as `*/questions.json`, whose files are sorted by name, and exceptions
@@ -104,7 +107,8 @@ class ItemSchema(Section):
     """How to read one turn of the context."""
 
     content: str | None = None
-    """Path to the text of the turn. Several matches, such as those of `content[*].text`, become paragraphs."""
+    """Path to the text of the turn, or to a list of texts. Several matches, such as those of `content[*].text` or
+    `$['title','tags','body']`, become paragraphs."""
     text: str | None = None
     """Alias of `content`."""
     role: str | None = None
@@ -216,7 +220,8 @@ class SchemaMapping(Section):
     """Path to a text or an array of texts, none of which a right answer contains. Memories that contain one are
     counted in `forbidden_hit` and `drift`."""
     forbidden: str | None = None
-    """Path to ids of sessions or turns that must not be retrieved; counted in `forbidden_hit` and `drift`."""
+    """Path to ids of sessions or turns that must not be retrieved; counted in `forbidden_hit` and `drift`. `@others`:
+    all that are not evidence, so that `drift` is the share of the memories shown that are noise."""
     evidence: str | None = None
     """Path to the ids of the sessions or turns that contain the answer; without it, there are no retrieval metrics."""
     evidence_level: EvidenceLevel = "session"
@@ -337,8 +342,9 @@ class JudgePrompts(Section):
 
 
 class Evaluation(Section):
-    method: Literal["exact-match", "f1", "contains", "llm-judge", "semantic-similarity", "custom"]
-    """Method of comparing an answer with the gold answer. A judge on the command line replaces it."""
+    method: Literal["exact-match", "f1", "contains", "llm-judge", "semantic-similarity", "custom", "retrieval"]
+    """Method of comparing an answer with the gold answer. A judge on the command line replaces it. `retrieval`: there
+    are no answers, and only what is retrieved is measured; needs `evidence`."""
     closed_answers: bool | None = None
     """For `exact-match`: whether the gold answers are the only right texts. If not, token F1 leads, and accuracy needs
     a judge (default: whether they have three words or fewer on average). Multiple choice is always decided by label."""

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from memorybench.core.errors import BadInput
 from memorybench.files.entry_points import built_in_points
 from memorybench.files.environment import expand_environment
+from memorybench.files.jsonpaths import Path as JsonPath
 from memorybench.files.located import Document, Place
 from memorybench.files.names import safe_name
 from memorybench.files.prompts import JUDGE_PROMPTS
@@ -151,6 +152,10 @@ def _check_files(config: BenchmarkConfig, part: Document) -> None:
             raise BadInput(part.where(*place), "a file is outside the dataset", expected="relative paths without ..")
         if data.type == "huggingface" and not packed and any(map(is_glob, names)):
             raise BadInput(part.where(*place), "no globs on Hugging Face", expected="the names of files")
+    if data.where is not None:
+        if config.mapping is None:
+            raise BadInput(part.where("where"), "no effect without schema", remedy="remove it")
+        JsonPath.parse(f"$[?{data.where}]", part.where("where"))
     for name, join in data.join.items():
         _check_join(config, name, join, part)
 
@@ -198,10 +203,10 @@ def _check_mapping(config: BenchmarkConfig, document: Document) -> None:
         return
     if mapping is None:
         raise BadInput(document.where(), '"schema" is missing', expected="itemId, question, answer and context")
-    from .paths import parse_path
+    from .paths import OTHERS, parse_path
 
     part = document.at("schema")
-    _check_questions(mapping, part)
+    _check_questions(mapping, part, only_retrieval=config.evaluation.method == "retrieval")
     _check_patterns(mapping.context, part.at("context"))
     if mapping.date_format is not None:
         try:
@@ -210,7 +215,8 @@ def _check_mapping(config: BenchmarkConfig, document: Document) -> None:
             problem, expected = f"invalid date format: {error}", "codes of strptime, such as %d.%m.%Y"
             raise BadInput(part.where("date_format"), problem, expected=expected) from None
     for place, path in _paths(mapping):
-        parse_path(path, part.where(*place))
+        if path != OTHERS or place[-1] not in ("forbidden", "forbidden_field"):
+            parse_path(path, part.where(*place))
     for path, format in mapping.parse.items():
         parse_path(path, part.where("parse"))
         if not format or (format.isalnum() and format not in ("json", "python", "lines")):
@@ -231,7 +237,7 @@ def _check_whole_path(text: str | None, where: str) -> None:
         raise BadInput(where, f"{preview(text)} may match several places", expected="names alone, as in $.data.items")
 
 
-def _check_questions(mapping: SchemaMapping, part: Document) -> None:
+def _check_questions(mapping: SchemaMapping, part: Document, *, only_retrieval: bool) -> None:
     if mapping.questions is not None:
         if mapping.question or mapping.answer:
             raise BadInput(
@@ -239,10 +245,17 @@ def _check_questions(mapping: SchemaMapping, part: Document) -> None:
             )
     elif not mapping.question:
         raise BadInput(part.where(), '"question" is missing', expected="question and answer, or questions")
-    _check_gold(mapping, part)
+    if only_retrieval:
+        evidence = mapping.evidence if mapping.questions is None else mapping.questions.evidence_field
+        if evidence is None and mapping.context.item_schema.evidence is None:
+            key = "evidence" if mapping.questions is None else "questions.evidenceField"
+            raise BadInput(
+                part.where(), f'"{key}" is missing', expected="a path, because evaluation.method is retrieval"
+            )
+    _check_gold(mapping, part, only_retrieval=only_retrieval)
 
 
-def _check_gold(mapping: SchemaMapping, part: Document) -> None:
+def _check_gold(mapping: SchemaMapping, part: Document, *, only_retrieval: bool) -> None:
     """Raise BadInput if the keys that say what a right answer is are missing or contradict each other."""
     many = mapping.questions
     answer, rubric, choices, required, excluded = (
@@ -259,7 +272,7 @@ def _check_gold(mapping: SchemaMapping, part: Document) -> None:
                     "has no effect on items with several questions",
                     remedy=f"move it to questions.{key}Field",
                 )
-    if not (answer or rubric or required or excluded):
+    if not (answer or rubric or required or excluded or only_retrieval):
         where, key = (part.where("questions"), "answerField") if many is not None else (part.where(), "answer")
         expected = "question and answer, or questions" if many is None else "a path to the gold answer, or a rubric"
         raise BadInput(where, f'"{key}" is missing', expected=expected)

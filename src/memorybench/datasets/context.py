@@ -443,6 +443,8 @@ class _TurnReader:
             contents = [fields[self._content_path.name]] if self._content_path.name in fields else []
         else:
             contents = self._content_path.all(fields)
+        # a list of texts, such as tags, is read whole
+        contents = [text for content in contents for text in (content if _is_texts(content) else [content])]
         has_image = self._image is not None and bool(self._image.all(fields))
         if any(isinstance(content, _NO_TEXT) for content in contents) or not (contents or has_image):
             problem = f"{self._content_path.text} is missing or not a text"
@@ -455,6 +457,10 @@ class _TurnReader:
         if caption:
             text = f"{text} [shares a photo: {caption}]".lstrip()
         return text.strip() and text
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(member, str) for member in value)
 
 
 def _count(values: Sequence[Any], noun: str) -> str:

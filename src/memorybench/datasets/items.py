@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
@@ -69,6 +69,23 @@ def read_items(
         case _:
             return _members(path, within) if within is not None else _array(path)
     return rows if within is None else chain.from_iterable(_inside(row, within) for row in rows)
+
+
+class Selection:
+    """The items that satisfy the condition of `data.where`."""
+
+    def __init__(self, condition: str | None, where: str) -> None:
+        """Parse the condition; `where` names it in error messages."""
+        self._path = None if condition is None else JsonPath.parse(f"$[?{condition}]", where)
+        self.left_out = 0
+
+    def of(self, items: Iterable[Item]) -> Iterator[Item]:
+        """Yield the items that satisfy the condition, and count the others."""
+        for item in items:
+            if self._path is None or self._path.all([item.document.value]):
+                yield item
+            else:
+                self.left_out += 1
 
 
 def is_readable(name: str) -> bool:

@@ -15,7 +15,7 @@ from memorybench.files.located import Document, Place, Step
 from memorybench.text.sanitize import preview
 
 from .config import Data, Join
-from .items import Item, format_of, read_items
+from .items import Item, Selection, format_of, read_items
 from .parquet import BinaryValues
 from .paths import Marked, only, parse_path, place_of
 from .sources import joined_file
@@ -56,6 +56,7 @@ class ItemStream:
         self._files = files
         self._folder = folder or files[0].parent
         self.binary: BinaryValues = {}
+        self.selection = Selection(data.where, "data.where")
         self._rows = {
             name: _Rows(name, join, joined.get(name, ()), self.binary)
             for name, join in data.join.items()
@@ -65,8 +66,9 @@ class ItemStream:
 
     def __iter__(self) -> Iterator[Item]:
         number = 0
+        self.selection.left_out = 0
         for file in self._files:
-            for item in read_items(file, self._data.format, self._data.items, self.binary):
+            for item in self.selection.of(read_items(file, self._data.format, self._data.items, self.binary)):
                 number += 1
                 yield Item(self._complete(item.document, file, number), self._again(item, file, number))
 
@@ -89,8 +91,12 @@ class ItemStream:
         return JoinedItem(item.path, value, item.line_of, item.within, joined)
 
     def key_of(self, name: str, item: Document) -> str:
-        """Return the key of the row that an item joins."""
-        return self._rows[name].key_of(item, item.value)
+        """Return the key of the row that an item joins, or the name of the file."""
+        if name in self._rows:
+            return self._rows[name].key_of(item, item.value)
+        assert isinstance(item, JoinedItem)
+        file = FilePath(item.joined[name].path)
+        return file.relative_to(self._folder).as_posix() if file.is_relative_to(self._folder) else file.name
 
     def notes(self) -> Iterator[str]:
         for name, rows in self._rows.items():

@@ -29,11 +29,11 @@ from .dates import read_date
 from .evidence import Evidence, EvidenceCheck, resolve
 from .gold import GoldReader
 from .index import Index, index_file, load_index, save_index
-from .items import Item, Span, read_items, read_span
+from .items import Item, Selection, Span, read_items, read_span
 from .joins import ItemStream
 from .parquet import BinaryValues
 from .parsing import TextParser
-from .paths import Marked, flatten, only, parse_path, place_of, uses_marks
+from .paths import OTHERS, Marked, flatten, only, parse_path, place_of, uses_marks
 from .survey import Survey
 
 _LABELLED = re.compile(r"\(?(?P<label>[A-Za-z0-9]{1,2})[).:]\s+(?P<text>.+)", re.DOTALL)
@@ -180,7 +180,9 @@ _LATER_KEYS = frozenset(
 def _settings(config: BenchmarkConfig) -> tuple[Any, ...]:
     """Return the parts of the config that questions and haystacks depend on."""
     mapping = _without_later(config.model_dump(mode="json", include={"mapping", "categories"}))
-    settings = mapping, config.ingestion.preprocessing.model_dump(mode="json")
+    settings: tuple[Any, ...] = (mapping, config.ingestion.preprocessing.model_dump(mode="json"))
+    if config.data.where is not None:
+        settings = (*settings, config.data.where)
     if not config.data.join:
         return settings
     return *settings, config.data.model_dump(mode="json", include={"files", "items", "join"})
@@ -217,6 +219,7 @@ def open_mapped(
     files = [file] if isinstance(file, FilePath) else file
     stream = ItemStream(config.data, files, joined or {}, folder) if _is_assembled(config) else None
     binary: BinaryValues = {} if stream is None else stream.binary
+    selection = Selection(config.data.where, f"{config.name}: data.where") if stream is None else stream.selection
     reader = _ItemReader(config, config.mapping, stream, survey)
     index_at = index_of(config, files, indexes) if indexes is not None else None
     if index_at is not None and index_at.exists():
@@ -231,7 +234,7 @@ def open_mapped(
         checking = thread.submit(checksum)  # while the file is parsed
         try:
             reader.find_cuts()
-            for item in stream or _plain_items(config, files, binary):
+            for item in stream or selection.of(_plain_items(config, files, binary)):
                 haystack, item_questions = reader.read(item.document)
                 if haystack not in contexts:
                     contexts[haystack] = reader.again(item.again)
@@ -242,11 +245,13 @@ def open_mapped(
             raise
         fingerprint = fingerprint_of(config, checking.result())
     if not questions:
-        raise BadInput(str(files[0]), "no questions in the file", expected="at least one item", remedy="check the file")
+        remedy = "correct data.where" if selection.left_out else "check the file"
+        raise BadInput(str(files[0]), "no questions in the file", expected="at least one item", remedy=remedy)
     if not all(question.abstain for question in questions):
         reader.check_evidence(str(files[0]))
     reader.check_parsed(str(files[0]))
-    notes = (*reader.notes(), *_binary_notes(binary))
+    left_out = [f"items that data.where leaves out: {selection.left_out:,}"] if selection.left_out else []
+    notes = (*left_out, *reader.notes(), *_binary_notes(binary))
     places = {id: span for id, span in spans.items() if span is not None}
     if index_at is not None and len(places) == len(spans):
         save_index(index_at, Index(fingerprint=fingerprint, questions=tuple(questions), notes=notes, spans=places))
@@ -337,6 +342,8 @@ class _ItemReader:
             return None if text is None else parse_path(text, self._where)
 
         many = mapping.questions
+        forbidden = mapping.forbidden if many is None else many.forbidden_field
+        self._forbids_others = forbidden == OTHERS
         if many is None:
             assert mapping.question is not None
             return None, _Paths(
@@ -345,7 +352,7 @@ class _ItemReader:
                 path(mapping.rubric),
                 path(mapping.must_contain),
                 path(mapping.must_not_contain),
-                path(mapping.forbidden),
+                None if self._forbids_others else path(mapping.forbidden),
                 path(mapping.evidence),
                 path(mapping.choices),
             )
@@ -355,7 +362,7 @@ class _ItemReader:
             path(many.rubric_field),
             path(many.must_contain_field),
             path(many.must_not_contain_field),
-            path(many.forbidden_field),
+            None if self._forbids_others else path(many.forbidden_field),
             path(many.evidence_field),
             path(many.choices_field),
             path(many.category_field),
@@ -508,7 +515,7 @@ class _ItemReader:
             rubric=gold.rubric,
             must_contain=gold.must_contain,
             must_not_contain=gold.must_not_contain,
-            forbidden=self._forbidden(part, context),
+            forbidden=self._forbidden(part, context, evidence),
             asked_at=asked_at,
             gold_sessions=evidence.sessions,
             gold_turns=evidence.turns,
@@ -570,7 +577,12 @@ class _ItemReader:
         rules = self._mapping.abstention
         return kind in rules.categories or (rules.id_pattern is not None and fnmatchcase(id, rules.id_pattern))
 
-    def _forbidden(self, part: Document, context: ItemContext) -> tuple[str, ...]:
+    def _forbidden(self, part: Document, context: ItemContext, evidence: Evidence) -> tuple[str, ...]:
+        if self._forbids_others:
+            if self._mapping.evidence_level == "turn":
+                return tuple(turn for turn in context.session_of if turn not in evidence.turns)
+            sessions = (session.id for session in context.sessions)
+            return tuple(session for session in sessions if session not in evidence.sessions)
         if self._paths.forbidden is None:
             return ()
         cited = [id for id in _unnest(self._paths.forbidden.all(part.value)) if id is not None]
@@ -668,7 +680,10 @@ class _RecentContexts(dict[str, ItemContext]):
 
 
 def _shared_join(config: BenchmarkConfig, mapping: SchemaMapping) -> str | None:
-    """Return the name of the join by key that contains the whole context, so that items share their histories."""
+    """Return the name of the join that contains the whole context, so that items share their histories.
+
+    A file that is joined to a file with one item is the history of that item alone.
+    """
     context = mapping.context
     paths = [
         parse_path(text, "schema.context") for text in (context.field, context.id_field, context.date_field) if text
@@ -676,7 +691,7 @@ def _shared_join(config: BenchmarkConfig, mapping: SchemaMapping) -> str | None:
     firsts = {route.steps[0] if route.steps else None for path in paths for route in path.routes}
     name = next(iter(firsts)) if len(firsts) == 1 else None
     join = config.data.join.get(str(name))
-    return None if join is None or join.file is not None else str(name)
+    return None if join is None or (join.file is not None and config.data.items == "$") else str(name)
 
 
 def _unnest(matches: Sequence[Any]) -> Sequence[Any]:

@@ -18,7 +18,9 @@ folder, and itself, which need not be an object."""
 QUESTION_MARKS = ("@index", "@key", "@item", "@parent", "@value")
 """Of a question: its number from 1 within the item, the last name on the way to it, the item, and the nearest object
 around it."""
-_MARK = re.compile(r"(^|\|)(\s*)(@\w*)")
+OTHERS = "@others"
+"""In the place of a path to forbidden ids: all that are not evidence."""
+_MARK = re.compile(r"(^|(?<!\|)\|(?!\|))(\s*)(@\w*)")  # not the || of a filter
 
 
 class Marked(dict[str, Any]):

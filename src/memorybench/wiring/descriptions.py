@@ -323,7 +323,7 @@ def _benchmark(catalog: Catalog, entry: Entry) -> dict[str, str]:
     except BadInput as missing:
         return {**facts, "questions": f"data is missing: {missing}"}
     kinds = Counter(question.kind for question in dataset.questions)
-    histories = len({question.haystack for question in dataset.questions})
+    histories = len({question.memory for question in dataset.questions})
     return {
         **facts,
         "questions": f"{len(dataset.questions)} on {histories} histories",

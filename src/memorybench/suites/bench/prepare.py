@@ -120,6 +120,12 @@ def prepare(spec: BenchSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
     if recorded is None:
         defaults = [evaluation.answering_model for evaluation in evaluations]
         answerer = wiring.choose_model(spec.answering_model, MODEL_VARIABLE, defaults)
+    unanswered = [benchmark.name for benchmark in benchmarks if benchmark.config.evaluation.method == "retrieval"]
+    if unanswered and answerer is not None:
+        if spec.answering_model is not None or len(unanswered) < len(benchmarks):
+            problem = f"{unanswered[0]} has no answers: only retrieval is measured"
+            raise BadInput("--answering-model", problem, remedy="leave it out, or run the other benchmarks separately")
+        answerer = None
     judge = None
     if answerer is not None or recorded is not None:
         defaults = [evaluation.judge for evaluation in evaluations if evaluation.method == "llm-judge"]
@@ -148,7 +154,7 @@ def prepare(spec: BenchSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
         "evidence": {benchmark.name: benchmark.dataset.evidence for benchmark in benchmarks},
         "data_notes": {benchmark.name: list(getattr(benchmark.dataset, "notes", ())) for benchmark in benchmarks},
     }
-    next_hint = {} if answered_by else {_answering_command(spec): "what scoring answers would take"}
+    next_hint = {} if answered_by or unanswered else {_answering_command(spec): "what scoring answers would take"}
     return PreparedRun(
         spec=spec,
         totals=run.totals(run.performed),
