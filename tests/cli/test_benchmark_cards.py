@@ -214,7 +214,79 @@ def test_precisionmembench_asks_for_beliefs_without_answers(command: Command) ->
     assert cases_of(command, "r", ["c1"])["c1"]["forbidden"] == ["s2", "s3"]
 
 
-CARDS = ["beam", "personamem", "precisionmembench", "structmemeval-states"]
+def said(*texts: str) -> dict[str, Any]:
+    speakers = ("User", "Assistant")
+    return {"id": "c", "messages": [{"speaker": speakers[n % 2], "text": text} for n, text in enumerate(texts)]}
+
+
+FACT = {
+    "question": "How many kids do I have?",
+    "answer": "Three.",
+    "message_evidences": [{"speaker": "User", "text": "I have three kids -- Emma, Josh and Lily!"}],
+    "conversations": [said("Hello.", "Hi there."), said("I have three kids – Emma, Josh, and Lily.", "How nice.")],
+    "category": "Family",
+    "personId": "p1",
+}
+UNKNOWN = {
+    "question": "What is John's number?",
+    "answer": "That was not mentioned.",
+    "message_evidences": [{"speaker": "User", "text": "John leads the project"}],
+    "conversations": [said("By the way, John leads the project now.", "Noted.")],
+    "category": "Work",
+    "personId": "p2",
+}
+
+
+def test_convomem_finds_evidence_by_its_text(command: Command) -> None:
+    folder = command.folder / "evidence_questions"
+    fact = FACT | {"message_evidences": [{"speaker": "User", "text": "I have three kids, Emma, Josh, and Lily"}]}
+    lost = FACT | {"question": "Who?", "message_evidences": [{"speaker": "User", "text": "Nobody said this."}]}
+    for place, items in {"user_evidence/1_evidence": [fact, lost], "abstention_evidence/2_evidence": [UNKNOWN]}.items():
+        (folder / place).mkdir(parents=True)
+        (folder / place / "p_Nurse.json").write_text(json.dumps({"evidence_items": items}), encoding="utf-8")
+    run = (
+        "eval",
+        "--benchmarks",
+        "convomem",
+        "--data-file",
+        f"convomem={folder}",
+        "--providers",
+        "bm25",
+        "--run-id",
+        "r",
+    )
+    document = command(*run, "--json").json
+    assert document["counts"]["scored"] == 3
+    rows = {row["question"]: row for row in json.loads(command("export", "r", "--format", "json").out)}
+    assert {text: (row["question_type"], row["gold_turns"]) for text, row in rows.items()} == {
+        FACT["question"]: ("user facts", ["s2:1"]),
+        "Who?": ("user facts", []),
+        UNKNOWN["question"]: ("abstention", ["s1:1"]),
+    }
+    id = rows[UNKNOWN["question"]]["item"]
+    assert cases_of(command, "r", [id])[id]["abstain"]
+    assert rows[FACT["question"]]["cluster"] == "p1"
+
+
+def test_convomem_mixed_shares_a_history(command: Command) -> None:
+    folder = command.folder / "pre_mixed_testcases"
+    (folder / "user_evidence/1_evidence").mkdir(parents=True)
+    case = {
+        "evidenceItems": [FACT | {"message_evidences": [{"speaker": "User", "text": "Emma, Josh, and Lily"}]}, UNKNOWN],
+        "conversations": [*FACT["conversations"], said("It rains.", "Yes."), *UNKNOWN["conversations"]],
+        "contextSize": 4,
+    }
+    (folder / "user_evidence/1_evidence/batched_000.json").write_text(json.dumps([case]), encoding="utf-8")
+    name = "convomem-mixed"
+    run = ("eval", "--benchmarks", name, "--data-file", f"{name}={folder}", "--providers", "bm25", "--run-id", "r")
+    assert command(*run, "--json").json["counts"]["scored"] == 2
+    rows = json.loads(command("export", "r", "--format", "json").out)
+    assert [row["gold_turns"] for row in rows] == [["s2:1"], ["s4:1"]]
+    shown = cases_of(command, "r", [row["item"] for row in rows])
+    assert {case["labels"]["conversations"] for case in shown.values()} == {"4"}
+
+
+CARDS = ["beam", "convomem", "convomem-mixed", "personamem", "precisionmembench", "structmemeval-states"]
 
 
 @pytest.mark.parametrize("name", CARDS)

@@ -309,6 +309,7 @@ MISTAKES = [
     (SHELF, "configs/shelf.yaml", '"@others"', '"@other"', "schema.forbidden"),
     # the data does not fit it
     (SHELF, "configs/shelf.yaml", '"@.right[0]"', '"@.wrong[0]"', "data.where"),
+    ("calls", "configs/calls.yaml", "said[*].text", "chats[*].lines[*].who", "calls.json"),
     (SHELF, "datasets/shelf/notes.json", '"tags": ["serrated"]', '"tags": [1]', "notes.json:2"),
     (CHATS, "configs/chats.yaml", "*/questions.json", "*/qestions.json", "qestions.json"),
     (CHATS, "configs/chats.yaml", "long_chat.json | chat.json", "talk.json", "talk.json"),

@@ -226,9 +226,10 @@ class SchemaMapping(Section):
     """Path to the ids of the sessions or turns that contain the answer; without it, there are no retrieval metrics."""
     evidence_level: EvidenceLevel = "session"
     """Unit of retrieval metrics: sessions or turns."""
-    evidence_format: Literal["exact", "dialog-ids"] = "exact"
+    evidence_format: Literal["exact", "dialog-ids", "text"] = "exact"
     """Spelling of evidence ids: `exact` as in the context, or `dialog-ids` as in LoCoMo, where `D8:6; D9:17`, `D:11:26`
-    and `D30:05` are split and repaired. Unknown ids are dropped and counted."""
+    and `D30:05` are split and repaired. `text`: evidence is the text of a turn, or a part that only one turn contains;
+    case and punctuation are ignored. Unknown ids and texts are dropped and counted."""
     choices: str | None = None
     """Path to the choices of a multiple-choice question: an array, or an object of label and text. They are appended to
     the question. The gold answer is a choice's text, label, or index from 0."""

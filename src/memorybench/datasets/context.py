@@ -24,6 +24,8 @@ from .dates import read_date
 from .paths import flatten, only, parse_path, place_of
 
 _NO_TEXT = (dict, list, bool)
+_ROLES = ("user", "assistant", "system", "tool")
+_NOT_WORDS = re.compile(r"[\W_]+")
 _PARAGRAPH = re.compile(r"\n\s*\n")
 
 
@@ -72,9 +74,19 @@ class ItemContext:
         """The session of each turn."""
         return {turn.id or "": session.id for session in self.sessions for turn in session.turns}
 
+    @cached_property
+    def turn_words(self) -> Mapping[str, str]:
+        """The words of each turn, for evidence that is text."""
+        return {turn.id or "": words_of(turn.content) for session in self.sessions for turn in session.turns}
+
     @property
     def has_repeated_ids(self) -> bool:
         return any(len(ids) > 1 for ids in self.sessions_named.values())
+
+
+def words_of(text: str) -> str:
+    """Return the words of a text in lower case, without punctuation."""
+    return _NOT_WORDS.sub(" ", text.casefold()).strip()
 
 
 def comparable(at: datetime) -> datetime:
@@ -395,7 +407,7 @@ class _TurnReader:
             return {}
         name, find = self._mark.name, self._mark.first
         return {
-            self._turn_id(item, session, index, fields): MarkedTurn(session.id, _text(self._role, fields) or "user")
+            self._turn_id(item, session, index, fields): MarkedTurn(session.id, _role(_text(self._role, fields)))
             for index, fields in session.turns
             if (fields.get(name) if name is not None and type(fields) is dict else find(fields))
         }
@@ -404,7 +416,7 @@ class _TurnReader:
         where = partial(_where, item, session.raw.turn_place(index))
         speaker = _text(self._speaker, fields, where)
         return Turn(
-            _text(self._role, fields, where) or "user",
+            _role(_text(self._role, fields, where)),
             self._transform(self._content(item, session.raw, index, fields)),
             self._transform(speaker) if speaker else None,
             self._turn_date(item, session.raw, index, fields) if self._date else None,
@@ -457,6 +469,12 @@ class _TurnReader:
         if caption:
             text = f"{text} [shares a photo: {caption}]".lstrip()
         return text.strip() and text
+
+
+def _role(text: str | None) -> str:
+    """Return the role as APIs write it: some data has `User`."""
+    lower = (text or "user").lower()
+    return lower if lower in _ROLES else text or "user"
 
 
 def _is_texts(value: Any) -> bool:

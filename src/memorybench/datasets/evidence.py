@@ -14,7 +14,7 @@ from memorybench.files.located import Document
 from memorybench.text.sanitize import preview
 from memorybench.text.spelling import suggestion
 
-from .context import ItemContext
+from .context import ItemContext, words_of
 from .paths import place_of
 
 _DIALOG_ID = re.compile(r"D:?(\d+):(\d+)")
@@ -25,8 +25,18 @@ def dialog_ids(cited: str) -> list[str]:
     return [f"D{int(session)}:{int(turn)}" for session, turn in _DIALOG_ID.findall(cited)]
 
 
+def turns_with_text(cited: str, context: ItemContext) -> tuple[str, ...]:
+    """Return the turns with this text; if there is none, the only turn that contains it."""
+    text = words_of(cited)
+    if not text:
+        return ()
+    same = tuple(id for id, other in context.turn_words.items() if other == text)
+    containing = tuple(id for id, other in context.turn_words.items() if f" {text} " in f" {other} ")
+    return same or (containing if len(containing) == 1 else ())
+
+
 FORMATS: Mapping[str, Callable[[str], list[str]]] = {"exact": lambda cited: [cited], "dialog-ids": dialog_ids}
-"""The values of `schema.evidenceFormat`."""
+"""The values of `schema.evidenceFormat` that are ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +60,8 @@ class EvidenceCheck:
     level: EvidenceLevel
     key: str
     """The key of the config that names the path or the mark."""
+    format: str = "exact"
+    """The value of `schema.evidenceFormat`."""
     _is_found: bool = False
     _is_resolved: bool = False
     _fields: Sequence[str] = ()
@@ -77,6 +89,8 @@ class EvidenceCheck:
             self.first_unknown = f"{preview(id)} at {where.removeprefix(part.path.rpartition('/')[0] + '/')}"
 
     def _remedy(self, id: str, context: ItemContext) -> str:
+        if self.format == "text":
+            return f"correct {self.key}: it leads to no text of a turn"
         if self.level == "session":
             return "set schema.evidenceLevel: turn" if id in context.session_of else "correct schema.context.idField"
         is_session = id in context.sessions_named
@@ -102,6 +116,14 @@ def resolve(cited: Iterable[Any], context: ItemContext, level: EvidenceLevel, fo
     """
     gold: dict[str, None] = {}
     repaired, dropped = [], []
+    if format == "text":
+        found = {text: turns_with_text(text, context) for text in map(str, cited)}
+        gold = dict.fromkeys(turn for turns in found.values() for turn in turns)
+        return Evidence(
+            tuple(dict.fromkeys(context.session_of[turn] for turn in gold)),
+            tuple(gold),
+            dropped=tuple(text for text, turns in found.items() if not turns),
+        )
     known: Mapping[str, Sequence[str]] = context.sessions_named
     if level == "turn":
         known = {turn: (turn,) for turn in context.session_of}

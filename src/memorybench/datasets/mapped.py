@@ -329,7 +329,7 @@ class _ItemReader:
         """Turns of each history."""
         self._cited = self._paths.evidence
         key = self._key("evidence") if self._cited is not None else "schema.context.itemSchema.evidence"
-        self._check = EvidenceCheck(self._cited, mapping.evidence_level, key)
+        self._check = EvidenceCheck(self._cited, mapping.evidence_level, key, mapping.evidence_format)
 
     def _key(self, name: str) -> str:
         """Return the key of the config that names a field of a question."""
