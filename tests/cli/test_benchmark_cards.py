@@ -286,7 +286,38 @@ def test_convomem_mixed_shares_a_history(command: Command) -> None:
     assert {case["labels"]["conversations"] for case in shown.values()} == {"4"}
 
 
-CARDS = ["beam", "convomem", "convomem-mixed", "personamem", "precisionmembench", "structmemeval-states"]
+@pytest.mark.parametrize("name", ["memoryagentbench-conflict", "memoryagentbench-retrieval"])
+def test_memoryagentbench_reads_columns_of_questions(command: Command, name: str) -> None:
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    rows = [
+        {
+            "context": "Here is a list of facts:\n0. Ida lives in Oslo.\n1. Ida lives in Bergen.",
+            "questions": ["Where does Ida live?", "Who lives in Bergen?"],
+            "answers": [["Bergen", "Bergen, Norway"], ["Ida"]],
+            "metadata": {"source": f"set_{n}", "qa_pair_ids": [f"set_{n}_no0", f"set_{n}_no1"], "question_dates": None},
+        }
+        for n in range(2)
+    ]
+    file = command.folder / "split.parquet"
+    parquet.write_table(pyarrow.Table.from_pylist(rows), file)
+    run = ("eval", "--benchmarks", name, "--data-file", f"{name}={file}", "--providers", "bm25", "--run-id", "r")
+    assert command(*run, "--json").json["counts"]["scored"] == 4
+    exported = {row["item"]: row for row in json.loads(command("export", "r", "--format", "json").out)}
+    assert exported.keys() == {f"set_{n}_no{q}" for n in range(2) for q in range(2)}
+    assert exported["set_1_no0"]["expected"] == "Bergen | Bergen, Norway"
+    assert exported["set_1_no0"]["question_type"] == "set_1"
+
+
+CARDS = [
+    "beam",
+    "convomem",
+    "convomem-mixed",
+    "memoryagentbench-conflict",
+    "memoryagentbench-retrieval",
+    "personamem",
+    "precisionmembench",
+    "structmemeval-states",
+]
 
 
 @pytest.mark.parametrize("name", CARDS)

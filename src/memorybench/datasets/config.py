@@ -73,9 +73,12 @@ class Data(Section):
 class Questions(Section):
     """For items with several questions about the same context."""
 
-    field: str
+    field: str | None = None
     """Path to the questions, within an item: to an array, or with several matches, to each array or question
     (`$.*` for an object of arrays). All matches are read."""
+    columns: Mapping[str, str] = Field(default_factory=dict)
+    """In the place of `field`, for lists of equal length, as in many Parquet files: name → path to the list, within an
+    item. The nth question has the nth member of each list under its name. A list may be missing or empty."""
     question_field: str
     """Path to the question."""
     answer_field: str | None = None
@@ -145,6 +148,8 @@ class Context(Section):
     """`array`: lists of turns, texts, and objects with `turnsField` are sessions; other objects are the turns of one
     session, or, with `dateField` or `idField`, sessions of one turn each. `object`: one key per session.
     `string`: one text, whose paragraphs are turns."""
+    split: Literal["paragraphs", "lines"] | None = None
+    """What the turns of a `string` are (default: paragraphs)."""
     turns_field: str | None = None
     """Path to the turns within a session, if sessions are objects. All matches are turns, and so are the members of
     lists within lists."""

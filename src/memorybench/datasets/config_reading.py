@@ -252,6 +252,8 @@ def _check_questions(mapping: SchemaMapping, part: Document, *, only_retrieval: 
             raise BadInput(
                 part.where(), f'"{key}" is missing', expected="a path, because evaluation.method is retrieval"
             )
+    if mapping.questions is not None and bool(mapping.questions.field) == bool(mapping.questions.columns):
+        raise BadInput(part.where("questions"), "where are the questions?", expected="either field or columns")
     _check_gold(mapping, part, only_retrieval=only_retrieval)
 
 
@@ -290,6 +292,8 @@ def _check_gold(mapping: SchemaMapping, part: Document, *, only_retrieval: bool)
 
 
 def _check_patterns(context: Context, part: Document) -> None:
+    if context.split is not None and context.type != "string":
+        raise BadInput(part.where("split"), f"no effect on type: {context.type}", remedy="set type: string")
     if context.item_schema.content and context.item_schema.text:
         raise BadInput(
             part.where("item_schema", "text"), "cannot be combined with content", remedy="remove one of the two"
@@ -333,6 +337,7 @@ def _paths(mapping: SchemaMapping) -> Iterator[tuple[Place, str]]:
     if mapping.questions is not None:
         sections["questions",] = mapping.questions.model_dump()
         sections["questions", "labels"] = mapping.questions.labels
+        sections["questions", "columns"] = mapping.questions.columns
     for place, section in sections.items():
         for name, path in section.items():
             if isinstance(path, str):

@@ -218,7 +218,8 @@ class ContextReader:
             case "object", dict():
                 return list(self._object_sessions(value, place or ()))
             case "string", str():
-                return [_Raw("", [part for part in _PARAGRAPH.split(value) if part.strip()], None)]
+                parts = value.splitlines() if self._context.split == "lines" else _PARAGRAPH.split(value)
+                return [_Raw("", [part for part in parts if part.strip()], None)]
         actual = {"list": "array", "dict": "object", "str": "string"}.get(type(value).__name__)
         raise BadInput(
             _where(item, place),

@@ -93,8 +93,11 @@ _CACHED_HAYSTACKS = 32
 """Haystacks cached in memory: more than a run processes concurrently."""
 _CACHED_CONTEXTS = 8
 """Contexts kept while the questions are read."""
+_ROWS = "@rows"
+"""Name of the questions of an item that are made of `questions.columns`."""
 _TYPE, _DATE = ("questionType", "question_type"), ("questionDate", "question_date")
 
+_CORRECT_COLUMNS = "correct schema.questions.columns"
 _NOTES = {
     "repeated": "histories that repeat a session id",
     "unsorted": "histories not in the order of their dates",
@@ -170,7 +173,7 @@ def _names_marks(config: BenchmarkConfig) -> bool:
 
 
 _LATER_KEYS = frozenset(
-    ("parse", "cluster", "labels", "image", "prefix", "session_schema", "answer_mode", "rubric", "rubric_item",
+    ("columns", "split", "parse", "cluster", "labels", "image", "prefix", "session_schema", "answer_mode", "rubric", "rubric_item",
      "must_contain", "must_not_contain", "forbidden", "rubric_field", "must_contain_field", "must_not_contain_field",
      "forbidden_field")
 )  # fmt: skip
@@ -310,6 +313,7 @@ class _ItemReader:
         self._kind = next((metadata.pop(name) for name in _TYPE if name in metadata), None)
         self._date = next((metadata.pop(name) for name in _DATE if name in metadata), None)
         self._labels = metadata
+        self._columns: dict[str, Path] = {}
         self._list, self._paths = self._parse_paths(mapping)
         self._gold = GoldReader(
             mapping, self._paths.rubric, self._paths.must_contain, self._paths.must_not_contain, where
@@ -356,7 +360,8 @@ class _ItemReader:
                 path(mapping.evidence),
                 path(mapping.choices),
             )
-        return path(many.field), _Paths(
+        self._columns = {name: parse_path(text, self._where) for name, text in many.columns.items()}
+        return Path.parse(f'$["{_ROWS}"]', self._where) if self._columns else path(many.field), _Paths(
             parse_path(many.question_field, self._where),
             path(many.answer_field),
             path(many.rubric_field),
@@ -429,10 +434,31 @@ class _ItemReader:
                 self._known[haystack] = context
         if self._survey is not None:
             self._survey.add_item(item.value)
+        if self._columns:
+            item = self._with_rows(item)
         places = [()] if self._list is None else self._places(item, self._list)
         return haystack, [
             self._question(item, place, n, id, haystack, history, context) for n, place in enumerate(places)
         ]
+
+    def _with_rows(self, item: Document) -> Document:
+        """Return the item with its questions: one object for the nth members of all columns."""
+        columns = {name: only(path, item.value, item.where) or [] for name, path in self._columns.items()}
+        for name, column in columns.items():
+            if not isinstance(column, list):
+                where = _place(self._columns[name], item)()
+                raise BadInput(where, f"invalid column {preview(column)}", expected="a list", remedy=_CORRECT_COLUMNS)
+        lengths = {name: len(column) for name, column in columns.items() if column}
+        if len(set(lengths.values())) > 1:
+            found = ", ".join(f"{preview(name)} has {length:,}" for name, length in lengths.items())
+            raise BadInput(item.where(), f"columns of different lengths: {found}", remedy=_CORRECT_COLUMNS)
+        rows = [
+            {name: column[n] for name, column in columns.items() if column}
+            for n in range(max(lengths.values(), default=0))
+        ]
+        value = item.value.copy()
+        value[_ROWS] = rows
+        return replace(item, value=value)
 
     def _count(self, memory: str, context: ItemContext) -> None:
         """Count a history once, by its longest part that a question is about."""

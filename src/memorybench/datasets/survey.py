@@ -119,8 +119,8 @@ def _unread(config: BenchmarkConfig, survey: Survey) -> Iterator[str]:
     item_paths += [join.by for join in config.data.join.values()]
     question_paths: list[str | None] = [*mapping.parse]
     if many is not None:
-        item_paths.append(many.field)
-        question_paths += [*many.labels.values(), *many.model_dump(exclude={"field", "labels"}).values()]
+        item_paths += [many.field, *many.columns.values()]
+        question_paths += [*many.labels.values(), *many.model_dump(exclude={"field", "columns", "labels"}).values()]
     turn_paths = list(context.item_schema.model_dump().values())
     removed = [*config.ingestion.preprocessing.remove_fields]
     for noun, paths, fields in (
