@@ -308,10 +308,53 @@ def test_memoryagentbench_reads_columns_of_questions(command: Command, name: str
     assert exported["set_1_no0"]["question_type"] == "set_1"
 
 
+def halu_session(day: int, text: str, **more: Any) -> dict[str, Any]:
+    at = f"Dec {day:02}, 2025, 08:00:00"
+    turn = {"role": "user", "content": text, "timestamp": at, "dialogue_turn": 0}
+    return {"start_time": at, "end_time": at, "dialogue": [turn], "dialogue_turn_num": 1, **more}
+
+
+def halu_question(text: str, answer: str, kind: str) -> dict[str, Any]:
+    proof = [{"memory_content": "Ida moved.", "memory_type": "Event Memory"}]
+    return {"question": text, "answer": answer, "evidence": proof, "difficulty": "easy", "question_type": kind}
+
+
+@pytest.mark.parametrize("name", ["halumem", "halumem-long"])
+def test_halumem_asks_after_each_session(command: Command, name: str) -> None:
+    sessions = [
+        halu_session(
+            1, "I live in Oslo.", memory_points=[], questions=[halu_question("Where?", "Oslo.", "Basic Fact Recall")]
+        ),
+        halu_session(2, "Tell me about primes.", is_generated_qa_session=True, questions=[]),
+        halu_session(3, "Nothing new.", memory_points=[]),
+        halu_session(
+            4, "I moved to Bergen.", memory_points=[], questions=[halu_question("Where?", "Bergen.", "Dynamic Update")]
+        ),
+    ]
+    users = [{"uuid": id, "persona_info": "Name: Ida; Gender: f", "sessions": sessions} for id in ("u1", "u2")]
+    file = command.folder / "HaluMem.jsonl"
+    file.write_text("".join(json.dumps(user) + "\n" for user in users), encoding="utf-8")
+    run = ("eval", "--benchmarks", name, "--data-file", f"{name}={file}", "--run-id", "r", "--json")
+    document = command(*run, "--providers", "bm25", "full-context", "--answering-model", "scripted/silence").json
+    assert document["counts"]["scored"] == 8
+    shown = cases_of(command, "r", ["u1:q0", "u1:q1", "u2:q1"])
+    assert [(case["asked_after"], case["shared_history"]) for case in shown.values()] == [
+        (1, "u1"),
+        (4, "u1"),
+        (4, "u2"),
+    ]
+    rows = json.loads(command("export", "r", "--format", "json").out)
+    full = {row["item"]: row for row in rows if row["provider"] == "full-context"}
+    assert full["u1:q0"]["context_tokens"] < full["u1:q1"]["context_tokens"]
+    assert (full["u1:q1"]["question_type"], full["u1:q1"]["expected"]) == ("Dynamic Update", "Bergen.")
+
+
 CARDS = [
     "beam",
     "convomem",
     "convomem-mixed",
+    "halumem",
+    "halumem-long",
     "memoryagentbench-conflict",
     "memoryagentbench-retrieval",
     "personamem",

@@ -160,6 +160,23 @@ def test_an_answering_model_is_refused_where_there_are_no_answers(command: Comma
         assert (done.code, "--answering-model" in done.err, "shelf" in done.err) == (2, True, True)
 
 
+@pytest.mark.usefixtures("folder")
+def test_questions_along_the_way_see_what_was_added_by_then(command: Command) -> None:
+    run = ("eval", "--benchmarks", "years", "--providers", "full-context", "bm25", "--run-id", "r", "--json")
+    document = command(*run, "--answering-model", "scripted/silence").json
+    assert document["counts"]["scored"] == 6
+    seen = {
+        id: next(trial for trial in command("show", "r", id, "--json", "--full").json["trials"] if "full" in str(trial))
+        for id in ("ida:q0", "ida:q1", "ida:q2")
+    }
+    prompts = [
+        next(one["inputs"]["prompt"] for one in trial["steps"] if one["name"] == "answer") for trial in seen.values()
+    ]
+    assert ["Bergen" in prompt for prompt in prompts] == [False, True, True]
+    outcomes = list(memorybench.load_run("r").outcomes())
+    assert len(outcomes) == 6
+
+
 # formats of the same data
 
 
@@ -304,6 +321,8 @@ MISTAKES = [
     (PEOPLE, "configs/people.yaml", "turnsField:", "dateField: $.log[*].day\n    turnsField:", "sessionSchema.date"),
     (PEOPLE, "configs/people.yaml", "{id: nr, date: day}", "{ident: nr}", "schema.context.sessionSchema"),
     (ALBUM, "configs/album.yaml", 'image: "content[*].image"', 'image: "content[*.image"', "itemSchema.image"),
+    ("years", "configs/years.yaml", "    turnsField", "    prefix: n\n    turnsField", "schema.questions.prefixField"),
+    ("years", "configs/years.yaml", '"@parentIndex"', '"@parentindex"', 'did you mean "@parentIndex"?'),
     ("ledger", "configs/ledger.yaml", "    columns:", "    field: questions\n    columns:", "schema.questions"),
     ("ledger", "configs/ledger.yaml", "ask: questions", 'ask: "questions["', "schema.questions.columns.ask"),
     ("ledger", "configs/ledger.yaml", "type: string, split", "split", "schema.context.split"),
@@ -312,6 +331,7 @@ MISTAKES = [
     (SHELF, "configs/shelf.yaml", '"@others"', '"@other"', "schema.forbidden"),
     # the data does not fit it
     (SHELF, "configs/shelf.yaml", '"@.right[0]"', '"@.wrong[0]"', "data.where"),
+    ("years", "configs/years.yaml", '"@parentIndex"', '"@parent.at"', "years.jsonl:1"),
     ("ledger", "datasets/ledger.jsonl", '"What does Ben have?"', '"What?", "And?"', "ledger.jsonl:1"),
     ("ledger", "datasets/ledger.jsonl", '"answers": [["the cello"]]', '"answers": "the cello"', "ledger.jsonl:2"),
     ("calls", "configs/calls.yaml", "said[*].text", "chats[*].lines[*].who", "calls.json"),

@@ -226,6 +226,12 @@ def _check_mapping(config: BenchmarkConfig, document: Document) -> None:
         parse_path(config.data.items, document.where("data", "items"))
     if mapping.context.prefix is not None and mapping.context.type != "array":
         raise BadInput(part.where("context", "prefix"), f"no effect on type: {mapping.context.type}")
+    if mapping.questions is not None and mapping.questions.prefix_field is not None:
+        where = part.where("questions", "prefix_field")
+        if mapping.context.type != "array":
+            raise BadInput(where, f"no effect on type: {mapping.context.type}", remedy="remove it")
+        if mapping.context.prefix is not None:
+            raise BadInput(where, "cannot be combined with context.prefix", remedy="remove one of the two")
     _check_whole_path(mapping.context.item_schema.evidence, part.where("context", "item_schema", "evidence"))
 
 

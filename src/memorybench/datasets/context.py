@@ -143,17 +143,18 @@ class ContextReader:
         if preprocessing.format_template is not None:
             self._template = Template.parse(preprocessing.format_template, SESSION_VARIABLES, where)
 
-    def read(self, item: Document, cuts: Sequence[int] = ()) -> ItemContext:
+    def read(self, item: Document, cuts: Sequence[int] = (), upto: int | None = None) -> ItemContext:
         """Check the sessions and turns of an item, and return its context.
 
-        A list of turns is divided into sessions at `cuts`, where other questions about the same history are asked.
+        A list of turns is divided into sessions at `cuts`, where other questions about the same history are asked. Only
+        the first `upto` members are read, in the place of the number that `prefix` leads to.
         """
         sessions: list[_Kept] = []
         names: dict[str, tuple[str, ...]] = {}
         marked: dict[str, MarkedTurn] = {}
         turn_ids: set[str] = set()
         empty = turn_count = empty_sessions = images = 0
-        for position, raw in enumerate(self._raw_sessions(item, cuts), 1):
+        for position, raw in enumerate(self._raw_sessions(item, cuts, upto), 1):
             # session ids may reveal which session is gold; keys of an object are only numbers
             id = raw.name if self._context.type == "object" else f"s{position}"
             turns = self._turns.keep(item, raw)
@@ -203,7 +204,7 @@ class ContextReader:
             }
         )
 
-    def _raw_sessions(self, item: Document, cuts: Sequence[int]) -> Sequence[_Raw]:
+    def _raw_sessions(self, item: Document, cuts: Sequence[int], upto: int | None) -> Sequence[_Raw]:
         matches = self._field.located(item.value)
         place = place_of(self._field, item.value)
         value = next((match for _, match in matches), None) if self._field.singular else [match for _, match in matches]
@@ -213,8 +214,8 @@ class ContextReader:
             case "array", list():
                 if place is not None:
                     members = [((*place, index), member) for index, member in enumerate(value)]
-                    return self._array_sessions(item, members, place, cuts)
-                return self._array_sessions(item, matches, None, cuts)
+                    return self._array_sessions(item, members, place, cuts, upto)
+                return self._array_sessions(item, matches, None, cuts, upto)
             case "object", dict():
                 return list(self._object_sessions(value, place or ()))
             case "string", str():
@@ -230,25 +231,17 @@ class ContextReader:
 
     def prefix_of(self, item: Document) -> int | None:
         """Return how many members of the context are the history of the item's question; None: all."""
-        if self._prefix is None:
-            return None
-        where = partial(_where, item, place_of(self._prefix, item.value))
-        number = only(self._prefix, item.value, where)
-        if isinstance(number, float) and number.is_integer():
-            number = int(number)
-        if isinstance(number, bool) or not re.fullmatch(r"[0-9]+", str(number).strip()):
-            raise BadInput(
-                where(),
-                f"invalid prefix {preview(number)}",
-                expected="the number of members that are history",
-                remedy="correct it, or schema.context.prefix",
-            )
-        return int(number)
+        return None if self._prefix is None else read_prefix(self._prefix, item, "schema.context.prefix")
 
     def _array_sessions(
-        self, item: Document, members: list[tuple[Place, Any]], place: Place | None, cuts: Sequence[int]
+        self,
+        item: Document,
+        members: list[tuple[Place, Any]],
+        place: Place | None,
+        cuts: Sequence[int],
+        upto: int | None,
     ) -> list[_Raw]:
-        upto = self.prefix_of(item)
+        upto = self.prefix_of(item) if upto is None else upto
         if upto is not None:
             if upto > len(members):
                 where = _where(item, place_of(self._prefix, item.value) if self._prefix else None)
@@ -470,6 +463,22 @@ class _TurnReader:
         if caption:
             text = f"{text} [shares a photo: {caption}]".lstrip()
         return text.strip() and text
+
+
+def read_prefix(path: Path, part: Document, key: str) -> int:
+    """Return the number of members that are history, which the path leads to within an item or question."""
+    where = partial(_where, part, place_of(path, part.value))
+    number = only(path, part.value, where)
+    if isinstance(number, float) and number.is_integer():
+        number = int(number)
+    if isinstance(number, bool) or not re.fullmatch(r"[0-9]+", str(number).strip()):
+        raise BadInput(
+            where(),
+            f"invalid prefix {preview(number)}",
+            expected="the number of members that are history",
+            remedy=f"correct it, or {key}",
+        )
+    return int(number)
 
 
 def _role(text: str | None) -> str:

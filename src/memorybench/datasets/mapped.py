@@ -12,7 +12,7 @@ from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path as FilePath
 from string import ascii_lowercase
-from typing import Any
+from typing import Any, NamedTuple
 
 from memorybench.core.conversation import Haystack
 from memorybench.core.errors import BadInput
@@ -24,7 +24,7 @@ from memorybench.text.sanitize import preview
 from memorybench.text.spelling import suggestion
 
 from .config import BenchmarkConfig, OfficialRetrieval, SchemaMapping
-from .context import ContextReader, ItemContext, comparable
+from .context import ContextReader, ItemContext, comparable, read_prefix
 from .dates import read_date
 from .evidence import Evidence, EvidenceCheck, resolve
 from .gold import GoldReader
@@ -164,7 +164,10 @@ def index_of(config: BenchmarkConfig, files: Sequence[FilePath], indexes: FilePa
 
 def _is_assembled(config: BenchmarkConfig) -> bool:
     """Return whether items need more than their own fields: other files, or their place."""
-    return bool(config.data.join) or "@" in (config.mapping.item_id if config.mapping else "") or _names_marks(config)
+    mapping = config.mapping
+    if mapping is not None and mapping.questions is not None and mapping.questions.prefix_field is not None:
+        return True
+    return bool(config.data.join) or "@" in (mapping.item_id if mapping else "") or _names_marks(config)
 
 
 def _names_marks(config: BenchmarkConfig) -> bool:
@@ -173,9 +176,9 @@ def _names_marks(config: BenchmarkConfig) -> bool:
 
 
 _LATER_KEYS = frozenset(
-    ("columns", "split", "parse", "cluster", "labels", "image", "prefix", "session_schema", "answer_mode", "rubric", "rubric_item",
+    ("parse", "cluster", "labels", "image", "prefix", "session_schema", "answer_mode", "rubric", "rubric_item",
      "must_contain", "must_not_contain", "forbidden", "rubric_field", "must_contain_field", "must_not_contain_field",
-     "forbidden_field")
+     "forbidden_field", "columns", "split", "prefix_field")
 )  # fmt: skip
 """Keys that version 0.1 did not have. Without a value they are left out of fingerprints, which stay as they were."""
 
@@ -238,11 +241,14 @@ def open_mapped(
         try:
             reader.find_cuts()
             for item in stream or selection.of(_plain_items(config, files, binary)):
-                haystack, item_questions = reader.read(item.document)
-                if haystack not in contexts:
-                    contexts[haystack] = reader.again(item.again)
-                    spans[haystack] = item.span
-                questions += item_questions
+                parts = reader.read(item.document)
+                for part in parts:
+                    if part.haystack not in contexts:
+                        contexts[part.haystack] = reader.again(item.again, part)
+                        spans[part.haystack] = item.span
+                # in the order of the data
+                numbered = sorted((one for part in parts for one in part.questions), key=lambda pair: pair[0])
+                questions += [question for _, question in numbered]
         except BadInput:
             checking.result()  # an unexpected file is the cause, and says more
             raise
@@ -287,6 +293,17 @@ class _Paths:
     id: Path | None = None
 
 
+class _Part(NamedTuple):
+    """A part of the history of an item, and the questions about it, each with its number within the item."""
+
+    haystack: str
+    upto: int | None
+    """Number of members of the history; None: all."""
+    cuts: Sequence[int]
+    """Where the other parts end."""
+    questions: Sequence[tuple[int, Question]]
+
+
 class _ItemReader:
     """Reads the questions of items by the paths of a config, and counts irregularities."""
 
@@ -314,6 +331,8 @@ class _ItemReader:
         self._date = next((metadata.pop(name) for name in _DATE if name in metadata), None)
         self._labels = metadata
         self._columns: dict[str, Path] = {}
+        after = mapping.questions.prefix_field if mapping.questions is not None else None
+        self._after = None if after is None else parse_path(after, where)
         self._list, self._paths = self._parse_paths(mapping)
         self._gold = GoldReader(
             mapping, self._paths.rubric, self._paths.must_contain, self._paths.must_not_contain, where
@@ -322,7 +341,7 @@ class _ItemReader:
         self._question_labels = {name: parse_path(path, where) for name, path in many.items()}
         self._unseen_labels = {*self._labels, *self._question_labels}
         own = [getattr(self._paths, name) for name in self._paths.__slots__]
-        self._marks_questions = any(map(uses_marks, (*own, *self._question_labels.values())))
+        self._marks_questions = any(map(uses_marks, (*own, self._after, *self._question_labels.values())))
         self._ids: set[str] = set()
         self._known: dict[str, ItemContext] = _RecentContexts()
         self._items = 0
@@ -407,39 +426,56 @@ class _ItemReader:
             if upto is not None:
                 self._cuts.setdefault(self._stream.key_of(self._shared, document), set()).add(upto)
 
-    def _read_context(self, item: Document) -> ItemContext:
-        cuts: Sequence[int] = ()
+    def _read_context(self, item: Document, upto: int | None, cuts: Sequence[int]) -> ItemContext:
         if self._shared is not None and self._stream is not None and self._cuts:
             cuts = sorted(self._cuts.get(self._stream.key_of(self._shared, item), ()))
-        return self._context.read(item, cuts)
+        return self._context.read(item, cuts, upto)
 
-    def read(self, item: Document) -> tuple[str, list[Question]]:
-        """Return the id of the item's haystack and its questions."""
+    def read(self, item: Document) -> list[_Part]:
+        """Return the parts of the item's history that its questions are about, each with its questions."""
         self._items += 1
         item = self._parser.parse(item)
         id = self._id_at(self._id, item, "schema.itemId")
         # an id that marks abstention would reveal it to providers
-        haystack = id if self._mapping.abstention.id_pattern is None else f"h{self._items}"
-        history = ""
+        memory = id if self._mapping.abstention.id_pattern is None else f"h{self._items}"
         if self._shared is not None and self._stream is not None:
-            haystack = self._stream.key_of(self._shared, item)
-            upto = self._context.prefix_of(item)
-            if upto is not None:
-                history, haystack = haystack, f"{haystack}@{upto}"
-        context = self._known.get(haystack)
-        if context is None:
-            context = self._read_context(item)
-            self._count(history or haystack, context)
-            if self._shared is not None:
-                self._known[haystack] = context
+            memory = self._stream.key_of(self._shared, item)
         if self._survey is not None:
             self._survey.add_item(item.value)
-        if self._columns:
-            item = self._with_rows(item)
-        places = [()] if self._list is None else self._places(item, self._list)
-        return haystack, [
-            self._question(item, place, n, id, haystack, history, context) for n, place in enumerate(places)
-        ]
+        whole = self._with_rows(item) if self._columns else item
+        places: dict[int | None, list[tuple[int, Place]]] = {}
+        for n, place in enumerate([()] if self._list is None else self._places(whole, self._list)):
+            places.setdefault(self._prefix_of(whole, place, n), []).append((n, place))
+        cuts = sorted(upto for upto in places if upto is not None) if self._after is not None else ()
+        parts: dict[int | None, _Part] = {}
+        for upto in places or {self._context.prefix_of(item): []}:
+            context, haystack = self._part_of(item, memory, upto, cuts)
+            history = memory if haystack != memory else ""
+            questions = [
+                (n, self._question(whole, place, n, id, haystack, history, upto or 0, context))
+                for n, place in places.get(upto, ())
+            ]
+            parts[upto] = _Part(haystack, upto, cuts, questions)
+        return list(parts.values())
+
+    def _prefix_of(self, item: Document, place: Place, n: int) -> int | None:
+        """Return how many members of the history a question is about; None: all."""
+        if self._after is None:
+            return self._context.prefix_of(item)
+        part = self._part(item, place, n)
+        return read_prefix(self._after, part, "schema.questions.prefixField")
+
+    def _part_of(self, item: Document, memory: str, upto: int | None, cuts: Sequence[int]) -> tuple[ItemContext, str]:
+        """Return a part of a history and its name."""
+        is_shared = self._shared is not None or self._after is not None
+        haystack = f"{memory}@{upto}" if is_shared and upto is not None else memory
+        context = self._known.get(haystack)
+        if context is None:
+            context = self._read_context(item, upto, cuts)
+            self._count(memory, context)
+            if self._shared is not None:
+                self._known[haystack] = context
+        return context, haystack
 
     def _with_rows(self, item: Document) -> Document:
         """Return the item with its questions: one object for the nth members of all columns."""
@@ -478,8 +514,9 @@ class _ItemReader:
             for fields in context.raw_turns():
                 self._survey.add_turn(fields)
 
-    def again(self, read_item: Callable[[], Document]) -> Callable[[], ItemContext]:
-        return lambda: self._read_context(self._parser.parse(read_item()))
+    def again(self, read_item: Callable[[], Document], part: _Part | None = None) -> Callable[[], ItemContext]:
+        upto, cuts = (part.upto, part.cuts) if part is not None else (None, ())
+        return lambda: self._read_context(self._parser.parse(read_item()), upto, cuts)
 
     def _places(self, item: Document, path: Path) -> list[Place]:
         """Return the place of each question: of the members of each list that the path matches, and other matches."""
@@ -503,7 +540,15 @@ class _ItemReader:
         return places
 
     def _question(
-        self, item: Document, place: Place, n: int, id: str, haystack: str, history: str, context: ItemContext
+        self,
+        item: Document,
+        place: Place,
+        n: int,
+        id: str,
+        haystack: str,
+        history: str,
+        asked_after: int,
+        context: ItemContext,
     ) -> Question:
         part = self._part(item, place, n)
         if self._survey is not None:
@@ -533,7 +578,7 @@ class _ItemReader:
             labels=self._labels_of(item, part, kind, abstain, evidence, context),
             haystack=haystack,
             shared_history=history,
-            asked_after=self._context.prefix_of(item) or 0 if history else 0,
+            asked_after=asked_after if history else 0,
             cluster=self._cluster_of(item, history or haystack),
             question=text,
             answers=answers,
@@ -561,7 +606,10 @@ class _ItemReader:
         parent = next(value for value in (item.at(*one).value for one in around) if isinstance(value, dict))
         names = [step for step in place if isinstance(step, str)]
         key = names[-1] if names else ""
+        positions = [step + 1 for step in place[:-1] if isinstance(step, int)]
         marks = {"@value": part.value, "@index": n + 1, "@key": key, "@item": item.value, "@parent": parent}
+        if positions:
+            marks["@parentIndex"] = positions[-1]
         return replace(part, value=Marked(part.value if isinstance(part.value, dict) else {}, marks))
 
     def _cluster_of(self, item: Document, memory: str) -> str:

@@ -15,9 +15,9 @@ from memorybench.text.spelling import join_names, suggestion
 ITEM_MARKS = ("@index", "@key", "@file", "@folder", "@stem", "@value")
 """Of an item: its number from 1, the key under which it is in its object, its file (also without suffix) and the file's
 folder, and itself, which need not be an object."""
-QUESTION_MARKS = ("@index", "@key", "@item", "@parent", "@value")
-"""Of a question: its number from 1 within the item, the last name on the way to it, the item, and the nearest object
-around it."""
+QUESTION_MARKS = ("@index", "@key", "@item", "@parent", "@parentIndex", "@value")
+"""Of a question: its number from 1 within the item, the last name on the way to it, the item, the nearest object around
+it, and the number from 1 of that object in its list."""
 OTHERS = "@others"
 """In the place of a path to forbidden ids: all that are not evidence."""
 _MARK = re.compile(r"(^|(?<!\|)\|(?!\|))(\s*)(@\w*)")  # not the || of a filter
