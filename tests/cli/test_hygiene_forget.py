@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,9 +13,11 @@ from xml.etree import ElementTree
 import pytest
 from aiohttp import web
 
+from memorybench.cli.main import main
 from memorybench.suites.hygiene.forgetting import STEPS
 from tests.cli.command import Command, Said
 from tests.doubles.stub import Call, Stub
+from tests.engine.workload import in_child
 
 STORE = Path(__file__).parents[1] / "doubles/forgetful_store.py"
 ALL = "[update, forget, recall, list, get, history, curate, users, files]"
@@ -296,6 +299,17 @@ def test_a_killed_run_is_continued_to_its_report(command: Command, verb: str) ->
     said = command("hygiene", verb, "--resume", "r", "--json")
     assert said.code == 0, said.err
     assert said.json["counts"]["scored"] == said.json["counts"]["planned"]
+
+
+def test_a_signal_ends_the_search_of_files_and_the_run_can_be_resumed(command: Command) -> None:
+    write_store(command, "stops-the-run")
+    arguments = ["hygiene", "forget", "--store", "mine", "--allow-code", "--run-id", "r"]
+    code = in_child(lambda: os._exit(main(arguments)))
+    assert code == 130
+    # once to learn its version, and once for the procedure: the search before the restart did not come to its end
+    assert (command.folder / "elsewhere").read_text().splitlines() == ["opened"] * 2
+    said = command("hygiene", "forget", "--resume", "r", "--json", "--allow-code")
+    assert (said.code, set(states(said).values())) == (0, {"pass"}), said.err
 
 
 def test_a_failed_step_is_a_failure_in_results_and_junit(command: Command) -> None:

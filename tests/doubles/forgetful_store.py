@@ -6,8 +6,10 @@ import gzip
 import io
 import json
 import lzma
+import os
 import random
 import re
+import signal
 import sqlite3
 import sys
 import zipfile
@@ -19,7 +21,7 @@ FAULTS = (
     "none", "log", "free-pages", "write-ahead-log", "zlib-backup", "gzip-in-home", "moved-copy", "tombstone",
     "returns-on-restart", "returns-on-curation", "returns-on-refeed", "refuses-refeed", "forgets-all", "history",
     "summary", "for-others", "deaf", "old-id", "lzma", "deflate", "zip-in-zip", "zip-after-header", "many-streams",
-    "big-gzip", "encrypted-zip", "encrypted", "zstd", "link-to-folder",
+    "big-gzip", "encrypted-zip", "encrypted", "zstd", "link-to-folder", "stops-the-run",
 )  # fmt: skip
 
 
@@ -42,6 +44,12 @@ class Store:
         self.db.execute("CREATE TABLE IF NOT EXISTS history (fact, user, content)")
         if fault == "returns-on-restart":
             self.revive()
+        if fault == "stops-the-run":
+            with Path(sys.argv[3]).open("a") as file:
+                file.write("opened\n")
+
+    def openings(self) -> int:
+        return len(Path(sys.argv[3]).read_text().splitlines())
 
     def revive(self) -> None:
         self.db.execute("UPDATE facts SET gone = 0")
@@ -149,6 +157,8 @@ class Store:
             self.db.execute("DELETE FROM facts")
         if self.fault == "refuses-refeed":
             (self.folder / "denied").touch()
+        if self.fault == "stops-the-run":
+            (self.folder / "deleted").touch()
         self.db.execute("DELETE FROM facts WHERE id = ?", (id,))
         if self.fault not in ("free-pages", "write-ahead-log"):
             self.db.execute("VACUUM")
@@ -180,6 +190,8 @@ class Store:
     def curate(self, user: str, apply: bool) -> dict[str, Any]:
         if self.fault == "returns-on-curation" and apply:
             self.revive()
+        if self.fault == "stops-the-run" and (self.folder / "deleted").exists() and self.openings() == 2:
+            os.kill(os.getppid(), signal.SIGTERM)  # the next thing that the run does is to search the files
         return {"proposals": []}
 
 

@@ -76,6 +76,10 @@ class Steps(Protocol):
         """Show that sessions were added. Nothing is recorded."""
         ...
 
+    def check_stopping(self) -> None:
+        """Raise an error if the run is stopping: for long work that is repeated on resume. Any thread may call it."""
+        ...
+
 
 NOTHING_SHOWN = Exhibit()
 

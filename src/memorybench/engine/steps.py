@@ -66,7 +66,7 @@ class RunSteps:
         self._limits = limits
         self._limiters: dict[str, RateLimiter] = {}
         self._budget = budget
-        self._stopping = stopping
+        self.stopping = stopping
         self._slots = asyncio.Semaphore(concurrency)
         self._in_flight: dict[str, asyncio.Future[str]] = {}
         self._failed: dict[str, MemorybenchError] = {}
@@ -103,7 +103,7 @@ class RunSteps:
         if not (self.run_writer.is_shared and (request.paid or request.shared)):
             return await self._reuse_or_call(request)
         # other units of work, which other processes perform, may need the same step
-        async with lease(self.run_writer, f"step {request.key}", self._stopping):
+        async with lease(self.run_writer, f"step {request.key}", self.stopping):
             recorded = self.run_writer.result(request.key)
             if recorded is not None:
                 return request.adapter.validate_json(recorded), recorded
@@ -116,7 +116,7 @@ class RunSteps:
             reusable = reusable._replace(result=self.run_writer.redact_json(reusable.result))
             await self.run_writer.record_step(reusable)
             return request.adapter.validate_json(reusable.result), reusable.result
-        self._stopping.check()
+        self.stopping.check()
         if request.after is not None:
             token = _in_prerequisite.set(True)
             try:
@@ -125,7 +125,7 @@ class RunSteps:
                 _in_prerequisite.reset(token)
         # The slot is held until the result is on disk, so a crash leaves at most `concurrency` calls to repeat.
         async with self._slots:
-            self._stopping.check()
+            self.stopping.check()
             return await self._call(request)
 
     async def _call(self, request: StepRequest[T]) -> tuple[T, str]:
@@ -138,7 +138,7 @@ class RunSteps:
 
         async def work() -> T:
             # checked again: the limiter may have made us wait
-            self._stopping.check()
+            self.stopping.check()
             if request.paid:
                 self._budget.allow()
             return await request.work()
@@ -182,9 +182,7 @@ class RunSteps:
         if limiter is None:
             name = f"{subject.role} {subject.name}" if subject else "step"
             shared_by = self.run_writer if self.run_writer.is_shared else None
-            limiter = self._limiters[key] = RateLimiter(
-                name, self._limits.get(key, Limits()), self._stopping, shared_by
-            )
+            limiter = self._limiters[key] = RateLimiter(name, self._limits.get(key, Limits()), self.stopping, shared_by)
         return limiter
 
     def _as_recorded(self, value: T, adapter: TypeAdapter[T]) -> tuple[T, str]:
@@ -245,6 +243,9 @@ class JobSteps:
         if self._run_steps.watch is not None:
             with suppress(Exception):  # an error in showing progress must not stop the run
                 self._run_steps.watch.add_sessions(adding)
+
+    def check_stopping(self) -> None:
+        self._run_steps.stopping.check()
 
 
 def step_key(name: str, inputs: str) -> str:

@@ -36,13 +36,15 @@ _SHORTEST_REVERSED = 10
 """Letters. A shorter word can be another word when reversed."""
 
 _LARGEST_ENCODED = 2**20
-"""Bytes of a file in which the place of an encoded text is looked for: each try decodes the file once more."""
+"""Bytes of a file in which the place of an encoded text is looked for: each try decodes a part of it once more."""
+_WINDOWS = (2**18, 2**15, 2**12, 2**9)
+"""Bytes of the parts in which it is looked for, each within the one before."""
 
 _LONGEST_CACHED = 50_000
 """Characters of a text whose decodings are kept for the next secret."""
 
-_RUN = re.compile(rb"[^\x00-\x08\x0b\x0c\x0e-\x1f]{4,}")
 _NOT_WORDS = re.compile(r"[\W_]+")
+_ASCII_NOT_WORDS = bytes(octet for octet in range(128) if not chr(octet).isalnum())
 _FULL_WIDTH = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}
 _FOREIGN = str.maketrans({latin: others[0] for latin, others in LOOK_ALIKES.items()})
 _ZERO_WIDTH = "\N{ZERO WIDTH SPACE}"
@@ -122,11 +124,28 @@ def find_secret(secret: str, texts: Mapping[str, str]) -> list[Sighting]:
 
 def find_text(text: str, texts: Mapping[str, str]) -> list[Sighting]:
     """Return every text that contains all of `text` in any encoding. For sentences, whose parts occur elsewhere."""
-    needles = _needles(text)
-    if len(needles.get("", "")) < _SHORTEST_REVERSED:
-        needles = {form: needle for form, needle in needles.items() if not form}
-    encoded = {name: _whole(text, needles, _views(text, one)) for name, one in texts.items()}
+    encoded = {name: find_each([text], one).get(text) for name, one in texts.items()}
     return [Sighting(encoding=encoding, where=name) for name, encoding in encoded.items() if encoding]
+
+
+def find_each(wanted: Iterable[str], text: str, check: Callable[[], None] = lambda: None) -> dict[str, str]:
+    """Return the encoding of each wanted text that is whole in `text`, which is decoded once for all of them.
+
+    `check` is called again and again; an error that it raises ends the search.
+    """
+    needles = {one: _needles_of_text(one) for one in wanted}
+    found: dict[str, str] = {}
+    for view in _views(max(needles, key=len, default=""), text):
+        check()
+        for one in needles.keys() - found.keys():
+            if view.encoding and _is_short(one):
+                continue
+            encoding = _encoding_in(one, needles[one], view)
+            if encoding:
+                found[one] = encoding
+        if len(found) == len(needles):
+            break
+    return found
 
 
 def locate(text: str, octets: bytes, find: FindText) -> tuple[str, int | None] | None:
@@ -134,22 +153,40 @@ def locate(text: str, octets: bytes, find: FindText) -> tuple[str, int | None] |
 
     The byte is unknown if the text is encoded and the bytes are many. `find` is `find_text` or `find_secret`.
     """
-    plain = [at for codec in ("utf-8", "utf-16-le", "utf-16-be") if (at := octets.find(text.encode(codec))) >= 0]
+    plain = plain_offsets(text, octets)
     if plain:
-        return "plain", min(plain)
+        return "plain", plain[0]
+    sightings = find(text, {"": text_in(octets)})
+    return (sightings[0].encoding, first_byte(text, octets, find)) if sightings else None
+
+
+def plain_offsets(text: str, octets: bytes) -> list[int]:
+    """Return where bytes contain a text as it is, in UTF-8 or UTF-16."""
+    return sorted(at for codec in ("utf-8", "utf-16-le", "utf-16-be") for at in _offsets(text.encode(codec), octets))
+
+
+def _offsets(needle: bytes, octets: bytes) -> Iterator[int]:
+    at = octets.find(needle)
+    while at >= 0:
+        yield at
+        at = octets.find(needle, at + 1)
+
+
+def first_byte(text: str, octets: bytes, find: FindText) -> int | None:
+    """Return the first byte of an encoded text that is in `octets`; None if they are too many."""
+    if len(octets) > _LARGEST_ENCODED:
+        return None
 
     def is_in(start: int, end: int) -> bool:
         return bool(find(text, {"": text_in(octets[start:end])}))
 
-    sightings = find(text, {"": text_in(octets)})
-    if not sightings or len(octets) > _LARGEST_ENCODED:
-        return (sightings[0].encoding, None) if sightings else None
-    # most files hold it within one run of text, which is shorter to decode than the file
-    runs = (run.span() for run in _RUN.finditer(octets))
-    first, last = next((run for run in runs if is_in(*run)), (0, len(octets)))
+    first, last = 0, len(octets)
+    for size in _WINDOWS:
+        windows = ((start, min(start + size, last)) for start in range(first, last, size // 2) if size < last - first)
+        first, last = next((window for window in windows if is_in(*window)), (first, last))
     end = bisect_left(range(last), True, lo=first, key=lambda end: is_in(first, end))
     start = bisect_left(range(end), True, lo=first, key=lambda start: not is_in(start, end)) - 1
-    return sightings[0].encoding, max(start, first)
+    return max(start, first)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +196,12 @@ class _View:
     encoding: str
     text: str
     letters: str
+    folded: str
+    """The text without case."""
+
+    @classmethod
+    def of(cls, encoding: str, text: str) -> _View:
+        return cls(encoding, text, _letters(text), text.casefold())
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,22 +227,37 @@ def _needles(secret: str) -> dict[str, str]:
     return {"": letters, "reversed": letters[::-1], "rot13": rot13, "rot13 of reversed": rot13[::-1]}
 
 
+def _needles_of_text(text: str) -> dict[str, str]:
+    """Return the letters of a whole text to search for. A short word can be another word when reversed."""
+    needles = _needles(text)
+    if len(needles.get("", "")) < _SHORTEST_REVERSED:
+        return {form: needle for form, needle in needles.items() if not form}
+    return needles
+
+
+def _is_short(secret: str) -> bool:
+    """Return whether a secret would occur by chance in noise, so that only the text itself is searched."""
+    return len(secret.encode()) < _SHORTEST_ENCODED
+
+
 def _letters(text: str) -> str:
     """Return letters and digits in one case and width, without blanks, dashes and zero-width characters."""
+    if text.isascii():
+        return text.encode().translate(None, _ASCII_NOT_WORDS).decode().lower()
     return _NOT_WORDS.sub("", unicodedata.normalize("NFKC", text).casefold())
 
 
 def _views(secret: str, text: str) -> Iterator[_View]:
     """Yield the decodings of `text`. For a short secret only the text itself: it would occur in noise by chance."""
-    yield _View("", text, _letters(text))
-    if len(secret.encode()) >= _SHORTEST_ENCODED:
+    yield _View.of("", text)
+    if not _is_short(secret):
         yield from _cached_views(text) if len(text) <= _LONGEST_CACHED else _decoded_views(text)
 
 
 def _decoded_views(text: str) -> Iterator[_View]:
     for decoding in decodings(text):
         if decoding.name:
-            yield _View(decoding.name, decoding.text, _letters(decoding.text))
+            yield _View.of(decoding.name, decoding.text)
 
 
 @lru_cache(maxsize=32)
@@ -210,22 +268,24 @@ def _cached_views(text: str) -> tuple[_View, ...]:
 
 def _whole(secret: str, needles: Mapping[str, str], views: Iterable[_View]) -> str:
     """Return the simplest encoding in which the whole secret occurs, or ""."""
-    for view in views:
-        literal = _literal(secret, view.text)
-        if literal:  # punctuation counts here: a secret may consist of it
-            return view.encoding or literal
-        form = next((form for form, needle in needles.items() if needle in view.letters), None)
-        if form is not None:
-            return _encoding_name(view.encoding, form) or "respelled"
-    return ""
+    return next((encoding for view in views if (encoding := _encoding_in(secret, needles, view))), "")
 
 
-def _literal(secret: str, text: str) -> str:
+def _encoding_in(secret: str, needles: Mapping[str, str], view: _View) -> str:
+    """Return the encoding in which a view contains the whole secret, or ""."""
+    literal = _literal(secret, view)
+    if literal:  # punctuation counts here: a secret may consist of it
+        return view.encoding or literal
+    form = next((form for form, needle in needles.items() if needle in view.letters), None)
+    return "" if form is None else _encoding_name(view.encoding, form) or "respelled"
+
+
+def _literal(secret: str, view: _View) -> str:
     if not secret.strip():
         return ""
-    if secret in text:
+    if secret in view.text:
         return "plain"
-    return "re-cased" if secret.casefold() in text.casefold() else ""
+    return "re-cased" if secret.casefold() in view.folded else ""
 
 
 def _encoding_name(encoding: str, form: str) -> str:

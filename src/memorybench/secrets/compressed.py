@@ -5,10 +5,12 @@ from __future__ import annotations
 import bz2
 import lzma
 import re
+import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from io import BytesIO
 from typing import Any
 
@@ -27,6 +29,8 @@ _STARTS = re.compile(
     re.DOTALL,
 )
 _ZIP_START, _ZIP_END = b"PK\x03\x04", b"PK\x05\x06"
+_ZIP_HEADER = struct.Struct("<26xHH")
+"""The header of a member ends with the lengths of its name and of its extra field."""
 _UNSUPPORTED = {
     b"\x28\xb5\x2f\xfd": "zstd",
     b"\x04\x22\x4d\x18": "lz4",
@@ -38,6 +42,10 @@ _UNSUPPORTED = {
 """By the first bytes of a file: formats that the standard library does not read."""
 
 
+Span = tuple[int, int]
+"""The first byte, and the one after the last."""
+
+
 @dataclass(frozen=True, slots=True)
 class Stream:
     """A compressed part of a file."""
@@ -45,6 +53,8 @@ class Stream:
     offset: int
     encoding: str
     content: bytes
+    packed: tuple[Span, ...] = ()
+    """The parts of the content that are streams themselves, each read to its end."""
 
 
 @dataclass(slots=True)
@@ -56,6 +66,8 @@ class Unpacked:
     """Why parts were not read."""
     rest: bytes = b""
     """The bytes that are in no stream."""
+    packed: tuple[Span, ...] = ()
+    """The streams that were read to their end: what they hold is in `streams` and not in their own bytes."""
     octets: int = 0
     """Decompressed bytes of all streams."""
 
@@ -95,13 +107,22 @@ def streams_in(octets: bytes) -> Iterator[Stream]:
 def unpack(octets: bytes) -> Unpacked:
     """Decompress every part of `octets`, also streams in streams, and note what is not read."""
     unpacked = Unpacked()
-    ends = sorted(_unpack(octets, unpacked))
-    reached, rest = 0, []
-    for start, end in ends:
-        rest.append(octets[reached:start])
-        reached = max(reached, end)
-    unpacked.rest = b"".join([*rest, octets[reached:]])
+    parts = _unpack(octets, unpacked)
+    unpacked.rest = b"".join(
+        octets[start:end] for start, end in gaps([(start, end) for start, end, _ in parts], octets)
+    )
+    unpacked.packed = _whole(parts)
     return unpacked
+
+
+def gaps(spans: Iterable[Span], octets: bytes) -> list[Span]:
+    """Return the parts of `octets` that are in none of the spans, in order."""
+    reached, found = 0, []
+    for start, end in sorted(spans):
+        if start > reached:
+            found.append((reached, start))
+        reached = max(reached, end)
+    return [*found, (reached, len(octets))] if reached < len(octets) else found
 
 
 def looks_packed(octets: bytes) -> bool:
@@ -115,37 +136,64 @@ def _is_binary(octets: bytes) -> bool:
     return sum(octets.count(octet) for octet in range(32) if octet not in b"\t\n\r") > len(octets) / 50
 
 
-def _unpack(octets: bytes, unpacked: Unpacked, layer: int = 0) -> list[tuple[int, int]]:
-    """Add the streams of `octets`; return where they begin and end."""
-    spans: list[tuple[int, int]] = []
+_Part = tuple[int, int, bool]
+"""The first byte of a stream, the one after its last, and whether it was read to its end."""
+
+
+def _whole(parts: Iterable[_Part]) -> tuple[Span, ...]:
+    return tuple(sorted((start, end) for start, end, is_whole in parts if is_whole))
+
+
+def _unpack(octets: bytes, unpacked: Unpacked, layer: int = 0) -> Sequence[_Part]:
+    """Add the streams of `octets`; return where they are."""
     first = len(unpacked.streams)
     for start, name in _UNSUPPORTED.items():
         if octets.startswith(start):
             unpacked.note(f"packed in a format that is not read ({name})")
+    parts: list[_Part] = []
     if octets.startswith(_ZIP_START) or _ZIP_END in octets:
-        spans += _unzip(octets, unpacked)
-    view = memoryview(octets)
-    for match in _STARTS.finditer(octets):
-        name, make_reader = next((name, make) for start, name, make in _READERS if match[0].startswith(start))
-        content, consumed, _ = _decompress(make_reader(), view[match.start() :])
-        if content:
-            if unpacked.is_full:
-                break
-            unpacked.add(Stream(match.start(), name, content))
-            spans.append((match.start(), match.start() + consumed))
-    if not spans and _is_binary(octets):
-        spans += _inflate(view, unpacked)
-    for stream in unpacked.streams[first:]:
+        parts += _unzip(octets, unpacked)
+    parts += _read_streams(octets, unpacked, _whole(parts))
+    if not parts and _is_binary(octets):
+        parts += _inflate(memoryview(octets), unpacked)
+    for place, stream in enumerate(unpacked.streams[first:], first):
         inner = Unpacked(unread=unpacked.unread, octets=unpacked.octets)
         if _STARTS.search(stream.content) is None and _ZIP_END not in stream.content:
             continue
         if layer + 1 == _MOST_LAYERS:
             unpacked.note(f"more than {_MOST_LAYERS} layers of compression")
             continue
-        _unpack(stream.content, inner, layer + 1)
+        inner_parts = _unpack(stream.content, inner, layer + 1)
+        unpacked.streams[place] = replace(stream, packed=_whole(inner_parts))
         for one in inner.streams:
-            unpacked.add(Stream(stream.offset, f"{one.encoding} in {stream.encoding}", one.content))
-    return spans
+            unpacked.add(replace(one, offset=stream.offset, encoding=f"{one.encoding} in {stream.encoding}"))
+    return parts
+
+
+def _read_streams(octets: bytes, unpacked: Unpacked, known: Sequence[Span]) -> Iterator[_Part]:
+    """Add the streams that begin with the bytes of a known format, and yield where they are.
+
+    Within a stream that was read, such bytes occur by chance.
+    """
+    view, at = memoryview(octets), 0
+    while (match := _STARTS.search(octets, at)) is not None:
+        start = match.start()
+        place = bisect_right(known, start, key=lambda span: span[0]) - 1
+        if place >= 0 and start < known[place][1]:
+            at = known[place][1]
+            continue
+        name, make_reader = next((name, make) for first, name, make in _READERS if match[0].startswith(first))
+        content, consumed, has_end = _decompress(make_reader(), view[start:])
+        at = start + (consumed if has_end else 1)
+        if not content:
+            continue
+        if unpacked.is_full:
+            return
+        unpacked.add(Stream(start, name, content))
+        yield start, start + consumed, has_end
+        if len(content) > _LARGEST:
+            # where it ends is unknown, and it is named as not read: all that follows may be its bytes
+            yield start, len(octets), True
 
 
 def _decompress(reader: Any, octets: memoryview) -> tuple[bytes, int, bool]:
@@ -161,21 +209,29 @@ def _decompress(reader: Any, octets: memoryview) -> tuple[bytes, int, bool]:
     return bytes(content), at - len(reader.unused_data), reader.eof
 
 
-def _inflate(octets: memoryview, unpacked: Unpacked) -> Iterator[tuple[int, int]]:
+def _inflate(octets: memoryview, unpacked: Unpacked) -> Iterator[_Part]:
     """Read bytes that are deflate streams without a header, one after another."""
     at, has_end = 0, True
     while at < len(octets) and has_end and not unpacked.is_full:
         content, consumed, has_end = _decompress(zlib.decompressobj(-zlib.MAX_WBITS), octets[at:])
         if has_end and content:
             unpacked.add(Stream(at, "deflate", content))
-            yield at, at + consumed
+            yield at, at + consumed, True
         at += consumed
 
 
-def _unzip(octets: bytes, unpacked: Unpacked) -> list[tuple[int, int]]:
+def _data_of(member: zipfile.ZipInfo, octets: bytes) -> _Part:
+    """Return where the data of a member is: after its header, the name and the extra field."""
+    header = octets[member.header_offset : member.header_offset + _ZIP_HEADER.size]
+    start = member.header_offset + sum((_ZIP_HEADER.size, *_ZIP_HEADER.unpack(header)))
+    return start, start + member.compress_size, True
+
+
+def _unzip(octets: bytes, unpacked: Unpacked) -> list[_Part]:
     try:
         with zipfile.ZipFile(BytesIO(octets)) as archive:
             members = archive.infolist()
+            parts: list[_Part] = []
             for member in members:
                 if unpacked.is_full:
                     break
@@ -184,7 +240,9 @@ def _unzip(octets: bytes, unpacked: Unpacked) -> list[tuple[int, int]]:
                         unpacked.add(Stream(member.header_offset, "zip", file.read(_LARGEST + 1)))
                 except (zipfile.BadZipFile, RuntimeError, NotImplementedError, zlib.error, EOFError):
                     unpacked.note("a zip archive that is damaged, encrypted or packed in a format that is not read")
-            return [(min((member.header_offset for member in members), default=0), len(octets))]
+                else:
+                    parts.append(_data_of(member, octets))
+            return [(min((member.header_offset for member in members), default=0), len(octets), False), *parts]
     except (zipfile.BadZipFile, NotImplementedError, ValueError):
         if octets.startswith(_ZIP_START):
             unpacked.note("a zip archive that is damaged")

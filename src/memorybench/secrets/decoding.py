@@ -24,20 +24,23 @@ _WORTH_DECODING = 12
 """Minimum characters of a line. Noise is usually shorter."""
 
 _PRINTABLE = rb"[\t\n\r\x20-\x7e]|[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}"
-_TEXT_RUN = re.compile(rb"(?:" + _PRINTABLE + rb"){5,}+")
+_TEXT_RUN = re.compile("[\t\n\r\x20-\x7e\x80-\ufffc\ufffe-\U0010ffff]{5,}")
 _TEXT = re.compile(rb"(?:" + _PRINTABLE + rb")*+")
 _ONE_TOKEN = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 _HEX = re.compile(r"[0-9A-Fa-f]+")
 _UTF_16 = re.compile(rb"(?:[A-Za-z ]\0){3}[A-Za-z ](?:\0|(?<=\0.\0.\0.\0.))", re.DOTALL)
 """Four letters. It begins with one, because files have long runs of zeros."""
+_UTF_32 = re.compile(rb"(?:[A-Za-z ]\0{3}){3}")
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffd]+")
+_NO_CONTROL = "[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffd]"
 
 _ESCAPED = re.compile(r"\\+(?:u([0-9a-f]{4})|u\{([0-9a-f]{1,6})\}|x([0-9a-f]{2}))", re.I)
 _ESCAPED_BLANK = re.compile(r"\\+[nrt]")
-_CODE = re.compile(r"(?<!\d)\d{2,3}(?!\d)")
+_NUMBER = re.compile(r"\d+")
 _BETWEEN_HEX = re.compile(r"0x|\\x|[%\s:.,;_\-]+")
+_ASCII_BETWEEN_HEX = b"%:.,;_- \t\n\r\f\v\x1c\x1d\x1e\x1f"
 _HEX_RUN = re.compile(r"[0-9a-f]{8,}")
-_NO_BASE64 = re.compile(r"[^A-Za-z0-9+/]+")
+_BASE64 = f"{string.ascii_letters}{string.digits}+/"
 _UNLIKE_A_WORD = re.compile(r".+[A-Z]|(?=.*[a-z]).*[!#$%&*<=>?@^`{|}~]")
 """A capital after the first letter, or punctuation beside letters: other tokens are words and numbers, not base85."""
 _BASE85 = f"{string.digits}{string.ascii_uppercase}{string.ascii_lowercase}!#$%&()*+-;<=>?@^_`{{|}}~"
@@ -50,7 +53,8 @@ _BASE85_RUNS = tuple(
 _LONGEST_BASE85 = 1_000
 """Characters without a blank. Longer tokens are embedded files, which take too long to decode."""
 
-_OCTAL = re.compile(r"(?<!\d)[01][0-7]{2}(?!\d)")
+_OCTAL = re.compile(r"[01][0-7]{2}")
+_BYTE = re.compile(r"[01]{8}")
 _BINARY_RUN = re.compile(r"(?:[01]{8}[\s,]*){4,}")
 _BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _BASE58_RUN = re.compile(rf"(?<![A-Za-z0-9+/_=-])(?=[A-Za-z]*\d)[{_BASE58}]{{12,400}}(?![A-Za-z0-9+/_=-])")
@@ -63,8 +67,8 @@ _MOST_COMPRESSED, _LONGEST_EXPANDED = 50, 2**20
 """Attempts per text, and bytes of an expanded text: a small file may expand without end."""
 _SHORTEST_EXPANDED = 5
 
-_BASE32 = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", "0123456789abcdefghijklmnopqrstuv")
-_NO_BASE32 = re.compile(r"[^A-Z2-7]+")
+_BASE32 = f"{string.ascii_uppercase}234567"
+_BASE32_DIGITS = str.maketrans(_BASE32, "0123456789abcdefghijklmnopqrstuv")
 
 LOOK_ALIKES: Mapping[str, str] = {
     "A": "АΑ", "B": "ВΒ", "C": "СϹ", "E": "ЕΕ", "H": "НΗ", "I": "ІΙ", "J": "Ј", "K": "КΚ", "M": "МΜ", "N": "Ν",
@@ -113,13 +117,21 @@ def _worth_decoding(text: str) -> str:
     return "\n".join(line for line in text.splitlines() if len(line) >= _WORTH_DECODING)
 
 
-def text_in(octets: bytes) -> str:
-    """Return the text in bytes of any kind, in UTF-8 or UTF-16, also in parts that gzip or zlib compressed."""
+def text_in(octets: bytes, shortest: int = 1) -> str:
+    """Return the text in bytes of any kind, in UTF-8 or UTF-16, also in parts that gzip or zlib compressed.
+
+    Runs between other bytes with fewer than `shortest` characters are left out: most of them are noise.
+    """
     texts = [octets.decode("utf-8", "replace")]
     texts += [expanded.decode("utf-8", "replace") for expanded in _expanded(octets)]
     if _UTF_16.search(octets):
         texts += [octets[at:].decode(codec, "replace") for codec in ("utf-16-le", "utf-16-be") for at in (0, 1)]
-    return _CONTROLS.sub("\n", "\n".join(texts))
+    if _UTF_32.search(octets):
+        texts.append(octets.replace(b"\0", b"").decode("utf-8", "replace"))
+    text = "\n".join(texts)
+    if shortest == 1:
+        return _CONTROLS.sub("\n", text)
+    return "\n".join(re.findall(f"{_NO_CONTROL}{{{shortest},}}", text))
 
 
 def may_be_encoded(run: str) -> bool:
@@ -132,7 +144,7 @@ def may_be_encoded(run: str) -> bool:
         starts.append(bytes.fromhex(token[: len(token) // 2 * 2]))
     if _BASE58_RUN.fullmatch(run):
         starts.append(_base58_bytes(run))
-    if not _NO_BASE32.search(token.upper()):
+    if not token.upper().strip(_BASE32):
         starts.append(base64.b32decode(token.upper()[: len(token) // 8 * 8]))
     return any(_TEXT.fullmatch(start.replace(b"\0", b"")[:8]) or _COMPRESSED.match(start) for start in starts)
 
@@ -178,21 +190,36 @@ def _from_look_alikes(text: str) -> str:
 
 def _from_codes(text: str) -> str:
     """Decode decimal numbers as ASCII codes; others are skipped."""
-    return _text_among(bytes(code for number in _CODE.findall(text) if 0x20 <= (code := int(number)) < 0x7F))
+    numbers = (number for number in _NUMBER.findall(text) if len(number) in (2, 3))
+    return _text_among(bytes(code for number in numbers if 0x20 <= (code := int(number)) < 0x7F))
 
 
 def _from_hex(text: str) -> str:
-    runs = _HEX_RUN.findall(_BETWEEN_HEX.sub("", text.lower()))
+    runs = _HEX_RUN.findall(_without_separators(text.lower()))
     shifted = (run[shift:] for run in runs for shift in (0, 1))
     return _lines(bytes.fromhex(digits[: len(digits) // 2 * 2]) for digits in shifted)
 
 
+def _without_separators(text: str) -> str:
+    """Join hex digits: remove what may be between them."""
+    if not text.isascii():
+        return _BETWEEN_HEX.sub("", text)
+    octets = text.encode().replace(b"0x", b"").replace(b"\\x", b"")
+    return octets.translate(None, _ASCII_BETWEEN_HEX).decode()
+
+
 def _from_base64(text: str) -> str:
     """Ignore blanks and other characters in between, and try all four alignments."""
-    url_safe = _NO_BASE64.sub("", text.replace("-", "+").replace("_", "/"))
-    letters = dict.fromkeys((url_safe, _NO_BASE64.sub("", text)))
+    url_safe = _keep(_BASE64, text.replace("-", "+").replace("_", "/"))
+    letters = dict.fromkeys((url_safe, _keep(_BASE64, text)))
     shifted = (run[shift:] for run in letters for shift in range(4))
     return _lines(base64.b64decode(_padded(run)) for run in shifted)
+
+
+def _keep(alphabet: str, text: str) -> str:
+    """Return the characters of the text that are in the alphabet. A table is much faster than a pattern."""
+    octets = text.encode("ascii", "ignore")
+    return octets.translate(None, bytes(octet for octet in range(128) if chr(octet) not in alphabet)).decode()
 
 
 def _padded(run: str) -> str:
@@ -202,20 +229,22 @@ def _padded(run: str) -> str:
 
 def _from_base32(text: str) -> str:
     """Decode as one large number; its bits, shifted by up to a byte, cover all alignments."""
-    letters = _NO_BASE32.sub("", text.upper())
+    letters = _keep(_BASE32, text.upper())
     if not letters:
         return ""
-    bits = int(letters.translate(_BASE32), 32)
+    bits = int(letters.translate(_BASE32_DIGITS), 32)
     return _lines((bits >> shift).to_bytes(len(letters) * 5 // 8 + 1) for shift in range(8))
 
 
 def _from_octal(text: str) -> str:
     """Decode three octal digits per byte, with or without a backslash before them."""
-    codes = [int(digits, 8) for digits in _OCTAL.findall(text)]
+    codes = [int(number, 8) for number in _NUMBER.findall(text) if _OCTAL.fullmatch(number)]
     return _text_among(bytes(codes)) if len(codes) >= 6 else ""
 
 
 def _from_binary(text: str) -> str:
+    if not _BYTE.search(text):  # much faster than the search for a run
+        return ""
     runs = (re.sub(r"[\s,]+", "", run) for run in _BINARY_RUN.findall(text))
     return _lines(int(run, 2).to_bytes(len(run) // 8) for run in runs)
 
@@ -281,7 +310,7 @@ def _lines(decoded: Iterator[bytes]) -> str:
 
 def _text_among(octets: bytes) -> str:
     """Return the runs that are text in UTF-8, or Latin text in UTF-16."""
-    return b"\n".join(_TEXT_RUN.findall(octets.replace(b"\0", b""))).decode("utf-8", "ignore")
+    return "\n".join(_TEXT_RUN.findall(octets.replace(b"\0", b"").decode("utf-8", "replace")))
 
 
 _DECODERS: Mapping[str, Callable[[str], str]] = {

@@ -61,6 +61,9 @@ class _RepeatSteps:
     def show_adding(self, adding: Adding) -> None:
         self.steps.show_adding(adding)
 
+    def check_stopping(self) -> None:
+        self.steps.check_stopping()
+
     def _with_repeat(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         return {**inputs, "repeat": self.repeat}
 

@@ -46,3 +46,6 @@ class UnrecordedSteps:
 
     def show_adding(self, adding: Adding) -> None:
         return None
+
+    def check_stopping(self) -> None:
+        return None

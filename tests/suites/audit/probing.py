@@ -73,6 +73,9 @@ class UnrecordedSteps:
     def show_adding(self, adding: object) -> None:
         pass
 
+    def check_stopping(self) -> None:
+        pass
+
 
 def run(work: Awaitable[T]) -> T:
     async def wait() -> T:

@@ -67,6 +67,9 @@ class _Steps:
     def show_adding(self, adding: Adding) -> None:
         raise AssertionError("unexpected add")
 
+    def check_stopping(self) -> None:
+        pass
+
 
 def secret_scenario(assertion: Mapping[str, Any] | None = None, **violation: Any) -> Scenario:
     """Return a scenario whose violation stores a secret."""

@@ -108,6 +108,7 @@ class _Jobs:
             isolation=self.store.isolation,
             look_in=tuple(Path(name) for name in spec.look_in),
             wait=spec.wait,
+            check=steps.check_stopping,
         )
         inputs: Mapping[str, Any] = {
             "store": self.store.subject,

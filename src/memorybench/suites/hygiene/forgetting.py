@@ -7,6 +7,7 @@ twins are; it fails if a deleted fact is found, or if a twin is lost; otherwise 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from memorybench.processes.programs import temporary_folder
 from memorybench.secrets.canaries import find_text
 
 from .evidence import OpenStore
-from .leftovers import Area, Leftover, Searched, Stamps, file_stamps, search_files
+from .leftovers import Area, FileSearch, Leftover, Searched, file_stamps
 from .pairs import MadeUpFact, Pair, make_pairs
 from .script import USER
 
@@ -28,6 +29,8 @@ OTHER = "other"
 """A second user, who must not see what the first one deleted."""
 LIMIT = 10
 """Results per search."""
+_CHECK_EVERY = 0.2
+"""Seconds between two looks whether the run must stop."""
 CheckState = Literal["pass", "fail", "cannot tell"]
 
 STEPS = {
@@ -84,6 +87,8 @@ class Procedure:
     """Further files and folders to search, such as the backups of a live store."""
     wait: float = 0.0
     """Seconds to wait for background jobs."""
+    check: Callable[[], None] = lambda: None
+    """Called again and again while files are searched; raises an error if the run must stop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,10 +150,19 @@ async def check_forgetting(open_store: OpenStore, procedure: Procedure) -> Certi
                 play.record(step, *await _look(store, play, step))
             await _check_summaries(store, play)
             await _check_other_user(store, play)
-            await _check_curation(store, play, procedure.wait)
-            searched = await _search(places, play, folder, earlier)
+            await _check_curation(store, play, procedure)
+            files = FileSearch(
+                places=places,
+                deleted=[value for fact in play.deleted for value in fact.values],
+                controls=[twin.value for twin in play.twins],
+                home=folder,
+                earlier=earlier,
+                check=procedure.check,
+            )
+            # in a thread, because decoding takes time
+            searched = await asyncio.to_thread(files.search)
             await session.aclose()
-            searched.add_later(await _search(places, play, folder, earlier))
+            searched.add_later(await asyncio.to_thread(files.search))
             store = await session.enter_async_context(open_store(folder))
             await _check_restart(store, play, procedure.isolation)
             await _check_refeed(store, play)
@@ -337,7 +351,8 @@ async def _check_other_user(store: MemoryStore, play: _Play) -> None:
         play.record("other-user", "pass", "another user was shown no deleted fact, and still has a fact of their own")
 
 
-async def _check_curation(store: MemoryStore, play: _Play, wait: float) -> None:
+async def _check_curation(store: MemoryStore, play: _Play, procedure: Procedure) -> None:
+    wait = procedure.wait
     if "curate" not in store.capabilities and not wait:
         missing = "the store has no operation that starts curation; --wait SECONDS gives background jobs time"
         state, evidence = await _look_again(store, play)
@@ -345,7 +360,10 @@ async def _check_curation(store: MemoryStore, play: _Play, wait: float) -> None:
         return
     if "curate" in store.capabilities:
         await store.curate(USER, apply=True)
-    await asyncio.sleep(wait)
+    end = time.monotonic() + wait
+    while (left := end - time.monotonic()) > 0:
+        procedure.check()
+        await asyncio.sleep(min(left, _CHECK_EVERY))
     state, evidence = await _look_again(store, play)
     play.record("curation", state, f"{evidence}{f'; after {wait:g} s' if wait else ''}")
 
@@ -386,12 +404,6 @@ async def _check_refeed(store: MemoryStore, play: _Play) -> None:
         play.record("refeed", "fail", f"deleted again, it is still returned: {_quote(left)}")
     else:
         play.record("refeed", "pass", "told again it was returned, no other one came back, and it was deleted again")
-
-
-async def _search(places: Sequence[Path], play: _Play, folder: Path, earlier: Stamps) -> Searched:
-    """Search the files in a thread, because decoding takes time."""
-    deleted = [value for fact in play.deleted for value in fact.values]
-    return await asyncio.to_thread(search_files, places, deleted, [twin.value for twin in play.twins], folder, earlier)
 
 
 def _check_files(play: _Play, searched: Searched, *, has_places: bool, has_all_files: bool) -> None:

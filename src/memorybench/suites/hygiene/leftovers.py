@@ -6,6 +6,7 @@ secrets/compressed.py. A copy in a SQLite file is in a row, in a free page, or i
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import sqlite3
@@ -17,15 +18,14 @@ from typing import Literal
 
 from memorybench.core.records import Record
 from memorybench.secrets.canaries import find_text, locate
-from memorybench.secrets.compressed import Stream, looks_packed, unpack
+from memorybench.secrets.compressed import looks_packed, unpack
+
+from .copies import Check, find_copies
 
 Area = Literal["files", "free pages", "write-ahead log", "logs", "backups"]
 
 LARGEST_FILE = 256 * 2**20
 """Bytes of a file that is searched. A larger file is named as not searched."""
-LARGEST_DECODED = 2 * 2**20
-"""Bytes of the compressed streams of a file that are searched in every encoding, which is slow. Others are searched as
-plain text, and the file is named as not searched."""
 _MOST_PLACES = 20
 """Copies that are named per file and text."""
 
@@ -114,28 +114,96 @@ def _paths(place: Path) -> list[Path]:
     return sorted(place.rglob("*")) if place.is_dir() else [place]
 
 
-def search_files(
-    places: Sequence[Path], deleted: Sequence[str], controls: Sequence[str], home: Path, earlier: Stamps
-) -> Searched:
-    """Search files and folders for the deleted texts, and for texts that should still be there.
+@dataclass(frozen=True, slots=True)
+class _SearchedFile:
+    """What a search of one file found."""
 
-    `home` is the folder of the store. A file beside it is a copy, whatever its name. A file that did not change since
-    `earlier` is searched, too; if it cannot be read, that does not matter, because no fact was told before.
-    """
-    searched = Searched()
-    for place in places:
-        is_ours = home.is_relative_to(place)
-        for path in _paths(place):
-            name = Path(os.path.relpath(path, home)).as_posix() if is_ours else str(path)
-            searched.leftovers += _in_name(name, deleted)
-            if path.is_file():
-                is_moved = is_ours and not path.is_relative_to(home)
-                unread = _search_file(path, name, deleted, controls, searched, is_moved=is_moved)
-                if _stamp(path) != earlier.get(path):
-                    searched.unread += [f"{name}: {reason}" for reason in unread]
-            elif path.is_symlink() and path.is_dir() and not _is_in(path.resolve(), places):
-                searched.unread.append(f"{name}: a link to a folder that is not searched")
-    return searched
+    octets: int
+    areas: frozenset[Area]
+    has_control: bool
+    leftovers: tuple[Leftover, ...]
+    unread: tuple[str, ...]
+    """Why parts of it were not searched."""
+
+
+@dataclass(slots=True)
+class FileSearch:
+    """Searches files and folders for deleted texts, and for texts that should still be there."""
+
+    places: Sequence[Path]
+    deleted: Sequence[str]
+    controls: Sequence[str]
+    home: Path
+    """The folder of the store. A file beside it is a copy, whatever its name."""
+    earlier: Stamps
+    """A file that did not change since then is searched, too; if it cannot be read, that does not matter, because no
+    fact was told before."""
+    check: Check
+    _known: dict[tuple[str, bytes], _SearchedFile] = field(default_factory=dict)
+    """By the name and the digest of a file: a file that did not change is not searched again."""
+
+    def search(self) -> Searched:
+        searched = Searched()
+        for place in self.places:
+            is_ours = self.home.is_relative_to(place)
+            for path in _paths(place):
+                name = Path(os.path.relpath(path, self.home)).as_posix() if is_ours else str(path)
+                searched.leftovers += _in_name(name, self.deleted)
+                if path.is_file():
+                    unread = self._add_file(
+                        path, name, searched, is_moved=is_ours and not path.is_relative_to(self.home)
+                    )
+                    if _stamp(path) != self.earlier.get(path):
+                        searched.unread += [f"{name}: {reason}" for reason in unread]
+                elif path.is_symlink() and path.is_dir() and not _is_in(path.resolve(), self.places):
+                    searched.unread.append(f"{name}: a link to a folder that is not searched")
+        return searched
+
+    def _add_file(self, path: Path, name: str, searched: Searched, *, is_moved: bool) -> Sequence[str]:
+        """Search one file; return why parts of it were not searched."""
+        self.check()
+        try:
+            if path.stat().st_size > LARGEST_FILE:
+                return [f"larger than {LARGEST_FILE // 2**20} MB"]
+            octets = path.read_bytes()
+        except OSError as error:
+            return [error.strerror or "unreadable"]
+        # not by size and time: a change within one tick of the clock would be missed
+        identity = name, hashlib.sha256(octets).digest()
+        if identity not in self._known:
+            self._known[identity] = self._search_file(path, name, octets, _area(name, octets, is_moved=is_moved))
+        found = self._known[identity]
+        searched.files += 1
+        searched.octets += found.octets
+        searched.areas |= found.areas
+        searched.controls += found.has_control
+        searched.leftovers += found.leftovers
+        return found.unread
+
+    def _search_file(self, path: Path, name: str, octets: bytes, area: Area) -> _SearchedFile:
+        is_database = octets.startswith(_SQLITE)
+        unpacked = unpack(octets)
+        copies = find_copies([*self.deleted, *self.controls], octets, unpacked, self.check)
+        leftovers = []
+        for text in self.deleted:
+            for offset, encoding in copies[text][:_MOST_PLACES]:
+                found_area, detail = area, ""
+                if is_database and offset is not None:
+                    detail = _database_place(path, octets, offset, text)
+                    found_area = area if detail.startswith("row") else "free pages"
+                leftovers.append(
+                    Leftover(text=text, file=name, offset=offset, encoding=encoding, area=found_area, detail=detail)
+                )
+        has_control = any(copies[text] for text in self.controls)
+        if not has_control and looks_packed(unpacked.rest):
+            unpacked.note("packed or encrypted in an unknown way")
+        return _SearchedFile(
+            octets=len(octets),
+            areas=frozenset({area, "free pages"} if is_database else {area}),
+            has_control=has_control,
+            leftovers=tuple(leftovers),
+            unread=tuple(unpacked.unread),
+        )
 
 
 def _is_in(path: Path, places: Iterable[Path]) -> bool:
@@ -150,41 +218,6 @@ def _in_name(name: str, deleted: Sequence[str]) -> Iterator[Leftover]:
             )
 
 
-def _search_file(
-    path: Path, name: str, deleted: Sequence[str], controls: Sequence[str], searched: Searched, *, is_moved: bool
-) -> list[str]:
-    """Search one file; return why parts of it were not searched."""
-    try:
-        if path.stat().st_size > LARGEST_FILE:
-            return [f"larger than {LARGEST_FILE // 2**20} MB"]
-        octets = path.read_bytes()
-    except OSError as error:
-        return [error.strerror or "unreadable"]
-    searched.files += 1
-    searched.octets += len(octets)
-    area = _area(name, octets, is_moved=is_moved)
-    searched.areas |= {area, "free pages"} if octets.startswith(_SQLITE) else {area}
-    unpacked = unpack(octets)
-    streams = unpacked.streams
-    if any(len(stream.content) > LARGEST_DECODED for stream in streams):
-        unpacked.note(f"more than {LARGEST_DECODED // 2**20} MB in one compressed stream, searched as plain text only")
-    has_control = any(_holds(text, octets, streams) for text in controls)
-    searched.controls += has_control
-    for text in deleted:
-        places = list(_places(text, octets, streams))[:_MOST_PLACES]
-        for offset, encoding in places:
-            found_area, detail = area, ""
-            if octets.startswith(_SQLITE) and offset is not None:
-                detail = _database_place(path, octets, offset, text)
-                found_area = area if detail.startswith("row") else "free pages"
-            searched.leftovers.append(
-                Leftover(text=text, file=name, offset=offset, encoding=encoding, area=found_area, detail=detail)
-            )
-    if not has_control and looks_packed(unpacked.rest):
-        return [*unpacked.unread, "packed or encrypted in an unknown way"]
-    return unpacked.unread
-
-
 def _area(name: str, octets: bytes, *, is_moved: bool) -> Area:
     """Return what kind of file it is, by its first bytes and its name."""
     if octets.startswith(_WAL_STARTS) or _WAL_NAME.search(name):
@@ -192,35 +225,6 @@ def _area(name: str, octets: bytes, *, is_moved: bool) -> Area:
     if is_moved or _BACKUP_NAME.search(name):
         return "backups"
     return "logs" if _LOG_NAME.search(name) else "files"
-
-
-def _holds(text: str, octets: bytes, streams: Sequence[Stream]) -> bool:
-    return next(_places(text, octets, streams), None) is not None
-
-
-def _places(text: str, octets: bytes, streams: Sequence[Stream]) -> Iterator[tuple[int | None, str]]:
-    """Yield the offset and encoding of each plain and each packed copy; without one, of the first encoded copy."""
-    plain = sorted(at for codec in ("utf-8", "utf-16-le", "utf-16-be") for at in _offsets(text.encode(codec), octets))
-    yield from ((at, "plain") for at in plain)
-    packed = [(stream, located) for stream in streams if (located := _locate_in(stream, text))]
-    for stream, (encoding, _) in packed:
-        yield stream.offset, stream.encoding if encoding == "plain" else f"{encoding} in {stream.encoding}"
-    if not plain and not packed and (found := locate(text, octets, find_text)) is not None:
-        yield found[1], found[0]
-
-
-def _locate_in(stream: Stream, text: str) -> tuple[str, int | None] | None:
-    if len(stream.content) <= LARGEST_DECODED:
-        return locate(text, stream.content, find_text)
-    is_plain = any(text.encode(codec) in stream.content for codec in ("utf-8", "utf-16-le", "utf-16-be"))
-    return ("plain", None) if is_plain else None
-
-
-def _offsets(needle: bytes, octets: bytes) -> Iterator[int]:
-    at = octets.find(needle)
-    while at >= 0:
-        yield at
-        at = octets.find(needle, at + 1)
 
 
 def _database_place(path: Path, octets: bytes, offset: int, text: str) -> str:

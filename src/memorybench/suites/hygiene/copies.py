@@ -1,0 +1,97 @@
+"""Finds copies of texts in the bytes of a file: plain, packed, and in every encoding that secrets/decoding.py knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from memorybench.secrets.canaries import Sighting, find_each, find_text, first_byte, plain_offsets
+from memorybench.secrets.compressed import Span, Unpacked, gaps
+from memorybench.secrets.decoding import text_in
+
+LARGEST_DECODED = 8 * 2**20
+"""Bytes of a file and of its compressed streams that are searched in every encoding, which is slow. The others are
+searched as plain text, and the file is named as not searched."""
+_CHUNK, _OVERLAP = 2**17, 2**12
+"""Bytes that are decoded at a time, and how many of them are decoded again with the next ones."""
+_SHORTEST_RUN = 4
+"""Characters of text between other bytes that are searched, as `strings` does: a copy is longer, also in parts."""
+
+Check = Callable[[], None]
+"""Called again and again during a search; an error that it raises ends the search."""
+
+
+class Copy(NamedTuple):
+    offset: int | None
+    """The byte at which the copy, or the packed stream with it, begins; None: unknown."""
+    encoding: str
+
+
+class _Decoder:
+    """Searches bytes in every encoding until the limit is reached."""
+
+    def __init__(self, unpacked: Unpacked, check: Check) -> None:
+        self._unpacked = unpacked
+        self._check = check
+        self._left = LARGEST_DECODED
+
+    def find(
+        self, texts: Sequence[str], octets: bytes, packed: Sequence[Span]
+    ) -> Iterator[tuple[str, str, int | None]]:
+        """Yield each text that is encoded in `octets`, its encoding, and its first byte.
+
+        The bytes of packed streams are skipped: they are noise, and what they hold is searched separately.
+        """
+        parts = gaps(packed, octets)
+        loose = octets if not packed else b"\0".join(octets[start:end] for start, end in parts)
+        if not texts or not loose.strip(b"\0"):
+            return
+        if len(loose) > self._left:
+            self._unpacked.note(
+                f"more than {LARGEST_DECODED // 2**20} MB, of which a part is searched as plain text only"
+            )
+            return
+        self._left -= len(loose)
+        absent = list(texts)
+        for start in range(0, len(loose), _CHUNK - _OVERLAP):
+            chunk = loose[start : start + _CHUNK]
+            found = find_each(absent, text_in(chunk, _SHORTEST_RUN), self._check)
+            for text, encoding in found.items():
+                at = first_byte(text, chunk, self._find_text)
+                yield text, encoding, None if at is None else _offset_of(start + at, parts)
+            absent = [text for text in absent if text not in found]
+            if not absent:
+                return
+
+    def _find_text(self, text: str, texts: Mapping[str, str]) -> list[Sighting]:
+        self._check()
+        return find_text(text, texts)
+
+
+def _offset_of(at: int, parts: Sequence[Span]) -> int:
+    """Return the byte of a file for a byte of its parts, which are joined by one byte each."""
+    for start, end in parts:
+        if at <= end - start:
+            return start + at
+        at -= end - start + 1
+    return at
+
+
+def find_copies(texts: Sequence[str], octets: bytes, unpacked: Unpacked, check: Check) -> dict[str, list[Copy]]:
+    """Return all plain and packed copies of each text; without one, the first encoded copy.
+
+    Notes in `unpacked` what is not searched.
+    """
+    copies = {text: [Copy(at, "plain") for at in plain_offsets(text, octets)] for text in texts}
+    decoder = _Decoder(unpacked, check)
+    for stream in unpacked.streams:
+        check()
+        plain = [text for text in texts if plain_offsets(text, stream.content)]
+        for text in plain:
+            copies[text].append(Copy(stream.offset, stream.encoding))
+        encoded = [text for text in texts if text not in plain]
+        for text, encoding, _ in decoder.find(encoded, stream.content, stream.packed):
+            copies[text].append(Copy(stream.offset, f"{encoding} in {stream.encoding}"))
+    for text, encoding, at in decoder.find([text for text in texts if not copies[text]], octets, unpacked.packed):
+        copies[text].append(Copy(at, encoding))
+    return copies
