@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -23,10 +24,10 @@ STORE = Path(__file__).parents[1] / "doubles/forgetful_store.py"
 ALL = "[update, forget, recall, list, get, history, curate, users, files]"
 
 
-def write_store(command: Command, fault: str, capabilities: str = ALL) -> None:
+def write_store(command: Command, fault: str, capabilities: str = ALL, elsewhere: Path | None = None) -> None:
     folder = command.folder / "stores/configs"
     folder.mkdir(parents=True, exist_ok=True)
-    words = json.dumps([sys.executable, str(STORE), "${folder}", fault, str(command.folder / "elsewhere")])
+    words = json.dumps([sys.executable, str(STORE), "${folder}", fault, str(elsewhere or command.folder / "elsewhere")])
     text = f"name: mine\ntype: command\ncapabilities: {capabilities}\ncommand: {{run: {words}}}\n"
     (folder / "mine.yaml").write_text(text)
 
@@ -88,6 +89,25 @@ def test_a_hidden_copy_is_found_with_its_file_and_offset(
     assert step in failures(said)
     found = places(said, step)
     assert {(place["file"], place["encoding"]) for place in found} == {(file, encoding)}
+    assert all(isinstance(place["offset"], int) for place in found)
+
+
+@pytest.mark.parametrize(
+    ("fault", "file", "encoding"),
+    [("temporary-file", "elsewhere.txt", "plain"), ("gzip-in-temporary-folder", "elsewhere/cache.bin", "gzip")],
+)
+def test_a_copy_in_the_temporary_folder_of_the_system_is_found(
+    command: Command, monkeypatch: pytest.MonkeyPatch, fault: str, file: str, encoding: str
+) -> None:
+    folder = command.folder / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    (folder / "of-another-program.txt").write_text("x" * 100)
+    write_store(command, fault, elsewhere=folder / "elsewhere")
+    said = forget(command)
+    assert failures(said) == {"backups"}
+    found = places(said, "backups")
+    assert {(place["file"], place["encoding"]) for place in found} == {(str(folder / file), encoding)}
     assert all(isinstance(place["offset"], int) for place in found)
 
 

@@ -22,6 +22,7 @@ FAULTS = (
     "returns-on-restart", "returns-on-curation", "returns-on-refeed", "refuses-refeed", "forgets-all", "history",
     "summary", "for-others", "deaf", "old-id", "lzma", "deflate", "zip-in-zip", "zip-after-header", "many-streams",
     "big-gzip", "encrypted-zip", "encrypted", "zstd", "link-to-folder", "stops-the-run",
+    "temporary-file", "gzip-in-temporary-folder",
 )  # fmt: skip
 
 
@@ -110,6 +111,13 @@ class Store:
                 if not (self.folder / "archive").is_symlink():
                     (self.folder / "archive").symlink_to(elsewhere)
                 (elsewhere / "notes.txt").write_text(content)
+            case "temporary-file":
+                with Path(f"{sys.argv[3]}.txt").open("a") as file:
+                    file.write(content + "\n")
+            case "gzip-in-temporary-folder":
+                Path(sys.argv[3]).mkdir(exist_ok=True)
+                with gzip.open(Path(sys.argv[3], "cache.bin"), "ab") as packed:
+                    packed.write(content.encode())
             case "moved-copy":
                 with (self.folder.parent / "elsewhere.txt").open("a") as file:
                     file.write(content + "\n")

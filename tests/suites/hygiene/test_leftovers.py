@@ -4,6 +4,7 @@ import base64
 import gzip
 import io
 import random
+import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,7 +33,7 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def make_search(folder: Path) -> FileSearch:
-    return FileSearch([folder], DELETED, TWIN, folder, {}, lambda: None)
+    return FileSearch([folder], DELETED, TWIN, folder, {}, time.time(), lambda: None)
 
 
 def find(folder: Path, octets: bytes) -> list[Leftover]:

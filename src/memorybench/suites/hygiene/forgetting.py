@@ -134,6 +134,7 @@ async def check_forgetting(open_store: OpenStore, procedure: Procedure) -> Certi
     """Plant facts, delete some of them, and perform every step. Raises Lacking if the store cannot delete."""
     pairs, witness = make_pairs(procedure.seed)
     play = _Play(pairs, witness)
+    started = time.time()
     with temporary_folder("memorybench-forget-") as root:
         folder = root / "store"
         folder.mkdir()
@@ -157,6 +158,7 @@ async def check_forgetting(open_store: OpenStore, procedure: Procedure) -> Certi
                 controls=[twin.value for twin in play.twins],
                 home=folder,
                 earlier=earlier,
+                started=started,
                 check=procedure.check,
             )
             # in a thread, because decoding takes time

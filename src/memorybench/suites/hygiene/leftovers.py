@@ -21,6 +21,7 @@ from memorybench.secrets.canaries import find_text, locate
 from memorybench.secrets.compressed import looks_packed, unpack
 
 from .copies import Check, find_copies
+from .outside_files import find_temporary_files
 
 Area = Literal["files", "free pages", "write-ahead log", "logs", "backups"]
 
@@ -138,12 +139,18 @@ class FileSearch:
     earlier: Stamps
     """A file that did not change since then is searched, too; if it cannot be read, that does not matter, because no
     fact was told before."""
+    started: float
+    """The time before the first fact was told: later files in the system's temporary folder are searched, too."""
     check: Check
     _known: dict[tuple[str, bytes], _SearchedFile] = field(default_factory=dict)
     """By the name and the digest of a file: a file that did not change is not searched again."""
 
     def search(self) -> Searched:
         searched = Searched()
+        for path in find_temporary_files(self.deleted, self.started):
+            if not _is_in(path, self.places):
+                unread = self._add_file(path, str(path), searched, is_moved=True)
+                searched.unread += [f"{path}: {reason}" for reason in unread]
         for place in self.places:
             is_ours = self.home.is_relative_to(place)
             for path in _paths(place):

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from stat import S_ISREG
 from typing import TYPE_CHECKING
@@ -34,9 +35,15 @@ def find_outside_files(fixture: Fixture) -> dict[str, Path]:
     for path in sorted(root.rglob("*")):
         if path.is_file() and not path.is_relative_to(fixture.store_folder) and not _is_setup_file(fixture, path):
             found[f"../{path.relative_to(root).as_posix()}"] = path
-    needles = [form for value in fixture.planted_values.values() for form in _encoded_forms(value)]
-    new = _new_temporary_files(fixture.started - _CLOCK_STEP) if needles else ()
-    return found | {str(path): path for path in new if _mentions(path, needles)}
+    temporary = find_temporary_files(list(fixture.planted_values.values()), fixture.started)
+    return found | {str(path): path for path in temporary}
+
+
+def find_temporary_files(values: Sequence[str], since: float) -> list[Path]:
+    """Return files in the system's temporary folder that are as new as `since` and have one of the values."""
+    needles = [form for value in values for form in _encoded_forms(value)]
+    new = _new_temporary_files(since - _CLOCK_STEP) if needles else ()
+    return [path for path in new if _mentions(path, needles)]
 
 
 @lru_cache(maxsize=64)
@@ -64,7 +71,9 @@ def _is_setup_file(fixture: Fixture, path: Path) -> bool:
 def _new_temporary_files(since: float) -> list[Path]:
     """Return files of ours in the temporary folder, or in a folder there, that are as new as `since`."""
     files: list[Path] = []
-    for entry in _entries(Path(tempfile.gettempdir()), since):
+    # programs get another TMPDIR, but may have the name of the folder in their code
+    folders = dict.fromkeys((Path(tempfile.gettempdir()), Path("/tmp")))  # noqa: S108  only read
+    for entry in chain.from_iterable(_entries(folder, since) for folder in folders):
         if entry.name.startswith("memorybench-"):
             continue  # the folder of a play
         inner = _entries(Path(entry.path), since) if entry.is_dir(follow_symlinks=False) else [entry]
