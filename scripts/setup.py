@@ -22,6 +22,7 @@ OPTIONAL_EXTRAS = {
     "embed": "the providers dense and hybrid are missing",
     "mcp": "MCP servers and agents are not supported and their tests are skipped",
     "view": "`memorybench view` is missing and its tests are skipped",
+    "otel": "`--otel` is missing and its tests are skipped",
     "parquet": "`memorybench export --format parquet` is missing and its tests are skipped",
 }
 

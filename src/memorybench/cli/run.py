@@ -251,7 +251,10 @@ def _resume_command(start: Start, *, is_blocked: bool = False) -> str:
     code = " --allow-code" if spec.allow_code else ""  # consent is not saved
     variables = f" --allow-env {' '.join(spec.allow_env)}" if spec.allow_env else ""
     ray = _ray_flags(start.options)
-    return as_typed(f"{resume_command(command, place.results, place.run_id)}{budget}{code}{variables}{ray}")
+    otel = f" --otel {shlex.quote(start.options.otel)}" if start.options.otel else ""
+    content = " --otel-content" if start.options.otel_content else ""
+    resume = resume_command(command, place.results, place.run_id)
+    return as_typed(f"{resume}{budget}{code}{variables}{ray}{otel}{content}")
 
 
 def _ray_flags(options: RunOptions) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from .arguments import add_consent, add_json, positive, split_list
+from .arguments import add_consent, add_fields, add_json, given_fields, positive, split_list
 
 _MORE_CONSENT = ("store_is_disposable", "agent_turn", "i_understand_model_cost")
 """Fields of specs, besides --allow-code and --allow-env, that are not saved with a run."""
@@ -12,6 +12,7 @@ _MORE_CONSENT = ("store_is_disposable", "agent_turn", "i_understand_model_cost")
 
 def configure(parser: argparse.ArgumentParser) -> None:
     from memorybench.suites.hygiene.spec import HygieneSpec
+    from memorybench.suites.spec import RunOptions
 
     parser.add_argument("--journal", metavar="URL", required=True, help="Join a run of this Postgres database")
     parser.add_argument("--run", metavar="RUN", help="Join this run (default: the newest unfinished one)")
@@ -23,6 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         field = HygieneSpec.model_fields[name]
         help_text = (field.description or "").rstrip(".")
         parser.add_argument(f"--{name.replace('_', '-')}", action="store_true", help=help_text)
+    add_fields(parser, RunOptions, without=RunOptions.model_fields.keys() - {"otel", "otel_content"})
     add_json(parser)
 
 
@@ -31,6 +33,7 @@ def run(args: argparse.Namespace) -> int:
     import sys
 
     from memorybench.reporting.progress_view import show_progress
+    from memorybench.suites.spec import RunOptions
     from memorybench.workers.joining import join_run
 
     given = {"allow_code": args.allow_code, "allow_env": split_list(args.allow_env)}
@@ -40,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
         args.run,
         {name: value for name, value in given.items() if value},
         show=show_progress,
-        concurrency=args.concurrency,
+        options=given_fields(args, RunOptions),
     )
     ending = joined.ending
     facts = {"run": joined.run_id, "performed": ending.performed, "status": ending.status}

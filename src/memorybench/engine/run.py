@@ -11,12 +11,13 @@ from dataclasses import dataclass
 
 from memorybench.core.errors import Blocked, JournalError, Lacking, MemorybenchError, Unreadable
 from memorybench.core.plans import Job, Plan, Watch
-from memorybench.core.trials import Failure, Outcome, Status
+from memorybench.core.trials import Failure, Outcome, Status, Trial
 from memorybench.journal.rows import RunStatus, storable
 from memorybench.journal.run_writer import RunWriter
 
 from .budget import Budget
 from .leases import LeasedJobs, lease
+from .observing import Observer, TrialObserver
 from .steps import JobSteps, RunSteps
 from .stopping import Interrupted, Stop, stop_on_signals
 
@@ -43,6 +44,7 @@ async def perform(
     budget: Budget | None = None,
     watch: Watch | None = None,
     stopping: Stop | None = None,
+    observer: Observer | None = None,
 ) -> Ending:
     """Perform every job that is not scored in the journal, with at most `concurrency` calls in flight.
 
@@ -60,14 +62,14 @@ async def perform(
         try:
             if plan.opening is not None and not queue.is_finished:
                 async with lease(run_writer, "opening", stopping):
-                    await plan.opening(JobSteps(run_steps))
+                    await plan.opening(JobSteps(run_steps, _start(observer, None)))
             async with asyncio.TaskGroup() as workers:
                 for _ in range(min(concurrency, plan.size)):
-                    workers.create_task(_work(queue, run_steps, stopping, watch))
+                    workers.create_task(_work(queue, run_steps, stopping, watch, observer))
             ending = queue.ending(stopping, budget)
             if ending.status == "complete" and plan.closing is not None:
                 async with lease(run_writer, "closing", stopping):
-                    await plan.closing(JobSteps(run_steps))
+                    await plan.closing(JobSteps(run_steps, _start(observer, None)))
         except* JournalError as group:
             raise group.exceptions[0] from None
         except* Interrupted:
@@ -126,18 +128,37 @@ class _JobQueue:
         return Ending("complete" if is_complete else "partial", False, self.performed, is_blocked=is_blocked)
 
 
-async def _work(queue: _JobQueue, run_steps: RunSteps, stopping: Stop, watch: Watch | None) -> None:
+def _start(observer: Observer | None, trial: Trial | None) -> TrialObserver | None:
+    if observer is not None:
+        with suppress(Exception):  # an error in an observer must not stop the run
+            return observer.start(trial)
+    return None
+
+
+def _end(observer: TrialObserver | None, outcome: Outcome | None) -> None:
+    if observer is not None:
+        with suppress(Exception):
+            observer.end(outcome)
+
+
+async def _work(
+    queue: _JobQueue, run_steps: RunSteps, stopping: Stop, watch: Watch | None, observer: Observer | None
+) -> None:
     """Perform one job after the other."""
     while not stopping.is_set():
+        observed = None
         try:
             job = await queue.next()
             if job is None:
                 return
-            outcome = await _perform_job(job, JobSteps(run_steps))
+            observed = _start(observer, job.trial)
+            outcome = await _perform_job(job, JobSteps(run_steps, observed))
         except Interrupted:
+            _end(observed, None)
             queue.interrupted += 1
             return
         await run_steps.run_writer.record_outcome(outcome, job.ordinal, job.case)
+        _end(observed, outcome)
         queue.end(job)
         queue.performed += 1
         queue.blocked += outcome.status == "blocked"

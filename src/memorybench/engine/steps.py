@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
@@ -15,7 +16,7 @@ from pydantic import TypeAdapter
 from memorybench.core.errors import JournalError, Malformed, MemorybenchError
 from memorybench.core.plans import Adding, Limits, Watch
 from memorybench.core.records import canonical
-from memorybench.core.spending import Tally
+from memorybench.core.spending import Spending, Tally
 from memorybench.core.trials import Subject
 from memorybench.journal.database import AFTER_DISK_FULL, is_disk_full
 from memorybench.journal.rows import Step
@@ -24,6 +25,7 @@ from memorybench.journal.run_writer import RunWriter, now
 from .budget import Budget
 from .leases import lease
 from .limiter import RateLimiter
+from .observing import EndedStep, TrialObserver
 from .retries import RetryState, with_retries
 from .stopping import Interrupted, Stop
 
@@ -47,6 +49,7 @@ class StepRequest(Generic[T]):
     highest_cost: Callable[[], float | None] | None
     shared: bool
     after: Callable[[], Awaitable[object]] | None
+    observer: TrialObserver | None = None
 
 
 class RunSteps:
@@ -154,10 +157,12 @@ class RunSteps:
                     await self.run_writer.record_failure(
                         attempt, str(error), tries=state.tries, uncertain=state.uncertain, spent=tally.spent
                     )
+                self._observe(request, state, started, tally.spent, error=error)
                 if is_disk_full(error):  # not a failure of the subject: stop the run, so that it is resumed
                     raise JournalError(f"{self.run_writer.journal.name}: {error}; {AFTER_DISK_FULL}") from error
                 raise
         self._budget.take(tally.spent)
+        ended = time.time_ns()
         await self.run_writer.record_step(
             Step(
                 key=request.key,
@@ -174,7 +179,38 @@ class RunSteps:
                 shared=request.shared,
             )
         )
+        # after the commit: a step that a resumed run performs again was not observed before
+        self._observe(request, state, started, tally.spent, result=result, ended=ended)
         return value, result
+
+    def _observe(
+        self,
+        request: StepRequest[T],
+        state: RetryState,
+        started: str,
+        spent: Spending,
+        *,
+        result: str | None = None,
+        ended: int | None = None,
+        error: BaseException | None = None,
+    ) -> None:
+        if request.observer is None or isinstance(error, Interrupted):
+            return
+        with suppress(Exception):  # an error in an observer must not stop the run
+            request.observer.add_step(
+                EndedStep(
+                    name=request.name,
+                    subject=request.subject,
+                    inputs=request.inputs,
+                    result=result,
+                    started=started,
+                    ended=ended or time.time_ns(),
+                    seconds=state.seconds,
+                    tries=state.tries,
+                    spent=spent,
+                    error=error,
+                )
+            )
 
     def _limiter(self, subject: Subject | None) -> RateLimiter:
         key = subject.key if subject else ""
@@ -198,10 +234,11 @@ class RunSteps:
 class JobSteps:
     """The `Steps` of one job. Collects the keys of the steps that its outcome rests on."""
 
-    __slots__ = ("_run_steps", "keys")
+    __slots__ = ("_observer", "_run_steps", "keys")
 
-    def __init__(self, run_steps: RunSteps) -> None:
+    def __init__(self, run_steps: RunSteps, observer: TrialObserver | None = None) -> None:
         self._run_steps = run_steps
+        self._observer = observer
         self.keys: list[str] = []
 
     async def once(
@@ -222,7 +259,7 @@ class JobSteps:
         if not _in_prerequisite.get():
             self.keys.append(key)
         request: StepRequest[T] = StepRequest(
-            key, name, text, work, _adapter(returns), on, paid, highest_cost, shared, after
+            key, name, text, work, _adapter(returns), on, paid, highest_cost, shared, after, self._observer
         )
         return await self._run_steps.once(request)
 

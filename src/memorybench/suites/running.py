@@ -39,7 +39,7 @@ from .registry import open_run, suite_of
 from .run_changes import repair
 from .saved_report import save_report
 from .shards import PART, plan_of_shard
-from .spec import changed_flag, check_not_empty, check_ray, make_spec, saved_programs, saved_spec
+from .spec import changed_flag, check_not_empty, check_otel, check_ray, make_spec, saved_programs, saved_spec
 from .stored_run import LATEST
 from .suite import SAVED_BASELINE, SCOPE_SUFFIX, STARTED_WITH, Opening, RunPlace
 from .thresholds import (
@@ -54,8 +54,10 @@ from .thresholds import (
 if TYPE_CHECKING:
     from memorybench.core.plans import Watch
     from memorybench.core.report_sections import Report
+    from memorybench.engine.observing import Observer
     from memorybench.engine.stopping import Stop
     from memorybench.journal.run_writer import RunWriter
+    from memorybench.telemetry.spans import RunSpans
 
     from .estimates import Estimate
     from .gate import Baseline, Gate
@@ -118,6 +120,8 @@ class Start:
     threshold_on: Held = "value"
     saved_thresholds: Mapping[str, Any] = field(default_factory=dict)
     """The given thresholds as the spec of the run keeps them."""
+    otel: str | None = None
+    """The address that spans are sent to."""
 
     @property
     def resuming(self) -> bool:
@@ -157,6 +161,7 @@ def start(
     check_not_empty(command.spec, given)
     _check_tags(options)
     check_ray(options)
+    otel = check_otel(options)
     repair(_results(command, options))
     _check_ci_files(options)
     if options.resume is None:
@@ -193,7 +198,9 @@ def start(
         if prepared.discard is not None and options.resume is None:
             prepared.discard()
         raise
-    return Start(suite, command, prepared, place, options, wiring, budget, limits, baseline, threshold_on, to_save)
+    return Start(
+        suite, command, prepared, place, options, wiring, budget, limits, baseline, threshold_on, to_save, otel
+    )
 
 
 def _find_baseline(options: RunOptions, saved: Mapping[str, Any] | None, place: RunPlace) -> Baseline | None:
@@ -405,13 +412,30 @@ def run(
             announce(start.suite.facts([run_writer.run]))
         try:
             progress = RunProgress(prepared.totals, done, budget, wiring.redact)
-            with published(progress, place.folder), show(progress):
-                ending = blocking(_perform(start, run_writer, budget, progress, stopping, elsewhere))
+            with published(progress, place.folder), show(progress), _observing(start, run_writer) as observer:
+                ending = blocking(_perform(start, run_writer, budget, progress, stopping, elsewhere, observer))
+                if observer is not None:
+                    observer.end(ending.status)
             return _finish(start, run_writer, ending, start_page)
         except BaseException:
             with suppress(JournalError):
                 run_writer.end("partial")
             raise
+
+
+def _observing(start: Start, run_writer: RunWriter) -> AbstractContextManager[RunSpans | None]:
+    """Send spans while the context is open, if the user asks for them."""
+    if start.otel is None:
+        return nullcontext()
+    from memorybench.telemetry.sending import sending_spans
+
+    return sending_spans(
+        start.otel,
+        run_writer.run,
+        start.wiring.redact,
+        with_content=start.options.otel_content,
+        is_resumed=start.resuming,
+    )
 
 
 def _finish(start: Start, run_writer: RunWriter, ending: Ending, start_page: StartPage) -> FinishedRun:
@@ -507,13 +531,21 @@ async def _perform(
     progress: RunProgress,
     stopping: Stop | None,
     elsewhere: PerformElsewhere | None,
+    observer: Observer | None = None,
 ) -> Ending:
     """Opens what was prepared and performs it."""
     prepared, place = start.prepared, start.place
     stores = (place.folder / STORES).absolute()  # programs that providers start have folders of their own
     try:
         ending = await _open_and_perform(
-            start, run_writer, stores, budget, progress, stopping, here=elsewhere is None or bool(prepared.blocked)
+            start,
+            run_writer,
+            stores,
+            budget,
+            progress,
+            stopping,
+            observer,
+            here=elsewhere is None or bool(prepared.blocked),
         )
     finally:
         if not run_writer.is_begun:  # a subject could not be opened
@@ -536,6 +568,7 @@ async def _open_and_perform(
     budget: Budget,
     watch: Watch,
     stopping: Stop | None,
+    observer: Observer | None,
     *,
     here: bool,
 ) -> Ending | None:
@@ -555,7 +588,15 @@ async def _open_and_perform(
             run_writer.add_tags(start.options.tags)
         if not here:
             return None
-        return await perform(plan, run_writer, concurrency=concurrency, budget=budget, watch=watch, stopping=stopping)
+        return await perform(
+            plan,
+            run_writer,
+            concurrency=concurrency,
+            budget=budget,
+            watch=watch,
+            stopping=stopping,
+            observer=observer,
+        )
 
 
 def write_ci_files(finished: FinishedRun, options: RunOptions, redact: Callable[[str], str]) -> None:

@@ -199,6 +199,8 @@ class RunOptions(Record):
     step_summary: Path | None = flag(
         None, help="Append the report as Markdown to this file.", metavar="FILE", default_text="$GITHUB_STEP_SUMMARY"
     )
+    otel: str | None = flag(None, help="Send spans to this OTLP/HTTP endpoint.", metavar="URL")
+    otel_content: bool = flag(False, help="With --otel: also send texts of questions and memories.")
     command_line: tuple[str, ...] = ()
     """The words that the user typed, for report.json."""
 
@@ -229,6 +231,20 @@ def check_ray(options: RunOptions) -> None:
             f"invalid value {options.cpus_per_worker:g}",
             expected="a part of one CPU, such as 0.5, or a whole number",
         )
+
+
+def check_otel(options: RunOptions) -> str | None:
+    """Return the address for spans; None if the user asks for none. Raise BadInput if they cannot be sent."""
+    if options.otel is None:
+        if options.otel_content:
+            raise BadInput("--otel-content", "needs --otel", remedy="add --otel URL")
+        return None
+    if options.ray is not None:
+        remedy = "start workers with `memorybench worker --otel URL` instead of --ray"
+        raise BadInput("--otel", "not supported with --ray", remedy=remedy)
+    from memorybench.telemetry.sending import endpoint_of
+
+    return endpoint_of(options.otel, with_content=options.otel_content)
 
 
 def own_options(kind: type[Record]) -> frozenset[str]:

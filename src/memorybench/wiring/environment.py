@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from memorybench.secrets.redaction import Redactor
 
 _SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "CREDENTIALS", "BEARER")
+_HEADER_VARIABLES = ("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS")
 _FAULT_VARIABLE = "MEMORYBENCH_FAULT_AT"
 
 
@@ -57,9 +58,25 @@ def redactor() -> Redactor:
     for name, value in environment().items():
         if is_secret_name(name):
             shared.add(value)
+        elif name in _HEADER_VARIABLES:
+            shared.add(*_header_values(value))
         elif "@" in value and "://" in value:
             shared.add(*credentials_in_url(value))
     return shared
+
+
+def _header_values(headers: str) -> list[str]:
+    """Return the secrets of `name=value,name=value`, as written and decoded, and each without `Bearer` or `Basic`."""
+    from urllib.parse import unquote
+
+    pairs = [pair.partition("=") for pair in headers.split(",")]
+    values = [
+        value.strip()
+        for name, _, value in pairs
+        if "authorization" in name.lower() or is_secret_name(name.strip().replace("-", "_"))
+    ]
+    values += [unquote(value) for value in values]
+    return [part for value in values for part in (value, value.rpartition(" ")[2]) if part]
 
 
 def learn_journal(url: str | None) -> None:

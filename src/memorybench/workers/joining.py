@@ -20,7 +20,7 @@ from memorybench.journal.run_reader import RunReader
 from memorybench.suites import running
 from memorybench.suites.registry import suite, suite_of
 from memorybench.suites.running import Show
-from memorybench.suites.spec import RunOptions
+from memorybench.suites.spec import RunOptions, make_spec
 from memorybench.wiring.live import LiveWiring
 
 _LONGEST_WAIT = 60.0
@@ -42,19 +42,20 @@ def join_run(
     given: Mapping[str, Any],
     *,
     show: Show,
-    concurrency: int | None = None,
+    options: Mapping[str, Any] | None = None,
     new_stop: Callable[[], Stop] = Stop,
 ) -> JoinedRun:
     """Perform what is left of a run for this process; `run_id` None: of the newest unfinished run.
 
     Joins the run again whenever the database was restarted or the lease has expired. `given` are the values that are
-    not saved with the run, such as consent. `new_stop` is called for each time that the run is joined.
+    not saved with the run, such as consent; `options` are values of RunOptions, such as the concurrency. `new_stop` is
+    called for each time that the run is joined.
     """
     results = results_folder(Path(), journal)
     run_id = _choose(results, run_id).id
     while True:
         try:
-            return _join_once(journal, run_id, given, show, concurrency, new_stop())
+            return _join_once(journal, run_id, given, show, options or {}, new_stop())
         except (DatabaseLost, DatabaseUnreachable) as error:
             problem = str(error).partition(";")[0]
             print(f"memorybench: {problem}; waiting to join the run again", file=sys.stderr, flush=True)
@@ -62,7 +63,7 @@ def join_run(
 
 
 def _join_once(
-    journal: str, run_id: str, given: Mapping[str, Any], show: Show, concurrency: int | None, stopping: Stop
+    journal: str, run_id: str, given: Mapping[str, Any], show: Show, values: Mapping[str, Any], stopping: Stop
 ) -> JoinedRun:
     """Perform the part of the run that is left for this process; reports and stores are in a temporary folder.
 
@@ -74,7 +75,7 @@ def _join_once(
         if chosen.status == "complete":
             return JoinedRun(chosen.id, Ending("complete", False, 0), is_good=True)
         chosen_suite = suite_of(chosen)
-        options = RunOptions(output=folder, journal=journal, resume=chosen.id, concurrency=concurrency)
+        options = make_spec(RunOptions, {**values, "output": folder, "journal": journal, "resume": chosen.id})
         start = running.start(chosen_suite, chosen_suite.command_of(chosen), given, options, LiveWiring())
         if start.prepared.blocked:  # this process must not record the run as blocked for all
             raise RunConflict(f"run {chosen.id}: {start.prepared.blocked}")

@@ -83,7 +83,7 @@ class RayWorker:
                     task.run_id,
                     task.given,
                     show=self._follow,
-                    concurrency=task.concurrency,
+                    options={"concurrency": task.concurrency},
                     new_stop=self._new_stop,
                 )
                 return WorkerResult(self.process(), joined.ending)

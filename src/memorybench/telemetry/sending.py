@@ -1,0 +1,222 @@
+"""Sends spans to an OTLP/HTTP endpoint. A collector that is down costs a run nothing but one warning."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from memorybench import __version__
+from memorybench.core.errors import BadInput
+from memorybench.http.addresses import check_url
+
+from .spans import Redact, RunSpans
+
+if TYPE_CHECKING:
+    import requests
+    from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+    from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+
+    from memorybench.journal.rows import Run
+
+FLAG = "--otel"
+_PATH = "/v1/traces"
+_TIMEOUT = 5.0
+"""Seconds for one batch, with its retries."""
+_LAST_SECONDS = 10.0
+"""Seconds that a run waits at its end until the last spans are sent."""
+_QUEUE = 2**14
+"""Spans that wait in memory. If the collector is slower than the run, the oldest are dropped and counted."""
+_LOGGERS = ("opentelemetry.exporter.otlp", "opentelemetry.sdk._shared_internal", "opentelemetry.attributes")
+
+
+def endpoint_of(url: str, *, with_content: bool) -> str:
+    """Return the address for spans; raise BadInput if `--otel URL` cannot be used."""
+    missing = find_spec("opentelemetry") is None or any(
+        find_spec(name) is None for name in ("opentelemetry.sdk", "opentelemetry.exporter")
+    )
+    if missing:
+        raise BadInput(FLAG, "the OpenTelemetry SDK is not installed", remedy='pip install "memorybench[otel]"')
+    try:
+        # without content, a collector on the local network may be reached by plain http
+        parsed = check_url(url, insecure=not with_content)
+    except BadInput as error:
+        remedy = error.remedy or "give an address such as http://localhost:4318"
+        if "http exposes" in error.problem:
+            remedy = "use https, or a collector on this machine, or leave out --otel-content"
+        elif "credentials" in error.problem:
+            remedy = "set OTEL_EXPORTER_OTLP_HEADERS instead"
+        raise BadInput(FLAG, error.problem, expected=error.expected, remedy=remedy) from None
+    if parsed.raw_query_string or parsed.raw_fragment:
+        raise BadInput(FLAG, "the URL contains parameters", remedy="set OTEL_EXPORTER_OTLP_HEADERS instead")
+    path = parsed.raw_path.rstrip("/")
+    return str(parsed.with_path(path if path.endswith(_PATH) else f"{path}{_PATH}", encoded=True))
+
+
+@contextmanager
+def sending_spans(
+    endpoint: str, run: Run, redact: Redact, *, with_content: bool, is_resumed: bool
+) -> Iterator[RunSpans]:
+    """Send what the yielded observer sees. At the end, wait a short time for the last spans, and warn if some are lost.
+
+    The caller ends the span of the run, unless it raises.
+    """
+    sender = _Sender(endpoint)
+    tracer = sender.provider.get_tracer("memorybench", __version__)
+    with _quiet():
+        spans = RunSpans(tracer, run, redact, with_content=with_content, is_resumed=is_resumed)
+        try:
+            yield spans
+        except BaseException:
+            with suppress(Exception):
+                spans.end("partial")
+            raise
+        finally:
+            with suppress(Exception):
+                sender.close()
+    if sender.lost:
+        reason = f": {sender.problem}" if sender.problem else ""
+        with suppress(OSError):
+            text = f"memorybench: {FLAG}: {sender.lost} of {sender.ended} spans were not sent to {endpoint}{reason}"
+            print(redact(text), file=sys.stderr)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Silence the exporter's log messages: the user gets one warning at the end."""
+    loggers = [logging.getLogger(name) for name in _LOGGERS]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
+class _Sender:
+    """Queues spans and sends them in batches from a thread."""
+
+    def __init__(self, endpoint: str) -> None:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+        from opentelemetry.sdk.trace.id_generator import IdGenerator
+        from opentelemetry.sdk.trace.sampling import ALWAYS_ON
+
+        self.ended = 0
+        self._sent = 0
+        self._session = _session()
+        self._is_failing = False
+        self._deadline: float | None = None
+        sender = self
+
+        class Counter(SpanProcessor):
+            def on_end(self, span: ReadableSpan) -> None:
+                sender.ended += 1
+
+        class Exporter(SpanExporter):
+            def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+                return SpanExportResult.SUCCESS if sender._send(spans) else SpanExportResult.FAILURE
+
+            def shutdown(self) -> None:
+                sender._exporter.shutdown()
+
+        class RandomIds(IdGenerator):
+            """The SDK's generator draws from `random`, which adapters may seed: two runs would share their ids."""
+
+            def generate_span_id(self) -> int:
+                return secrets.randbits(64) or 1
+
+            def generate_trace_id(self) -> int:
+                return secrets.randbits(128) or 1
+
+        self._exporter: SpanExporter = OTLPSpanExporter(endpoint, timeout=_TIMEOUT, session=self._session)
+        self._processor: Any = BatchSpanProcessor(
+            Exporter(), max_queue_size=_QUEUE, schedule_delay_millis=1000, max_export_batch_size=256
+        )
+        resource = Resource.create({"service.name": "memorybench", "service.version": __version__})
+        self.provider: TracerProvider = TracerProvider(
+            ALWAYS_ON, resource, shutdown_on_exit=False, id_generator=RandomIds()
+        )
+        self.provider.add_span_processor(Counter())
+        self.provider.add_span_processor(self._processor)
+
+    @property
+    def lost(self) -> int:
+        return self.ended - self._sent
+
+    @property
+    def problem(self) -> str:
+        problem: str = self._session.problem
+        return problem
+
+    def close(self) -> None:
+        """Send what is queued, unless the collector does not answer."""
+        self._deadline = time.monotonic() + _LAST_SECONDS
+        if self._is_failing:
+            self._exporter.shutdown()  # ends the wait before a retry
+        self._processor.shutdown()
+
+    def _send(self, spans: Sequence[ReadableSpan]) -> bool:
+        from opentelemetry.sdk.trace.export import SpanExportResult
+
+        if self._deadline is not None and (self._is_failing or time.monotonic() > self._deadline):
+            return False
+        self._session.rejected = 0
+        result = self._exporter.export(spans)
+        self._is_failing = result is not SpanExportResult.SUCCESS
+        if not self._is_failing:
+            self._sent += len(spans) - self._session.rejected
+        return not self._is_failing
+
+
+def _session() -> Any:
+    """Return a session that remembers why the collector did not take spans."""
+    import requests
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+
+    class Session(requests.Session):
+        def __init__(self) -> None:
+            super().__init__()
+            self.problem = ""
+            self.rejected = 0
+            self.auth = lambda request: request  # otherwise credentials of ~/.netrc would be sent
+
+        def request(self, *arguments: Any, **options: Any) -> requests.Response:
+            try:
+                response = super().request(*arguments, **options)
+            except requests.RequestException as error:
+                self.problem = _error_text(error)
+                raise
+            if response.status_code >= 300:
+                self.problem = f"HTTP status {response.status_code}"
+            if 300 <= response.status_code < 400:
+                raise requests.TooManyRedirects(self.problem)  # the exporter takes a redirect for a success
+            if response.ok and response.content:
+                reply = ExportTraceServiceResponse()
+                with suppress(Exception):  # a reply that cannot be parsed rejects nothing
+                    reply.ParseFromString(response.content)
+                if reply.partial_success.rejected_spans:
+                    self.rejected = reply.partial_success.rejected_spans
+                    self.problem = "the collector rejected them"
+            return response
+
+    return Session()
+
+
+def _error_text(error: Exception) -> str:
+    import requests
+
+    if isinstance(error, requests.exceptions.SSLError):
+        return "TLS error"
+    if isinstance(error, requests.Timeout):
+        return "timed out"
+    return "no connection" if isinstance(error, requests.ConnectionError) else type(error).__name__

@@ -1,0 +1,180 @@
+"""Makes spans of a run, its trials and their steps while the engine performs them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from memorybench.core.trials import STATUSES, Outcome, Trial
+from memorybench.engine.observing import EndedStep
+from memorybench.journal.rows import Run
+
+from .conventions import (
+    ERROR_TYPE,
+    EVALUATION_EVENT,
+    EVALUATION_NAME,
+    EVALUATION_VALUE,
+    EXPLANATION,
+    content_attributes,
+    operation_of,
+    span_name,
+    step_attributes,
+)
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+    from opentelemetry.trace import Span, Tracer
+
+Redact = Callable[[str], str]
+
+
+class RunSpans:
+    """Implements memorybench.engine.observing.Observer. Use one for each process of a run."""
+
+    def __init__(self, tracer: Tracer, run: Run, redact: Redact, *, with_content: bool, is_resumed: bool) -> None:
+        from opentelemetry.trace import set_span_in_context
+
+        self._tracer = tracer
+        self._redact = redact
+        self._with_content = with_content
+        self._counts: Counter[str] = Counter()
+        attributes = {
+            "memorybench.run.id": run.id,
+            "memorybench.run.suite": run.suite,
+            "memorybench.run.benchmarks": run.spec.get("benchmarks"),
+            "memorybench.run.subjects": run.spec.get("subjects"),
+            "memorybench.run.planned": run.planned,
+            "memorybench.run.resumed": is_resumed,
+        }
+        self._span = tracer.start_span(f"run {run.suite}", attributes=self.clean(attributes))
+        self._context = set_span_in_context(self._span)
+
+    def start(self, trial: Trial | None) -> TrialSpans:
+        return TrialSpans(self, self._tracer, self._context, trial, with_content=self._with_content)
+
+    def count(self, status: str) -> None:
+        self._counts[status] += 1
+
+    def end(self, status: str) -> None:
+        """End the span of the run. `status` is how this process leaves it, such as "partial"."""
+        counts = {f"memorybench.trials.{name}": self._counts[name] for name in STATUSES}
+        self._span.set_attributes(self.clean({"memorybench.run.status": status, **counts}))
+        self._span.end()
+
+    def clean(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the attributes without secrets and without unknown values."""
+        return {name: self._clean(value) for name, value in attributes.items() if value is not None}
+
+    def clean_json(self, text: str) -> Any:
+        """Parse JSON and redact its strings. A secret may be escaped in JSON, so the text itself is not searched."""
+        return self._clean_nested(json.loads(text))
+
+    def _clean(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return _encodable(self._redact(value))
+        if isinstance(value, Sequence):
+            return [_encodable(self._redact(str(one))) for one in value]
+        return value
+
+    def _clean_nested(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self._redact(value)
+        if isinstance(value, list):
+            return [self._clean_nested(one) for one in value]
+        if isinstance(value, dict):
+            return {self._redact(key): self._clean_nested(one) for key, one in value.items()}
+        return value
+
+
+class TrialSpans:
+    """Implements memorybench.engine.observing.TrialObserver."""
+
+    def __init__(
+        self, run: RunSpans, tracer: Tracer, context: Context, trial: Trial | None, *, with_content: bool
+    ) -> None:
+        from opentelemetry.trace import set_span_in_context
+
+        self._run = run
+        self._tracer = tracer
+        self._context = context
+        self._with_content = with_content
+        self._span: Span | None = None
+        if trial is not None:
+            attributes = {
+                "memorybench.trial.case_id": trial.case_id,
+                "memorybench.trial.benchmark": trial.benchmark,
+                "memorybench.trial.variant": trial.variant or None,
+                "memorybench.trial.repeat": trial.repeat,
+                "memorybench.subject.name": trial.subject.name,
+                "memorybench.subject.role": trial.subject.role,
+            }
+            name = run.clean({"name": f"trial {trial.subject.name}"})["name"]
+            self._span = tracer.start_span(name, context, attributes=run.clean(attributes))
+            self._context = set_span_in_context(self._span)
+
+    def add_step(self, step: EndedStep) -> None:
+        from opentelemetry.trace import SpanKind, Status, StatusCode
+
+        operation = operation_of(step)
+        attributes = step_attributes(step, operation)
+        if self._with_content:
+            inputs = self._run.clean_json(step.inputs)
+            attributes |= content_attributes(step, operation, inputs)
+        span = self._tracer.start_span(
+            self._run.clean({"name": span_name(step, operation)})["name"],
+            self._context,
+            SpanKind.CLIENT if operation else SpanKind.INTERNAL,
+            self._run.clean(attributes),
+            start_time=_start_of(step),
+        )
+        if step.error is not None:
+            span.set_status(Status(StatusCode.ERROR))
+        span.end(step.ended)
+
+    def end(self, outcome: Outcome | None) -> None:
+        span = self._span
+        if span is None:
+            return
+        if outcome is None:
+            span.set_attribute("memorybench.trial.status", "interrupted")
+            span.end()
+            return
+        from opentelemetry.trace import Status, StatusCode
+
+        self._run.count(outcome.status)
+        attributes: dict[str, Any] = {"memorybench.trial.status": outcome.status}
+        if outcome.failure is not None:
+            attributes[ERROR_TYPE] = outcome.failure.kind
+        if outcome.status == "failed":
+            span.set_status(Status(StatusCode.ERROR))
+        if self._with_content:
+            shown = outcome.shown
+            attributes |= {
+                "memorybench.trial.asked": shown.asked or None,
+                "memorybench.trial.expected": shown.expected or None,
+                "memorybench.trial.got": shown.got or None,
+                "memorybench.trial.error": outcome.failure.message if outcome.failure else None,
+            }
+        span.set_attributes(self._run.clean(attributes))
+        for score in outcome.scores:
+            result = {EVALUATION_NAME: score.name, EVALUATION_VALUE: score.value}
+            if self._with_content:
+                explanation = score.reason or (outcome.shown.reason if score.name == "correct" else "")
+                result |= {EXPLANATION: explanation or None}
+            span.add_event(EVALUATION_EVENT, self._run.clean(result))
+        span.end()
+
+
+def _start_of(step: EndedStep) -> int:
+    """Return when the call began, without waits for a slot; with retries, when the first try may have begun."""
+    if step.tries == 1:
+        return step.ended - int(step.seconds * 1e9)
+    return min(step.ended, int(datetime.fromisoformat(step.started).timestamp() * 1e9))
+
+
+def _encodable(text: str) -> str:
+    """Escape lone surrogates, which OTLP cannot encode: one of them would lose the whole batch."""
+    return text.encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,338 @@
+"""`--otel URL`: runs, trials and steps as spans of OpenTelemetry."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+pytest.importorskip("opentelemetry.exporter.otlp.proto.http")
+
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
+from opentelemetry.semconv.attributes import error_attributes, server_attributes
+
+from memorybench.models.presets import PRESETS
+from memorybench.telemetry import sending
+from memorybench.telemetry.conventions import PROVIDER_NAMES
+from tests.cli.command import Command, measured
+from tests.cli.test_answers import TOKENS, says
+from tests.cli.test_audit import SAMPLE
+from tests.cli.test_extraction import KNOWN
+from tests.cli.test_online import figures
+from tests.cli.test_sentinels import EVAL, SENTINEL, hits, serve, write_provider
+from tests.doubles.stub import Call, Stub, completion
+from tests.standins.otlp import Collector, walk
+
+CLIENT, INTERNAL = 3, 1
+"""Kinds of spans."""
+MEMORY_ATTRIBUTES = {
+    f"gen_ai.memory.{name}" for name in ("store.id", "record.id", "record.count", "query.text", "records")
+}
+MEMORY_OPERATIONS = {"create_memory", "update_memory", "upsert_memory", "delete_memory", "search_memory"}
+"""From open-telemetry/semantic-conventions-genai#140; the Python package of the conventions does not have them yet."""
+BM25 = ("eval", "--providers", "bm25", "--end", "4")
+JUDGED = (*BM25, "--answering-model", "gpt-4o-mini", "--judge-model", "gpt-4o", "--canaries", "off")
+
+
+@pytest.fixture
+def collector() -> Iterator[Collector]:
+    with Collector() as collector:
+        yield collector
+        assert collector.refused == []
+
+
+@pytest.fixture
+def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
+    with Stub() as stub:
+        stub.always(completion(says, model="gpt-4o-mini-2024", tokens=TOKENS))
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-key")
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{stub.url}/v1")
+        yield stub
+
+
+def test_runs_trials_and_steps_are_nested_spans(command: Command, collector: Collector) -> None:
+    assert command(*BM25, "--otel", collector.url).code == 0
+    tree = collector.tree()
+    assert tree[""] == ["run bench"]
+    assert tree["run bench"] == ["trial bm25"] * 4
+    assert Counter(tree["trial bm25"]) == {"upsert_memory": 1, "wait_until_searchable": 1, "search_memory": 4}
+    assert {span.kind for span in collector.named("search_memory")} == {CLIENT}
+    assert {span.kind for span in collector.named("wait_until_searchable")} == {INTERNAL}
+    assert len({span.trace for span in collector.spans}) == 1
+    (run,) = collector.named("run bench")
+    assert all(run.start <= span.start and span.end <= run.end for span in collector.spans)
+    assert (run.attributes["memorybench.run.status"], run.attributes["memorybench.trials.scored"]) == ("complete", 4)
+
+
+def test_scores_are_evaluation_events_of_the_trial(command: Command, collector: Collector) -> None:
+    report = command(*BM25, "--otel", collector.url, "--json").json
+    values = [
+        attributes["gen_ai.evaluation.score.value"]
+        for span in collector.named("trial bm25")
+        for name, attributes in span.events
+        if (name, attributes["gen_ai.evaluation.name"]) == ("gen_ai.evaluation.result", "recall@5")
+    ]
+    assert len(values) == 4
+    assert sum(values) / 4 == pytest.approx(figures(report)["recall@5"])
+
+
+def test_calls_of_a_model_have_its_name_and_tokens(command: Command, collector: Collector, stub: Stub) -> None:
+    assert command(*JUDGED, "--otel", collector.url).code == 0
+    answers, verdicts = collector.named("chat gpt-4o-mini"), collector.named("chat gpt-4o")
+    assert (len(answers), len(verdicts)) == (4, 4)
+    for span in (*answers, *verdicts):
+        assert span.attributes["gen_ai.operation.name"] == "chat"
+        assert span.attributes["gen_ai.provider.name"] == "openai"
+        usage = tuple(span.attributes[f"gen_ai.usage.{kind}_tokens"] for kind in ("input", "output"))
+        assert usage == TOKENS
+        assert span.attributes["server.address"] == "127.0.0.1"
+    assert {span.attributes["gen_ai.response.model"] for span in answers} == {"gpt-4o-mini-2024"}
+    assert {tuple(span.attributes["gen_ai.response.finish_reasons"]) for span in answers} == {("stop",)}
+
+
+def test_names_are_those_of_the_published_conventions(command: Command, collector: Collector, stub: Stub) -> None:
+    assert command(*JUDGED, "--otel", collector.url, "--otel-content").code == 0
+    known = {
+        value
+        for module in (gen_ai_attributes, error_attributes, server_attributes)
+        for name, value in vars(module).items()
+        if name.isupper()
+    }
+    used = {name for name, _ in walk(collector.spans) if not name.startswith("memorybench.")}
+    assert used <= known | MEMORY_ATTRIBUTES
+    assert len(used) > 15
+    operations = {value for name, value in walk(collector.spans) if name == "gen_ai.operation.name"}
+    assert operations == {"chat", "upsert_memory", "search_memory"}
+    assert operations <= {one.value for one in gen_ai_attributes.GenAiOperationNameValues} | MEMORY_OPERATIONS
+
+
+def test_texts_are_sent_only_with_consent(command: Command, collector: Collector, stub: Stub) -> None:
+    assert command(*JUDGED, "--otel", collector.url, "--otel-content").code == 0
+    (search, *_) = collector.named("search_memory")
+    records = json.loads(search.attributes["gen_ai.memory.records"])
+    assert len(records) == search.attributes["gen_ai.memory.record.count"]
+    assert all(record["content"] and record["id"] for record in records)
+    (answer, *_) = collector.named("chat gpt-4o-mini")
+    (sent,) = json.loads(answer.attributes["gen_ai.input.messages"])
+    assert search.attributes["gen_ai.memory.query.text"] in sent["parts"][0]["content"]
+    (reply,) = json.loads(answer.attributes["gen_ai.output.messages"])
+    assert reply == {
+        "role": "assistant",
+        "parts": [{"type": "text", "content": "It was forty, in the kitchen."}],
+        "finish_reason": "stop",
+    }
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        JUDGED,
+        ("audit", str(SAMPLE), "--limit", "8", "--model", "gpt-4o-mini"),
+        ("extraction", "run", "--extractor", f"{KNOWN}:perfect", "--allow-code", "--limit", "12"),
+        ("hygiene", "run", "memory-skip-local", "--no-mutants"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_every_suite_sends_spans_without_texts(
+    command: Command, collector: Collector, stub: Stub, arguments: tuple[str, ...]
+) -> None:
+    said = command(*arguments, "--otel", collector.url, "--output", "results")
+    assert said.code in (0, 1, 3), said.err
+    assert "--otel" not in said.err
+    planned = collector.spans[-1].attributes["memorybench.run.planned"]
+    assert sum(span.name.startswith("trial ") for span in collector.spans) == planned > 0
+    sent = b"\n".join(collector.bodies).decode("utf-8", "replace")
+    texts = recorded_texts(command.folder / "results" / "results.db")
+    checks = {value for name, value in walk(collector.spans) if name == "gen_ai.evaluation.name"}
+    assert len(texts) > 20
+    assert [text for text in texts if text in sent and not any(text in name for name in checks)] == []
+
+
+def recorded_texts(journal: Path) -> set[str]:
+    """The texts of three words or more in all cases, outcomes and results of steps."""
+    found: set[str] = set()
+
+    def collect(value: Any) -> None:
+        if isinstance(value, str) and len(value.split()) > 2:
+            found.add(value)
+        for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+            collect(one)
+
+    with sqlite3.connect(journal) as rows:
+        for sql in ("SELECT body FROM cases", "SELECT body FROM outcomes", "SELECT result FROM steps"):
+            for (text,) in rows.execute(sql):
+                collect(json.loads(text))
+    rows.close()
+    return found
+
+
+def test_the_sdk_in_memory_exporter_sees_the_same_spans(
+    command: Command, monkeypatch: pytest.MonkeyPatch, collector: Collector
+) -> None:
+    memory = InMemorySpanExporter()
+    module = "opentelemetry.exporter.otlp.proto.http.trace_exporter.OTLPSpanExporter"
+    command(*BM25, "--otel", collector.url, "--run-id", "a")
+    monkeypatch.setattr(module, lambda *arguments, **options: memory)
+    command(*BM25, "--otel", collector.url, "--run-id", "b")
+    assert Counter(span.name for span in memory.get_finished_spans()) == Counter(one.name for one in collector.spans)
+
+
+def test_a_resumed_run_sends_no_step_again(command: Command, collector: Collector) -> None:
+    arguments = ("eval", "--providers", "bm25", "none", "--end", "8", "--concurrency", "1")
+    assert command.killed(*arguments, "--run-id", "r", "--otel", collector.url, at=12)
+    with sqlite3.connect(command.folder / "results" / "results.db") as rows:
+        names = [name for (name,) in rows.execute("SELECT name FROM steps")]
+        scored = rows.execute("SELECT count(*) FROM outcomes").fetchone()[0]
+    rows.close()
+    assert names.count("search") >= 2
+    collector.spans.clear()
+    resumed = command("eval", "--resume", "r", "--otel", collector.url)
+    assert resumed.code == 0, resumed.err
+    assert len(collector.named("search_memory")) == 8 - names.count("search")
+    assert len(collector.named("trial bm25") + collector.named("trial none")) == 16 - scored
+    assert collector.named("run bench")[0].attributes["memorybench.run.resumed"] is True
+    collector.spans.clear()
+    assert command("eval", "--resume", "r", "--otel", collector.url).code == 0
+    assert collector.spans == []
+
+
+def test_a_failed_step_is_an_error_without_its_message(command: Command, collector: Collector, stub: Stub) -> None:
+    stub.always(after_status(400, "the fridge failed"), path="/v1/chat/completions")
+    assert command(*JUDGED, "--otel", collector.url).code == 1
+    failed = collector.named("chat gpt-4o-mini")
+    assert len(failed) == 4
+    assert all(span.is_error and span.attributes["error.type"] for span in failed)
+    assert all(span.is_error for span in collector.named("trial bm25"))
+    assert b"the fridge failed" not in b"".join(collector.bodies)
+
+
+def after_status(status: int, text: str) -> Any:
+    async def refuse(request: web.BaseRequest, call: Call) -> web.StreamResponse:
+        return web.Response(status=status, text=text)
+
+    return refuse
+
+
+@pytest.mark.parametrize("secret", [SENTINEL, '"Zq7&<mP2x>'])
+def test_secrets_are_not_sent(
+    command: Command, collector: Collector, monkeypatch: pytest.MonkeyPatch, secret: str
+) -> None:
+    header = "Basic sentinel-4711-of-the-collector"
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", f"authorization={header}")
+    monkeypatch.setenv("ACME_AUTH", secret)
+    with Stub() as memory:
+        serve(memory, secret)
+        write_provider(command, memory, "auth: {type: none}", "auth: {type: bearer, envVar: ACME_AUTH}")
+        said = command(*EVAL, "--otel", collector.url, "--otel-content", "--run-id", "sentinel-4711-of-the-collector")
+    assert any(span.is_error for span in collector.spans)
+    assert "gen_ai.memory.records" in dict(walk(collector.spans))
+    for body in collector.bodies:
+        text = body.decode("utf-8", "replace")
+        assert hits(text, secret) == []
+        assert "sentinel-4711" not in text
+    assert "sentinel-4711" not in said.out + said.err
+    assert {call.headers["authorization"] for call in collector.stub.calls} == {header}
+
+
+def test_the_environment_alone_sends_nothing(
+    command: Command, collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
+    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "otlp")
+    assert command(*BM25).code == 0
+    assert collector.stub.calls == []
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port
+
+
+def warnings_of(err: str) -> list[str]:
+    return [line for line in err.splitlines() if line.startswith("memorybench: --otel: ")]
+
+
+def test_a_collector_that_is_down_costs_one_warning(command: Command) -> None:
+    without = command(*BM25, "--output", "a", "--json")
+    said = command(*BM25, "--output", "b", "--json", "--otel", f"http://127.0.0.1:{free_port()}")
+    assert said.code == 0
+    assert measured(said.json) == measured(without.json)
+    (warning,) = warnings_of(said.err)
+    assert "11 of 11 spans" in warning
+    assert "no connection" in warning
+
+
+@pytest.mark.parametrize("status", [400, 404, 307, 401])
+def test_a_collector_that_refuses_spans_is_reported(command: Command, status: int) -> None:
+    with Stub() as stub:
+        stub.always(after_status(status, "no"))
+        said = command(*BM25, "--otel", stub.url)
+    assert said.code == 0
+    (warning,) = warnings_of(said.err)
+    assert "11 of 11 spans" in warning
+    assert f"HTTP status {status}" in warning
+
+
+def test_a_collector_that_hangs_is_left(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sending, "_TIMEOUT", 0.1)
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))
+        deaf.listen()
+        said = command(*BM25, "--otel", f"http://127.0.0.1:{deaf.getsockname()[1]}")
+    assert said.code == 0
+    assert ["timed out" in line for line in warnings_of(said.err)] == [True]
+
+
+def test_spans_that_the_collector_rejects_are_counted(command: Command, collector: Collector) -> None:
+    collector.rejected = 3
+    said = command(*BM25, "--otel", collector.url)
+    assert said.code == 0
+    (warning,) = warnings_of(said.err)
+    assert " of 11 spans" in warning
+    assert "rejected" in warning
+
+
+@pytest.mark.parametrize(
+    ("flags", "flag"),
+    [
+        (("--otel", "ftp://localhost"), "--otel"),
+        (("--otel", "localhost:4318"), "--otel"),
+        (("--otel", "https://me:hidden-4711@collector.example"), "--otel"),
+        (("--otel", "https://collector.example/?key=hidden-4711"), "--otel"),
+        (("--otel", "http://169.254.169.254"), "--otel"),
+        (("--otel", "http://collector.example", "--otel-content"), "--otel"),
+        (("--otel-content",), "--otel-content"),
+    ],
+)
+def test_an_unusable_address_is_refused_before_the_run(command: Command, flags: tuple[str, ...], flag: str) -> None:
+    said = command(*BM25, *flags)
+    assert (said.code, said.err.split(":")[1].strip()) == (2, flag)
+    assert "hidden-4711" not in said.out + said.err
+    assert not (command.folder / "results").exists()
+
+
+@pytest.mark.parametrize("path", ["", "/", "/v1/traces", "/api/public/otel/"])
+def test_the_path_for_spans_is_added_once(path: str) -> None:
+    expected = "/api/public/otel/v1/traces" if "public" in path else "/v1/traces"
+    assert sending.endpoint_of(f"http://localhost:4318{path}", with_content=False) == f"http://localhost:4318{expected}"
+
+
+def test_every_server_of_models_has_a_name_for_its_provider() -> None:
+    assert PROVIDER_NAMES.keys() == PRESETS.keys()
+
+
+def test_a_missing_extra_is_named(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sending, "find_spec", lambda name: None)
+    said = command(*BM25, "--otel", "http://localhost:4318")
+    assert said.code == 2
+    assert "memorybench[otel]" in said.err
