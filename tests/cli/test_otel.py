@@ -26,10 +26,11 @@ from tests.cli.command import Command, measured
 from tests.cli.test_answers import TOKENS, says
 from tests.cli.test_audit import SAMPLE
 from tests.cli.test_extraction import KNOWN
-from tests.cli.test_online import figures
+from tests.cli.test_online import figures, judge
 from tests.cli.test_sentinels import EVAL, SENTINEL, hits, serve, write_provider
 from tests.doubles.stub import Call, Stub, completion
 from tests.standins.otlp import Collector, walk
+from tests.suites.extraction.listing import user_says
 
 CLIENT, INTERNAL = 3, 1
 """Kinds of spans."""
@@ -336,3 +337,51 @@ def test_a_missing_extra_is_named(command: Command, monkeypatch: pytest.MonkeyPa
     said = command(*BM25, "--otel", "http://localhost:4318")
     assert said.code == 2
     assert "memorybench[otel]" in said.err
+
+
+def test_an_exported_extraction_is_read_back_with_the_same_figures(
+    command: Command, collector: Collector, stub: Stub
+) -> None:
+    """The same extractions, judged from the exported spans and from a file that the journal's steps were written to."""
+    stub.always(completion(judge, model="", tokens=TOKENS))
+    cases = [
+        {
+            "id": f"c{number}",
+            "existing_memory": {"region": ["Norway"]},
+            "conversation": user_says("pricing: Costs 40 euros", f"customer: Number {number}"),
+            "expected_output": {"region": ["Norway"], "pricing": ["Costs 40 euros"], "customer": [f"Number {number}"]},
+            "expected_facts": ["pricing: Costs 40 euros", f"customer: Number {number}"],
+        }
+        for number in range(12)
+    ]
+    (command.folder / "cases.json").write_text(json.dumps(cases))
+    (command.folder / "half.py").write_text(
+        "def extract(existing_memory, messages):\n    return {**existing_memory, 'pricing': ['Costs 40 euros']}\n"
+    )
+    extract = ("extraction", "run", "cases.json", "--extractor", f"{command.folder}/half.py:extract", "--allow-code")
+    assert command(*extract, "--otel", collector.url, "--otel-content", "--output", "out", "--no-targets").code == 0
+    (command.folder / "spans.json").write_text(collector.json_lines())
+    with sqlite3.connect(command.folder / "out" / "results.db") as rows:
+        steps = rows.execute("SELECT key, inputs, result FROM steps WHERE name = 'extract'").fetchall()
+    rows.close()
+    lines = [
+        {"id": key, "conversation": (asked := json.loads(inputs))["conversation"], "existing_memory": asked["existing"]}
+        | {"output": json.loads(result)["memory"]}
+        for key, inputs, result in steps
+    ]
+    (command.folder / "traces.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    online = ("extraction", "online", "--judge-model", "gpt-4o", "--canaries", "off", "--json")
+    from_spans = command(*online, "--source", "otlp", "spans.json", "--output", "a")
+    from_steps = command(*online, "--source", "jsonl", "traces.jsonl", "--output", "b")
+    assert from_spans.json["counts"]["scored"] == len(lines) == 12
+    assert figures(from_spans.json) == figures(from_steps.json)
+    assert (figures(from_spans.json)["precision"], figures(from_spans.json)["recall"]) == (1, 0.5)
+
+
+def test_a_run_that_was_exported_without_texts_is_refused(command: Command, collector: Collector, stub: Stub) -> None:
+    assert command(*BM25, "--otel", collector.url, "--output", "out").code == 0
+    (command.folder / "spans.json").write_text(collector.json_lines())
+    said = command("extraction", "online", "--judge-model", "gpt-4o", "--source", "otlp", "spans.json")
+    assert said.code == 2
+    assert "gen_ai.memory.records" in said.err or "--conversation-path" in said.err
+    assert not (command.folder / "results").exists()

@@ -1,9 +1,4 @@
-"""Names of OpenTelemetry's conventions for generative AI, and what they say about a step.
-
-`gen_ai.*` is from https://github.com/open-telemetry/semantic-conventions-genai (status: development). The names are
-written out because the Python package of the conventions marks its copies as deprecated and has none for memories.
-What the conventions have no name for is under `memorybench.*`.
-"""
+"""What the conventions for generative AI say about a step. What they have no name for is under `memorybench.*`."""
 
 from __future__ import annotations
 
@@ -12,34 +7,37 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
+from memorybench.core.genai_names import (
+    AGENT_NAME,
+    CHAT,
+    DELETE_MEMORY,
+    ERROR_TYPE,
+    EXISTING_MEMORY,
+    FINISH_REASONS,
+    INPUT_MESSAGES,
+    INPUT_TOKENS,
+    INVOKE_AGENT,
+    MAX_TOKENS,
+    MEMORY_OPERATIONS,
+    OPERATION,
+    OUTPUT_MESSAGES,
+    OUTPUT_TOKENS,
+    PROVIDER_NAME,
+    QUERY_TEXT,
+    RECORD_COUNT,
+    RECORDS,
+    REQUEST_MODEL,
+    RESPONSE_MODEL,
+    SEARCH_MEMORY,
+    SEED,
+    SERVER_ADDRESS,
+    SERVER_PORT,
+    STORE_ID,
+    TEMPERATURE,
+    UPSERT_MEMORY,
+)
 from memorybench.core.trials import Subject
 from memorybench.engine.observing import EndedStep
-
-OPERATION = "gen_ai.operation.name"
-PROVIDER_NAME = "gen_ai.provider.name"
-AGENT_NAME = "gen_ai.agent.name"
-REQUEST_MODEL, RESPONSE_MODEL = "gen_ai.request.model", "gen_ai.response.model"
-TEMPERATURE, SEED, MAX_TOKENS = "gen_ai.request.temperature", "gen_ai.request.seed", "gen_ai.request.max_tokens"
-FINISH_REASONS = "gen_ai.response.finish_reasons"
-INPUT_TOKENS, OUTPUT_TOKENS = "gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"
-INPUT_MESSAGES, OUTPUT_MESSAGES = "gen_ai.input.messages", "gen_ai.output.messages"
-STORE_ID, RECORD_COUNT = "gen_ai.memory.store.id", "gen_ai.memory.record.count"
-QUERY_TEXT, RECORDS = "gen_ai.memory.query.text", "gen_ai.memory.records"
-EVALUATION_EVENT = "gen_ai.evaluation.result"
-EVALUATION_NAME, EVALUATION_VALUE = "gen_ai.evaluation.name", "gen_ai.evaluation.score.value"
-EXPLANATION = "gen_ai.evaluation.explanation"
-ERROR_TYPE, SERVER_ADDRESS, SERVER_PORT = "error.type", "server.address", "server.port"
-
-CHAT, INVOKE_AGENT = "chat", "invoke_agent"
-UPSERT_MEMORY, SEARCH_MEMORY, DELETE_MEMORY = "upsert_memory", "search_memory", "delete_memory"
-MEMORY_OPERATIONS = frozenset(
-    {
-        *(UPSERT_MEMORY, SEARCH_MEMORY, DELETE_MEMORY, "create_memory", "update_memory"),
-        *("create_memory_store", "delete_memory_store"),
-    }
-)
-EXISTING_MEMORY = "memorybench.memory.existing"
-"""The memory before an extraction, as JSON."""
 
 _OPERATION_BY_STEP = {
     "add": UPSERT_MEMORY,  # the store decides whether it creates or updates memories

@@ -8,21 +8,18 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from memorybench.core.trials import STATUSES, Outcome, Trial
-from memorybench.engine.observing import EndedStep
-from memorybench.journal.rows import Run
-
-from .conventions import (
+from memorybench.core.genai_names import (
     ERROR_TYPE,
     EVALUATION_EVENT,
     EVALUATION_NAME,
     EVALUATION_VALUE,
     EXPLANATION,
-    content_attributes,
-    operation_of,
-    span_name,
-    step_attributes,
 )
+from memorybench.core.trials import STATUSES, Outcome, Trial
+from memorybench.engine.observing import EndedStep
+from memorybench.journal.rows import Run
+
+from .conventions import content_attributes, operation_of, span_name, step_attributes
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context

@@ -4,5 +4,7 @@ paths.py      TracePaths: finds conversation, existing memory and output in a ru
 messages.py   parses conversations as services and LangChain write them
 langsmith.py  LangSmith: reads runs page by page from either of its query APIs, and posts feedback
 jsonl.py      JsonlTraces: reads traces from a file
+otlp_spans.py reads the spans of OpenTelemetry from a file, one trace after the other
+otlp.py       OtlpTraces: finds the conversation and the writes of each extraction in them
 spool.py      spool, Spool: fetches traces once into a file in the folder of the run
 """

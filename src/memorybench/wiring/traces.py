@@ -1,4 +1,4 @@
-"""From the name of a trace source to traces in a file: a LangSmith project, or JSONL."""
+"""From the name of a trace source to traces in a file: a LangSmith project, JSONL, or OTLP JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from memorybench.core.errors import BadInput
-from memorybench.core.extraction import FeedbackSink
+from memorybench.core.extraction import FeedbackSink, TraceSource
 from memorybench.core.plans import Limits
 from memorybench.core.trials import Subject
 from memorybench.engine.limiter import RateLimiter
@@ -19,6 +19,7 @@ from memorybench.http.client import open_http
 from memorybench.http.replies import Reply
 from memorybench.traces.jsonl import JsonlTraces
 from memorybench.traces.langsmith import API_URL, TAG, Ask, LangSmith, RunQuery
+from memorybench.traces.otlp import OtlpTraces
 from memorybench.traces.paths import OF_FILES, OF_RUNS, TracePaths
 from memorybench.traces.spool import Spool, spool
 
@@ -31,7 +32,7 @@ _UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(day
 
 @dataclass(frozen=True, slots=True)
 class FileTraces:
-    source: JsonlTraces
+    source: TraceSource
 
     async def fetch(self, path: Path) -> tuple[Subject, Spool]:
         return self.source.subject, await spool(self.source, path, redactor().clean)
@@ -71,10 +72,13 @@ def resolve_traces(
     paths: Mapping[str, str],
 ) -> FileTraces | LangSmithTraces:
     since_time = parse_time(since) if since else None
-    if source == "jsonl":
+    if source in ("jsonl", "otlp"):
         if file is None:
-            raise BadInput("--source", "the file is missing", expected="--source jsonl FILE")
-        return FileTraces(JsonlTraces(Path(file), TracePaths.of(OF_FILES, paths), limit=limit))
+            raise BadInput("--source", "the file is missing", expected=f"--source {source} FILE")
+        trace_paths = TracePaths.of(OF_FILES, paths)
+        if source == "otlp":
+            return FileTraces(OtlpTraces(Path(file), trace_paths, since=since_time, limit=limit))
+        return FileTraces(JsonlTraces(Path(file), trace_paths, limit=limit))
     if project is None:
         raise BadInput("--project", "missing", expected="the name of a LangSmith project")
     key = first_variable(*KEY_VARIABLES)

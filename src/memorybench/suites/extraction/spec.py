@@ -12,6 +12,8 @@ from memorybench.suites.spec import JudgedSpec, RepeatedSpec, flag
 
 PATHS = ("id", "conversation", "existing", "output")
 DEFAULT_TAG = "memory_extraction"
+_FILES = ("jsonl", "otlp")
+"""Sources that are files."""
 
 
 class ExtractionSpec(RepeatedSpec):
@@ -36,8 +38,8 @@ class ExtractionSpec(RepeatedSpec):
 
 
 class OnlineSpec(JudgedSpec):
-    source: Literal["langsmith", "jsonl"] = flag(
-        help="Read traces from `langsmith` or `jsonl FILE`.", metavar="SOURCE", several_words=True
+    source: Literal["langsmith", "jsonl", "otlp"] = flag(
+        help="Read `langsmith`, `jsonl FILE` or `otlp FILE`.", metavar="SOURCE", several_words=True
     )
     file: str | None = None
     project: str | None = flag(None, help="Read runs of this LangSmith project.", metavar="NAME")
@@ -67,9 +69,9 @@ class OnlineSpec(JudgedSpec):
         if isinstance(source, (list, tuple)):
             name, *files = source
             values = {**values, "source": name, "file": files[0] if files else values.get("file")}
-        known = values.get("source") in ("langsmith", "jsonl")
-        if not known or (isinstance(source, (list, tuple)) and len(source) != 1 + (source[0] == "jsonl")):
-            expected = "--source langsmith, or --source jsonl FILE"
+        known = values.get("source") in ("langsmith", *_FILES)
+        if not known or (isinstance(source, (list, tuple)) and len(source) != 1 + (source[0] in _FILES)):
+            expected = "--source langsmith, --source jsonl FILE, or --source otlp FILE"
             raise BadInput("--source", "missing or invalid" if source else "missing", expected=expected)
         return values
 

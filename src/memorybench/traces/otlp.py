@@ -1,0 +1,96 @@
+"""Extractions from OpenTelemetry traces: a conversation, and the memories that were written from it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from memorybench.core.errors import BadInput
+from memorybench.core.extraction import Trace
+from memorybench.core.genai_names import EXISTING_MEMORY, INPUT_MESSAGES, OUTPUT_MESSAGES, RECORDS, WRITES
+from memorybench.core.trials import Subject
+
+from .otlp_spans import OtlpSpan, open_spans
+from .paths import TracePaths
+
+
+class OtlpTraces:
+    """Reads extractions from a file of OTLP JSON.
+
+    A span that writes memories belongs to the conversation in its own `gen_ai.input.messages`, in those of the nearest
+    span that contains it, or in those of the last span of its trace that began before it. All writes that belong to one
+    conversation are one extraction.
+    """
+
+    def __init__(
+        self, path: Path, paths: TracePaths, *, since: datetime | None = None, limit: int | None = None
+    ) -> None:
+        self.subject = Subject(role="traces", name=path.name, settings={"source": "otlp", "paths": paths.texts})
+        self._path = path
+        self._paths = paths
+        self._since = since
+        self._limit = limit
+
+    async def traces(self) -> AsyncIterator[Trace]:
+        count, found = 0, False
+        with open_spans(self._path) as table:
+            for source, writes in table.writes_by_conversation():
+                found = True
+                if self._since is not None and writes[0].at < self._since:
+                    continue
+                if count == self._limit:
+                    return
+                count += 1
+                yield self._paths.trace(_row(source, writes), f"{self._path}:{writes[0].line}")
+        if not found:
+            expected = f"gen_ai.operation.name {', '.join(sorted(WRITES))}"
+            raise BadInput(str(self._path), "no span writes memories", expected=expected)
+
+
+def _row(source: OtlpSpan | None, writes: Sequence[OtlpSpan]) -> dict[str, Any]:
+    """Return an extraction with the keys of a JSONL trace."""
+    first = writes[0]
+    existing = [span.attributes[EXISTING_MEMORY] for span in writes if EXISTING_MEMORY in span.attributes]
+    return {
+        "id": f"{first.trace}/{source.id if source is not None else first.id}",
+        "conversation": messages_of(source) if source is not None else None,
+        "existing_memory": existing[0] if existing else None,
+        "output": _written(writes),
+        "start_time": first.at.isoformat(),
+        "attributes": first.attributes,
+        "error": "the write failed" if all(span.is_error for span in writes) else None,
+    }
+
+
+def messages_of(span: OtlpSpan) -> list[Any]:
+    """Return the messages of a span, with `content` instead of the `parts` of the conventions."""
+    found: list[Any] = []
+    for name in (INPUT_MESSAGES, OUTPUT_MESSAGES):
+        value = span.attributes.get(name)
+        found += value if isinstance(value, list) else [value] if value else []
+    return [_message(one) for one in found]
+
+
+def _message(message: Any) -> Any:
+    if not isinstance(message, Mapping) or "content" in message or not isinstance(message.get("parts"), list):
+        return message
+    texts = [
+        part["content"]
+        for part in message["parts"]
+        if isinstance(part, Mapping) and part.get("type") == "text" and isinstance(part.get("content"), str)
+    ]
+    return {**message, "content": "\n".join(texts)}
+
+
+def _written(spans: Sequence[OtlpSpan]) -> Any:
+    """Return what successful writes stored: the content of the one record, or a list of contents; None if unknown."""
+    contents: list[Any] = []
+    for span in spans:
+        records = span.attributes.get(RECORDS)
+        if not span.is_error and isinstance(records, list):
+            contents += [record["content"] for record in records if isinstance(record, Mapping) and "content" in record]
+    if not contents:
+        return [] if any(isinstance(span.attributes.get(RECORDS), list) for span in spans) else None
+    return contents[0] if len(contents) == 1 else contents
