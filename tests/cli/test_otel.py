@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import sqlite3
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -333,7 +334,7 @@ def test_every_server_of_models_has_a_name_for_its_provider() -> None:
 
 
 def test_a_missing_extra_is_named(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sending, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
     said = command(*BM25, "--otel", "http://localhost:4318")
     assert said.code == 2
     assert "memorybench[otel]" in said.err

@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from memorybench import __version__
@@ -37,11 +36,12 @@ _LOGGERS = ("opentelemetry.exporter.otlp", "opentelemetry.sdk._shared_internal",
 
 def endpoint_of(url: str, *, with_content: bool) -> str:
     """Return the address for spans; raise BadInput if `--otel URL` cannot be used."""
-    missing = find_spec("opentelemetry") is None or any(
-        find_spec(name) is None for name in ("opentelemetry.sdk", "opentelemetry.exporter")
-    )
-    if missing:
-        raise BadInput(FLAG, "the OpenTelemetry SDK is not installed", remedy='pip install "memorybench[otel]"')
+    try:
+        import opentelemetry.exporter.otlp.proto.http.trace_exporter
+        import opentelemetry.sdk.trace  # noqa: F401
+    except ImportError:
+        remedy = 'pip install "memorybench[otel]"'
+        raise BadInput(FLAG, "the OpenTelemetry SDK is not installed", remedy=remedy) from None
     try:
         # without content, a collector on the local network may be reached by plain http
         parsed = check_url(url, insecure=not with_content)
