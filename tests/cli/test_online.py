@@ -178,3 +178,25 @@ def test_a_wrong_source_is_an_error_and_leaves_nothing_behind(command: Command, 
     assert command("extraction", "online", "--source", "langsmith", "--judge-model", "gpt-4o").code == 2
     assert not (command.folder / "results").exists()
     assert not stub.calls
+
+
+def test_scores_are_shown_by_day(command: Command, stub: Stub, tmp_path: Path) -> None:
+    """Yesterday half of the facts were written, today all of them."""
+    half, whole = {"pricing": ["Costs 40 euros"]}, {"pricing": ["Costs 40 euros"], "constraints": ["No subscriptions"]}
+    rows = [
+        {"id": "a", "start_time": "2026-11-16T23:30:00+00:00", "output": half},
+        {"id": "b", "start_time": "2026-11-17T00:30:00+01:00", "output": half},
+        {"id": "c", "start_time": "2026-11-17T09:00:00+00:00", "output": whole},
+        {"id": "d", "output": whole},
+    ]
+    said = [{**row, "conversation": user_says(*STATED, f"customer: {row['id']}")} for row in rows]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in said))
+    online = ("extraction", "online", "--judge-model", "gpt-4o", "--source", "jsonl", str(tmp_path / "t.jsonl"))
+    document = command(*online, "--json").json
+    recalls = {
+        row["group"]["day"]: measure["value"]
+        for row in document["results"]
+        for measure in row["measures"]
+        if row["group"] and measure["name"] == "recall"
+    }
+    assert recalls == {"2026-11-16": pytest.approx(1 / 3), "2026-11-17": pytest.approx(2 / 3)}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -42,8 +43,17 @@ _FEEDBACK_COUNTS = ("tp", "fp", "fn", "undecided", "hallucinated")
 """Counts that are sent with each of these scores."""
 _UNKNOWN = frozenset(name for operation, *counts in OPERATIONS for name in counts if operation != "keep")
 """Scores that a trace has only if a judge lists the facts that the user withdrew."""
+DAY = "day"
+"""The label of a trace with its day, so that reports show how the scores change."""
 _QUESTION = "Does the response, a note from a memory, say everything that the correct answer says?"
 _LONGEST_CATEGORY, _MOST_CATEGORIES = 40, 50
+
+
+def _day(at: datetime | None) -> dict[str, str]:
+    """Return the label of a trace: its day in UTC, or that of its own clock if it names no time zone."""
+    if at is None:
+        return {}
+    return {DAY: (at.astimezone(UTC) if at.tzinfo else at).date().isoformat()}
 
 
 class PairToReview(Record):
@@ -171,7 +181,9 @@ class OnlinePlan:
         for index, trace in enumerate(self.traces):
             asked = shorten(transcript(trace.conversation), MAX_SHOWN)
             yield Job(
-                trial=Trial(suite=SUITE, benchmark=benchmark, case_id=trace.id, subject=self.source),
+                trial=Trial(
+                    suite=SUITE, benchmark=benchmark, case_id=trace.id, subject=self.source, labels=_day(trace.at)
+                ),
                 perform=partial(self._perform, trace, asked),
                 ordinal=index,
                 shown=Exhibit(asked=asked),

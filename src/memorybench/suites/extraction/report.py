@@ -37,7 +37,7 @@ from memorybench.suites.summary import Result, Summary
 from .cases import ExtractionCase
 from .findings import Label, match_output
 from .measures import measures
-from .online import SHARES
+from .online import DAY, SHARES
 from .scores import IN_TEXT
 from .transcripts import transcript
 
@@ -177,7 +177,7 @@ def report(run: StoredRun) -> Report:
         sections=(
             *check_warnings(checks),
             *sections.self_judged_notes(summary),
-            *sections.score_tables(summary, MEANINGS, ("scenario", "domain"), MAIN_MEASURES),
+            *sections.score_tables(summary, MEANINGS, ("scenario", "domain", DAY), MAIN_MEASURES),
             *noise_sections(noise),
             *([remarks] if remarks.lines else []),
             _failures(run.outcomes()),
