@@ -71,6 +71,8 @@ def commands(folder: Path) -> Iterator[list[str]]:
         yield ["plot", run]
         yield ["show", run, "q1"]
         yield ["compare", run, "r-evaluator"]
+        yield ["bundle", run, "--output", f"{run}.mbz"]
+        yield ["verify", f"{run}.mbz"]
         yield ["runs", "tag", run, "seen"]
     yield ["score", "r-evaluator", "--judge-model", "scripted/echo"]
     yield from (["validate", name] for name in ("results/results.db", "scenarios/stranger.json", "data.json"))

@@ -62,6 +62,7 @@ def modules(tmp_path_factory: pytest.TempPathFactory) -> frozenset[str]:
         "vl_convert",
         "yarl",
         "memorybench.agents",
+        "memorybench.bundles",
         "memorybench.charts.rendering",
         "memorybench.charts.run_charts",
         "memorybench.extractors",

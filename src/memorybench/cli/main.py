@@ -31,6 +31,8 @@ VERBS = {
     "report": "write the report files of a run again",
     "plot": "draw a chart of a run for a paper or a page",
     "export": "write rows, tables, JUnit XML or Inspect logs of a run",
+    "bundle": "write a run into one file that others can check",
+    "verify": "recompute and check a bundle",
     "list": "list providers, benchmarks, extractors, stores, agents, models and suites",
     "describe": "describe a provider, benchmark, extractor, store, agent or model",
     "data": "pull, list, verify and convert datasets",

@@ -319,6 +319,30 @@ class RunReader:
                 tags[row["run"]] = (*tags.get(row["run"], ()), str(row["tag"]))
         return tags
 
+    def bundle_rows(self, run: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Yield all rows of a run with their tables, always in the same order.
+
+        A reused step has `reused_cost`: a tuple of what it cost in the run that made it, if that run is still here.
+        """
+        orders = {
+            "cases": "benchmark, id",
+            "steps": "name, started, key",  # similar texts are adjacent, which compresses well
+            "attempts": "started, id",
+            "outcomes": "ordinal, trial",
+            "notes": "rowid",
+        }
+        sources = self.connection.execute(
+            "SELECT own.key, source.cost FROM steps AS own JOIN steps AS source"
+            " ON source.run = own.reused_from AND source.key = own.key"
+            " WHERE own.run = ? AND own.reused_from <> own.run",
+            (run,),
+        )
+        costs = {key: (cost,) for key, cost in sources}
+        for table, order in orders.items():
+            for row in self._rows(table, f"run = ? ORDER BY {order}", run):
+                values = {column: row[column] for column in CHECKSUMS[table]["crc"]}
+                yield table, {**values, "reused_cost": costs.get(row["key"])} if table == "steps" else values
+
     def check_run(self, run: str) -> None:
         """Raise JournalError if a row of the run was changed after it was written."""
         for table in CHECKSUMS:

@@ -103,7 +103,7 @@ class Verdict(Record):
     prompt: str = ""
     """The name of the prompt; "": no judge was asked."""
     reply: str = ""
-    """The whole reply, where `reason` is shortened."""
+    """The whole reply, where `reason` is not."""
     choice: str = ""
     """The label of the option that the response chooses, or `neither`; "" for a question without options."""
     item: str = ""
@@ -168,7 +168,7 @@ class Judge:
 
         def read(completion: Completion) -> Verdict:
             fields, reason = read_fields(question, completion), _short(completion.text)
-            whole = completion.text if reason.endswith("…") else ""
+            whole = completion.text if reason != completion.text else ""  # `reread_verdict` needs it
             return blank.model_copy(update={**fields, "reason": reason, "reply": whole})
 
         text = prompt.render(question, response, context)
@@ -201,6 +201,23 @@ _READERS: Mapping[str, Callable[[Question, Completion], dict[str, Any]]] = {
     RUBRIC_ITEM: _read_item,
 }
 """By kind of prompt; all others ask for yes or no."""
+
+
+def reread_verdict(verdict: Verdict) -> bool:
+    """Return whether the recorded reply, read again, gives the recorded verdict. Raise Unreadable if it is uncertain.
+
+    Earlier versions recorded lines joined to one, which may not be readable any more.
+    """
+    reply = verdict.reply or verdict.reason
+    if verdict.reply and _short(verdict.reply) != verdict.reason:
+        return False
+    if verdict.score is not None:
+        score = read_item_score(reply)
+        return score == verdict.score and verdict.correct == (score == 1.0)
+    if verdict.choice:
+        options = (Choice("A", "A"), Choice("B", "B"), _NEITHER)
+        return read_choice(reply.rpartition("</think>")[2], options) == verdict.choice
+    return read_verdict(reply) == verdict.correct
 
 
 def self_judged(judge: Subject, reader: Subject) -> bool:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from .case_view import CaseTrial
     from .estimates import Estimate
+    from .replayed_steps import RecordedRun, Rescorer
     from .shards import ShardPart
     from .spec import Spec
     from .stored_run import StoredRun
@@ -155,6 +156,8 @@ class Suite:
     `case_sections(trial)`. Its tuple `MAIN_MEASURES` names the measures that `compare` and `--baseline` test unless the
     user names others; without it, that is the first metric. Its mapping `RESULT_NAMES` has the words that reports use
     for results that the journal names otherwise. Loaded when a report is made."""
+    rescoring_module: str = ""
+    """A module with the function `rescorer(run)`, which computes scores again from recorded steps; "": none."""
     describe_file: Callable[[Path, Mapping[str, Any]], str | None] = lambda path, first: None
     """From a data file and its first row to a line about it; None: it is not a file of this suite."""
     write_files: Callable[[RunPlace], None] = lambda place: None
@@ -197,6 +200,13 @@ class Suite:
         describe = getattr(self._reporting, "case_sections", None)
         sections: Sequence[Section] | None = None if describe is None else describe(trial)
         return sections
+
+    def rescorer(self, run: RecordedRun) -> Rescorer | None:
+        """Return what computes the scores of a run again, to check them; None if the suite cannot."""
+        if not self.rescoring_module:
+            return None
+        rescorer: Rescorer = import_module(self.rescoring_module).rescorer(run)
+        return rescorer
 
     def command_of(self, run: Run) -> Command:
         """The command that continues a saved run."""

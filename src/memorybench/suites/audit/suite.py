@@ -33,5 +33,6 @@ SUITE = Suite(
         ),
     ),
     report_module="memorybench.suites.audit.report",
+    rescoring_module="memorybench.suites.audit.rescoring",
     describe_file=_describe_file,
 )

@@ -22,4 +22,5 @@ SUITE = Suite(
         ),
     ),
     report_module="memorybench.suites.bench.report",
+    rescoring_module="memorybench.suites.bench.rescoring",
 )

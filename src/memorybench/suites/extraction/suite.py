@@ -48,6 +48,7 @@ SUITE = Suite(
         ),
     ),
     report_module="memorybench.suites.extraction.report",
+    rescoring_module="memorybench.suites.extraction.rescoring",
     describe_file=_describe_file,
     write_files=_write_files,
 )

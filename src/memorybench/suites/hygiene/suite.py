@@ -55,6 +55,7 @@ SUITE = Suite(
         ),
     ),
     report_module="memorybench.suites.hygiene.reports",
+    rescoring_module="memorybench.suites.hygiene.rescoring",
     describe_file=_describe_file,
     write_files=_write_files,
 )

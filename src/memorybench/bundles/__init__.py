@@ -1,0 +1,1 @@
+"""Bundles: one file with a run that others can open, recompute and check."""

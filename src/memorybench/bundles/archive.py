@@ -1,0 +1,222 @@
+"""The file of a bundle: a zip with a fixed set of names, written the same way each time and read with suspicion.
+
+A bundle may come from a stranger. Only the names below are read, each once, and nothing is unpacked to a path that the
+file chooses.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import stat
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Literal
+
+from pydantic import Field, ValidationError
+
+from memorybench.core.errors import BadInput
+from memorybench.core.records import Record, canonical
+from memorybench.files.writing import replacing_bytes
+from memorybench.text.sanitize import preview
+
+FORMAT: Literal["memorybench-bundle/1"] = "memorybench-bundle/1"
+MANIFEST, SIGNATURE = "manifest.json", "signature.json"
+RUN, REPORT = "run.json", "report.json"
+CASES, STEPS, ATTEMPTS, OUTCOMES, NOTES = (
+    f"{table}.jsonl" for table in ("cases", "steps", "attempts", "outcomes", "notes")
+)
+RO_CRATE, EVERY_EVAL_EVER, CROISSANT = "ro-crate-metadata.json", "every-eval-ever.json", "croissant.json"
+CONTENT = (
+    *(RUN, CASES, STEPS, ATTEMPTS, OUTCOMES, NOTES, REPORT),
+    *(RO_CRATE, EVERY_EVAL_EVER, CROISSANT),
+)
+"""The files that the manifest lists. A bundle has all of them."""
+_LARGEST = 4 * 1024**3
+_LARGEST_SMALL = 256 * 1024**2
+"""Bytes of a file that is read as a whole."""
+_LONGEST_LINE = 64 * 1024**2
+_MOST_TIMES, _ALWAYS = 250, 64 * 1024**2
+"""How many times larger than the bundle its content may be, and the size up to which that does not matter."""
+_CHUNK = 1024 * 1024
+_TIME = (1980, 1, 1, 0, 0, 0)
+_EXPECTED = "a file that `memorybench bundle` wrote"
+_DIGEST = r"^[0-9a-f]{64}$"
+
+
+class Entry(Record):
+    sha256: str = Field(pattern=_DIGEST)
+    size: int = Field(ge=0, le=_LARGEST)
+
+
+class Manifest(Record):
+    """What a bundle contains. A signature covers `root`, which covers everything else."""
+
+    format: Literal["memorybench-bundle/1"]
+    public: bool
+    """Whether texts of questions, memories, prompts and replies are left out."""
+    files: Mapping[str, Entry]
+    root: str = Field(pattern=_DIGEST)
+    """The root of a Merkle tree (RFC 6962) whose leaves are the files, sorted by name."""
+
+
+def merkle_root(files: Mapping[str, Entry], public: bool) -> str:
+    """Return the root of the tree. The first leaf is the format, so that no byte of the manifest can be changed."""
+    texts = [canonical([FORMAT, public]), *(canonical([name, files[name].plain()]) for name in sorted(files))]
+    level = [hashlib.sha256(b"\0" + text.encode()).digest() for text in texts]
+    while len(level) > 1:
+        pairs = [level[place : place + 2] for place in range(0, len(level), 2)]
+        level = [hashlib.sha256(b"\1" + b"".join(pair)).digest() if len(pair) == 2 else pair[0] for pair in pairs]
+    return level[0].hex()
+
+
+def write_archive(
+    path: Path, files: Mapping[str, Path], *, public: bool, sign: Callable[[Manifest], str] | None = None
+) -> Manifest:
+    """Write a bundle from the files of CONTENT; the same files give the same bytes."""
+    entries = {}
+    for name, source in files.items():
+        with source.open("rb") as file:
+            entries[name] = Entry(sha256=hashlib.file_digest(file, "sha256").hexdigest(), size=source.stat().st_size)
+    manifest = Manifest(format=FORMAT, public=public, files=entries, root=merkle_root(entries, public))
+    texts = {MANIFEST: canonical(manifest.plain())}
+    if sign is not None:
+        texts[SIGNATURE] = sign(manifest)
+    with replacing_bytes(path) as target, zipfile.ZipFile(target, "w") as archive:
+        for name in sorted((*files, *texts)):
+            with archive.open(_zip_info(name), "w", force_zip64=True) as entry:
+                if name in texts:
+                    entry.write(texts[name].encode())
+                    continue
+                with files[name].open("rb") as file:
+                    while chunk := file.read(_CHUNK):
+                        entry.write(chunk)
+    return manifest
+
+
+def _zip_info(name: str) -> zipfile.ZipInfo:
+    """Return an entry that depends neither on the time nor on the machine."""
+    info = zipfile.ZipInfo(name, _TIME)
+    info.compress_type, info.create_system = zipfile.ZIP_DEFLATED, 3
+    info._compresslevel = 9  # type: ignore[attr-defined]  # public as `compress_level` from Python 3.13 on
+    info.external_attr = (stat.S_IFREG | 0o644) << 16
+    return info
+
+
+class Archive:
+    """An open bundle. `open_archive` makes it, and has checked names and sizes."""
+
+    def __init__(self, path: Path, archive: zipfile.ZipFile) -> None:
+        self.path = path
+        self._archive = archive
+        self.manifest = _read_manifest(path, self.text(MANIFEST))
+
+    @property
+    def signature(self) -> str | None:
+        return self.text(SIGNATURE) if SIGNATURE in self._archive.NameToInfo else None
+
+    def text(self, name: str) -> str:
+        """Return a whole file."""
+        with self._errors(name), self._archive.open(name) as file:
+            content = file.read(_LARGEST_SMALL + 1)
+        if len(content) > _LARGEST_SMALL:
+            raise self._invalid(f"{name} is larger than {_LARGEST_SMALL:,} bytes")
+        try:
+            return content.decode()
+        except UnicodeDecodeError as error:
+            raise self._invalid(f"{name} is not UTF-8") from error
+
+    def lines(self, name: str) -> Iterator[str]:
+        """Yield the lines of a file, one at a time."""
+        with self._errors(name), self._archive.open(name) as file:
+            while line := file.readline(_LONGEST_LINE + 1):
+                if len(line) > _LONGEST_LINE:
+                    raise self._invalid(f"{name} has a line of more than {_LONGEST_LINE:,} bytes")
+                try:
+                    yield line.decode()
+                except UnicodeDecodeError as error:
+                    raise self._invalid(f"{name} is not UTF-8") from error
+
+    def changed_files(self) -> list[str]:
+        """Return the files whose content is not that of the manifest; `manifest.json` if its root is wrong."""
+        changed = []
+        for name, entry in self.manifest.files.items():
+            digest, size = hashlib.sha256(), 0
+            with self._errors(name), self._archive.open(name) as file:
+                while chunk := file.read(_CHUNK):
+                    digest.update(chunk)
+                    size += len(chunk)
+            if (digest.hexdigest(), size) != (entry.sha256, entry.size):
+                changed.append(name)
+        if merkle_root(self.manifest.files, self.manifest.public) != self.manifest.root:
+            changed.append(MANIFEST)
+        return changed
+
+    @contextmanager
+    def _errors(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError) as error:
+            raise self._invalid(f"{name} is damaged ({error})") from error
+
+    def _invalid(self, problem: str) -> BadInput:
+        return _invalid(self.path, problem)
+
+
+@contextmanager
+def open_archive(path: Path) -> Iterator[Archive]:
+    """Open a bundle; raise BadInput unless it has exactly the names of a bundle, of sizes that can be read."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            _check_entries(path, archive.infolist())
+            yield Archive(path, archive)
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, UnicodeDecodeError) as error:
+        raise _invalid(path, f"is not a bundle ({error})") from error
+    except OSError as error:
+        raise BadInput(str(path), f"cannot be read ({error.strerror or error})", expected=_EXPECTED) from error
+
+
+def _check_entries(path: Path, entries: Iterable[zipfile.ZipInfo]) -> None:
+    seen: set[str] = set()
+    total = 0
+    for info in entries:
+        name = info.filename
+        if name not in (*CONTENT, MANIFEST, SIGNATURE) or info.orig_filename != name:
+            raise _invalid(path, f"has an unknown file {preview(info.orig_filename)}")
+        if name in seen:
+            raise _invalid(path, f"has {name} twice")
+        seen.add(name)
+        kind = info.external_attr >> 16
+        if info.flag_bits & 1 or (stat.S_IFMT(kind) not in (0, stat.S_IFREG)):
+            raise _invalid(path, f"{name} is encrypted or not a plain file")
+        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise _invalid(path, f"{name} has an unknown compression")
+        total += info.file_size
+    missing = [name for name in (*CONTENT, MANIFEST) if name not in seen]
+    if missing:
+        raise _invalid(path, f"lacks {', '.join(missing)}")
+    if total > min(_LARGEST, max(_ALWAYS, _MOST_TIMES * path.stat().st_size)):
+        raise _invalid(path, f"would unpack to {total:,} bytes, which is too much")
+
+
+def _read_manifest(path: Path, text: str) -> Manifest:
+    try:
+        manifest = Manifest.model_validate_json(text)
+    except ValidationError as error:
+        raise _invalid(path, f"{MANIFEST} is invalid") from error
+    if sorted(manifest.files) != sorted(CONTENT):
+        raise _invalid(path, f"{MANIFEST} does not list the files of a bundle")
+    return manifest
+
+
+def _invalid(path: Path, problem: str) -> BadInput:
+    return BadInput(str(path), problem, expected=_EXPECTED, remedy="ask its author for a new one")
+
+
+@contextmanager
+def open_file(path: Path) -> Iterator[IO[str]]:
+    """Open one of the files that `write_archive` reads."""
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        yield file

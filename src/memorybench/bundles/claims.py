@@ -1,0 +1,80 @@
+"""What was checked about a bundle, and with which result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from memorybench.core.records import Record
+
+Level = Literal["proved", "declared", "unchecked", "contradicted"]
+LEVELS: dict[Level, str] = {
+    "proved": "recomputed here from other parts of the bundle, or from the data",
+    "declared": "stated by the author; nothing here contradicts it",
+    "unchecked": "could be checked, and was not: something is missing here",
+    "contradicted": "what the bundle says is wrong",
+}
+"""What each level means, best first."""
+_MOST_EXAMPLES = 5
+
+
+class Claim(Record):
+    """One kind of statement that a bundle makes."""
+
+    name: str
+    level: Level
+    n: int | None = None
+    """How many statements there are of that kind and level."""
+    text: str
+    """What exactly was checked, or why it was not."""
+    examples: tuple[str, ...] = ()
+    """Some of the statements that are contradicted, or only declared."""
+    names: tuple[str, ...] = ()
+    """Of scores: which ones."""
+
+
+class Verification(Record):
+    """The result of `memorybench verify`."""
+
+    file: str
+    run_id: str
+    suite: str
+    root: str
+    public: bool
+    claims: tuple[Claim, ...]
+
+    @property
+    def contradicted(self) -> list[Claim]:
+        return [claim for claim in self.claims if claim.level == "contradicted"]
+
+    @property
+    def is_consistent(self) -> bool:
+        return not self.contradicted
+
+    @property
+    def level(self) -> Literal["contradicted", "consistent", "recomputed", "recomputed with data"]:
+        """The level of the whole: what scores rest on. Measures are always recomputed from scores."""
+        if not self.is_consistent:
+            return "contradicted"
+        scores = {claim.level for claim in self.claims if claim.name == "scores"}
+        if "proved" not in scores:
+            return "consistent"
+        return "recomputed" if scores - {"proved"} else "recomputed with data"
+
+    def document(self) -> dict[str, Any]:
+        return {"level": self.level, "consistent": self.is_consistent, **self.plain()}
+
+
+def claim(
+    name: str,
+    level: Level,
+    text: str,
+    examples: Sequence[str] = (),
+    n: int | None = None,
+    names: Sequence[str] = (),
+) -> Claim:
+    """Return a claim; without `n`, there are as many statements as examples."""
+    count = len(examples) or None if n is None else n
+    return Claim(
+        name=name, level=level, text=text, n=count, examples=tuple(examples[:_MOST_EXAMPLES]), names=tuple(names)
+    )

@@ -1,0 +1,244 @@
+"""Writes the rows of a run into files, and files back into a journal.
+
+A bundle's report is made from the rows of the bundle, not from the journal that they come from: whoever opens the
+bundle makes the same report from the same rows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import IO, Any, TypeVar
+
+from pydantic import ValidationError
+
+from memorybench.core.errors import BadInput
+from memorybench.core.records import Record, canonical, digest
+from memorybench.core.trials import Outcome
+from memorybench.files.names import safe_run_id
+from memorybench.journal.importing import ImportedRow, write_imported
+from memorybench.journal.rows import Run
+from memorybench.journal.run_reader import RunReader
+from memorybench.suites.gate import report_of
+from memorybench.suites.judge_check import STEP as JUDGE_CHECK
+from memorybench.suites.registry import read_run
+from memorybench.suites.suite import SAVED_BASELINE
+
+from .archive import ATTEMPTS, CASES, NOTES, OUTCOMES, RUN, STEPS, Archive
+from .rows import AttemptRow, CaseRow, NoteRow, OutcomeRow, RunRow, StepRow
+
+T = TypeVar("T", bound=Record)
+
+_PATHS = ("config_dirs", "data_files", "errata", "dataset", "cases", "probe_file", "folders")
+"""Keys of a spec that name files of the machine that made the run: only the last part of a path is kept."""
+_SHARED_TEXTS = ("provider ", "config of ", "answer prompts of ", "judge prompts of ", "answering model", "judge model")
+"""How the names of fingerprints begin whose texts a public bundle keeps: settings and prompts, not data."""
+_SHARED_RESULTS = (JUDGE_CHECK,)
+"""Steps whose results a public bundle keeps: counts that the report needs."""
+_RECORDS: Mapping[str, type[Record]] = {
+    CASES: CaseRow,
+    STEPS: StepRow,
+    ATTEMPTS: AttemptRow,
+    OUTCOMES: OutcomeRow,
+    NOTES: NoteRow,
+}
+
+
+def write_rows(run_reader: RunReader, run: Run, folder: Path, *, public: bool) -> dict[str, Path]:
+    """Write the files with the rows of a run; return them by name."""
+    files = {name: folder / name for name in (RUN, *_RECORDS)}
+    files[RUN].write_text(canonical(_run_row(run, public).plain()) + "\n", encoding="utf-8")
+    rows = run_reader.bundle_rows(run.id)
+    open_files: dict[str, IO[str]] = {}
+    try:
+        for name in _RECORDS:
+            open_files[name] = files[name].open("w", encoding="utf-8", newline="\n")
+        for table, row in rows:
+            name = f"{table}.jsonl"
+            line = _MAKERS[name](row, public)
+            open_files[name].write(canonical(line.model_dump(mode="json", exclude_defaults=False)) + "\n")
+    finally:
+        for file in open_files.values():
+            file.close()
+    return files
+
+
+def _run_row(run: Run, public: bool) -> RunRow:
+    spec = without_paths({key: value for key, value in run.spec.items() if key != SAVED_BASELINE})
+    fingerprints = {
+        name: mark if not public or name.startswith(_SHARED_TEXTS) else mark.model_copy(update={"text": None})
+        for name, mark in run.fingerprints.items()
+    }
+    values = {name: getattr(run, name) for name in RunRow.model_fields if name not in ("spec", "fingerprints")}
+    return RunRow(**values, spec=spec, fingerprints=fingerprints)
+
+
+def without_paths(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a spec with the last parts of its paths only: the others tell about a machine, and lead nowhere else."""
+    return {key: _last_part(value) if key in _PATHS else value for key, value in spec.items()}
+
+
+def _last_part(value: Any) -> Any:
+    if isinstance(value, str):
+        return Path(value).name
+    if isinstance(value, Mapping):
+        return {key: _last_part(one) for key, one in value.items()}
+    return [_last_part(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def _case_row(row: Mapping[str, Any], public: bool) -> CaseRow:
+    body = json.loads(row["body"])
+    if not public:
+        return CaseRow(benchmark=row["benchmark"], id=row["id"], body=body)
+    kept = {name: body[name] for name in ("id", "labels") if name in body}
+    return CaseRow(benchmark=row["benchmark"], id=row["id"], body=kept, digest=digest(body))
+
+
+def _step_row(row: Mapping[str, Any], public: bool) -> StepRow:
+    inputs, result = json.loads(row["inputs"]), json.loads(row["result"])
+    digests = None
+    if public:
+        digests = digest(inputs), digest(result)
+        inputs, result = None, result if row["name"] in _SHARED_RESULTS else None
+    values = {name: row[name] for name in StepRow.model_fields if name not in ("inputs", "result", "digests")}
+    return StepRow(**{**values, "shared": bool(row["shared"])}, inputs=inputs, result=result, digests=digests)
+
+
+def _attempt_row(row: Mapping[str, Any], public: bool) -> AttemptRow:
+    values = {name: row[name] for name in AttemptRow.model_fields}
+    if public and values["error"] not in (None, "interrupted"):
+        values["error"] = "left out"  # a message may quote a reply
+    return AttemptRow(**values)
+
+
+def _outcome_row(row: Mapping[str, Any], public: bool) -> OutcomeRow:
+    body = Outcome.model_validate_json(row["body"])
+    values = {name: row[name] for name in ("trial", "ordinal", "finished")}
+    if not public:
+        return OutcomeRow(**values, body=body)
+    plain = body.plain()
+    shown = {"memories_shown": body.shown.memories_shown}
+    scores = [{**score, "reason": ""} for score in plain["scores"]]
+    failure = {"kind": body.failure.kind, "message": "left out"} if body.failure else None
+    kept = Outcome.model_validate({**plain, "shown": shown, "scores": scores, "failure": failure})
+    return OutcomeRow(**values, body=kept, digest=digest(plain))
+
+
+def _note_row(row: Mapping[str, Any], public: bool) -> NoteRow:
+    return NoteRow(kind=row["kind"], text=row["text"])
+
+
+_MAKERS: Mapping[str, Callable[[Mapping[str, Any], bool], Record]] = {
+    CASES: _case_row,
+    STEPS: _step_row,
+    ATTEMPTS: _attempt_row,
+    OUTCOMES: _outcome_row,
+    NOTES: _note_row,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows of a bundle, read from the bundle or from the files that it is made of."""
+
+    where: str
+    """How errors name the bundle."""
+    text: Callable[[str], str]
+    lines: Callable[[str], Iterator[str]]
+
+    @classmethod
+    def in_archive(cls, archive: Archive) -> Rows:
+        return cls(str(archive.path), archive.text, archive.lines)
+
+    @classmethod
+    def in_files(cls, files: Mapping[str, Path]) -> Rows:
+        def lines(name: str) -> Iterator[str]:
+            with files[name].open(encoding="utf-8", newline="\n") as file:
+                yield from file
+
+        return cls("bundle", lambda name: files[name].read_text(encoding="utf-8"), lines)
+
+    def run(self) -> RunRow:
+        row = self._parse(RunRow, self.text(RUN), RUN)
+        safe_run_id(row.id, f"{self.where}: {RUN}")
+        return row
+
+    def of(self, name: str, record: type[T]) -> Iterator[T]:
+        for number, line in enumerate(self.lines(name), 1):
+            yield self._parse(record, line, f"{name}, line {number}")
+
+    def _parse(self, record: type[T], text: str, part: str) -> T:
+        try:
+            return record.model_validate_json(text)
+        except (ValidationError, RecursionError) as error:
+            raise BadInput(self.where, f"{part} does not have the form of a bundle") from error
+
+
+@contextmanager
+def opened_run(archive: Archive) -> Iterator[tuple[str, Path]]:
+    """Write the rows into a journal in a temporary folder; yield the id of the run and the results folder."""
+    with TemporaryDirectory(prefix="memorybench-bundle-") as place:
+        results = Path(place) / "results"  # its parent is ours, too: the viewer may read files there
+        yield import_rows(Rows.in_archive(archive), results), results
+
+
+def import_rows(rows: Rows, results: Path) -> str:
+    """Write the run of a bundle into a results folder, and return its id."""
+    row = rows.run()
+    spec = {**without_paths(row.spec), "config_dirs": []}
+    spec.pop(SAVED_BASELINE, None)
+    run = Run(**{**{name: getattr(row, name) for name in RunRow.model_fields}, "spec": spec})
+    try:
+        write_imported(results, run, _imported_rows(rows, row.id))
+    except UnicodeEncodeError as error:
+        raise BadInput(rows.where, "has a text that cannot be stored") from error
+    return row.id
+
+
+def _imported_rows(rows: Rows, run: str) -> Iterator[ImportedRow]:
+    for case in rows.of(CASES, CaseRow):
+        yield "cases", {"run": run, "benchmark": case.benchmark, "id": case.id, "body": canonical(case.body)}
+    for step in rows.of(STEPS, StepRow):
+        values = step.model_dump(exclude={"digests", "reused_cost"})
+        texts = {"inputs": canonical(step.inputs), "result": canonical(step.result), "shared": int(step.shared)}
+        yield "steps", {**values, **texts, "run": run}
+        if step.reused_cost is not None and step.reused_from not in (None, run):
+            # the report reads what a reused step cost in the run that made it
+            source = {"run": step.reused_from, "reused_from": None, "attempt": None, "cost": step.reused_cost[0]}
+            yield "steps", {**values, **texts, **source, "inputs": "null", "result": "null", "shared": 0}
+    for attempt in rows.of(ATTEMPTS, AttemptRow):
+        yield "attempts", {**attempt.model_dump(), "run": run}
+    for outcome in rows.of(OUTCOMES, OutcomeRow):
+        trial, body = outcome.body.trial, outcome.body
+        yield (
+            "outcomes",
+            {
+                "run": run,
+                "trial": outcome.trial,
+                "ordinal": outcome.ordinal,
+                "benchmark": trial.benchmark,
+                "case_id": trial.case_id,
+                "subject": trial.subject.name,
+                "status": body.status,
+                "body": canonical(body.plain()),
+                "finished": outcome.finished,
+            },
+        )
+    for note in rows.of(NOTES, NoteRow):
+        yield "notes", {"run": run, "kind": note.kind, "text": note.text}
+
+
+def report_document(run: str, results: Path) -> Mapping[str, Any]:
+    """Return the report of an imported run as JSON data."""
+    with read_run([f"{results}/{run}"], [results]) as stored:
+        document: Mapping[str, Any] = json.loads(json.dumps(report_of(stored).document))
+        return document
+
+
+def pretty(document: Any) -> str:
+    """Return JSON for people, the same on each machine."""
+    return json.dumps(document, indent=1, ensure_ascii=False, sort_keys=True, allow_nan=False) + "\n"

@@ -1,0 +1,102 @@
+"""Makes a bundle from a stored run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from memorybench.core.errors import BadInput
+from memorybench.suites.stored_run import StoredRun
+
+from .archive import (
+    CONTENT,
+    CROISSANT,
+    EVERY_EVAL_EVER,
+    OUTCOMES,
+    REPORT,
+    RO_CRATE,
+    RUN,
+    Entry,
+    Manifest,
+    write_archive,
+)
+from .contents import Rows, import_rows, pretty, report_document, write_rows
+from .documents import croissant, every_eval_ever, ro_crate
+from .rows import RunRow
+
+
+def make_bundle(
+    stored: StoredRun, output: Path, *, public: bool = False, sign: Callable[[Manifest], str] | None = None
+) -> Manifest:
+    """Write the bundle of a run; the same run gives the same bytes."""
+    run = stored.run
+    if len(stored.parts) > 1:
+        raise BadInput("RUN", "several shards", remedy="make one run of them first: memorybench merge")
+    if run.status == "running":
+        raise BadInput(run.id, "is running", remedy="bundle it when it has ended")
+    with TemporaryDirectory(prefix="memorybench-bundle-") as place:
+        folder = Path(place)
+        files = write_rows(stored.parts[0][0], run, folder, public=public)
+        document = _report(folder, files, run.id, public)
+        row = RunRow.model_validate_json(files[RUN].read_text(encoding="utf-8"))
+        for name, text in derived_texts(row, document, {name: entry_of(file) for name, file in files.items()}).items():
+            files[name] = folder / name
+            files[name].write_text(text, encoding="utf-8", newline="\n")
+        assert set(files) == set(CONTENT)
+        return write_archive(output, files, public=public, sign=sign)
+
+
+def _report(folder: Path, files: Mapping[str, Path], run: str, public: bool) -> Mapping[str, Any]:
+    results = folder / "imported" / "results"
+    import_rows(Rows.in_files(files), results)
+    try:
+        return report_document(run, results)
+    except BadInput as error:
+        if not public:
+            raise
+        problem = "its report cannot be made without the texts that --public leaves out"
+        raise BadInput(run, problem, remedy="leave out --public") from error
+
+
+def derived_texts(run: RunRow, report: Mapping[str, Any], entries: Mapping[str, Entry]) -> dict[str, str]:
+    """Return the files that follow from the rows: the report, and descriptions for other tools.
+
+    `entries` are those of the files with rows.
+    """
+    texts = {REPORT: pretty(report), RO_CRATE: pretty(ro_crate(run))}
+    texts[EVERY_EVAL_EVER] = pretty(every_eval_ever(run, report, entries[OUTCOMES]))
+    described = {**entries, REPORT: _entry_of_text(texts[REPORT])}
+    texts[CROISSANT] = pretty(croissant(run, described))
+    return texts
+
+
+def entry_of(path: Path) -> Entry:
+    with path.open("rb") as file:
+        return Entry(sha256=hashlib.file_digest(file, "sha256").hexdigest(), size=path.stat().st_size)
+
+
+def _entry_of_text(text: str) -> Entry:
+    content = text.encode()
+    return Entry(sha256=hashlib.sha256(content).hexdigest(), size=len(content))
+
+
+def same_json(first: str, second: str) -> bool:
+    """Return whether two JSON texts have the same values; numbers may differ in their last bits."""
+    try:
+        return _same(json.loads(first), json.loads(second))
+    except (ValueError, RecursionError):
+        return False
+
+
+def _same(first: Any, second: Any) -> bool:
+    if isinstance(first, dict) and isinstance(second, dict):
+        return first.keys() == second.keys() and all(_same(value, second[key]) for key, value in first.items())
+    if isinstance(first, list) and isinstance(second, list):
+        return len(first) == len(second) and all(map(_same, first, second))
+    if isinstance(first, float) and isinstance(second, float):
+        return first == second or abs(first - second) <= 1e-9 * max(abs(first), abs(second))
+    return type(first) is type(second) and bool(first == second)

@@ -1,0 +1,472 @@
+"""Checks a bundle: what follows from its other parts is computed again by the code that computed it first.
+
+Nothing is called and nothing is downloaded. What no computation can show, such as that a model really gave a recorded
+reply, is listed as declared.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from memorybench.core.errors import BadInput, Lacking, MemorybenchError, Unreadable
+from memorybench.core.questions import Dataset
+from memorybench.core.records import canonical
+from memorybench.core.trials import Outcome, Score
+from memorybench.engine.steps import step_key
+from memorybench.journal.rows import Fingerprint, Run
+from memorybench.judging.judge import Verdict, reread_verdict
+from memorybench.suites.recorded_form import ERRORS
+from memorybench.suites.registry import suite_of
+from memorybench.suites.replayed_steps import (
+    CannotRescore,
+    Contradiction,
+    RecordedRun,
+    ReplayedSteps,
+    Rescored,
+    Rescorer,
+)
+from memorybench.suites.shards import SHARD
+from memorybench.text.sanitize import printable, shorten
+
+from .archive import (
+    ATTEMPTS,
+    CASES,
+    CONTENT,
+    CROISSANT,
+    EVERY_EVAL_EVER,
+    NOTES,
+    OUTCOMES,
+    REPORT,
+    RO_CRATE,
+    RUN,
+    STEPS,
+    Archive,
+    open_archive,
+)
+from .claims import Claim, Verification, claim
+from .contents import Rows, opened_run, pretty, report_document, without_paths
+from .documents import croissant
+from .making import derived_texts, same_json
+from .rows import AttemptRow, CaseRow, NoteRow, OutcomeRow, RunRow, StepRow
+
+_JUDGING = ("judge", "canary", "entail", "support")
+"""Steps whose result is a verdict."""
+_REDACTED = "[redacted]"
+_UNLIKE = 1e-9
+"""How much a recomputed score may differ, relative to its size: other versions of numpy may round otherwise."""
+
+
+def verify_bundle(path: Path, datasets: Mapping[str, Dataset] | None = None) -> Verification:
+    """Check a bundle. `datasets` has the data of benchmarks that is at hand, by name."""
+    with open_archive(path) as archive:
+        rows = Rows.in_archive(archive)
+        changed = archive.changed_files()
+        if changed:
+            text = "files are not those of the manifest; nothing else was checked"
+            claims = [claim("digests", "contradicted", text, changed)]
+            return _verification(archive, None, claims)
+        claims = [claim("digests", "proved", "each file has the digest of the manifest, and the root covers all", n=10)]
+        run = rows.run()
+        claims += _Check(archive, rows, run, datasets or {}).claims()
+        return _verification(archive, run, claims)
+
+
+def _verification(archive: Archive, run: RunRow | None, claims: Sequence[Claim]) -> Verification:
+    return Verification(
+        file=printable(str(archive.path)),
+        run_id=run.id if run else "",
+        suite=printable(run.suite) if run else "",
+        root=archive.manifest.root,
+        public=archive.manifest.public,
+        claims=tuple(claims),
+    )
+
+
+@dataclass(slots=True)
+class _Check:
+    archive: Archive
+    rows: Rows
+    run: RunRow
+    datasets: Mapping[str, Dataset]
+    _cases: dict[tuple[str, str], CaseRow] = field(default_factory=dict)
+    _steps: dict[str, StepRow] = field(default_factory=dict)
+    _attempted: set[str] = field(default_factory=set)
+    _outcomes: list[OutcomeRow] = field(default_factory=list)
+
+    @property
+    def _public(self) -> bool:
+        return self.archive.manifest.public
+
+    def claims(self) -> Iterator[Claim]:
+        repeated = list(self._read())
+        if repeated:
+            yield claim("rows", "contradicted", "rows occur twice", repeated)
+        else:
+            n = len(self._cases) + len(self._steps) + len(self._outcomes)
+            yield claim("rows", "proved", "every row has the form of its table, and occurs once", n=n)
+        yield from self._keys()
+        yield from self._trials()
+        yield from self._fingerprints()
+        yield from self._data()
+        yield from self._verdicts()
+        yield from self._scores()
+        yield from self._derived_files()
+        yield from self._declared()
+
+    def _read(self) -> Iterator[str]:
+        """Read all rows; yield the names of those that occur twice."""
+        for case in self.rows.of(CASES, CaseRow):
+            if (case.benchmark, case.id) in self._cases:
+                yield f"case {case.id}"
+            self._cases[case.benchmark, case.id] = case
+        for step in self.rows.of(STEPS, StepRow):
+            if step.key in self._steps:
+                yield f"step {step.key}"
+            self._steps[step.key] = step
+        ids = set()
+        for attempt in self.rows.of(ATTEMPTS, AttemptRow):
+            if attempt.id in ids:
+                yield f"attempt {attempt.id}"
+            ids.add(attempt.id)
+            self._attempted.add(attempt.key)
+        trials = set()
+        for outcome in self.rows.of(OUTCOMES, OutcomeRow):
+            if outcome.trial in trials:
+                yield f"outcome {outcome.trial}"
+            trials.add(outcome.trial)
+            self._outcomes.append(outcome)
+        for _ in self.rows.of(NOTES, NoteRow):
+            pass
+
+    def _keys(self) -> Iterator[Claim]:
+        """A step's key is the digest of its name and inputs."""
+        if self._public:
+            yield claim("inputs of steps", "unchecked", "left out of a public bundle", n=len(self._steps))
+            return
+        wrong, redacted = [], 0
+        for key, step in self._steps.items():
+            inputs = canonical(step.inputs)
+            if step_key(step.name, inputs) != key:
+                if _REDACTED in inputs:
+                    redacted += 1
+                else:
+                    wrong.append(f"{_text(step.name)} {key}")
+        proved = len(self._steps) - len(wrong) - redacted
+        yield claim("inputs of steps", "proved", "the key of each step is the digest of its inputs", n=proved)
+        if redacted:
+            yield claim("inputs of steps", "unchecked", "a secret was removed from them", n=redacted)
+        if wrong:
+            yield claim("inputs of steps", "contradicted", "the key of a step is not the digest of its inputs", wrong)
+
+    def _trials(self) -> Iterator[Claim]:
+        """Each planned trial has one outcome, which rests on recorded steps and on a recorded case."""
+        wrong = []
+        places = set()
+        for row in self._outcomes:
+            outcome, name = row.body, _name(row.body)
+            if outcome.trial.key != row.trial:
+                wrong.append(f"{name}: its key is not the digest of the trial")
+            if row.ordinal in places:
+                wrong.append(f"{name}: its place is taken")
+            places.add(row.ordinal)
+            if outcome.trial.suite != self.run.suite:
+                wrong.append(f"{name}: is of another suite")
+            if outcome.status == "scored":
+                if (outcome.trial.benchmark, outcome.trial.case_id) not in self._cases:
+                    wrong.append(f"{name}: its case is missing")
+                missing = [key for key in outcome.steps if key not in self._steps and key not in self._attempted]
+                wrong += [f"{name}: its step {key} is missing" for key in missing]
+                if outcome.failure is not None:
+                    wrong.append(f"{name}: is scored, and failed")
+            elif outcome.scores and outcome.status != "unscored":
+                wrong.append(f"{name}: is {outcome.status}, and has scores")
+        planned, found = self.run.planned, len(self._outcomes)
+        if found > planned or (found < planned and self.run.status == "complete"):
+            wrong.append(f"{found} outcomes of {planned} planned trials")
+        if self.run.status == "complete" and not self.run.spec.get(SHARD) and places != set(range(planned)):
+            wrong.append("the places of the outcomes have gaps")
+        asked = {(row.body.trial.benchmark, row.body.trial.case_id) for row in self._outcomes}
+        wrong += [f"case {_text(id)}: has no outcome" for benchmark, id in self._cases if (benchmark, id) not in asked]
+        if wrong:
+            yield claim("trials", "contradicted", "outcomes do not fit the run, its cases and its steps", wrong)
+        else:
+            text = "each planned trial has one outcome, with its case and its steps"
+            if found < planned:
+                text = f"each outcome has its case and its steps; {planned - found} planned trials have no outcome"
+            yield claim("trials", "proved", text, n=found)
+
+    def _fingerprints(self) -> Iterator[Claim]:
+        wrong, proved, declared = [], [], []
+        for name, mark in self.run.fingerprints.items():
+            if mark.text is None:
+                declared.append(_text(name))
+            elif Fingerprint.of(mark.text).digest != mark.digest and _REDACTED not in mark.text:
+                wrong.append(_text(name))
+            else:
+                proved.append(_text(name))
+        if proved:
+            text = "configs, prompts and models have the digests that the run recorded"
+            yield claim("fingerprints", "proved", text, n=len(proved))
+        if declared:
+            yield claim("fingerprints", "declared", "only the digest is in the bundle", declared)
+        if wrong:
+            yield claim("fingerprints", "contradicted", "a text does not have its digest", wrong)
+
+    def _data(self) -> Iterator[Claim]:
+        """The data at hand has the fingerprint that the run recorded; `_scores` compares its questions."""
+        wrong, declared = [], []
+        for benchmark in dict.fromkeys(benchmark for benchmark, _ in self._cases):
+            recorded = self.run.fingerprints.get(f"benchmark {benchmark}")
+            dataset = self.datasets.get(benchmark)
+            if dataset is None or recorded is None or self._public:
+                declared.append(_text(benchmark))
+            elif Fingerprint.of(dataset.fingerprint).digest != recorded.digest:
+                wrong.append(_text(benchmark))
+            else:
+                count = sum(own == benchmark for own, _ in self._cases)
+                text = "questions and gold are those of the data, which has the recorded fingerprint"
+                yield claim("cases", "proved", text, n=count)
+        if declared:
+            text = "that these are the questions, gold answers or scenarios of the named data, which is not at hand"
+            yield claim("cases", "declared", text, declared)
+        if wrong:
+            yield claim("cases", "contradicted", "the data here has another fingerprint than the run recorded", wrong)
+
+    def _verdicts(self) -> Iterator[Claim]:
+        judged = [step for step in self._steps.values() if step.name in _JUDGING]
+        if not judged:
+            return
+        if self._public:
+            yield claim(
+                "verdicts", "declared", "the replies of the judge are left out of a public bundle", n=len(judged)
+            )
+            return
+        proved, declared, wrong = 0, 0, []
+        for step in judged:
+            try:
+                verdict = Verdict.model_validate(step.result)
+                is_same = reread_verdict(verdict)
+            except ValidationError:
+                wrong.append(f"{_text(step.name)} {step.key}")
+                continue
+            except Unreadable:
+                declared += 1
+                continue
+            proved += is_same
+            wrong += [] if is_same else [f"{_text(step.name)} {step.key}"]
+        if proved:
+            yield claim("verdicts", "proved", "the judge's reply, read again, gives the recorded verdict", n=proved)
+        if declared:
+            text = "the recorded reply is not the whole reply, and cannot be read again"
+            yield claim("verdicts", "declared", text, n=declared)
+        if wrong:
+            yield claim("verdicts", "contradicted", "the judge's reply gives another verdict", wrong)
+
+    def _scores(self) -> Iterator[Claim]:
+        """Compute the scores of each trial again from its case and its recorded steps."""
+        run = Run(**{name: getattr(self.run, name) for name in RunRow.model_fields})
+        same = {
+            name: one
+            for name, one in self.datasets.items()
+            if (mark := self.run.fingerprints.get(f"benchmark {name}")) is not None
+            and Fingerprint.of(one.fingerprint).digest == mark.digest
+        }
+        recorded = RecordedRun(run, {key: row.body for key, row in self._cases.items()}, self._steps, same)
+        rescorer = None if self._public else suite_of(run).rescorer(recorded)
+        found = asyncio.run(self._rescore(rescorer))
+        if found.proved:
+            text = f"computed again from cases and recorded steps: {_list(found.proved)}"
+            yield claim("scores", "proved", text, n=sum(found.proved.values()), names=sorted(found.proved))
+        for reason, names in found.declared.items():
+            text = f"not computed again ({reason}): {_list(names)}"
+            yield claim("scores", "declared", text, n=sum(names.values()), names=sorted(names))
+        if found.wrong:
+            yield claim("scores", "contradicted", "the recorded steps give another result", found.wrong)
+        if found.texts:
+            yield claim("texts", "proved", "what a report shows of a trial is that of its steps", n=found.texts)
+        if found.texts < len(self._outcomes):
+            text = "what a report shows of a trial, such as its answer or its error"
+            yield claim("texts", "declared", text, n=len(self._outcomes) - found.texts)
+        if found.same_inputs:
+            text = "steps have exactly the inputs that the code makes from the case and earlier steps"
+            yield claim("prompts", "proved", text, n=found.same_inputs)
+
+    async def _rescore(self, rescorer: Rescorer | None) -> _Rescores:
+        found = _Rescores()
+        for row in self._outcomes:
+            outcome = row.body
+            case = self._cases.get((outcome.trial.benchmark, outcome.trial.case_id))
+            if outcome.status in ("failed", "blocked"):
+                found.declare("the trial has no result", {outcome.status: 1})
+                continue
+            names = Counter(score.name for score in outcome.scores) or Counter([outcome.status])
+            if rescorer is None or case is None:
+                found.declare("left out of a public bundle" if self._public else "the suite cannot do that", names)
+                continue
+            steps = ReplayedSteps(outcome.steps, self._steps)
+            try:
+                rescored = await rescorer.rescore(outcome, case.body, steps)
+            except CannotRescore as error:
+                found.declare(printable(str(error)), names)
+                continue
+            except Lacking:
+                if outcome.status != "skipped":
+                    found.wrong.append(f"{_name(outcome)}: it would be skipped")
+                else:
+                    found.proved["skipped"] += 1
+                continue
+            except Contradiction as error:
+                found.wrong.append(f"{_name(outcome)}: {_text(str(error))}")
+                continue
+            except (*ERRORS, MemorybenchError, ValidationError) as error:
+                found.wrong.append(f"{_name(outcome)}: {_text(str(error).splitlines()[0] if str(error) else '?')}")
+                continue
+            found.same_inputs += steps.same_inputs
+            found.compare(outcome, rescored, steps)
+        return found
+
+    def _derived_files(self) -> Iterator[Claim]:
+        """The report and the descriptions follow from the rows."""
+        if without_paths(self.run.spec) != dict(self.run.spec):
+            yield claim("report", "contradicted", "the settings have paths, which a bundle never has", [RUN])
+            return
+        try:
+            with opened_run(self.archive) as (run_id, results):
+                document = report_document(run_id, results)
+        except BadInput as error:
+            yield claim("report", "contradicted", f"no report can be made from the rows: {_text(str(error))}")
+            return
+        entries = {name: self.archive.manifest.files[name] for name in CONTENT if name not in _DERIVED}
+        try:
+            texts = derived_texts(self.run, document, entries)
+        except ERRORS as error:
+            yield claim("report", "contradicted", f"no report can be made from the rows: {_text(str(error))}")
+            return
+        own = {name: self.archive.text(name) for name in _DERIVED}
+        if same_json(texts[REPORT], own[REPORT]):
+            text = "every measure, interval, comparison and sum of costs follows from the scores and rows"
+            yield claim("report", "proved", text)
+        else:
+            places = _differences(texts[REPORT], own[REPORT])
+            yield claim("report", "contradicted", "the rows give another report", places)
+        # the last digits of a report may differ between machines: its own digest is expected
+        texts[CROISSANT] = pretty(croissant(self.run, {**entries, REPORT: self.archive.manifest.files[REPORT]}))
+        wrong = [name for name in _DERIVED[1:] if not same_json(texts[name], own[name])]
+        if wrong:
+            yield claim("descriptions", "contradicted", "do not follow from the rows", wrong)
+        else:
+            yield claim("descriptions", "proved", "RO-Crate, Croissant and Every Eval Ever follow from the rows", n=3)
+
+    def _declared(self) -> Iterator[Claim]:
+        yield claim(
+            "replies",
+            "declared",
+            "results of steps: that providers, stores, agents, extractors and models really gave them",
+            n=len(self._steps),
+        )
+        text = "when trials and calls took place, durations, tokens, costs, tries, and attempts of calls"
+        yield claim("times and costs", "declared", text)
+        yield claim("settings", "declared", "that the run had these settings, command line, versions and notes")
+        yield claim("selection", "declared", "that no other runs were made and left out")
+
+
+_DERIVED = (REPORT, RO_CRATE, EVERY_EVAL_EVER, CROISSANT)
+
+
+@dataclass(slots=True)
+class _Rescores:
+    proved: Counter[str] = field(default_factory=Counter)
+    """By name: scores that were computed again."""
+    declared: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    """By reason and name: scores that were not."""
+    wrong: list[str] = field(default_factory=list)
+    same_inputs: int = 0
+    texts: int = 0
+    """Trials whose texts were made again."""
+
+    def declare(self, reason: str, names: Mapping[str, int]) -> None:
+        self.declared[reason].update(names)
+
+    def compare(self, outcome: Outcome, rescored: Rescored, steps: ReplayedSteps) -> None:
+        name, performed = _name(outcome), rescored.performed
+        if rescored.trial is not None and rescored.trial.plain() != outcome.trial.plain():
+            self.wrong.append(f"{name}: the trial has other labels than its case")
+        if rescored.are_inputs_known and steps.other_inputs:
+            self.wrong.append(f"{name}: {steps.other_inputs} steps have other inputs than the code makes")
+        if rescored.is_whole and (unused := steps.unused()):
+            self.wrong.append(f"{name}: unused steps: {_text(', '.join(unused))}")
+        if (performed.unscored is not None) != (outcome.status == "unscored"):
+            self.wrong.append(f"{name}: is {outcome.status}, and would not be")
+            return
+        if outcome.status == "skipped":
+            self.wrong.append(f"{name}: is skipped, and would have scores")
+            return
+        expected = {score.name: score for score in performed.scores}
+        recorded = {score.name: score for score in outcome.scores}
+        if len(recorded) != len(outcome.scores):
+            self.wrong.append(f"{name}: has a score twice")
+        for score in expected.values():
+            if score.name not in recorded or not _is_same(score, recorded[score.name]):
+                own = recorded[score.name].value if score.name in recorded else "missing"
+                self.wrong.append(f"{name}: {_text(score.name)} is {own}, recomputed {score.value:g}")
+            else:
+                self.proved[score.name] += 1
+        others = {own: 1 for own in recorded if own not in expected}
+        if others and rescored.is_whole:
+            self.wrong.append(f"{name}: {_text(', '.join(others))} would have no value")
+        elif others:
+            self.declare("the data is not at hand", others)
+        if rescored.is_whole and performed.shown != outcome.shown:
+            self.wrong.append(f"{name}: shows other texts than its steps")
+        self.texts += rescored.is_whole
+        if not recorded and outcome.status == "unscored":
+            self.proved["unscored"] += 1
+
+
+def _is_same(first: Score, second: Score) -> bool:
+    difference = abs(first.value - second.value)
+    return difference <= _UNLIKE * max(abs(first.value), abs(second.value)) and first.reason == second.reason
+
+
+def _differences(first: str, second: str) -> list[str]:
+    try:
+        return list(_different(json.loads(first), json.loads(second), ""))[:20] or ["its text"]
+    except (ValueError, RecursionError):
+        return ["it is not JSON"]
+
+
+def _different(first: Any, second: Any, place: str) -> Iterator[str]:
+    if isinstance(first, dict) and isinstance(second, dict):
+        for key in sorted(first.keys() | second.keys()):
+            if key in first and key in second:
+                yield from _different(first[key], second[key], f"{place}.{key}" if place else key)
+            else:
+                yield _text(f"{place}.{key}")
+    elif isinstance(first, list) and isinstance(second, list) and len(first) == len(second):
+        for number, (one, other) in enumerate(zip(first, second, strict=True)):
+            yield from _different(one, other, f"{place}[{number}]")
+    elif first != second:
+        yield _text(place)
+
+
+def _name(outcome: Outcome) -> str:
+    trial = outcome.trial
+    parts = (trial.benchmark, trial.case_id, trial.subject.name, trial.variant, trial.repeat_name)
+    return _text(" × ".join(part for part in parts if part))
+
+
+def _list(names: Iterable[str]) -> str:
+    return shorten(_text(", ".join(sorted(names))), 300)
+
+
+def _text(text: str) -> str:
+    """Return a text of the bundle for messages."""
+    return shorten(printable(text), 400)

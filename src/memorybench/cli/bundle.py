@@ -1,0 +1,34 @@
+"""Writes a run into one file that others can open and check."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from .arguments import add_json, add_results, folders
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run_id", metavar="RUN", help="Bundle this run, or `latest`")
+    parser.add_argument("--output", metavar="FILE", type=Path, help="Write this file (default: RUN.mbz)")
+    parser.add_argument("--public", action="store_true", help="Leave out texts of questions, memories and replies")
+    add_results(parser)
+    add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    from memorybench.bundles.making import make_bundle
+    from memorybench.suites.registry import read_run
+
+    with read_run([args.run_id], folders(args)) as stored:
+        run_id = stored.run.id
+        output = args.output or Path(f"{run_id}.mbz")
+        manifest = make_bundle(stored, output, public=args.public)
+    size = output.stat().st_size
+    if args.json:
+        print(json.dumps({"run_id": run_id, "file": str(output), "bytes": size, "root": manifest.root}, indent=2))
+    else:
+        print(f"Run {run_id} is in {output} ({size:,} bytes), root {manifest.root}.")
+        print(f"Check it with: memorybench verify {output}")
+    return 0

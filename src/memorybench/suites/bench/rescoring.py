@@ -1,0 +1,249 @@
+"""Scores the recorded searches, answers and verdicts of a bench run again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+from pydantic import ValidationError
+
+from memorybench.core.contracts import Completion, Provider
+from memorybench.core.conversation import Memory
+from memorybench.core.errors import BadInput
+from memorybench.core.plans import Performed, Steps
+from memorybench.core.questions import Dataset, Question
+from memorybench.core.records import canonical, digest
+from memorybench.core.trials import Outcome, Score, Subject
+from memorybench.datasets.config import BenchmarkConfig
+from memorybench.datasets.prompts import answer_prompt, judge_prompt
+from memorybench.journal.rows import Fingerprint
+from memorybench.judging.judge import Judge
+from memorybench.judging.prompts import JudgePrompts
+from memorybench.metrics.retrieval import retrieval_metrics
+from memorybench.suites.answering import Answering, Scoring, answer, context_of, estimated_tokens, score
+from memorybench.suites.ingest import Ingest, Retrieved
+from memorybench.suites.judge_prompts import judge_prompts
+from memorybench.suites.repeats import steps_of_repeat
+from memorybench.suites.replayed_steps import (
+    CannotRescore,
+    Contradiction,
+    RecordedRun,
+    ReplayedSteps,
+    Rescored,
+    SilentModel,
+)
+from memorybench.suites.searching import SearchLimits
+
+from .baselines import Candidate
+from .measures import plugin_metrics
+from .plan import Bench, RecordedQuestion, _Questioner, _trial, with_evidence
+from .prepare import answer_prompts
+from .recorded import RecordedProvider
+from .scores import memory_bytes
+from .spec import ANSWERS
+
+
+@dataclass(frozen=True, slots=True)
+class _RecordedIngest:
+    """Stands in for a memory whose searches are recorded."""
+
+    subject: Subject
+    dataset: Dataset | None = None
+
+    async def search(self, steps: Steps, haystack: str, query: str, limit: int) -> Sequence[Memory]:
+        assert isinstance(steps, ReplayedSteps)
+        step = steps.next("search")
+        expected = {"query": query, "limit": limit, "provider": self.subject.plain()}
+        for name, value in expected.items():
+            if step.inputs.get(name) != value:
+                raise Contradiction(f"the search has another {name}")
+        if self.dataset is not None:
+            history = self.dataset.haystack(haystack)
+            if step.inputs.get("haystack") not in (history.fingerprint, digest(history)):
+                raise Contradiction("the search is about another history")
+        return Retrieved.model_validate(step.result).memories
+
+    async def leave(self, steps: Steps, haystack: str) -> None:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Benchmark:
+    """What scores depend on, from the config that the run recorded."""
+
+    config: BenchmarkConfig
+    prompts: Mapping[str, Any]
+    judge_prompts: JudgePrompts
+    are_prompts_known: bool
+    """Whether they have the recorded fingerprints: prompts of another version of memorybench may differ."""
+
+
+@dataclass(slots=True)
+class _BenchRescorer:
+    run: RecordedRun
+    _benchmarks: dict[str, _Benchmark] = field(default_factory=dict)
+    _known: dict[tuple[str, str], Question] = field(default_factory=dict)
+    """By benchmark and id: the questions of the data."""
+
+    async def rescore(self, outcome: Outcome, case: Mapping[str, Any], steps: ReplayedSteps) -> Rescored:
+        trial, spec = outcome.trial, self.run.run.spec
+        question = _question(case)
+        benchmark = self._benchmark(trial.benchmark)
+        search = benchmark.config.search
+        expected = _trial(trial.benchmark, question, Candidate(trial.subject), trial.repeat)
+        if spec.get("corrected") and trial.benchmark in (spec.get("errata") or {}):
+            raise CannotRescore("a corrected answer key is not part of a bundle")
+        limits = SearchLimits(
+            spec.get("top_k") or search.default_limit,
+            spec.get("context_limit") or search.context_limit,
+            spec.get("token_budget"),
+        )
+        is_provider = trial.subject.role == "provider"
+        provider = cast(Provider, RecordedProvider(trial.subject)) if is_provider else None
+        candidate = Candidate(trial.subject, provider)
+        answering = self._answering(benchmark, steps)
+        dataset = self.run.datasets.get(trial.benchmark)
+        ingest = _RecordedIngest(trial.subject, dataset) if is_provider else None
+        if dataset is None:
+            rescored = await self._without_data(
+                question, candidate, ingest, limits, benchmark, answering, steps, trial.repeat
+            )
+            return replace(rescored, trial=expected)
+        self._check_case(dataset, question, case)
+        bench = Bench(
+            dataset,
+            (question,),
+            limits=limits,
+            chunks=search.include_chunks,
+            answering=answering,
+            repeated=(answering,) * (trial.repeat - 1) if answering else (),
+            answered_once=spec.get(ANSWERS, 1) == 1,
+        )
+        questioner = _Questioner(bench, candidate, cast(Ingest, ingest), retrieval_metrics(plugin_metrics()))
+        performed = await questioner.perform(question, steps, repeat=trial.repeat)
+        return Rescored(performed, are_inputs_known=benchmark.are_prompts_known, trial=expected)
+
+    async def _without_data(
+        self,
+        question: Question,
+        candidate: Candidate,
+        ingest: _RecordedIngest | None,
+        limits: SearchLimits,
+        benchmark: _Benchmark,
+        answering: Answering | None,
+        steps: ReplayedSteps,
+        repeat: int,
+    ) -> Rescored:
+        """Compute what needs no history: sizes of what a provider returned, and the scores of an answer."""
+        scores: list[Score] = []
+        context, chunks = None, benchmark.config.search.include_chunks
+        if ingest is not None or candidate.name == "none":
+            memories = await ingest.search(steps, question.haystack, question.question, limits.depth) if ingest else ()
+            seen = limits.cut(memories, chunks=chunks)
+            context = context_of(seen, chunks=chunks)
+            scores += [*limits.scores(memories, seen), Score(name="context_tokens", value=estimated_tokens(context))]
+            scores += memory_bytes(seen)
+        if answering is None:
+            return Rescored(Performed(scores=tuple(scores)), is_whole=False)
+        again = steps_of_repeat(steps, repeat)
+        if context is not None:
+            answered = steps if self.run.run.spec.get(ANSWERS, 1) == 1 else again
+            got = (await answer(answered, answering, question, context)).text
+        else:  # a baseline shows the model what only the data has
+            step = steps.next("answer")
+            if question.question not in str(step.inputs.get("prompt")):
+                raise Contradiction("the answer is about another question")
+            got = Completion.model_validate(step.result).text
+        judged = await score(again, answering.scoring, question, got, context or "")
+        return Rescored(
+            Performed(scores=(*judged.scores, *scores), unscored=judged.unscored),
+            is_whole=False,
+            are_inputs_known=benchmark.are_prompts_known and context is not None,
+        )
+
+    def _check_case(self, dataset: Dataset, question: Question, case: Mapping[str, Any]) -> None:
+        """Raise Contradiction unless the question, with its gold, is that of the data."""
+        if (dataset.name, question.id) not in self._known:
+            self._known |= {(dataset.name, one.id): one for one in dataset.questions}
+        own = self._known.get((dataset.name, question.id))
+        if own is None or own.plain() != question.plain():
+            raise Contradiction(f"question {question.id} is not that of the data")
+        if "history" in case:
+            recorded = RecordedQuestion.model_validate(case)
+            if with_evidence(own, dataset.haystack(own.haystack), recorded.history).plain() != recorded.plain():
+                raise Contradiction(f"the gold turns of question {question.id} are not those of the data")
+
+    def _answering(self, benchmark: _Benchmark, steps: ReplayedSteps) -> Answering | None:
+        spec, evaluation = self.run.run.spec, benchmark.config.evaluation
+        if not spec.get("answered"):
+            return None
+        method = (spec.get("methods") or {}).get(benchmark.config.name, evaluation.method)
+        if evaluation.method in ("custom", "semantic-similarity"):
+            raise CannotRescore(f"answers are scored by {evaluation.method}, which needs code or a model")
+        judge = None
+        if spec.get("judge"):
+            model = _model(steps, "judge", spec["judge"])
+            judge = Judge(model, benchmark.judge_prompts)
+        scoring = Scoring(
+            method=method,
+            partial_credit=evaluation.partial_credit,
+            official_f1=evaluation.f1_rule == "locomo",
+            judge=judge,
+        )
+        return Answering(_model(steps, "answer", spec.get("answerer")), benchmark.prompts, scoring)
+
+    def _benchmark(self, name: str) -> _Benchmark:
+        if name not in self._benchmarks:
+            self._benchmarks[name] = _read_benchmark(self.run, name)
+        return self._benchmarks[name]
+
+
+def _question(case: Mapping[str, Any]) -> Question:
+    if "question" not in case:
+        raise CannotRescore("the question is left out of a public bundle")
+    return Question.model_validate({name: value for name, value in case.items() if name in Question.model_fields})
+
+
+def _model(steps: ReplayedSteps, step: str, name: str | None) -> SilentModel:
+    subject = steps.model_of(step) or Subject(role="model", name=str(name))
+    if subject.name != name:
+        raise Contradiction(f"step {step} asked {subject.name}, and the run says {name}")
+    return SilentModel(subject)
+
+
+def _read_benchmark(run: RecordedRun, name: str) -> _Benchmark:
+    spec, fingerprints = run.run.spec, run.run.fingerprints
+    recorded = fingerprints.get(f"config of {name}")
+    if recorded is None or recorded.text is None:
+        raise CannotRescore(f"the config of {name} is not recorded")
+    try:
+        content, _ = json.JSONDecoder().raw_decode(recorded.text)
+        if "mapping" in content:
+            content["schema"] = content.pop("mapping")
+        config = BenchmarkConfig.model_validate(content)
+        # files are never read: a prompt of the command line is saved as a text
+        prompts, judged_by = answer_prompts(config), judge_prompts(config)
+        if spec.get("answer_prompt"):
+            prompts = {"": answer_prompt(spec["answer_prompt"], "answer_prompt")}
+        if spec.get("judge_prompt"):
+            override = judge_prompt(spec["judge_prompt"], "judge_prompt")
+            judged_by = JudgePrompts(
+                override, judged_by.by_type, judged_by.default, judged_by.names, judged_by.off_by_one
+            )
+    except (ValueError, TypeError, AttributeError, ValidationError, BadInput) as error:
+        raise CannotRescore(f"the config of {name} cannot be read") from error
+    text = canonical({kind: str(prompt.parts) for kind, prompt in prompts.items()})
+    answers = fingerprints.get(f"answer prompts of {name}")
+    questions = [_question(case) for (owner, _), case in run.cases.items() if owner == name and "question" in case]
+    used = "\n".join(sorted(repr(prompt) for prompt in judged_by.used(questions)))
+    judges = fingerprints.get(f"judge prompts of {name}")
+    are_known = (answers is None or Fingerprint.of(text).digest == answers.digest) and (
+        judges is None or Fingerprint.of(used).digest == judges.digest
+    )
+    return _Benchmark(config, prompts, judged_by, are_known)
+
+
+def rescorer(run: RecordedRun) -> _BenchRescorer:
+    return _BenchRescorer(run)

@@ -1,0 +1,63 @@
+"""Scores the recorded plays of scenarios again. The findings of a play are what was recorded; they are not repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from memorybench.core.errors import Lacking
+from memorybench.core.plans import Performed
+from memorybench.core.records import digest
+from memorybench.core.trials import Outcome
+from memorybench.suites.replayed_steps import CannotRescore, Contradiction, RecordedRun, ReplayedSteps, Rescored
+
+from .attempts import AttemptReport, _exhibit, attempt_scores
+from .checks import add_skips
+from .plan import HygienePlan, make_trial, script_trials
+from .plays import Store
+from .scenario import Scenario
+
+
+def _no_store(*_: Any) -> Any:
+    raise CannotRescore("the play is not recorded")
+
+
+@dataclass(frozen=True, slots=True)
+class _HygieneRescorer:
+    run: RecordedRun
+
+    async def rescore(self, outcome: Outcome, case: Mapping[str, Any], steps: ReplayedSteps) -> Rescored:
+        spec, trial = self.run.run.spec, outcome.trial
+        if spec.get("mode", "scenarios") != "scenarios":
+            raise CannotRescore(f"scores of `hygiene {spec['mode']}` are not computed again")
+        if "assertions" not in case:
+            raise CannotRescore("the scenario is left out of a public bundle")
+        scenario = Scenario.model_validate(case)
+        phase = trial.labels.get("phase", "")
+        expected = make_trial(scenario, trial.benchmark, trial.subject, phase, trial.variant)
+        if phase == "real_model":
+            performed = _rescore_attempt(scenario, steps)
+            return Rescored(performed, trial=expected)
+        script = next((one for one in script_trials(scenario) if one.variant == trial.variant), None)
+        if script is None or script.phase != phase:
+            raise Contradiction(f"the scenario has no script {trial.variant!r}")
+        store = Store(trial.subject, _no_store)
+        plan = HygienePlan((scenario,), store, trial.benchmark, seed=spec.get("seed") or 0, run=self.run.run.id)
+        performed = await plan._perform(scenario, script, steps)
+        return Rescored(performed, are_inputs_known=spec.get("seed") is not None, trial=expected)
+
+
+def _rescore_attempt(scenario: Scenario, steps: ReplayedSteps) -> Performed:
+    step = steps.next("agent")
+    if step.inputs.get("scenario") != digest(scenario):
+        raise Contradiction("the attempt is about another scenario")
+    report = AttemptReport.model_validate(step.result)
+    if report.result == "skipped":
+        raise Lacking(report.reason)
+    shown = _exhibit(scenario, report.result, add_skips(report.reason, report.findings))
+    return Performed(scores=tuple(attempt_scores(report)), shown=shown)
+
+
+def rescorer(run: RecordedRun) -> _HygieneRescorer:
+    return _HygieneRescorer(run)

@@ -1,0 +1,170 @@
+"""Scores the recorded steps of a run again, to check its scores. No subject is called, and nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from memorybench.core.contracts import Completion
+from memorybench.core.conversation import Turn
+from memorybench.core.errors import MemorybenchError, ServiceError, Unreadable
+from memorybench.core.plans import Adding, Performed
+from memorybench.core.questions import Dataset
+from memorybench.core.records import canonical
+from memorybench.core.trials import Outcome, Subject, Trial
+from memorybench.engine.steps import step_key
+from memorybench.journal.rows import Run
+
+T = TypeVar("T")
+_AT_THE_END = ("clearing", "clear")
+"""Steps that clean up after a trial. They change no score."""
+
+
+class CannotRescore(MemorybenchError):
+    """The scores of a trial cannot be computed again; the text says why."""
+
+
+class Contradiction(MemorybenchError):
+    """What is recorded cannot have happened as the run says; the text says why."""
+
+
+class ReplayedStep(Protocol):
+    """A recorded step."""
+
+    name: str
+    inputs: Any
+    result: Any
+
+
+@dataclass(slots=True)
+class ReplayedSteps:
+    """The `Steps` of one trial that was recorded. A step is found by its key, else by its name and place.
+
+    The key tells that the code would make the same inputs today. Where it cannot know them, because a prompt is not at
+    hand for example, the next step of that name is taken, and `other_inputs` counts it.
+    """
+
+    keys: Sequence[str]
+    """Of the outcome, in the order in which the trial asked for them."""
+    recorded: Mapping[str, ReplayedStep]
+    """By key: the steps of the run."""
+    same_inputs: int = 0
+    other_inputs: int = 0
+    _used: set[int] = field(default_factory=set)
+
+    async def once(
+        self, name: str, inputs: Mapping[str, Any], work: Callable[[], Awaitable[T]], returns: type[T], **limits: Any
+    ) -> T:
+        step = self._find(name, step_key(name, canonical(inputs)))
+        if step is None:
+            # a paid call that failed, such as a first reply of the judge that could not be read
+            raise Unreadable(f"step {name} is not recorded")
+        try:
+            return TypeAdapter(returns).validate_python(step.result, strict=False)
+        except ValidationError:
+            pass
+        try:
+            return TypeAdapter(returns).validate_json(canonical(step.result))
+        except ValidationError as error:
+            raise CannotRescore(f"the result of step {name} does not have its form") from error
+
+    def next(self, name: str) -> ReplayedStep:
+        """Return the next step of that name, whatever its inputs are."""
+        step = self._find(name, "")
+        if step is None:
+            raise Contradiction(f"step {name} is not recorded")
+        return step
+
+    def model_of(self, *names: str) -> Subject | None:
+        """Return the model that the first step of these names asked; None if there is none."""
+        for key in self.keys:
+            step = self.recorded.get(key)
+            if step is not None and step.name in names:
+                return Subject.model_validate(step.inputs["model"])
+        return None
+
+    def unused(self) -> list[str]:
+        """Return the names of recorded steps that no score was computed from."""
+        left = [self.recorded[key] for place, key in enumerate(self.keys) if self._is_left(place)]
+        return [step.name for step in left if step.name not in _AT_THE_END]
+
+    def is_recorded(self, name: str, inputs: Mapping[str, Any]) -> bool:
+        return step_key(name, canonical(inputs)) in self.recorded
+
+    def is_inherited(self, name: str, inputs: Mapping[str, Any], *, shared: bool = False) -> bool:
+        """Return whether the step is the one that comes next: a second reply was asked for without a first."""
+        key = step_key(name, canonical(inputs))
+        return any(self.keys[place] == key for place in range(len(self.keys)) if self._is_left(place))
+
+    async def note(self, kind: str, text: str) -> None:
+        return None
+
+    def show_adding(self, adding: Adding) -> None:
+        return None
+
+    def _find(self, name: str, key: str) -> ReplayedStep | None:
+        for place, own in enumerate(self.keys):
+            if own == key and place not in self._used:
+                self._used.add(place)
+                self.same_inputs += own in self.recorded
+                return self.recorded.get(own)
+        if key and key in self.keys:  # asked for twice
+            return self.recorded.get(key)
+        for place, own in enumerate(self.keys):
+            if self._is_left(place) and self.recorded[own].name == name:
+                self._used.add(place)
+                self.other_inputs += bool(key)
+                return self.recorded[own]
+        return None
+
+    def _is_left(self, place: int) -> bool:
+        return place not in self._used and self.keys[place] in self.recorded
+
+
+@dataclass(frozen=True, slots=True)
+class Rescored:
+    """What a trial scores by the code of today."""
+
+    performed: Performed
+    is_whole: bool = True
+    """Whether all scores are known; otherwise those of `performed` are, and others cannot be computed here."""
+    are_inputs_known: bool = False
+    """Whether the code knows what each step depends on, so that no recorded step may have other inputs."""
+    trial: Trial | None = None
+    """The trial that the case gives, with its labels; None: it is not computed."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRun:
+    """A run whose scores are computed again."""
+
+    run: Run
+    cases: Mapping[tuple[str, str], Mapping[str, Any]]
+    """By benchmark and id."""
+    steps: Mapping[str, ReplayedStep]
+    datasets: Mapping[str, Dataset] = field(default_factory=dict)
+    """By benchmark: the data, where it is at hand and has the recorded fingerprint."""
+
+
+class Rescorer(Protocol):
+    """Computes scores again. A suite's `rescoring` module has a function `rescorer(run)` that returns one."""
+
+    async def rescore(self, outcome: Outcome, case: Mapping[str, Any], steps: ReplayedSteps) -> Rescored:
+        """Return what the trial scores. Raise CannotRescore if that is unknown, Lacking if it is to be skipped."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SilentModel:
+    """Stands in for a model whose replies are recorded. It answers no call."""
+
+    subject: Subject
+
+    async def complete(self, turns: Sequence[Turn], *, schema: Mapping[str, Any] | None = None) -> Completion:
+        raise ServiceError(f"{self.subject.name} is not called while recorded steps are scored again")
+
+    def highest_cost(self, turns: Sequence[Turn], *, schema: Mapping[str, Any] | None = None) -> float | None:
+        return 0.0

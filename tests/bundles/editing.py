@@ -1,0 +1,62 @@
+"""Opens and rewrites bundles as an attacker without the key would: the manifest fits the changed files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from memorybench.bundles.archive import CONTENT, Entry, merkle_root
+
+RUNS = {
+    "plain": ("eval", "--end", "2"),
+    "judged": (
+        *("eval", "--providers", "bm25", "oracle", "none", "--end", "4"),
+        *("--answering-model", "scripted/quote", "--judge-model", "scripted/judge"),
+    ),
+    "audit": (
+        *("audit", "DATASET", "--model", "scripted/quote", "--judge-model", "scripted/judge"),
+        *("--providers", "bm25", "full-context", "--limit", "12"),
+    ),
+    "extraction": (
+        *("extraction", "run", "--extractor", "hoarder", "--limit", "6"),
+        *("--judge-model", "scripted/judge", "--no-targets"),
+    ),
+    "hygiene": ("hygiene", "run", "memory-skip-local", "--seed", "7"),
+}
+"""A run of each suite, without a key."""
+
+
+def read_files(path: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def write_files(path: Path, files: Mapping[str, bytes], *, repair: bool = True) -> Path:
+    """Write a bundle; with `repair`, its manifest has the digests of the files."""
+    own = dict(files)
+    if repair:
+        public = json.loads(own["manifest.json"])["public"]
+        entries = {name: Entry(sha256=hashlib.sha256(own[name]).hexdigest(), size=len(own[name])) for name in CONTENT}
+        manifest = {
+            "format": "memorybench-bundle/1",
+            "public": public,
+            "files": {name: entry.plain() for name, entry in entries.items()},
+            "root": merkle_root(entries, public),
+        }
+        own["manifest.json"] = json.dumps(manifest).encode()
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in own.items():
+            archive.writestr(name, content)
+    return path
+
+
+def rows_of(files: Mapping[str, bytes], name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in files[name].splitlines()]
+
+
+def as_lines(rows: list[dict[str, Any]]) -> bytes:
+    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)

@@ -1,0 +1,161 @@
+"""`memorybench bundle` and `memorybench verify`: what a bundle has, and what it proves."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memorybench.bundles.archive import CONTENT
+from tests.bundles.editing import RUNS, as_lines, read_files, rows_of, write_files
+from tests.cli.command import Command
+
+MakeBundle = Callable[..., Path]
+TABLES = ("run.json", "report.json", "cases.jsonl", "steps.jsonl", "attempts.jsonl", "outcomes.jsonl", "notes.jsonl")
+TEXTS = ("asked", "expected", "got", "context")
+
+
+def levels(document: dict[str, Any], name: str) -> set[str]:
+    return {claim["level"] for claim in document["claims"] if claim["name"] == name}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_bundle_of_each_suite_is_verified(command: Command, bundle: MakeBundle, name: str) -> None:
+    path = bundle(name)
+    said = command("verify", str(path), "--json")
+    assert said.code == 0, said.out
+    document = said.json
+    assert document["consistent"] is True
+    assert document["run_id"] == name
+    for proved in ("digests", "rows", "inputs of steps", "trials", "report", "descriptions"):
+        assert levels(document, proved) == {"proved"}
+    assert "proved" in levels(document, "scores")
+    for declared in ("replies", "times and costs", "settings", "selection"):
+        assert levels(document, declared) == {"declared"}
+    assert command("verify", str(path)).code == 0
+
+
+def test_with_the_data_at_hand_every_score_is_computed_again(command: Command, bundle: MakeBundle) -> None:
+    document = command("verify", str(bundle("judged")), "--json").json
+    assert levels(document, "scores") == {"proved"}
+    assert levels(document, "verdicts") == {"proved"}
+    assert levels(document, "cases") == {"proved"}
+    assert levels(document, "texts") == {"proved"}
+    recomputed = next(claim for claim in document["claims"] if claim["name"] == "scores")
+    assert {"correct", "answer_f1", "recall@5", "ndcg@10", "context_tokens", "miss_not_used"} <= {*recomputed["names"]}
+    assert document["level"] == "recomputed with data"
+
+
+@pytest.mark.parametrize("name", ["plain", "hygiene"])
+def test_the_same_run_gives_the_same_bytes(command: Command, bundle: MakeBundle, name: str) -> None:
+    first = bundle(name).read_bytes()
+    assert bundle(name).read_bytes() == first
+
+
+@pytest.mark.parametrize("name", ["plain", "judged", "audit"])
+def test_a_bundle_is_not_much_larger_than_the_compressed_journal(
+    command: Command, bundle: MakeBundle, name: str
+) -> None:
+    path = bundle(name)
+    journal = gzip.compress((command.folder / "results/results.db").read_bytes(), 9)
+    with zipfile.ZipFile(path) as archive:
+        # descriptions for other tools have a fixed size, which counts in a small run only
+        descriptions = sum(archive.getinfo(one).compress_size for one in archive.namelist() if one not in TABLES)
+    assert path.stat().st_size - descriptions <= 1.2 * len(journal)
+
+
+def test_a_bundle_describes_itself_for_other_tools(command: Command, bundle: MakeBundle) -> None:
+    files = read_files(bundle("judged"))
+    assert {*files} == {*CONTENT, "manifest.json"}
+    crate = json.loads(files["ro-crate-metadata.json"])
+    parts = {entity["@id"]: entity for entity in crate["@graph"]}
+    assert {part["@id"] for part in parts["./"]["hasPart"]} == {*files} - {"ro-crate-metadata.json"}
+    assert parts["ro-crate-metadata.json"]["about"] == {"@id": "./"}
+    croissant = json.loads(files["croissant.json"])
+    assert {one["name"] for one in croissant["distribution"]} >= {"outcomes.jsonl", "steps.jsonl", "report.json"}
+    records = json.loads(files["every-eval-ever.json"])
+    assert [record["model_info"]["name"] for record in records] == ["bm25", "oracle", "none"]
+    accuracy = next(one for one in records[0]["evaluation_results"] if one["evaluation_name"] == "starter: accuracy")
+    report = json.loads(files["report.json"])
+    measured = report["results"][0]["measures"][0]
+    assert (measured["name"], accuracy["score_details"]["score"]) == ("accuracy", measured["value"])
+    run = json.loads(files["run.json"])
+    assert run["spec"]["started_with"]["command_line"][:2] == ["memorybench", "eval"]
+    assert "You answer questions" in run["fingerprints"]["answer prompts of starter"]["text"]
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_public_bundle_has_scores_and_digests_and_no_texts(command: Command, bundle: MakeBundle, name: str) -> None:
+    private = read_files(bundle(name))
+    path = bundle(name, "--public")
+    files = read_files(path)
+    content = b"".join(files.values()).decode()
+    for outcome in rows_of(private, "outcomes.jsonl"):
+        shown = outcome["body"]["shown"]
+        assert not any(shown[key] and len(shown[key]) > 20 and json.dumps(shown[key])[1:-1] in content for key in TEXTS)
+    for step, whole in zip(rows_of(files, "steps.jsonl"), rows_of(private, "steps.jsonl"), strict=True):
+        assert step["inputs"] is None
+        assert len(step["digests"]) == 2
+        assert step["key"] == whole["key"]
+    own = [[(one["name"], one["value"]) for one in row["body"]["scores"]] for row in rows_of(files, "outcomes.jsonl")]
+    all_ = [
+        [(one["name"], one["value"]) for one in row["body"]["scores"]] for row in rows_of(private, "outcomes.jsonl")
+    ]
+    assert own == all_
+    document = command("verify", str(path), "--json").json
+    assert document["consistent"] is True
+    assert levels(document, "scores") == {"declared"}
+    assert levels(document, "report") == {"proved"}
+
+
+def test_paths_of_the_machine_are_left_out(command: Command, bundle: MakeBundle) -> None:
+    run = json.loads(read_files(bundle("audit"))["run.json"])
+    assert run["spec"]["dataset"] == "dataset.json"
+
+
+def test_a_changed_file_is_detected_by_its_digest(command: Command, bundle: MakeBundle) -> None:
+    path = bundle("hygiene")
+    files = read_files(path)
+    files["notes.jsonl"] += b'{"kind":"x","text":"y"}\n'
+    said = command("verify", str(write_files(path, files, repair=False)), "--json")
+    assert said.code == 1
+    assert said.json["claims"][0]["examples"] == ["notes.jsonl"]
+
+
+def test_a_running_or_missing_run_is_refused(command: Command, bundle: MakeBundle) -> None:
+    bundle("hygiene")
+    assert command("bundle", "nothing").code == 2
+    assert not (command.folder / "nothing.mbz").exists()
+
+
+def test_a_partial_run_says_what_is_missing(command: Command, bundle: MakeBundle) -> None:
+    path = bundle("hygiene")
+    files = read_files(path)
+    run = json.loads(files["run.json"])
+    assert run["planned"] == len(rows_of(files, "outcomes.jsonl"))
+    outcomes = rows_of(files, "outcomes.jsonl")[:-1]
+    files["outcomes.jsonl"] = as_lines(outcomes)
+    document = command("verify", str(write_files(path, files)), "--json").json
+    assert levels(document, "trials") == {"contradicted"}
+
+
+OTHER = os.environ.get("MEMORYBENCH_OTHER_PYTHON", "")
+"""Another version of Python with the same packages."""
+
+
+@pytest.mark.skipif(not OTHER, reason="MEMORYBENCH_OTHER_PYTHON names no other Python")
+def test_another_version_of_python_writes_the_same_bytes(command: Command, bundle: MakeBundle) -> None:
+    path = bundle("judged")
+    words = [OTHER, "-m", "memorybench"]
+    subprocess.run([*words, "bundle", "judged", "--output", "other.mbz"], check=True, cwd=command.folder)
+    assert (command.folder / "other.mbz").read_bytes() == path.read_bytes()
+    subprocess.run([*words, "verify", str(path)], check=True, cwd=command.folder)
+    with zipfile.ZipFile(path) as archive:
+        assert archive.testzip() is None
