@@ -105,6 +105,9 @@ class ReplayedSteps:
     def show_adding(self, adding: Adding) -> None:
         return None
 
+    def check_stopping(self) -> None:
+        return None
+
     def _find(self, name: str, key: str) -> ReplayedStep | None:
         for place, own in enumerate(self.keys):
             if own == key and place not in self._used:
