@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 from memorybench.core.errors import BadInput
 from memorybench.files.entry_points import built_in_points
 from memorybench.files.environment import expand_environment
-from memorybench.files.jsonpaths import Path as JsonPath
 from memorybench.files.located import Document, Place
 from memorybench.files.names import safe_name
 from memorybench.files.prompts import JUDGE_PROMPTS
@@ -155,6 +154,8 @@ def _check_files(config: BenchmarkConfig, part: Document) -> None:
     if data.where is not None:
         if config.mapping is None:
             raise BadInput(part.where("where"), "no effect without schema", remedy="remove it")
+        from memorybench.files.jsonpaths import Path as JsonPath  # takes long to import, and few configs need it
+
         JsonPath.parse(f"$[?{data.where}]", part.where("where"))
     for name, join in data.join.items():
         _check_join(config, name, join, part)
