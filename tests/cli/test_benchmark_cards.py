@@ -349,12 +349,51 @@ def test_halumem_asks_after_each_session(command: Command, name: str) -> None:
     assert (full["u1:q1"]["question_type"], full["u1:q1"]["expected"]) == ("Dynamic Update", "Bergen.")
 
 
+def test_longmemeval_v2_joins_visits_and_leaves_out_pictures(command: Command) -> None:
+    folder = command.folder / "lme"
+    (folder / "haystacks").mkdir(parents=True)
+    state = {"state_index": 0, "step": 0, "url": "shop/cart", "screenshot": "screenshots/t1/0.png"}
+    visits = [
+        {"id": "t1", "domain": "web", "goal": "Buy tea", "states": [
+            state | {"action": "click('12')", "thought": "The cart is full.", "accessibility_tree": "button Checkout"},
+            state | {"action": None, "thought": None, "accessibility_tree": "heading Paid"},
+        ]},
+        {"id": "t2", "domain": "web", "goal": "Return tea", "states": [
+            state | {"action": "wait", "thought": "Slow.", "accessibility_tree": "link Returns"},
+        ]},
+        {"id": "t3", "domain": "enterprise", "goal": "Unused", "states": [state | {"accessibility_tree": "x"}]},
+    ]  # fmt: skip
+    questions = [
+        {"id": "q1", "question_type": "static-environment", "question": "Which button pays?", "answer": "Checkout"},
+        {"id": "q2", "question_type": "procedure-abs", "question": "Where is the fax?", "answer": "There is none."},
+        {"id": "q3", "question_type": "procedure", "question": "What is shown?", "answer": "x", "image": "q3.png"},
+    ]
+    rows = [{"domain": "web", "eval_function": "norm_phrase_set_match", "image": None, **one} for one in questions]
+    for file, lines in {"trajectories.jsonl": visits, "questions.jsonl": rows}.items():
+        (folder / file).write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    lists = {one["id"]: ["t2", "t1"] for one in questions}
+    (folder / "haystacks/lme_v2_small.json").write_text(json.dumps(lists), encoding="utf-8")
+    name = "longmemeval-v2"
+    run = ("eval", "--benchmarks", name, "--data-file", f"{name}={folder}", "--run-id", "r", "--json")
+    document = command(*run, "--providers", "full-context", "--answering-model", "scripted/silence").json
+    assert document["counts"]["scored"] == 2
+    shown = cases_of(command, "r", ["q1", "q2"])
+    assert [case["abstain"] for case in shown.values()] == [False, True]
+    assert len({case["haystack"] for case in shown.values()}) == 1, "one memory for both"
+    (trial,) = command("show", "r", "q1", "--json", "--full").json["trials"]
+    prompt = next(step["inputs"]["prompt"] for step in trial["steps"] if step["name"] == "answer")
+    texts = ("Return tea", "link Returns", "Buy tea", "The cart is full.", "heading Paid")
+    places = [prompt.find(text) for text in texts]
+    assert places == sorted(places) and min(places) >= 0
+
+
 CARDS = [
     "beam",
     "convomem",
     "convomem-mixed",
     "halumem",
     "halumem-long",
+    "longmemeval-v2",
     "memoryagentbench-conflict",
     "memoryagentbench-retrieval",
     "personamem",

@@ -331,6 +331,10 @@ MISTAKES = [
     (SHELF, "configs/shelf.yaml", '"@others"', '"@other"', "schema.forbidden"),
     # the data does not fit it
     (SHELF, "configs/shelf.yaml", '"@.right[0]"', '"@.wrong[0]"', "data.where"),
+    ("desk", "datasets/desk/lists.json", '"v3"', '"v4"', "questions.jsonl:3"),
+    ("desk", "datasets/desk/lists.json", '["v3"]', '[]', "questions.jsonl:3"),
+    ("desk", "datasets/desk/visits.jsonl", '"page": "Open."', '"page": {}', "visits.jsonl:2"),
+    ("desk", "configs/desk.yaml", "by: list}", "by: lists}", "data.join.visits.by"),
     ("years", "configs/years.yaml", '"@parentIndex"', '"@parent.at"', "years.jsonl:1"),
     ("ledger", "datasets/ledger.jsonl", '"What does Ben have?"', '"What?", "And?"', "ledger.jsonl:1"),
     ("ledger", "datasets/ledger.jsonl", '"answers": [["the cello"]]', '"answers": "the cello"', "ledger.jsonl:2"),

@@ -36,7 +36,8 @@ class Join(Section):
     key: str | None = None
     """Path to the key within a row of `files`; `@key` is the name under which the row is in its object."""
     by: str | None = None
-    """Path to the key within an item."""
+    """Path to the key within an item, which may begin with the name of an earlier join. If it leads to a list of keys,
+    the field is the list of their rows."""
 
 
 class Data(Section):

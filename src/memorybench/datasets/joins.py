@@ -17,7 +17,7 @@ from memorybench.text.sanitize import preview
 from .config import Data, Join
 from .items import Item, Selection, format_of, read_items
 from .parquet import BinaryValues
-from .paths import Marked, only, parse_path, place_of
+from .paths import Marked, flatten, only, parse_path, place_of
 from .sources import joined_file
 
 _CACHED = 4
@@ -87,7 +87,7 @@ class ItemStream:
             else:
                 document = self._whole(joined_file(join.file, file, self._folder), join.format)
             joined[name] = document
-        value.update({str(name): document.value for name, document in joined.items()})
+            value[name] = document.value  # a later join may be by a key in it
         return JoinedItem(item.path, value, item.line_of, item.within, joined)
 
     def key_of(self, name: str, item: Document) -> str:
@@ -124,22 +124,42 @@ class _Rows:
                     raise BadInput(row.document.where(), f"duplicate key {preview(text)}", remedy=f"correct {where}")
                 self._rows[text] = Item(Document("", None), row.again)
         self._read = lru_cache(maxsize=_CACHED)(lambda key: self._rows[key].again())
+        self._read_list = lru_cache(maxsize=_CACHED)(self._rows_of)
+        self._lists: dict[tuple[str, ...], str] = {}
+        """Lists of keys, and a name for each."""
 
     @property
     def unused(self) -> int:
         return len(self._rows) - len(self._used)
 
     def key_of(self, item: Document, value: Mapping[str, Any]) -> str:
-        return _key(self._by, value, item, f"data.join.{self._name}.by")
+        """Return the key of an item, or a name for its list of keys."""
+        keys = self._keys(item, value)
+        return keys if isinstance(keys, str) else self._lists.setdefault(keys, f"{self._name}-{len(self._lists) + 1}")
 
     def find(self, item: Document, value: Mapping[str, Any]) -> Document:
-        key = self.key_of(item, value)
-        if key not in self._rows:
-            where = item.where(*(place_of(self._by, item.value) or ()))
-            problem = f"no row of {self._name} has the key {preview(key)}"
-            raise BadInput(where, problem, remedy=f"correct data.join.{self._name}, or the item")
-        self._used.add(key)
-        return self._read(key)
+        keys = self._keys(item, value)
+        for key in (keys,) if isinstance(keys, str) else keys:
+            if key not in self._rows:
+                where = item.where(*(place_of(self._by, item.value) or ()))
+                problem = f"no row of {self._name} has the key {preview(key)}"
+                raise BadInput(where, problem, remedy=f"correct data.join.{self._name}, or the item")
+            self._used.add(key)
+        return self._read(keys) if isinstance(keys, str) else self._read_list(keys)
+
+    def _keys(self, item: Document, value: Mapping[str, Any]) -> str | tuple[str, ...]:
+        found, where = self._by.all(value), f"data.join.{self._name}.by"
+        if self._by.singular and not (found and isinstance(found[0], list)):
+            return _key(self._by, value, item, where)
+        keys = [key for match in found for _, key in flatten(match, ())]
+        if not keys or any(isinstance(key, dict | bool) or key is None or not str(key).strip() for key in keys):
+            expected = "a text or a number, or a list of them"
+            raise BadInput(item.where(), f"no keys at {self._by.text}", expected=expected, remedy=f"correct {where}")
+        return tuple(map(str, keys))
+
+    def _rows_of(self, keys: tuple[str, ...]) -> Document:
+        rows = [self._rows[key].again() for key in keys]
+        return _as_list(rows[0].path, rows)
 
 
 def _with_marks(item: Document, number: int, file: FilePath, folder: FilePath) -> Marked:
@@ -170,9 +190,14 @@ def _read_whole(file: FilePath, format: str | None, binary: BinaryValues) -> Doc
     if (format or format_of(file)) == "json":
         return load_json(file)
     rows = [item.document for item in read_items(file, format, binary=binary)]
+    return _as_list(str(file), rows)
+
+
+def _as_list(path: str, rows: Sequence[Document]) -> Document:
+    """Return the rows as one value."""
 
     def line_of(place: Place) -> int | None:
         index = place[0] if place else None
         return rows[index].line() if isinstance(index, int) and index < len(rows) else None
 
-    return Document(str(file), [row.value for row in rows], line_of)
+    return Document(path, [row.value for row in rows], line_of)
