@@ -170,7 +170,6 @@ def test_an_unanswerable_question_needs_no_gold(tmp_path: Path) -> None:
         (["red", "green"], "green"),
         (["red", "green"], "B"),
         (["red", "green"], "(b)"),
-        (["red", "green"], 1),
         ({"a": "red", "b": "green"}, "b"),
         (["(a) red", "(b) green"], "(b)"),
     ],

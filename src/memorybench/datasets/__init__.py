@@ -15,6 +15,7 @@ index.py           the index of a large file, which makes the next run start fas
 mapped.py          open_mapped: a dataset described by a config (LoCoMo, LongMemEval and others)
 survey.py          what was read: counts, samples, what was left out
 context.py         sessions, turns and gold marks of an item
+choices.py         the choices of a question, and which are right
 evidence.py        resolves cited evidence ids to turns and sessions
 dates.py           parses dates
 errata.py          corrected answer keys

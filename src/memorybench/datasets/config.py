@@ -241,7 +241,12 @@ class SchemaMapping(Section):
     case and punctuation are ignored. Unknown ids and texts are dropped and counted."""
     choices: str | None = None
     """Path to the choices of a multiple-choice question: an array, or an object of label and text. They are appended to
-    the question. The gold answer is a choice's text, label, or index from 0."""
+    the question. The gold answer is a choice as the data writes it, its text, or its label: a, b, c …, or that at the
+    beginning of the choices, if all of them have one, in order (`A. beef`, `B. lentils`). Such choices are shown as
+    written."""
+    choice_index: Literal[0, 1] | None = None
+    """The index of the first choice, if gold answers are indexes. With it, every gold answer that is a number is an
+    index."""
     parse: Mapping[str, str] = Field(default_factory=dict)
     """Path of a text that contains a list, within an item or question → its format: `json`, `python` (as Python prints
     it), `lines`, or the separator, such as `;`."""

@@ -285,6 +285,8 @@ def _check_gold(mapping: SchemaMapping, part: Document, *, only_retrieval: bool)
         where, key = (part.where("questions"), "answerField") if many is not None else (part.where(), "answer")
         expected = "question and answer, or questions" if many is None else "a path to the gold answer, or a rubric"
         raise BadInput(where, f'"{key}" is missing', expected=expected)
+    if mapping.choice_index is not None and not choices:
+        raise BadInput(part.where("choice_index"), "no effect without choices", remedy="remove it")
     mode = mapping.answer_mode
     if mode is None:
         return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +10,6 @@ from fnmatch import fnmatchcase
 from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path as FilePath
-from string import ascii_lowercase
 from typing import Any, NamedTuple
 
 from memorybench.core.conversation import Haystack
@@ -23,6 +21,7 @@ from memorybench.files.located import Document, Place
 from memorybench.text.sanitize import preview
 from memorybench.text.spelling import suggestion
 
+from .choices import read_choices
 from .config import BenchmarkConfig, OfficialRetrieval, SchemaMapping
 from .context import ContextReader, ItemContext, comparable, read_prefix
 from .dates import read_date
@@ -35,55 +34,6 @@ from .parquet import BinaryValues
 from .parsing import TextParser
 from .paths import OTHERS, Marked, flatten, only, parse_path, place_of, uses_marks
 from .survey import Survey
-
-_LABELLED = re.compile(r"\(?(?P<label>[A-Za-z0-9]{1,2})[).:]\s+(?P<text>.+)", re.DOTALL)
-_DECORATION = " ().:"
-
-
-def read_choices(value: Any, where: Callable[[], str]) -> tuple[Choice, ...]:
-    """Read choices from an array or from an object of label and text; texts of an array may have their own labels."""
-    if isinstance(value, dict) and value:
-        return tuple(Choice(str(label).strip(_DECORATION), _text(text, where)) for label, text in value.items())
-    if not isinstance(value, list) or not 2 <= len(value) <= len(ascii_lowercase):
-        expected = f"2 to {len(ascii_lowercase)} choices"
-        raise BadInput(where(), f"invalid choices {preview(value)}", expected=expected, remedy="correct schema.choices")
-    texts = [_text(text, where) for text in value]
-    labelled = [match for text in texts if (match := _LABELLED.fullmatch(text))]
-    if len({match["label"] for match in labelled}) == len(texts):
-        return tuple(Choice(match["label"], match["text"]) for match in labelled)
-    return tuple(Choice(label, text) for label, text in zip(ascii_lowercase, texts, strict=False))
-
-
-def gold_answers(answer: Any, choices: Sequence[Choice], where: Callable[[], str]) -> tuple[str, ...]:
-    """Return the accepted answers: the whole choice, its text, and its label."""
-    choice = _choose(answer, choices)
-    if choice is None:
-        raise BadInput(
-            where(),
-            f"{preview(answer)} is not one of the choices",
-            expected="a choice's text, its label, or its index from 0",
-        )
-    return (str(choice), choice.text, f"({choice.label})")
-
-
-def _choose(answer: Any, choices: Sequence[Choice]) -> Choice | None:
-    text = str(answer).strip()
-    for choice in choices:
-        if text in (choice.text, str(choice)):
-            return choice
-    label = text.strip(_DECORATION).lower()
-    for choice in choices:
-        if label == choice.label.lower():
-            return choice
-    is_index = isinstance(answer, int) and not isinstance(answer, bool) and 0 <= answer < len(choices)
-    return choices[answer] if is_index else None
-
-
-def _text(value: Any, where: Callable[[], str]) -> str:
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise BadInput(where(), f"invalid choice {preview(value)}", expected="a text or a number")
-    return str(value).strip()
-
 
 OFFICIAL = "official_retrieval"
 """Label: whether the authors include a question in their averages."""
@@ -178,7 +128,7 @@ def _names_marks(config: BenchmarkConfig) -> bool:
 _LATER_KEYS = frozenset(
     ("parse", "cluster", "labels", "image", "prefix", "session_schema", "answer_mode", "rubric", "rubric_item",
      "must_contain", "must_not_contain", "forbidden", "rubric_field", "must_contain_field", "must_not_contain_field",
-     "forbidden_field", "columns", "split", "prefix_field")
+     "forbidden_field", "columns", "split", "prefix_field", "choice_index")
 )  # fmt: skip
 """Keys that version 0.1 did not have. Without a value they are left out of fingerprints, which stay as they were."""
 
@@ -200,8 +150,12 @@ def _without_later(value: Any) -> Any:
     return {
         key: _without_later(inner)
         for key, inner in value.items()
-        if key not in _LATER_KEYS or (any(inner.values()) if isinstance(inner, dict) else inner)
+        if key not in _LATER_KEYS or (any(inner.values()) if isinstance(inner, dict) else _is_set(inner))
     }
+
+
+def _is_set(value: Any) -> bool:
+    return value is not None and value is not False and value not in ([], "")  # 0 is a value
 
 
 def open_mapped(
@@ -679,9 +633,9 @@ class _ItemReader:
         offered = self._offered(part)
         if offered is None:
             return text, tuple(dict.fromkeys(self._answer(value, where) for value in values)), ()
-        choices = read_choices(offered, part.where)
-        answers = (answer for value in values for answer in gold_answers(value, choices, where))
-        return "\n".join((text, *map(str, choices))), tuple(dict.fromkeys(answers)), choices
+        read = read_choices(offered, part.where, self._key("choices"))
+        answers = (answer for value in values for answer in read.right(value, self._mapping.choice_index, where))
+        return "\n".join((text, *read.lines)), tuple(dict.fromkeys(answers)), read.choices
 
     def _no_answer(self, answer: Path, part: Document) -> BadInput:
         error = _missing("answer", answer, part, self._key("answer"))

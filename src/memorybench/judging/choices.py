@@ -27,6 +27,10 @@ def read_choice(response: str, choices: Sequence[Choice]) -> str | None:
     if not text:
         return None
     rest = _LEAD.sub("", text)
+    labels = {choice.label.casefold() for choice in choices}
+    whole = {choice.label for choice in choices if _bare(rest) == _bare(choice.text)}
+    if len(whole) == 1 and _bare(rest) not in labels:  # B. Jones is a name if a choice says so
+        return whole.pop()
     named = {choice.label for choice in choices if _names(rest, choice.label) or _cites(text, choice.label)}
     named |= {choice.label for choice in choices if _is_text(rest, choice)}
     if len(named) == 1:
@@ -52,5 +56,10 @@ def _cites(text: str, label: str) -> bool:
 def _is_text(text: str, choice: Choice) -> bool:
     """Whether a text is that of the choice, alone or after a label."""
     without_label = re.sub(r"^[(\[]?\w{1,2}[)\].:]+\s+", "", text)
-    wanted = choice.text.casefold().rstrip(".!")
-    return bool(wanted) and wanted in (text.casefold().rstrip(".!"), without_label.casefold().rstrip(".!"))
+    wanted = _bare(choice.text)
+    return bool(wanted) and wanted in (_bare(text), _bare(without_label))
+
+
+def _bare(text: str) -> str:
+    """Return the text as it is compared: without case and final punctuation."""
+    return text.casefold().rstrip(".!")

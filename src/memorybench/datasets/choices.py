@@ -1,0 +1,107 @@
+"""Reads the choices of a multiple-choice question, and which of them are right."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from string import ascii_lowercase
+from typing import Any
+
+from memorybench.core.errors import BadInput
+from memorybench.core.questions import Choice
+from memorybench.text.sanitize import preview
+
+_LABELLED = re.compile(
+    r"(?P<open>\()?(?P<label>[A-Za-z]|[0-9]{1,2})(?P<close>(?(open)\)|[).:]))\s+(?P<text>\S.*)", re.DOTALL
+)
+_DECORATION = " ().:"
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """The choices of a question, and how the question shows them."""
+
+    choices: tuple[Choice, ...]
+    lines: tuple[str, ...]
+    """One per choice: as the data writes it if it has a label of its own, otherwise with the label a, b, c …"""
+
+    def right(self, answer: Any, first: int | None, where: Callable[[], str]) -> tuple[str, ...]:
+        """Return the accepted answers for a gold answer: the choice with its label, its text, and its label.
+
+        A number is an index if `first`, the index of the first choice, is given.
+        """
+        right = self._places(answer, first)
+        if not right:
+            raise BadInput(
+                where(),
+                f"{preview(answer)} is not one of the choices",
+                expected=self._expected(first),
+                remedy=self._remedy(answer, first),
+            )
+        forms = (
+            (str(self.choices[n]), self.choices[n].text, f"({self.choices[n].label})", self.lines[n]) for n in right
+        )
+        return tuple(dict.fromkeys(form for choice in forms for form in choice))
+
+    def _places(self, answer: Any, first: int | None) -> list[int]:
+        text, count = str(answer).strip(), len(self.choices)
+        if first is not None and _is_number(answer):
+            return [int(text) - first] if 0 <= int(text) - first < count else []
+        # the whole choice before its text: "B. Jones" may be a name, or the label B and the name Jones
+        for texts in (self.lines, tuple(map(str, self.choices)), tuple(choice.text for choice in self.choices)):
+            if text in texts:
+                return [place for place, other in enumerate(texts) if other == text]
+        label = text.strip(_DECORATION).lower()
+        return [place for place, choice in enumerate(self.choices) if choice.label.lower() == label]
+
+    def _expected(self, first: int | None) -> str:
+        index = "" if first is None else f", or its index from {first}"
+        return f"a choice as it is written, its text without the label, or its label{index}"
+
+    def _remedy(self, answer: Any, first: int | None) -> str:
+        if first is None and _is_number(answer) and 0 <= int(answer) <= len(self.choices):
+            return "if it is an index, set schema.choiceIndex to that of the first choice: 0 or 1"
+        return "correct it"
+
+
+def read_choices(value: Any, where: Callable[[], str], key: str) -> Choices:
+    """Read choices from an array or from an object of label and text; `key` names them in error messages.
+
+    Texts of an array have labels of their own only if all of them begin with one, in one spelling and in order from A,
+    a or 1. Otherwise `B. Jones` is a name and `11: 30` a time.
+    """
+    if isinstance(value, dict) and value:
+        named = tuple(Choice(str(label).strip(_DECORATION), _text(text, where)) for label, text in value.items())
+        return Choices(named, tuple(map(str, named)))
+    if not isinstance(value, list) or not 2 <= len(value) <= len(ascii_lowercase):
+        expected = f"2 to {len(ascii_lowercase)} choices"
+        raise BadInput(where(), f"invalid choices {preview(value)}", expected=expected, remedy=f"correct {key}")
+    texts = tuple(_text(text, where) for text in value)
+    labelled = [match for text in texts if (match := _LABELLED.fullmatch(text))]
+    if len(labelled) == len(texts) and _is_in_order(labelled):
+        return Choices(tuple(Choice(match["label"], match["text"]) for match in labelled), texts)
+    choices = tuple(Choice(label, text) for label, text in zip(ascii_lowercase, texts, strict=False))
+    return Choices(choices, tuple(map(str, choices)))
+
+
+def _is_in_order(labelled: list[re.Match[str]]) -> bool:
+    """Return whether the labels are A, B, C …, a, b, c … or 1, 2, 3 …, all in one spelling."""
+    if len({(match["open"], match["close"]) for match in labelled}) > 1:
+        return False
+    labels, first = [match["label"] for match in labelled], labelled[0]
+    if first["label"] == "1":
+        # 1: 30 is a time
+        return first["close"] != ":" and labels == [str(number) for number in range(1, len(labels) + 1)]
+    letters = ascii_lowercase if first["label"].islower() else ascii_lowercase.upper()
+    return "".join(labels) == letters[: len(labels)]
+
+
+def _is_number(answer: Any) -> bool:
+    return not isinstance(answer, bool) and re.fullmatch(r"-?[0-9]{1,9}", str(answer).strip()) is not None
+
+
+def _text(value: Any, where: Callable[[], str]) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise BadInput(where(), f"invalid choice {preview(value)}", expected="a text or a number")
+    return str(value).strip()
