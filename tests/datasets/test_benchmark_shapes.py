@@ -23,7 +23,7 @@ from tests.cli.command import Command
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "benchmark-shapes.md").read_text("utf-8")
-EXAMPLES = re.findall(r"^\$ memorybench (data preview (\S+))\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+EXAMPLES = re.findall(r"^\$ memorybench (data preview (\S+).*?)\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 
 
 @pytest.fixture

@@ -53,12 +53,17 @@ class Item(NamedTuple):
 
 
 def read_items(
-    path: Path, format: str | None = None, within: str | None = None, binary: BinaryValues | None = None
+    path: Path,
+    format: str | None = None,
+    within: str | None = None,
+    binary: BinaryValues | None = None,
+    selection: Selection | None = None,
 ) -> Iterator[Item]:
     """Yield the items. `within` is the path to them: in a JSON file, or in each row of another file.
 
-    `binary` counts the values of a Parquet file that are not read.
+    `binary` counts the values of a Parquet file that are not read, `selection` the items that a filter leaves out.
     """
+    selection = selection or Selection(None, "")
     match format or format_of(path):
         case "jsonl":
             rows = _jsonl(path)
@@ -67,8 +72,8 @@ def read_items(
         case "parquet":
             rows = (_packed_item(row) for row in stream_parquet(path, binary))
         case _:
-            return _members(path, within) if within is not None else _array(path)
-    return rows if within is None else chain.from_iterable(_inside(row, within) for row in rows)
+            return _members(path, within, selection) if within is not None else _array(path)
+    return rows if within is None else chain.from_iterable(_inside(row, within, selection) for row in rows)
 
 
 class Selection:
@@ -78,6 +83,18 @@ class Selection:
         """Parse the condition; `where` names it in error messages."""
         self._path = None if condition is None else JsonPath.parse(f"$[?{condition}]", where)
         self.left_out = 0
+        """Number of items that do not satisfy the condition."""
+        self.filtered = 0
+        """Number of items that a filter in `data.items` leaves out."""
+
+    def clear(self) -> None:
+        self.left_out = self.filtered = 0
+
+    def notes(self) -> Iterator[str]:
+        if self.filtered:
+            yield f"items left out by the filter in data.items: {self.filtered:,}"
+        if self.left_out:
+            yield f"items left out by data.where: {self.left_out:,}"
 
     def of(self, items: Iterable[Item]) -> Iterator[Item]:
         """Yield the items that satisfy the condition, and count the others."""
@@ -134,7 +151,7 @@ def _array(path: Path) -> Iterator[Item]:
             count += 1
     except (NotStreamable, BadInput):
         # reading the whole file either succeeds or reports the error with its place
-        yield from islice(_members(path, None), count, None)
+        yield from islice(_members(path, None, Selection(None, "")), count, None)
 
 
 def _stream_array(path: Path) -> Iterator[Item]:
@@ -152,11 +169,11 @@ def _stream_array(path: Path) -> Iterator[Item]:
             raise NotStreamable
 
 
-def _members(path: Path, within: str | None) -> Iterator[Item]:
+def _members(path: Path, within: str | None, selection: Selection) -> Iterator[Item]:
     """Yield the items of a file that is read into memory."""
     document = load_json(path)
     if within is not None:
-        yield from _inside(Item(document, lambda: document), within)
+        yield from _inside(Item(document, lambda: document), within, selection)
         return
     if not isinstance(document.value, list):
         raise BadInput(
@@ -169,11 +186,13 @@ def _members(path: Path, within: str | None) -> Iterator[Item]:
         yield Item(document.at(index), partial(document.at, index))
 
 
-def _inside(whole: Item, within: str) -> Iterator[Item]:
+def _inside(whole: Item, within: str, selection: Selection) -> Iterator[Item]:
     """Yield the items within a file or row: the members of a list that the path leads to, else each match."""
     path, document = JsonPath.parse(within, "data.items"), whole.document
     matches = path.located(document.value)
-    if not matches:
+    left_out = path.left_out(document.value)
+    selection.filtered += left_out
+    if not matches and not left_out:
         raise BadInput(document.where(), f"nothing at {within}", remedy="correct data.items")
     if len(matches) == 1 and path.singular and isinstance(matches[0][1], list):
         place, members = matches[0]

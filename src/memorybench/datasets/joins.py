@@ -66,9 +66,10 @@ class ItemStream:
 
     def __iter__(self) -> Iterator[Item]:
         number = 0
-        self.selection.left_out = 0
+        self.selection.clear()
         for file in self._files:
-            for item in self.selection.of(read_items(file, self._data.format, self._data.items, self.binary)):
+            items = read_items(file, self._data.format, self._data.items, self.binary, self.selection)
+            for item in self.selection.of(items):
                 number += 1
                 yield Item(self._complete(item.document, file, number), self._again(item, file, number))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -45,6 +46,8 @@ _CACHED_CONTEXTS = 8
 """Contexts kept while the questions are read."""
 _ROWS = "@rows"
 """Name of the questions of an item that are made of `questions.columns`."""
+_MOST_ERRORS = 100
+"""Items that cannot be read, after which the others are not tried."""
 _TYPE, _DATE = ("questionType", "question_type"), ("questionDate", "question_date")
 
 _CORRECT_COLUMNS = "correct schema.questions.columns"
@@ -64,6 +67,7 @@ _NOTES = {
     "dropped": "unknown evidence ids, dropped",
     "unproven": "questions without evidence, which have no retrieval figures",
     "abstain": "questions that their history does not answer",
+    "filtered": "questions left out by the filter in schema.questions.field",
     "questionless": "items without questions",
     "unnamed": "questions of a category without a name",
 }
@@ -139,6 +143,8 @@ def _settings(config: BenchmarkConfig) -> tuple[Any, ...]:
     settings: tuple[Any, ...] = (mapping, config.ingestion.preprocessing.model_dump(mode="json"))
     if config.data.where is not None:
         settings = (*settings, config.data.where)
+    if "?" in (config.data.items or ""):
+        settings = (*settings, config.data.items)
     if not config.data.join:
         return settings
     return *settings, config.data.model_dump(mode="json", include={"files", "items", "join"})
@@ -190,12 +196,21 @@ def open_mapped(
     questions: list[Question] = []
     contexts = {}
     spans: dict[str, Span | None] = {}
+    errors: list[tuple[BadInput, Document]] = []
     with ThreadPoolExecutor(max_workers=1) as thread:
         checking = thread.submit(checksum)  # while the file is parsed
         try:
             reader.find_cuts()
-            for item in stream or selection.of(_plain_items(config, files, binary)):
-                parts = reader.read(item.document)
+            for item in stream or selection.of(_plain_items(config, files, binary, selection)):
+                try:
+                    parts = reader.read(item.document)
+                except BadInput as error:
+                    if not questions:
+                        raise  # the config may be wrong; after other items, the item is
+                    errors.append((error, item.document))
+                    if isinstance(error, _DuplicateId) or len(errors) == _MOST_ERRORS:
+                        break
+                    continue
                 for part in parts:
                     if part.haystack not in contexts:
                         contexts[part.haystack] = reader.again(item.again, part)
@@ -203,26 +218,31 @@ def open_mapped(
                 # in the order of the data
                 numbered = sorted((one for part in parts for one in part.questions), key=lambda pair: pair[0])
                 questions += [question for _, question in numbered]
+            if errors:
+                raise reader.broken_item(*errors[0], len(errors) - 1)
         except BadInput:
             checking.result()  # an unexpected file is the cause, and says more
             raise
         fingerprint = fingerprint_of(config, checking.result())
     if not questions:
-        remedy = "correct data.where" if selection.left_out else "check the file"
+        is_filtered = selection.left_out or selection.filtered
+        remedy = f"correct data.{'where' if selection.left_out else 'items'}" if is_filtered else "check the file"
         raise BadInput(str(files[0]), "no questions in the file", expected="at least one item", remedy=remedy)
     if not all(question.abstain for question in questions):
         reader.check_evidence(str(files[0]))
     reader.check_parsed(str(files[0]))
-    left_out = [f"items that data.where leaves out: {selection.left_out:,}"] if selection.left_out else []
-    notes = (*left_out, *reader.notes(), *_binary_notes(binary))
+    notes = (*selection.notes(), *reader.notes(), *_binary_notes(binary))
     places = {id: span for id, span in spans.items() if span is not None}
     if index_at is not None and len(places) == len(spans):
         save_index(index_at, Index(fingerprint=fingerprint, questions=tuple(questions), notes=notes, spans=places))
     return MappedDataset(config, fingerprint, tuple(questions), notes, contexts, cached)
 
 
-def _plain_items(config: BenchmarkConfig, files: Sequence[FilePath], binary: BinaryValues) -> Iterator[Item]:
-    return chain.from_iterable(read_items(one, config.data.format, config.data.items, binary) for one in files)
+def _plain_items(
+    config: BenchmarkConfig, files: Sequence[FilePath], binary: BinaryValues, selection: Selection
+) -> Iterator[Item]:
+    data = config.data
+    return chain.from_iterable(read_items(one, data.format, data.items, binary, selection) for one in files)
 
 
 def _binary_notes(binary: BinaryValues) -> Iterator[str]:
@@ -450,6 +470,23 @@ class _ItemReader:
         value[_ROWS] = rows
         return replace(item, value=value)
 
+    def broken_item(self, error: BadInput, item: Document, others: int) -> BadInput:
+        """Return the error of an item with a condition that leaves it out; `others` cannot be read, either."""
+        more = "" if not others else f" ({others:,} other item{' has' if others == 1 else 's have'} errors)"
+        remedy = error.remedy
+        if not isinstance(error, _DuplicateId):
+            remedy = f"{remedy or 'correct it'}, or leave the item out: data.where: {self._condition_without(item)}"
+        return BadInput(error.where, f"{error.problem}{more}", expected=error.expected, remedy=remedy)
+
+    def _condition_without(self, item: Document) -> str:
+        """Return the value of `data.where` that leaves an item out: by its id, if it has one of its own."""
+        id = self._id.first(item.value)
+        is_plain = re.fullmatch(r"[A-Za-z_]\w*", self._id.name or "") and re.fullmatch(r"[\w .:/@-]+", str(id))
+        condition = f"@.{self._id.name} != {id if isinstance(id, int | float) else repr(id)}"
+        condition = condition if is_plain else "@.FIELD != 'VALUE'"
+        earlier = self._config.data.where
+        return f'"{condition}"' if earlier is None else f'"({earlier}) && {condition}"'
+
     def _count(self, memory: str, context: ItemContext) -> None:
         """Count a history once, by its longest part that a question is about."""
         if memory in self._lengths and self._lengths[memory] >= context.turn_count:
@@ -475,6 +512,7 @@ class _ItemReader:
     def _places(self, item: Document, path: Path) -> list[Place]:
         """Return the place of each question: of the members of each list that the path matches, and other matches."""
         matches = path.located(item.value)
+        self._quirks["filtered"] += path.left_out(item.value)
         if path.singular and not (matches and isinstance(matches[0][1], list)):
             place, questions = matches[0] if matches else (place_of(path, item.value) or (), None)
             is_object = isinstance(questions, dict)
@@ -581,7 +619,7 @@ class _ItemReader:
 
     def _unique(self, id: str, where: Callable[[], str]) -> str:
         if id in self._ids:
-            raise BadInput(where(), f"duplicate id {preview(id)}", remedy="make ids unique")
+            raise _DuplicateId(where(), f"duplicate id {preview(id)}", remedy="make ids unique")
         self._ids.add(id)
         return id
 
@@ -696,6 +734,10 @@ class _ItemReader:
         if official is not None:
             labels[OFFICIAL] = COUNTED if _is_counted(official, abstain, evidence, context) else LEFT_OUT
         return labels
+
+
+class _DuplicateId(BadInput):
+    """Two items or questions have one id. No condition on one of them helps."""
 
 
 class _RecentContexts(dict[str, ItemContext]):

@@ -13,7 +13,7 @@ from jsonpath import JSONPath, JSONPathEnvironment, JSONPathError
 from jsonpath.filter import StringLiteral
 from jsonpath.function_extensions import Match, Search
 from jsonpath.segments import JSONPathChildSegment
-from jsonpath.selectors import IndexSelector, NameSelector
+from jsonpath.selectors import Filter, IndexSelector, NameSelector
 from jsonpath.token import Token
 
 from memorybench.core.errors import BadInput, Unreadable
@@ -134,6 +134,13 @@ class Path:
             found = found or matches
         return found
 
+    def left_out(self, value: Any) -> int:
+        """Return how many more matches there would be without the filters of the path."""
+        if "?" not in self.text:
+            return 0
+        whole = next((whole for route in self.routes if (whole := _without_filters(route)) and whole.all(value)), None)
+        return 0 if whole is None else max(0, len(self._apply(whole.all, value)) - len(self.all(value)))
+
     def first(self, value: Any) -> Any:
         """Return the first match, or None."""
         if self.name is not None and type(value) is dict:
@@ -180,6 +187,16 @@ def _route(part: str, column: int, where: str) -> Route:
     assert isinstance(compiled, JSONPath)  # compound paths are not in the RFC
     steps = tuple(_plain_steps(compiled))
     return Route(compiled, steps, singular=len(steps) == len(compiled.segments))
+
+
+def _without_filters(route: Route) -> Route | None:
+    """Return the route with [*] in the place of filters; None if it has none that selects members of one value."""
+    segments = route.compiled.segments
+    is_filter = [any(isinstance(selector, Filter) for selector in segment.selectors) for segment in segments]
+    if not any(is_filter) or not all(isinstance(segment, JSONPathChildSegment) for segment in segments):
+        return None
+    text = "".join("[*]" if filters else str(segment) for segment, filters in zip(segments, is_filter, strict=True))
+    return _route(f"${text}", 0, "")
 
 
 def _plain_steps(path: JSONPath) -> Iterator[Step]:
