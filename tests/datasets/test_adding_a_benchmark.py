@@ -166,8 +166,7 @@ def test_an_error_in_the_data_is_reported_before_anything_runs(command: Command,
     assert done.code == 2
     assert done.out == ""
     where = r"memorybench: benchmarks/datasets/travel-notes.json:7: people\[0\].log.chats\[1\].lines"
-    expected = rf'{where}: invalid date "19 April"; expected %d.%m.%Y %H:%M; correct it, or set schema.dateFormat\n'
-    assert re.fullmatch(expected, done.err)
+    assert re.fullmatch(rf'{where}: invalid date "19 April"; expected %d.%m.%Y %H:%M; .*schema.dateFormat\n', done.err)
     assert not (folder / "results").exists()
 
 

@@ -253,9 +253,10 @@ class SchemaMapping(Section):
     cluster: str | None = None
     """Path to what items have in common, such as a person: intervals treat them as one sample (default: the
     history)."""
-    date_format: str | None = None
-    """Date format in the codes of Python's strptime. Not needed for ISO 8601, seconds since 1970,
-    `1:56 pm on 8 May, 2023` and `2023/05/20 (Sat) 02:21`."""
+    date_format: str | tuple[str, ...] | None = None
+    """Date format in the codes of Python's strptime, or a list of formats, of which the first that fits is used. `%?`
+    is a word that is skipped, such as the name of a weekday in any language. Not needed for ISO 8601, seconds since
+    1970, `1:56 pm on 8 May, 2023` and `2023/05/20 (Sat) 02:21`."""
     abstention: Abstention = Abstention.model_construct()
     """Questions without an answer in their context."""
     official_retrieval: OfficialRetrieval | None = None

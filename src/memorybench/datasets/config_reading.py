@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path as FilePath
 from typing import Any
 from urllib.parse import urlsplit
@@ -23,6 +22,7 @@ from memorybench.text.sanitize import preview
 from memorybench.text.spelling import join_names, suggestion, unknown_name
 
 from .config import AnswerPrompt, BenchmarkConfig, Context, Join, JudgePrompts, SchemaMapping
+from .dates import check_format
 from .prompts import answer_prompt, judge_prompt
 
 GROUP = "memorybench.benchmarks"
@@ -210,8 +210,10 @@ def _check_mapping(config: BenchmarkConfig, document: Document) -> None:
     _check_questions(mapping, part, only_retrieval=config.evaluation.method == "retrieval")
     _check_patterns(mapping.context, part.at("context"))
     if mapping.date_format is not None:
+        formats = (mapping.date_format,) if isinstance(mapping.date_format, str) else mapping.date_format
         try:
-            datetime.strptime(datetime(2001, 2, 3, 4, 5, 6).strftime(mapping.date_format), mapping.date_format)
+            for format in formats or ("",):
+                check_format(format)
         except ValueError as error:
             problem, expected = f"invalid date format: {error}", "codes of strptime, such as %d.%m.%Y"
             raise BadInput(part.where("date_format"), problem, expected=expected) from None

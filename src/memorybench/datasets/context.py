@@ -20,7 +20,7 @@ from memorybench.text.sanitize import preview
 
 from .config import Context, ItemSchema, Preprocessing
 from .config_reading import SESSION_VARIABLES
-from .dates import read_date
+from .dates import Formats, read_date
 from .paths import flatten, only, parse_path, place_of
 
 _NO_TEXT = (dict, list, bool)
@@ -127,7 +127,7 @@ class _Kept(NamedTuple):
 class ContextReader:
     """Reads the context of items by the paths of a config."""
 
-    def __init__(self, context: Context, preprocessing: Preprocessing, date_format: str | None, where: str) -> None:
+    def __init__(self, context: Context, preprocessing: Preprocessing, date_format: Formats, where: str) -> None:
         """Parse the paths of the config; `where` names the config in error messages."""
         self._context = context
         self._date_format = date_format
@@ -338,7 +338,7 @@ class ContextReader:
 class _TurnReader:
     """Reads turns by the paths of `schema.context.itemSchema`."""
 
-    def __init__(self, schema: ItemSchema, preprocessing: Preprocessing, date_format: str | None, where: str) -> None:
+    def __init__(self, schema: ItemSchema, preprocessing: Preprocessing, date_format: Formats, where: str) -> None:
         self._content_path = _optional(schema.content or schema.text, where)
         self._role = _optional(schema.role, where)
         self._speaker = _optional(schema.speaker, where)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -18,23 +18,52 @@ _FIRST_MILLISECONDS = 1e11
 """Numbers from here on are milliseconds: as seconds, this is the year 5138; as milliseconds, 1973."""
 
 
-def read_date(value: Any, where: Callable[[], str], format: str | None = None) -> datetime | None:
+Formats = str | Sequence[str] | None
+"""A strptime format, or several, of which the first that fits is used; `%?` is a word that is skipped."""
+_SKIPPED = "%?"
+
+
+def read_date(value: Any, where: Callable[[], str], formats: Formats = None) -> datetime | None:
     """Parse a date; return None for null and empty text.
 
-    A number is seconds or milliseconds since 1970; `format` is a strptime format that replaces all others. A date
-    without a time zone stays without. `where` is called only for an error, because finding a line takes time.
+    A number is seconds or milliseconds since 1970; `formats` replace all others. A date without a time zone stays
+    without. `where` is called only for an error, because finding a line takes time.
     """
     if value is None or value == "":
         return None
-    try:
-        return _parse(value, format)
-    except (ValueError, OverflowError, OSError):
-        raise BadInput(
-            where(),
-            f"invalid date {preview(value)}",
-            expected=format or "ISO 8601, seconds since 1970, or a format in schema.dateFormat",
-            remedy="correct it, or set schema.dateFormat",
-        ) from None
+    formats = (formats,) if isinstance(formats, str) else formats
+    for format in formats or (None,):
+        try:
+            return _parse(value, format)
+        except (ValueError, OverflowError, OSError):
+            continue
+    raise BadInput(
+        where(),
+        f"invalid date {preview(value)}",
+        expected=" or ".join(formats) if formats else "ISO 8601, seconds since 1970, or a format in schema.dateFormat",
+        remedy="correct it, or add its format to schema.dateFormat"
+        if formats
+        else "correct it, or set schema.dateFormat",
+    )
+
+
+def check_format(format: str) -> None:
+    """Raise ValueError if the format is not one of strptime, with `%?` as a word of its own."""
+    known = " ".join(word for word in format.split() if word != _SKIPPED)
+    if not known:
+        raise ValueError("it has no codes")
+    if _SKIPPED in known:
+        raise ValueError("%? is a word of its own, between spaces")
+    datetime.strptime(datetime(2001, 2, 3, 4, 5, 6).strftime(known), known)
+
+
+def _without_skipped(text: str, format: str) -> tuple[str, str]:
+    """Return the date and its format without the words that the format skips."""
+    words, codes = text.split(), format.split()
+    if len(words) != len(codes):
+        raise ValueError
+    known = [(word, code) for word, code in zip(words, codes, strict=True) if code != _SKIPPED]
+    return " ".join(word for word, _ in known), " ".join(code for _, code in known)
 
 
 def _parse(value: Any, format: str | None) -> datetime:
@@ -42,6 +71,8 @@ def _parse(value: Any, format: str | None) -> datetime:
         raise ValueError
     text = str(value).strip()
     if format is not None:
+        if _SKIPPED in format:
+            text, format = _without_skipped(text, format)
         return datetime.strptime(text, format)
     if _NUMBER.fullmatch(text):
         seconds = float(text)
