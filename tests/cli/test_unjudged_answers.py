@@ -87,10 +87,11 @@ def test_multiple_choice_asks_for_a_label(command: Command, stub: Stub) -> None:
     assert {"(b) green" in text for text in asked if "reply with the label" in text} == {True}
 
 
-def test_choices_are_not_searched_for(command: Command, stub: Stub) -> None:
+@pytest.mark.parametrize("choices", [["red", "green"], ["A. red", "B. green"]])
+def test_choices_are_not_searched_for(command: Command, stub: Stub, choices: list[str]) -> None:
     """One of them is the answer: a search for it would find the evidence of any question."""
     sessions = [[{"role": "user", "text": "Mine is green."}], [{"role": "user", "text": "The gate squeaks."}]]
-    asked = {"question": "Does the gate make noise?", "sessions": sessions, "gold": ["s0b"], **CHOICES}
+    asked = {"question": "Does the gate make noise?", "sessions": sessions, "gold": ["s0b"], "choices": choices}
     write_benchmark(command, [item(0, **asked)])
     found = command("eval", "--benchmarks", "mine", "--providers", "bm25", "--run-id", "r", "--json").json
     shown = command("show", "r", "q0").out

@@ -12,6 +12,7 @@ from .trials import Case
 EvidenceLevel = Literal["session", "turn"]
 _LATER_FIELDS = (
     "choices",
+    "without_choices",
     "answer_mode",
     "rubric",
     "must_contain",
@@ -64,6 +65,8 @@ class Question(Case):
     """The haystack does not contain the answer; saying so is right."""
     choices: tuple[Choice, ...] = ()
     """Of a multiple-choice question; its text lists them, too."""
+    without_choices: str = ""
+    """The text of a multiple-choice question alone."""
     shared_history: str = ""
     """Name of the longer history whose beginning its haystack is. The memory of such haystacks is filled once, and each
     question asked as soon as its haystack has been added."""
@@ -81,7 +84,7 @@ class Question(Case):
     @property
     def query(self) -> str:
         """The text that memories are searched for: without the choices, because one of them is the answer."""
-        return self.question.removesuffix("\n".join(("", *map(str, self.choices)))) if self.choices else self.question
+        return self.without_choices or self.question
 
     @property
     def memory(self) -> str:

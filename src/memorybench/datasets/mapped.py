@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 
 from memorybench.core.conversation import Haystack
 from memorybench.core.errors import BadInput
-from memorybench.core.questions import Choice, EvidenceLevel, Question
+from memorybench.core.questions import EvidenceLevel, Question
 from memorybench.core.records import digest
 from memorybench.files.jsonpaths import Path
 from memorybench.files.located import Document, Place
 from memorybench.text.sanitize import preview
 from memorybench.text.spelling import suggestion
 
-from .choices import read_choices
+from .choices import Choices, read_choices
 from .config import BenchmarkConfig, OfficialRetrieval, SchemaMapping
 from .context import ContextReader, ItemContext, comparable, read_prefix
 from .dates import read_date
@@ -557,6 +557,7 @@ class _ItemReader:
         abstain = self._abstains(id, kind)
         gold = self._gold.read(part)
         text, answers, choices = self._question_and_gold(part, abstain or gold.is_enough)
+        shown = "\n".join((text, *choices.lines)) if choices else text
         if gold.answers_are_rubric:
             gold, answers = self._gold.from_answers(answers, part), ()
         self._quirks["several"] += self._mapping.answer_mode is None and not choices and len(answers) > 1
@@ -572,7 +573,8 @@ class _ItemReader:
             shared_history=history,
             asked_after=asked_after if history else 0,
             cluster=self._cluster_of(item, history or haystack),
-            question=text,
+            question=shown,
+            without_choices=text if choices else "",
             answers=answers,
             answer_mode="all" if self._mapping.answer_mode == "all" else "any",
             rubric=gold.rubric,
@@ -583,7 +585,7 @@ class _ItemReader:
             gold_sessions=evidence.sessions,
             gold_turns=evidence.turns,
             abstain=abstain,
-            choices=choices,
+            choices=choices.choices if choices else (),
         )
 
     def _part(self, item: Document, place: Place, n: int) -> Document:
@@ -656,24 +658,24 @@ class _ItemReader:
         self._quirks["unforbidden"] += len(found.dropped)
         return found.turns if self._mapping.evidence_level == "turn" else found.sessions
 
-    def _question_and_gold(self, part: Document, optional: bool) -> tuple[str, tuple[str, ...], tuple[Choice, ...]]:
+    def _question_and_gold(self, part: Document, optional: bool) -> tuple[str, tuple[str, ...], Choices | None]:
         path = self._paths.question
         text = only(path, part.value, part.where)
         if not isinstance(text, str) or not text.strip():
             raise _missing("question", path, part, self._key("question"))
         answer = self._paths.answer
         if answer is None:
-            return text, (), ()
+            return text, (), None
         where = _place(answer, part)
         values = [value for value in _unnest(answer.all(part.value)) if value is not None and value != ""]
         if not values and not optional:
             raise self._no_answer(answer, part)
         offered = self._offered(part)
         if offered is None:
-            return text, tuple(dict.fromkeys(self._answer(value, where) for value in values)), ()
+            return text, tuple(dict.fromkeys(self._answer(value, where) for value in values)), None
         read = read_choices(offered, part.where, self._key("choices"))
         answers = (answer for value in values for answer in read.right(value, self._mapping.choice_index, where))
-        return "\n".join((text, *read.lines)), tuple(dict.fromkeys(answers)), read.choices
+        return text, tuple(dict.fromkeys(answers)), read
 
     def _no_answer(self, answer: Path, part: Document) -> BadInput:
         error = _missing("answer", answer, part, self._key("answer"))
