@@ -185,3 +185,26 @@ def test_texts_of_a_bundle_cannot_control_the_terminal(command: Command, files: 
     assert "\x1b]" not in said.out
     assert "‮" not in said.out
     assert "\x07" not in said.out
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("shard", 1), ("started_with", 3), ("benchmarks", {"a": [None]}), ("thresholds", "x"), ("mode", [])],
+)
+def test_settings_of_another_form_are_contradicted_or_refused(
+    command: Command, files: dict[str, bytes], key: str, value: object
+) -> None:
+    run = json.loads(files["run.json"])
+    run["spec"][key] = value
+    path = write_files(command.folder / "hostile.mbz", {**files, "run.json": json.dumps(run).encode()})
+    said = command("verify", str(path), "--json")
+    assert said.code in (1, 2), said.out
+    assert "unexpected" not in said.err
+
+
+def test_a_number_that_json_does_not_have_is_not_accepted(command: Command, files: dict[str, bytes]) -> None:
+    line = b'{"benchmark":"b","id":"c","body":{"x":NaN}}\n'
+    path = write_files(command.folder / "hostile.mbz", {**files, "cases.jsonl": files["cases.jsonl"] + line})
+    said = command("verify", str(path), "--json")
+    assert said.code in (1, 2)
+    assert "unexpected" not in said.err

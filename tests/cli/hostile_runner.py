@@ -44,8 +44,15 @@ def watch(event: str, arguments: tuple[Any, ...]) -> None:
         events.append(["process", event, repr(arguments)])
     elif event == "exec" and str(getattr(arguments[0], "co_filename", "")).startswith(str(folder)):
         events.append(["code", event, arguments[0].co_filename])
-    elif _changes(event, arguments) and not is_own(arguments[0]):
+    elif _changes(event, arguments) and not is_own(_place(event, arguments)):
         events.append(["write", event, repr(arguments)])
+
+
+def _place(event: str, arguments: tuple[Any, ...]) -> object:
+    """The path of an event. A whole folder is removed by names in open folders."""
+    if event in ("os.remove", "os.rmdir") and arguments[1] != -1:
+        return Path(os.readlink(f"/proc/self/fd/{arguments[1]}")) / os.fsdecode(arguments[0])
+    return arguments[0]
 
 
 def _changes(event: str, arguments: tuple[Any, ...]) -> bool:

@@ -71,9 +71,10 @@ def commands(folder: Path) -> Iterator[list[str]]:
         yield ["plot", run]
         yield ["show", run, "q1"]
         yield ["compare", run, "r-evaluator"]
-        yield ["bundle", run, "--output", f"{run}.mbz"]
-        yield ["verify", f"{run}.mbz"]
+        yield ["bundle", run, "--output", f"results/{run}.mbz"]
+        yield ["verify", f"results/{run}.mbz"]
         yield ["runs", "tag", run, "seen"]
+    yield ["keygen", "results/signing-key"]
     yield ["score", "r-evaluator", "--judge-model", "scripted/echo"]
     yield from (["validate", name] for name in ("results/results.db", "scenarios/stranger.json", "data.json"))
     yield from (["list"], ["list", "--json"], ["doctor"], ["results"], ["data", "list"], ["data", "verify"])

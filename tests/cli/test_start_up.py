@@ -48,6 +48,7 @@ def modules(tmp_path_factory: pytest.TempPathFactory) -> frozenset[str]:
     [
         "aiohttp",
         "babel",
+        "cryptography",
         "genai_prices",
         "jsonpath",
         "mcp",

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import IO, Any, TypeVar
 
 from pydantic import ValidationError
@@ -23,6 +22,7 @@ from memorybench.files.names import safe_run_id
 from memorybench.journal.importing import ImportedRow, write_imported
 from memorybench.journal.rows import Run
 from memorybench.journal.run_reader import RunReader
+from memorybench.processes.programs import temporary_folder
 from memorybench.suites.gate import report_of
 from memorybench.suites.judge_check import STEP as JUDGE_CHECK
 from memorybench.suites.registry import read_run
@@ -181,8 +181,8 @@ class Rows:
 @contextmanager
 def opened_run(archive: Archive) -> Iterator[tuple[str, Path]]:
     """Write the rows into a journal in a temporary folder; yield the id of the run and the results folder."""
-    with TemporaryDirectory(prefix="memorybench-bundle-") as place:
-        results = Path(place) / "results"  # its parent is ours, too: the viewer may read files there
+    with temporary_folder("memorybench-bundle-") as place:
+        results = place / "results"  # its parent is ours, too: the viewer may read files there
         yield import_rows(Rows.in_archive(archive), results), results
 
 
@@ -194,8 +194,8 @@ def import_rows(rows: Rows, results: Path) -> str:
     run = Run(**{**{name: getattr(row, name) for name in RunRow.model_fields}, "spec": spec})
     try:
         write_imported(results, run, _imported_rows(rows, row.id))
-    except UnicodeEncodeError as error:
-        raise BadInput(rows.where, "has a text that cannot be stored") from error
+    except (ValueError, OverflowError, RecursionError) as error:  # a lone surrogate, NaN, or deep nesting
+        raise BadInput(rows.where, "has a value that cannot be stored") from error
     return row.id
 
 

@@ -6,10 +6,10 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from memorybench.core.errors import BadInput
+from memorybench.processes.programs import temporary_folder
 from memorybench.suites.stored_run import StoredRun
 
 from .archive import (
@@ -28,18 +28,18 @@ from .contents import Rows, import_rows, pretty, report_document, write_rows
 from .documents import croissant, every_eval_ever, ro_crate
 from .rows import RunRow
 
+Sign = Callable[[Manifest, RunRow, Mapping[str, Any]], str]
+"""From a manifest, the row of the run and its report to the text of the signature."""
 
-def make_bundle(
-    stored: StoredRun, output: Path, *, public: bool = False, sign: Callable[[Manifest], str] | None = None
-) -> Manifest:
-    """Write the bundle of a run; the same run gives the same bytes."""
+
+def make_bundle(stored: StoredRun, output: Path, *, public: bool = False, sign: Sign | None = None) -> Manifest:
+    """Write the bundle of a run; the same run and key give the same bytes."""
     run = stored.run
     if len(stored.parts) > 1:
         raise BadInput("RUN", "several shards", remedy="make one run of them first: memorybench merge")
     if run.status == "running":
         raise BadInput(run.id, "is running", remedy="bundle it when it has ended")
-    with TemporaryDirectory(prefix="memorybench-bundle-") as place:
-        folder = Path(place)
+    with temporary_folder("memorybench-bundle-") as folder:
         files = write_rows(stored.parts[0][0], run, folder, public=public)
         document = _report(folder, files, run.id, public)
         row = RunRow.model_validate_json(files[RUN].read_text(encoding="utf-8"))
@@ -47,7 +47,8 @@ def make_bundle(
             files[name] = folder / name
             files[name].write_text(text, encoding="utf-8", newline="\n")
         assert set(files) == set(CONTENT)
-        return write_archive(output, files, public=public, sign=sign)
+        envelope = None if sign is None else lambda manifest: sign(manifest, row, document)
+        return write_archive(output, files, public=public, sign=envelope)
 
 
 def _report(folder: Path, files: Mapping[str, Path], run: str, public: bool) -> Mapping[str, Any]:

@@ -56,16 +56,20 @@ from .contents import Rows, opened_run, pretty, report_document, without_paths
 from .documents import croissant
 from .making import derived_texts, same_json
 from .rows import AttemptRow, CaseRow, NoteRow, OutcomeRow, RunRow, StepRow
+from .signing import PublicKey, signature_claims
 
 _JUDGING = ("judge", "canary", "entail", "support")
 """Steps whose result is a verdict."""
 _REDACTED = "[redacted]"
+_SIGNED = ("name", "value", "low", "high", "n")
 _UNLIKE = 1e-9
 """How much a recomputed score may differ, relative to its size: other versions of numpy may round otherwise."""
 
 
-def verify_bundle(path: Path, datasets: Mapping[str, Dataset] | None = None) -> Verification:
-    """Check a bundle. `datasets` has the data of benchmarks that is at hand, by name."""
+def verify_bundle(
+    path: Path, datasets: Mapping[str, Dataset] | None = None, keys: Sequence[PublicKey] = ()
+) -> Verification:
+    """Check a bundle. `datasets` has the data of benchmarks that is at hand, by name; `keys` are trusted ones."""
     with open_archive(path) as archive:
         rows = Rows.in_archive(archive)
         changed = archive.changed_files()
@@ -75,8 +79,27 @@ def verify_bundle(path: Path, datasets: Mapping[str, Dataset] | None = None) -> 
             return _verification(archive, None, claims)
         claims = [claim("digests", "proved", "each file has the digest of the manifest, and the root covers all", n=10)]
         run = rows.run()
-        claims += _Check(archive, rows, run, datasets or {}).claims()
+        try:
+            claims += _Check(archive, rows, run, datasets or {}).claims()
+        except (*ERRORS, RuntimeError) as error:
+            raise BadInput(
+                str(path), f"does not have the form that memorybench writes ({_text(str(error))})"
+            ) from error
+        claims += signature_claims(archive.signature, archive.manifest, run, _report(archive), keys)
         return _verification(archive, run, claims)
+
+
+def _report(archive: Archive) -> Mapping[str, Any]:
+    """Return the report of the bundle; it is checked elsewhere."""
+    try:
+        report = json.loads(archive.text(REPORT))
+        for result in report["results"]:
+            for measure in result["measures"]:
+                _ = result["benchmark"], result["subject"], result["group"], *(measure[key] for key in _SIGNED)
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return {"results": []}
+    found: Mapping[str, Any] = report
+    return found
 
 
 def _verification(archive: Archive, run: RunRow | None, claims: Sequence[Claim]) -> Verification:
@@ -326,7 +349,11 @@ class _Check:
             except Contradiction as error:
                 found.wrong.append(f"{_name(outcome)}: {_text(str(error))}")
                 continue
-            except (*ERRORS, MemorybenchError, ValidationError) as error:
+            except (
+                *ERRORS,
+                RuntimeError,
+                MemorybenchError,
+            ) as error:  # a coroutine turns StopIteration into RuntimeError
                 found.wrong.append(f"{_name(outcome)}: {_text(str(error).splitlines()[0] if str(error) else '?')}")
                 continue
             found.same_inputs += steps.same_inputs
@@ -341,7 +368,7 @@ class _Check:
         try:
             with opened_run(self.archive) as (run_id, results):
                 document = report_document(run_id, results)
-        except BadInput as error:
+        except (*ERRORS, RuntimeError, MemorybenchError) as error:
             yield claim("report", "contradicted", f"no report can be made from the rows: {_text(str(error))}")
             return
         entries = {name: self.archive.manifest.files[name] for name in CONTENT if name not in _DERIVED}

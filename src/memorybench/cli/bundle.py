@@ -13,6 +13,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run_id", metavar="RUN", help="Bundle this run, or `latest`")
     parser.add_argument("--output", metavar="FILE", type=Path, help="Write this file (default: RUN.mbz)")
     parser.add_argument("--public", action="store_true", help="Leave out texts of questions, memories and replies")
+    parser.add_argument("--sign", metavar="KEY", type=Path, help="Sign with this private key")
     add_results(parser)
     add_json(parser)
 
@@ -21,10 +22,16 @@ def run(args: argparse.Namespace) -> int:
     from memorybench.bundles.making import make_bundle
     from memorybench.suites.registry import read_run
 
+    sign = None
+    if args.sign is not None:
+        from memorybench.bundles.signing import PrivateKey, check_installed
+
+        check_installed()
+        sign = PrivateKey.read(args.sign).sign
     with read_run([args.run_id], folders(args)) as stored:
         run_id = stored.run.id
         output = args.output or Path(f"{run_id}.mbz")
-        manifest = make_bundle(stored, output, public=args.public)
+        manifest = make_bundle(stored, output, public=args.public, sign=sign)
     size = output.stat().st_size
     if args.json:
         print(json.dumps({"run_id": run_id, "file": str(output), "bytes": size, "root": manifest.root}, indent=2))

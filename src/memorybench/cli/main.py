@@ -33,6 +33,7 @@ VERBS = {
     "export": "write rows, tables, JUnit XML or Inspect logs of a run",
     "bundle": "write a run into one file that others can check",
     "verify": "recompute and check a bundle",
+    "keygen": "make keys to sign bundles with",
     "list": "list providers, benchmarks, extractors, stores, agents, models and suites",
     "describe": "describe a provider, benchmark, extractor, store, agent or model",
     "data": "pull, list, verify and convert datasets",

@@ -11,19 +11,21 @@ from .arguments import add_json, add_list, split_list
 
 if TYPE_CHECKING:
     from memorybench.bundles.claims import Verification
+    from memorybench.bundles.signing import PublicKey
     from memorybench.core.questions import Dataset
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", type=Path, help="Check this bundle")
     add_list(parser, "--data", metavar="NAME=PATH", help="Use these data files to check questions and retrieval")
+    add_list(parser, "--key", metavar="FILE", help="Require a signature by one of these public keys")
     add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     from memorybench.bundles.verification import verify_bundle
 
-    found = verify_bundle(args.file, _datasets(args.file, split_list(args.data)))
+    found = verify_bundle(args.file, _datasets(args.file, split_list(args.data)), _keys(split_list(args.key)))
     if args.json:
         print(json.dumps(found.document(), indent=2, ensure_ascii=False))
     else:
@@ -62,6 +64,15 @@ def _datasets(file: Path, given: tuple[str, ...]) -> dict[str, Dataset]:
             if name in files or config.data.type == "bundled":
                 datasets[name] = wiring.dataset(config, files.get(name))
     return datasets
+
+
+def _keys(files: tuple[str, ...]) -> list[PublicKey]:
+    if not files:
+        return []
+    from memorybench.bundles.signing import PublicKey, check_installed
+
+    check_installed()
+    return [PublicKey.read(Path(file)) for file in files]
 
 
 def _show(found: Verification) -> None:

@@ -1,0 +1,130 @@
+"""`memorybench keygen`, `bundle --sign` and `verify --key`: who stands behind a bundle."""
+
+from __future__ import annotations
+
+import base64
+import json
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+from tests.bundles.editing import as_lines, read_files, rows_of, write_files
+from tests.cli.command import Command
+
+MakeBundle = Callable[..., Path]
+
+
+@pytest.fixture
+def signed(command: Command, bundle: MakeBundle) -> Path:
+    bundle("hygiene")
+    assert command("keygen", "author").code == 0
+    return bundle("hygiene", "--sign", "author")
+
+
+def signature(command: Command, path: Path, *options: str) -> tuple[int, str]:
+    said = command("verify", str(path), *options, "--json")
+    claims = [claim for claim in said.json["claims"] if claim["name"] == "signature"]
+    return said.code, claims[0]["level"]
+
+
+def test_a_signature_is_proved_with_the_key_of_its_author(command: Command, signed: Path) -> None:
+    assert signature(command, signed, "--key", "author.pub") == (0, "proved")
+    assert signature(command, signed) == (0, "unchecked")
+
+
+def test_a_signature_by_another_key_is_contradicted(command: Command, signed: Path) -> None:
+    assert command("keygen", "stranger").code == 0
+    assert signature(command, signed, "--key", "stranger.pub") == (1, "contradicted")
+    assert signature(command, signed, "--key", "stranger.pub", "author.pub") == (0, "proved")
+
+
+def test_a_bundle_without_a_signature_fails_if_a_key_is_required(command: Command, bundle: MakeBundle) -> None:
+    path = bundle("hygiene")
+    assert command("keygen", "author").code == 0
+    assert signature(command, path, "--key", "author.pub") == (1, "contradicted")
+    assert signature(command, path) == (0, "unchecked")
+
+
+def test_a_change_behind_a_repaired_manifest_breaks_the_signature(command: Command, signed: Path) -> None:
+    files = read_files(signed)
+    steps = rows_of(files, "steps.jsonl")
+    steps[0]["started"] = "2020-01-01T00:00:00.000+00:00"  # declared only: nothing else detects it
+    path = write_files(signed, {**files, "steps.jsonl": as_lines(steps)})
+    assert signature(command, path)[1] == "contradicted"
+
+
+def test_a_signature_of_another_bundle_is_contradicted(command: Command, bundle: MakeBundle, signed: Path) -> None:
+    own = read_files(signed)["signature.json"]
+    other = bundle("hygiene", "--public")
+    path = write_files(other, {**read_files(other), "signature.json": own})
+    assert signature(command, path, "--key", "author.pub") == (1, "contradicted")
+
+
+def envelope_of(path: Path) -> dict[str, Any]:
+    envelope: dict[str, Any] = json.loads(read_files(path)["signature.json"])
+    return envelope
+
+
+def test_the_envelope_is_dsse_with_an_in_toto_statement(command: Command, signed: Path) -> None:
+    envelope = envelope_of(signed)
+    payload = base64.b64decode(envelope["payload"])
+    statement = json.loads(payload)
+    manifest = json.loads(read_files(signed)["manifest.json"])
+    assert envelope["payloadType"] == "application/vnd.in-toto+json"
+    assert statement["_type"] == "https://in-toto.io/Statement/v1"
+    assert statement["subject"][0]["digest"] == {"sha256": manifest["root"]}
+    assert statement["predicate"]["assuranceLevel"] == "self_attested"
+    assert {"metric", "value", "sampleSize"} <= {*statement["predicate"]["claims"][0]}
+    # checked here by the definition of DSSE, without our code
+    kind = envelope["payloadType"].encode()
+    content = b" ".join((b"DSSEv1", str(len(kind)).encode(), kind, str(len(payload)).encode(), payload))
+    key = load_pem_public_key((command.folder / "author.pub").read_bytes())
+    key.verify(base64.b64decode(envelope["signatures"][0]["sig"]), content)  # type: ignore[union-attr,call-arg]
+
+
+@pytest.mark.parametrize("change", ["payload", "sig", "payloadType", "more", "none"])
+def test_a_changed_envelope_is_contradicted(command: Command, signed: Path, change: str) -> None:
+    envelope = envelope_of(signed)
+    if change == "payload":
+        text = base64.b64decode(envelope["payload"]).replace(b"self_attested", b"third_party__")
+        envelope["payload"] = base64.b64encode(text).decode()
+    elif change == "sig":
+        envelope["signatures"][0]["sig"] = base64.b64encode(bytes(64)).decode()
+    elif change == "payloadType":
+        envelope["payloadType"] = "text/plain"
+    elif change == "more":
+        envelope["more"] = 1
+    else:
+        envelope["signatures"] = []
+    files = {**read_files(signed), "signature.json": json.dumps(envelope).encode()}
+    path = write_files(signed, files)
+    assert signature(command, path, "--key", "author.pub") == (1, "contradicted")
+
+
+def test_the_same_run_and_key_give_the_same_bytes(command: Command, bundle: MakeBundle, signed: Path) -> None:
+    first = signed.read_bytes()
+    assert bundle("hygiene", "--sign", "author").read_bytes() == first
+
+
+def test_a_private_key_is_readable_by_its_owner_only_and_never_replaced(command: Command) -> None:
+    assert command("keygen", "author", "--json").json["key_id"]
+    key = command.folder / "author"
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600
+    content = key.read_bytes()
+    assert command("keygen", "author").code == 2
+    assert key.read_bytes() == content
+
+
+def test_a_file_that_is_no_key_is_refused(command: Command, bundle: MakeBundle) -> None:
+    path = bundle("hygiene")
+    (command.folder / "text").write_text("hello")
+    assert command("keygen", "author").code == 0
+    assert command("verify", str(path), "--key", "text").code == 2
+    assert command("verify", str(path), "--key", "author").code == 2
+    assert command("bundle", "hygiene", "--sign", "author.pub").code == 2
+    assert command("bundle", "hygiene", "--sign", "missing").code == 2
+    assert not (command.folder / "hygiene.mbz.part").exists()
