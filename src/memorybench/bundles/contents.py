@@ -186,17 +186,18 @@ def opened_run(archive: Archive) -> Iterator[tuple[str, Path]]:
         yield import_rows(Rows.in_archive(archive), results), results
 
 
-def import_rows(rows: Rows, results: Path) -> str:
-    """Write the run of a bundle into a results folder, and return its id."""
+def import_rows(rows: Rows, results: Path, run_id: str | None = None) -> str:
+    """Write the run of a bundle into a results folder, under its id or another one, and return the id."""
     row = rows.run()
+    run_id = run_id or row.id
     spec = {**without_paths(row.spec), "config_dirs": []}
     spec.pop(SAVED_BASELINE, None)
-    run = Run(**{**{name: getattr(row, name) for name in RunRow.model_fields}, "spec": spec})
+    run = Run(**{**{name: getattr(row, name) for name in RunRow.model_fields}, "spec": spec, "id": run_id})
     try:
-        write_imported(results, run, _imported_rows(rows, row.id))
+        write_imported(results, run, _imported_rows(rows, run_id))
     except (ValueError, OverflowError, RecursionError) as error:  # a lone surrogate, NaN, or deep nesting
         raise BadInput(rows.where, "has a value that cannot be stored") from error
-    return row.id
+    return run_id
 
 
 def _imported_rows(rows: Rows, run: str) -> Iterator[ImportedRow]:

@@ -230,7 +230,8 @@ def folders(args: argparse.Namespace) -> list[Path]:
 
 def place_words(args: argparse.Namespace) -> list[str]:
     """Return the flags that a command needs to find the same runs."""
-    words = ["--results", *map(str, args.results)] if args.results else []
+    typed: list[Path] = getattr(args, "typed_results", args.results)  # without the folder of opened bundles
+    words = ["--results", *map(str, typed)] if typed else []
     if args.journal is not None:
         from memorybench.journal.places import hide_password
 

@@ -7,6 +7,7 @@ import atexit
 import gc
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 
 from memorybench import __version__
@@ -50,6 +51,9 @@ MEMAUDIT_VERBS = {"audit": VERBS["audit"], "validate": "check a dataset and coun
 _PRINTING_VERBS = frozenset(
     {"results", "show", "compare", "runs", "export", "list", "describe", "schema", "doctor", "validate", "completion"}
 )
+_READING_VERBS = frozenset({"results", "show", "compare", "view", "export", "plot"})
+"""Verbs that take a bundle in place of a run."""
+BUNDLE_SUFFIX = ".mbz"
 _PLUGINS = "Suites of installed packages add verbs; `memorybench list --suites` shows them."
 
 EXIT_FAILED = 1
@@ -100,7 +104,7 @@ def _run(
         args.command_line = (program, *given)
         if args.verb in _PRINTING_VERBS:
             stop_when_output_is_lost()
-        with redacted_output():
+        with redacted_output(), _opened_bundles(args):
             learn_journal(getattr(args, "journal", None))
             code: int = args.handler(args)
         failure = output_failure()
@@ -116,6 +120,15 @@ def _run(
     if failure is not None:
         print(f"{program}: standard output: cannot be written ({failure.strerror})", file=sys.stderr)
     return code or (EXIT_FAILED if failure is not None else 0)
+
+
+def _opened_bundles(args: argparse.Namespace) -> AbstractContextManager[None]:
+    """Open the bundles that a command which reads runs names in place of runs."""
+    if args.verb not in _READING_VERBS or not any(BUNDLE_SUFFIX in word for word in args.command_line):
+        return nullcontext()
+    from .opened_bundles import opened_bundles
+
+    return opened_bundles(args)
 
 
 def _collect_garbage_rarely() -> None:

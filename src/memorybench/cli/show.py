@@ -74,8 +74,9 @@ def show_command(args: argparse.Namespace, stored: StoredRun, trial: Trial) -> s
 def run_names(args: argparse.Namespace, stored: StoredRun) -> list[str]:
     """The runs as a command with the same --results names them."""
     searched = folders(args)
+    bundles: dict[str, str] = getattr(args, "bundles", {})
     names = (run.id if one.folder in searched else str(one.folder / run.id) for one, run in stored.parts)
-    return list(dict.fromkeys(names))
+    return list(dict.fromkeys(bundles.get(name, name) for name in names))
 
 
 def _show_trial(view: CaseView, own: Sequence[Section] | None) -> None:
