@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from .sample_values import is_sample
 
@@ -122,10 +122,36 @@ _RULES: tuple[tuple[KeyKind, str, str], ...] = (
 Patterns have no boundary before a long prefix, so that they also match decoded, reversed or joined text."""
 _INSIDE, _LONGEST = 330, 5_000
 """Characters of a key before a string with `~`, and of a key."""
+_SHORTEST_KEY = 15
+"""Characters without a blank that every key has which cannot contain blanks."""
+
+
+class _Literal(NamedTuple):
+    kind: KeyKind
+    literal: str
+    inside: int
+    """Characters of a key before the literal."""
+    pattern: str
+    has_blanks: bool
+    """Whether there may be blanks in the match."""
+
+
+_LITERALS = tuple(
+    _Literal(
+        kind,
+        literal.removeprefix("~"),
+        _INSIDE if literal.startswith("~") else 0,
+        pattern,
+        has_blanks=r"\s" in pattern or r"\n" in pattern,
+    )
+    for kind, literals, pattern in _RULES
+    for literal in literals.split()
+)
+
 
 _JSON_WEB_TOKEN = r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"  # noqa: S105 - a pattern
 _DISCORD_BOT = r"[MNO](?<![\w.-].)[A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}(?![\w.-])"
-_MAILGUN = r"(?<![\w-])[0-9a-f]{32}-[0-9a-f]{8}-[0-9a-f]{8}(?![\w-])"
+_MAILGUN = r"[0-9a-f](?<![\w-].)[0-9a-f]{31}-[0-9a-f]{8}-[0-9a-f]{8}(?![\w-])"
 _WALLET = rf"[5KLxyz](?<!\w.)(?:[{_BASE58}]{{50,51}}|prv[{_BASE58}]{{107,108}})(?!\w)"
 _compiled = cache(re.compile)
 
@@ -139,12 +165,16 @@ class FoundKey:
 
 def find_keys(text: str, *, samples: bool = False) -> Iterator[FoundKey]:
     """Yield the keys whose format occurs in the text as it is; `samples` also yields keys that look like samples."""
-    for kind, literals, pattern in _RULES:
-        for literal in literals.split():
-            for match in _matches(text, literal, pattern):
-                value = match.groupdict().get("value") or match[0]
-                if samples or not is_sample(value) or _has_checksum(match[0]):
-                    yield FoundKey(kind, match.start(), match.end())
+    tokens = "\n".join(token for token in text.split() if len(token) >= _SHORTEST_KEY)
+    for rule in _LITERALS:
+        if rule.literal not in (text if rule.has_blanks else tokens):
+            continue  # almost always, and much faster than a search for the pattern
+        for match in _matches(text, rule):
+            value = match.groupdict().get("value") or match[0]
+            if samples or not is_sample(value) or _has_checksum(match[0]):
+                yield FoundKey(rule.kind, match.start(), match.end())
+    if not tokens:
+        return
     for match in chain.from_iterable(_compiled(one).finditer(text) for one in (_DISCORD_BOT, _MAILGUN)):
         if samples or not is_sample(match[0]):
             yield FoundKey("service token", match.start(), match.end())
@@ -157,10 +187,9 @@ def find_keys(text: str, *, samples: bool = False) -> Iterator[FoundKey]:
             yield FoundKey("private key", match.start(), match.end())
 
 
-def _matches(text: str, literal: str, pattern: str) -> Iterator[re.Match[str]]:
-    """Yield the matches around each place of the literal; a search for it is much faster than one for the pattern."""
-    inside = _INSIDE if literal.startswith("~") else 0
-    literal = literal.removeprefix("~")
+def _matches(text: str, rule: _Literal) -> Iterator[re.Match[str]]:
+    """Yield the matches around each place of the literal."""
+    literal, inside, pattern = rule.literal, rule.inside, rule.pattern
     at, reached = text.find(literal), 0
     while at >= 0:
         start = max(at - inside, reached)

@@ -1,0 +1,105 @@
+"""Finds the parts of a text in which a rule about words may match, so that its pattern is not tried everywhere."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+
+_CANDIDATE = re.compile(r"\d\S{0,40}|[!@#$%^&*+=~?]\w")
+_SPELLED = re.compile(r"(?:(?<=\s)\S ){5}")
+_REST_OF_TOKEN = re.compile(r"\S*")
+_LETTER = re.compile(r"[^\W\d_]")
+_SHORTEST_TOKEN, _LONG_NUMBER = 6, 16
+_QUOTE = re.compile(r"[\"'`“‘«„]\w{6}")
+_BEFORE, _AFTER = 120, 220
+"""Characters around a word in which its value is."""
+
+Windows = list[tuple[int, int]]
+
+
+def find_candidates(text: str) -> list[int]:
+    """Return where there is what every value has that does not consist of words only."""
+    return [match.start() for match in _CANDIDATE.finditer(text)]
+
+
+def find_quotes(text: str) -> list[int]:
+    """Return where a quoted word begins."""
+    return [match.start() for match in _QUOTE.finditer(text)]
+
+
+def find_tokens(text: str) -> list[int]:
+    """Return the candidates in tokens that may be a password, also if it is spelled letter by letter."""
+    found = []
+    for at in find_candidates(text):
+        before = text[max(at - _SHORTEST_TOKEN, 0) : at].split(" ")[-1]
+        rest = _REST_OF_TOKEN.match(text, at)
+        assert rest is not None
+        token = before + rest[0]
+        if text[at] == "*" and not before.strip("*"):
+            continue  # emphasis in Markdown
+        if len(token) >= _SHORTEST_TOKEN and (len(token) >= _LONG_NUMBER or _LETTER.search(token)):
+            found.append(at)
+    spelled = [match.start() for match in _SPELLED.finditer(text)]
+    return sorted(found + spelled) if spelled else found
+
+
+class WordPlaces:
+    """Finds words of rules in a text. Many rules have the same words, so that places are kept."""
+
+    def __init__(self, text: str, words: Iterable[str]) -> None:
+        self.lowered = text.replace("İ", "I").lower()  # İ is the only letter that becomes two
+        self._present = {word for word in words if word in self.lowered}
+        self._places: dict[str, list[int]] = {}
+
+    def has_any(self, words: Sequence[str]) -> bool:
+        return not self._present.isdisjoint(words)
+
+    def windows(self, words: Sequence[str], candidates: Sequence[int] | None) -> Windows:
+        """Return the parts of the text with one of the words and a candidate nearby; overlapping parts are one."""
+        windows: Windows = []
+        for at in sorted({at for word in words if word in self._present for at in self._find(word)}):
+            if candidates is not None:
+                first = bisect_left(candidates, at - _BEFORE)
+                if first >= len(candidates) or candidates[first] >= at + _AFTER:
+                    continue
+            start, end = max(at - _BEFORE, 0), min(at + _AFTER, len(self.lowered))
+            if windows and start <= windows[-1][1]:
+                windows[-1] = (windows[-1][0], end)
+            else:
+                windows.append((start, end))
+        return windows
+
+    def _find(self, word: str) -> list[int]:
+        places = self._places.get(word)
+        if places is None:
+            places = self._places[word] = []
+            at = self.lowered.find(word)
+            while at >= 0:
+                places.append(at)
+                at = self.lowered.find(word, at + len(word))
+        return places
+
+
+class NameStarts:
+    """Finds the matches of patterns that begin with a name. Several patterns begin with the same names."""
+
+    def __init__(self, lowered: str, name: re.Pattern[str]) -> None:
+        self._lowered = lowered
+        self._name = name
+        self._starts: dict[tuple[int, int], list[int]] = {}
+
+    def matches(self, pattern: re.Pattern[str], part: str, start: int) -> Iterator[re.Match[str]]:
+        """Yield the matches of a pattern in a part of the text that begins at `start`."""
+        span = (start, start + len(part))
+        if span not in self._starts:
+            self._starts[span] = [match.start() for match in self._name.finditer(self._lowered, *span)]
+        reached = 0
+        for name in self._starts[span]:
+            at = name - start
+            # an underscore before the name belongs to the match
+            for first in (at - 1, at) if at and part[at - 1] == "_" else (at,):
+                if first >= reached and (match := pattern.match(part, first)):
+                    reached = match.end()
+                    yield match
+                    break
