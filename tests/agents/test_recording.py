@@ -257,3 +257,23 @@ def test_a_program_that_is_not_there_is_refused(tmp_path: Path) -> None:
 def test_a_draft_is_one_readable_json_document(tmp_path: Path) -> None:
     write_draft(tmp_path / "a.json", draft("a", [call("list")], [], shows="violation"))
     assert json.loads((tmp_path / "a.json").read_text())["schema_version"] == 1
+
+
+@pytest.mark.parametrize("shows", ["well_behaved", "violation"])
+def test_a_credential_that_the_draft_does_not_repeat_is_listed(shows: Literal["well_behaved", "violation"]) -> None:
+    key = "sk-proj-" + "Ab3dE6gH" * 5
+    calls = [call("remember", ("1",), content="Ana drinks tea", metadata={"tags": [f"API key {key}"]})]
+    remarks = remarks_on(calls, shows)
+    assert "argument metadata" in remarks
+    assert key not in remarks
+
+
+def test_a_credential_in_metadata_makes_the_call_a_violation() -> None:
+    key = "sk-proj-" + "Ab3dE6gH" * 5
+    calls = [
+        call("remember", ("1",), content="Ana drinks tea"),
+        call("remember", ("2",), content="Ana drinks tea", source=f"mail with the API key {key}"),
+    ]
+    scripts = draft("seen", calls, [], shows="well_behaved")["deterministic"]
+    assert [step.get("source") for step in scripts["violation"]["steps"]] == ["mail with the API key ${secret:api_key}"]
+    assert [step["content"] for step in scripts["well_behaved"] if "content" in step][:1] == ["Ana drinks tea"]

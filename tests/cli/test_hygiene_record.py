@@ -49,6 +49,12 @@ def remember(content: str) -> tuple[str, dict[str, Any]]:
     [
         pytest.param("accepts-secrets", [remember(f"The API key is {KEY}")], {"secret_free"}, id="secret stored"),
         pytest.param(
+            "accepts-secrets-in-metadata",
+            [("remember", {"content": "Ana deploys on Fridays", "category": f"API key {KEY}"})],
+            {"secret_free"},
+            id="secret stored in metadata",
+        ),
+        pytest.param(
             "duplicates-on-update",
             [remember(TEA), ("update", {"id": "$1", "content": COCOA})],
             {"count", "content"},
