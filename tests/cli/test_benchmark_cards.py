@@ -388,12 +388,92 @@ def test_longmemeval_v2_joins_visits_and_leaves_out_pictures(command: Command) -
     assert min(places) >= 0
 
 
+def write_locomo_plus(folder: Path) -> Path:
+    folder.mkdir()
+
+    def conversation(id: str, a: str, b: str) -> dict[str, Any]:
+        said = [{"speaker": a, "dia_id": "D1:1", "text": "Hello."}, {"speaker": b, "dia_id": "D1:2", "text": "Hi."}]
+        dates = ("1:00 pm on 1 March, 2023", "2:00 pm on 1 May, 2023", "3:00 pm on 1 June, 2023")
+        sessions = {f"session_{n}": said for n in (1, 2, 3)}
+        days = {f"session_{n}_date_time": date for n, date in enumerate(dates, 1)}
+        return {"sample_id": id, "conversation": {"speaker_a": a, "speaker_b": b, **sessions, **days}}
+
+    def cue(text: str, gap: str, kind: str = "causal") -> dict[str, Any]:
+        return {"relation_type": kind, "cue_dialogue": text, "trigger_query": "A: It rains again.", "time_gap": gap}
+
+    cues = [
+        cue("A: Rain makes me sad.\nB: I know.", "two weeks later"),
+        cue("B: I lost my umbrella.", "about one month later", "state"),
+        cue("A: I love rain.", "several months later"),
+        cue("A: I moved here from the desert.", "a year after", "value"),
+    ]
+    (folder / "locomo_plus.json").write_text(json.dumps(cues, indent=1), encoding="utf-8")
+    both = [conversation("c1", "Ida", "Jo"), conversation("c2", "Kim", "Lou")]
+    (folder / "locomo10.json").write_text(json.dumps(both, indent=1), encoding="utf-8")
+    return folder
+
+
+def test_locomo_plus_inserts_each_cue_at_its_time(command: Command) -> None:
+    folder, name = write_locomo_plus(command.folder / "plus"), "locomo-plus"
+    run = ("eval", "--benchmarks", name, "--data-file", f"{name}={folder}", "--providers", "bm25", "--run-id", "r")
+    document = command(
+        *run, "--answering-model", "scripted/quote", "--judge-model", "scripted/judge", "--canaries", "off", "--json"
+    ).json
+    assert document["counts"]["scored"] == 4
+    (overall,) = (one for one in document["results"] if not one["group"])
+    assert {one["name"]: one["n"] for one in overall["measures"]}["rubric_met"] == 4
+    rows = {row["item"]: row for row in json.loads(command("export", "r", "--format", "json").out)}
+    # asked on 8 June: two weeks before is 25 May, a month 9 May; several is no number, and a year is before all
+    assert [rows[f"cue-{n}"]["gold_sessions"] for n in (1, 2, 3, 4)] == [["s3"], ["s3"], ["s4"], ["s1"]]
+    assert rows["cue-1"]["gold_turns"] == ["s3:1", "s3:2"]
+    assert [rows[f"cue-{n}"]["question"] for n in (1, 2)] == ["Ida: It rains again.", "Kim: It rains again."]
+    assert [rows[f"cue-{n}"]["cluster"] for n in (1, 2, 3, 4)] == ["c1", "c2", "c1", "c2"]
+    (requirement,) = rows["cue-2"]["rubric_items"]
+    assert requirement.endswith("\nLou: I lost my umbrella.")
+
+
+def test_locomo_plus_is_previewed(command: Command) -> None:
+    write_locomo_plus(command.folder / "benchmarks").rename(command.folder / "data")
+    place = command.folder / "benchmarks/datasets/Locomo-Plus"
+    place.mkdir(parents=True)
+    (command.folder / "data").rename(place / "data")
+    counts = command("data", "preview", "locomo-plus", "--json").json["counts"]
+    assert {name: counts[name] for name in ("questions", "histories", "sessions", "turns")} == {
+        "questions": 4,
+        "histories": 4,
+        "sessions": 16,
+        "turns": 29,
+    }
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "expected"),
+    [
+        ("locomo_plus.json", "A: Rain makes", "C: Rain makes", "locomo_plus.json:4"),
+        ("locomo_plus.json", '"time_gap": "a year after"', '"gap": ""', "time_gap"),
+        ("locomo10.json", '"session_2_date_time"', '"session_2_date"', "session_2_date_time"),
+        ("locomo10.json", "1:00 pm on 1 March, 2023", "in spring", "locomo10.json"),
+        ("locomo10.json", '"speaker_b": "Jo"', '"speaker_b": 1', "speaker_b"),
+    ],
+)
+def test_a_mistake_in_locomo_plus_is_located(command: Command, file: str, old: str, new: str, expected: str) -> None:
+    folder, name = write_locomo_plus(command.folder / "plus"), "locomo-plus"
+    text = (folder / file).read_text("utf-8")
+    assert old in text
+    (folder / file).write_text(text.replace(old, new, 1), encoding="utf-8")
+    done = command("eval", "--benchmarks", name, "--data-file", f"{name}={folder}", "--providers", "bm25")
+    assert done.code == 2
+    assert expected in done.err
+    assert len(done.err.strip().splitlines()) == 1
+
+
 CARDS = [
     "beam",
     "convomem",
     "convomem-mixed",
     "halumem",
     "halumem-long",
+    "locomo-plus",
     "longmemeval-v2",
     "memoryagentbench-conflict",
     "memoryagentbench-retrieval",

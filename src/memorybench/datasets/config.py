@@ -282,6 +282,14 @@ class Needles(Section):
     """Seed of the random choice of characters."""
 
 
+class Cues(Section):
+    """Builds histories by inserting short dialogues into long conversations, as in Locomo-Plus. The first of
+    `data.files` contains the dialogues and the questions, the second LoCoMo's conversations."""
+
+    days_after: int = Field(default=7, ge=0)
+    """Days from the last session of a conversation to the question."""
+
+
 class QuestionType(Section):
     name: str
     """Its name in the data."""
@@ -418,6 +426,8 @@ class BenchmarkConfig(Section):
     """Mapping from the data's fields; not used by bundled data and plug-ins."""
     needles: Needles | None = None
     """Replaces `schema`, for needle sets and books."""
+    cues: Cues | None = None
+    """Replaces `schema`, for dialogues that are inserted into conversations."""
     categories: Mapping[str, str] = Field(default_factory=dict)
     """Names of the data's category values; used in reports."""
     question_types: tuple[QuestionType, ...] = ()
@@ -433,3 +443,8 @@ class BenchmarkConfig(Section):
     `accuracy_by_question_type` are aliases."""
     runtime: Runtime = Runtime.model_construct()
     """Accepted, without effect."""
+
+    @property
+    def is_built(self) -> bool:
+        """Whether code builds the histories from the files, and no schema maps them."""
+        return self.needles is not None or self.cues is not None

@@ -112,6 +112,10 @@ def is_glob(name: str) -> bool:
 
 def _check_data(config: BenchmarkConfig, part: Document) -> None:
     data, where = config.data, part.where("path")
+    if config.needles is not None and config.cues is not None:
+        raise BadInput(part.where(), "needles and cues cannot be combined", remedy="remove one of the two")
+    if config.cues is not None and len(data.files) != 2:
+        raise BadInput(part.where("files"), f"{len(data.files)} files", expected="two: dialogues and conversations")
     if config.needles is not None and len(data.files) < 2:
         raise BadInput(part.where("files"), f"{len(data.files)} files", expected="at least two: needles and a book")
     _check_files(config, part)
@@ -141,10 +145,10 @@ def _check_files(config: BenchmarkConfig, part: Document) -> None:
     if data.files and data.type not in ("local", "huggingface") and not packed:
         expected = "type: local or huggingface, or a zip archive"
         raise BadInput(part.where("files"), f"has no effect on {data.type} data", expected=expected, remedy="remove it")
-    if packed and config.needles is not None:
-        raise BadInput(part.where("path"), "needles cannot be in a zip archive", remedy="unpack it")
+    if packed and config.is_built:
+        raise BadInput(part.where("path"), "needles and cues cannot be in a zip archive", remedy="unpack it")
     several = len(data.files) > 1 or bool(data.join) or any(map(is_glob, (data.path, *data.files)))
-    if several and not packed and config.needles is None and data.sha256 is not None:
+    if several and not packed and not config.is_built and data.sha256 is not None:
         raise BadInput(part.where("sha256"), "is the checksum of one file, but there are several", remedy="remove it")
     for place, names in ((("files",), data.files), *((("join", n, "files"), j.files) for n, j in data.join.items())):
         if any(".." in name or name.startswith("/") for name in names):
@@ -197,9 +201,9 @@ def _check_join(config: BenchmarkConfig, name: str, join: Join, part: Document) 
 
 def _check_mapping(config: BenchmarkConfig, document: Document) -> None:
     mapping = config.mapping
-    if config.data.type in WITHOUT_FILES or config.needles is not None:
+    if config.data.type in WITHOUT_FILES or config.is_built:
         if mapping is not None:
-            kind = "needles" if config.needles else f"{config.data.type} data"
+            kind = f"{config.data.type} data" if not config.is_built else "needles" if config.needles else "cues"
             raise BadInput(document.where("schema"), f"no effect on {kind}", remedy="remove it")
         return
     if mapping is None:

@@ -160,7 +160,7 @@ def _local_source(config: BenchmarkConfig, root: Piece) -> Source:
     data = config.data
     if is_archive(root.file.name):
         return Source(config.name, data.licence, (replace(root, sha256=data.sha256, size=data.size),))
-    if config.needles is not None or not (data.join or is_glob(data.path) or any(map(is_glob, data.files))):
+    if config.is_built or not (data.join or is_glob(data.path) or any(map(is_glob, data.files))):
         if data.files:
             pieces = tuple(replace(root, file=root.file / name, tried=_below(root, name)) for name in data.files)
             return Source(config.name, data.licence, pieces)

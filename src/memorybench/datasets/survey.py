@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -40,6 +40,13 @@ class Survey:
     def add_history(self, name: str, context: ItemContext) -> None:
         """Add a history, or a longer part of one."""
         self.histories[name] = context.session_count, context.turn_count
+
+    def add_histories(self, questions: Sequence[Question], haystack: Callable[[str], Haystack]) -> None:
+        """Add the histories that code builds, one per item."""
+        for question in questions:
+            sessions = haystack(question.haystack).sessions
+            self.items += 1
+            self.histories[question.memory] = len(sessions), sum(len(session.turns) for session in sessions)
 
     def add_turn(self, fields: Any) -> None:
         self.turn_fields |= _names(fields)
@@ -111,7 +118,8 @@ def _sample(dataset: _ReadDataset, question: Question) -> dict[str, Any]:
 def _unread(config: BenchmarkConfig, survey: Survey) -> Iterator[str]:
     """Yield the fields of items, questions and turns that no path of the config begins with."""
     mapping = config.mapping
-    assert mapping is not None
+    if mapping is None:
+        return
     context, many = mapping.context, mapping.questions
     own = mapping.model_dump(include={"question", "answer", "evidence", "choices", "cluster", "item_id"})
     item_paths: list[str | None] = [*own.values(), *mapping.metadata.values(), *mapping.parse]

@@ -54,6 +54,10 @@ def open_dataset(
         from memorybench.datasets.nolima import open_needles
 
         return open_needles(config, files[0], files[1:], verify_files(located))
+    if config.cues is not None:
+        from memorybench.datasets.locomo_plus import open_cues
+
+        return open_cues(config, files[0], files[1], verify_files(located))
     from memorybench.datasets.mapped import open_mapped
 
     cache = cache or cache_folder()
@@ -86,8 +90,8 @@ def preview_benchmark(config: BenchmarkConfig, catalog: Catalog, samples: int) -
 
 
 def _check_mapped(config: BenchmarkConfig) -> None:
-    if config.mapping is None:
-        kind = config.data.type if config.needles is None else "made of needles and books"
+    if config.mapping is None and config.cues is None:
+        kind = "made by code from several files" if config.is_built else config.data.type
         raise BadInput(f'benchmark "{config.name}"', f"its data is {kind}", expected="data that a schema maps")
 
 
@@ -104,7 +108,15 @@ def preview_data(config: BenchmarkConfig, located: Source, samples: int = 3) -> 
         raise BadInput(f'benchmark "{config.name}"', "data not found on this machine", remedy=remedy)
     if not located.present:
         raise missing(located)
-    survey, unpacked = Survey(), unpacked_source(config, located, cache_folder())
+    survey = Survey()
+    if config.cues is not None:
+        from memorybench.datasets.locomo_plus import open_cues
+
+        cues, conversations = located.item_files
+        built = open_cues(config, cues, conversations, verify_files(located))
+        survey.add_histories(built.questions, built.haystack)
+        return summarize(config, built, survey, samples)
+    unpacked = unpacked_source(config, located, cache_folder())
     dataset = open_mapped(
         config,
         unpacked.item_files,
@@ -125,7 +137,7 @@ def reopen_dataset(
     Nothing is downloaded, and no plug-in is loaded.
     """
     where = f'benchmark "{config.name}"'
-    if config.data.type == "plugin" or config.needles is not None:
+    if config.data.type == "plugin" or config.is_built:
         raise BadInput(where, "its conversations are made by code, which does not run for a page")
     changed = BadInput(where, "the data or its config changed since the run", expected="the recorded fingerprint")
     if config.data.type in WITHOUT_FILES:

@@ -286,7 +286,7 @@ def _prompts(config: BenchmarkConfig) -> dict[str, str]:
     choices = mapping is not None and (many.choices_field if many else mapping.choices)
     prompts = {"answer prompt": answering.default or load_prompt("bench-choice" if choices else "bench-answer")}
     prompts |= {f"answer prompt of {kind}": text for kind, text in answering.by_question_type.items()}
-    is_rubric = mapping is not None and _answer_mode(mapping) == "rubric"
+    is_rubric = config.cues is not None or (mapping is not None and _answer_mode(mapping) == "rubric")
     prompts["judge prompt"] = judging.default or load_prompt("judge-rubric-item" if is_rubric else "judge-default")
     if not is_rubric:
         names = {kind.name: kind.evaluation_prompt for kind in config.question_types}

@@ -102,7 +102,7 @@ def _unused(provider: ProviderConfig) -> Iterator[str]:
 
 def _describe_data(benchmark: BenchmarkConfig, document: Document) -> tuple[str, Sequence[str]]:
     """Read the data if it is local, and return the number of questions and lines about what was read."""
-    if benchmark.data.type != "local" or benchmark.mapping is None:
+    if benchmark.data.type != "local" or (benchmark.mapping is None and benchmark.cues is None):
         return "", ()
     source = source_of(benchmark, beside=Path(document.path).parent, cache=cache_folder())
     if not source.present:
