@@ -18,7 +18,15 @@ from memorybench.cli.main import verb_parser
 ROOT = Path(__file__).parents[1]
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 STEPS = {step["name"]: step for step in ACTION["runs"]["steps"]}
-INPUTS = {"COMMAND": "eval", "ARGUMENTS": "", "THRESHOLD": "", "BASELINE": "", "MAX_DROP": "", "RESULTS": "results"}
+INPUTS = {
+    "COMMAND": "eval",
+    "ARGUMENTS": "",
+    "THRESHOLD": "",
+    "BASELINE": "",
+    "MAX_DROP": "",
+    "RESULTS": "results",
+    "BUNDLE": "true",
+}
 DEFAULTS = {name: given["default"] for name, given in ACTION["inputs"].items()}
 
 
@@ -71,7 +79,7 @@ def test_no_input_is_part_of_a_script() -> None:
 
 
 def test_every_flag_of_the_action_and_of_its_page_exists() -> None:
-    known = set(verb_parser("memorybench", "eval")._option_string_actions)
+    known = {flag for verb in ("eval", "bundle") for flag in verb_parser("memorybench", verb)._option_string_actions}
     used = set(re.findall(r'"(--[a-z-]+)"', STEPS["Run memorybench"]["run"]))
     page = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
     used |= set(re.findall(r"`(--[a-z-]+)", page)) | set(re.findall(r"memorybench eval.*?(--[a-z-]+)", page))
@@ -104,6 +112,14 @@ def test_a_run_leaves_the_exit_code_and_the_files(
     assert "<testsuites" in (report / "junit.xml").read_text(encoding="utf-8")
     summary = (report / "summary.md").read_text(encoding="utf-8")
     assert (tmp_path / "step_summary.md").read_text(encoding="utf-8") == summary
+    verified = subprocess.run(
+        [sys.executable, "-m", "memorybench", "verify", str(report / "run.mbz")],
+        env=runner,
+        cwd=tmp_path,
+        capture_output=True,
+        check=False,
+    )
+    assert verified.returncode == 0
     assert perform("Pass or fail", runner, tmp_path, CODE=str(code)).returncode == code
 
 
