@@ -25,6 +25,7 @@ from memorybench.suites.extraction.report import MEANINGS as EXTRACTION
 from memorybench.suites.hygiene.corrections_plan import MEANINGS as CORRECTIONS
 from memorybench.suites.hygiene.forget_plan import MEANINGS as FORGETTING
 from memorybench.suites.hygiene.report import MEANINGS as HYGIENE
+from memorybench.suites.online.report import MEANINGS as ONLINE
 from memorybench.wiring.descriptions import provider_settings
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -106,7 +107,7 @@ def metrics() -> str:
         "\n".join(["| measure | definition |", "|---|---|", *retrieval]),
     ]
     hygiene = HYGIENE | FORGETTING | CORRECTIONS
-    suites = {"Answers (`eval`)": BENCH, "Audit": AUDIT, "Extraction": EXTRACTION, "Hygiene": hygiene}
+    suites = {"Answers (`eval`)": BENCH, "Audit": AUDIT, "Extraction": EXTRACTION, "Online": ONLINE, "Hygiene": hygiene}
     for title, meanings in suites.items():
         rows = [f"| `{name}` | {_cell(meaning)} |" for name, meaning in meanings.items()]
         parts += [f"## {title}", "\n".join(["| measure | meaning |", "|---|---|", *rows])]

@@ -49,6 +49,7 @@ def commands(folder: Path) -> Iterator[list[str]]:
         yield ["hygiene", "run", "memory-skip-local", "--store", name]
         yield ["hygiene", "forget", "--store", name]
         yield ["hygiene", "corrections", "--store", name]
+    yield ["online", "data.json", "--judge-model", "scripted/echo"]
     yield ["hygiene", "record", "--store", "s-mcp-command", "--", "true"]
     for name in configs["agent"]:
         paid = ["--agent-turn", "--i-understand-model-cost"]
@@ -158,5 +159,5 @@ def test_python_m_imports_nothing_from_the_working_folder(tmp_path: Path) -> Non
         check=False,
     )
     assert finished.returncode == 0, finished.stderr
-    assert {row["name"] for row in json.loads(finished.stdout)} == {"bench", "audit", "extraction", "hygiene"}
+    assert {row["name"] for row in json.loads(finished.stdout)} == {"bench", "audit", "extraction", "online", "hygiene"}
     assert not (folder / "harm").exists()

@@ -386,3 +386,31 @@ def test_a_run_that_was_exported_without_texts_is_refused(command: Command, coll
     assert said.code == 2
     assert "gen_ai.memory.records" in said.err or "--conversation-path" in said.err
     assert not (command.folder / "results").exists()
+
+
+def test_exported_searches_are_read_back_with_the_answers_that_followed(
+    command: Command, collector: Collector, stub: Stub
+) -> None:
+    """Trials run at the same time in one trace; each search belongs to the answer of its own trial."""
+    stub.always(completion(lambda call: call.json["messages"][-1]["content"][-40:], model="", tokens=TOKENS))
+    answered = (*BM25, "--answering-model", "gpt-4o-mini", "--judge-model", "none")
+    assert command(*answered, "--otel", collector.url, "--otel-content", "--output", "out").code in (0, 1)
+    searches = collector.named("search_memory")
+    counts = [span.attributes["gen_ai.memory.record.count"] for span in searches]
+    (command.folder / "spans.json").write_text(collector.json_lines())
+    online = ("online", "spans.json", "--judge-model", "gpt-4o", "--canaries", "off", "--top-k", "1", "--run-id", "r")
+    stub.always(completion("yes", model="", tokens=TOKENS))
+    measured = figures(command(*online, "--json").json)
+    assert measured["found"] == pytest.approx(sum(counts) / len(counts))
+    assert (len(counts), measured["used"]) == (4, 1)
+    answers = {
+        span.parent: json.loads(span.attributes["gen_ai.output.messages"])
+        for span in collector.named("chat gpt-4o-mini")
+    }
+    expected = {
+        f"{span.trace.hex()}/{span.id.hex()}": answers[span.parent][0]["parts"][0]["content"] for span in searches
+    }
+    with sqlite3.connect(command.folder / "results" / "results.db") as rows:
+        bodies = [json.loads(body) for (body,) in rows.execute("SELECT body FROM outcomes")]
+    rows.close()
+    assert {body["trial"]["case_id"]: body["shown"]["got"] for body in bodies} == expected

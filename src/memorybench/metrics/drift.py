@@ -36,11 +36,11 @@ class Drift(Record):
     better: bool = False
     """Whether it increased significantly."""
 
-    def sentence(self) -> str:
+    def sentence(self, now: str = "today", then: str = "in the baseline") -> str:
         """Describes the change and its p-value in one line."""
         if self.difference is None or self.value is None or self.baseline is None:
-            return f"{self.name}: nothing to compare ({self.n} traces today, {self.baseline_n} in the baseline)"
-        moved = f"{self.name}: {self.value:.3f} today, {self.baseline:.3f} in the baseline ({self.difference:+.3f})"
+            return f"{self.name}: nothing to compare ({self.n} traces {now}, {self.baseline_n} {then})"
+        moved = f"{self.name}: {self.value:.3f} {now}, {self.baseline:.3f} {then} ({self.difference:+.3f})"
         if self.adjusted_p is None:
             return f"{moved}; too few traces to tell"
         found = "worse" if self.worse else "better" if self.better else "no change that could be told from luck"

@@ -2,7 +2,7 @@
 
 suite.py       Suite, Command, PreparedRun: what a suite consists of
 spec.py        Spec and flag(): what a run depends on; command line and Python arguments follow from it
-registry.py    the four suites, and those of installed packages
+registry.py    our suites, and those of installed packages
 running.py     starts, resumes and performs a run; exit codes
 wiring.py      Wiring: how suites get providers, models, stores and data
 stored_run.py summary.py comparison.py report_parts.py inspect_log.py   from saved runs to reports

@@ -1,4 +1,4 @@
-"""The suites: four of our own, and those of installed packages (entry point group `memorybench.suites`)."""
+"""The suites: five of our own, and those of installed packages (entry point group `memorybench.suites`)."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ BUILT_IN = {
     },
     "audit": {"audit": "check what a model or memory recalls of conversations"},
     "extraction": {"extraction": "test what a memory extractor writes down"},
+    "online": {"online": "measure recorded searches of an agent in its memory"},
     "hygiene": {"hygiene": "check a store or agent for noise, secrets, duplicates and lost facts"},
 }
 """By suite: its verbs with their help. A suite is the object SUITE in suites/<name>/suite.py, loaded when needed."""

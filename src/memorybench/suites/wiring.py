@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from memorybench.core.agents import Agent, Serve, ToolCall, ToolSurface
     from memorybench.core.contracts import Embedder, Model, Provider
     from memorybench.core.extraction import Extractor, FeedbackSink, Trace
+    from memorybench.core.operations import MemorySearch
     from memorybench.core.plans import Limits
     from memorybench.core.questions import Dataset, Question
     from memorybench.core.stores import Isolation, MemoryStore
@@ -158,6 +159,28 @@ class ResolvedTraces(Protocol):
         ...
 
 
+class RecordedSearches(Protocol):
+    """Searches in a memory that happened elsewhere."""
+
+    @property
+    def subject(self) -> Subject: ...
+
+    @property
+    def since(self) -> str | None:
+        """The date and time from which they are read."""
+        ...
+
+    def count(self) -> int:
+        """Return their number; raise BadInput if there is none."""
+        ...
+
+    def digest(self) -> str:
+        """Return a digest of the file."""
+        ...
+
+    def __iter__(self) -> Iterator[MemorySearch]: ...
+
+
 class Wiring(Protocol):
     """Looks up names; raises BadInput if something is unknown, missing or not allowed."""
 
@@ -219,6 +242,10 @@ class Wiring(Protocol):
         limit: int | None,
         paths: Mapping[str, str],
     ) -> ResolvedTraces: ...
+
+    def searches(self, file: str, *, since: str | None, limit: int | None) -> RecordedSearches:
+        """Return the searches in a file of OpenTelemetry spans."""
+        ...
 
     def benchmark(self, name: str) -> BenchmarkConfig: ...
 

@@ -6,5 +6,6 @@ langsmith.py  LangSmith: reads runs page by page from either of its query APIs, 
 jsonl.py      JsonlTraces: reads traces from a file
 otlp_spans.py reads the spans of OpenTelemetry from a file, one trace after the other
 otlp.py       OtlpTraces: finds the conversation and the writes of each extraction in them
+otlp_searches.py OtlpSearches: finds searches in them, and what was said afterwards
 spool.py      spool, Spool: fetches traces once into a file in the folder of the run
 """

@@ -55,7 +55,7 @@ def _row(source: OtlpSpan | None, writes: Sequence[OtlpSpan]) -> dict[str, Any]:
     existing = [span.attributes[EXISTING_MEMORY] for span in writes if EXISTING_MEMORY in span.attributes]
     return {
         "id": f"{first.trace}/{source.id if source is not None else first.id}",
-        "conversation": messages_of(source) if source is not None else None,
+        "conversation": messages_of(source, INPUT_MESSAGES, OUTPUT_MESSAGES) if source is not None else None,
         "existing_memory": existing[0] if existing else None,
         "output": _written(writes),
         "start_time": first.at.isoformat(),
@@ -64,10 +64,10 @@ def _row(source: OtlpSpan | None, writes: Sequence[OtlpSpan]) -> dict[str, Any]:
     }
 
 
-def messages_of(span: OtlpSpan) -> list[Any]:
-    """Return the messages of a span, with `content` instead of the `parts` of the conventions."""
+def messages_of(span: OtlpSpan, *names: str) -> list[Any]:
+    """Return the messages in these attributes of a span, with `content` instead of the `parts` of the conventions."""
     found: list[Any] = []
-    for name in (INPUT_MESSAGES, OUTPUT_MESSAGES):
+    for name in names:
         value = span.attributes.get(name)
         found += value if isinstance(value, list) else [value] if value else []
     return [_message(one) for one in found]

@@ -17,7 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from memorybench.core.errors import BadInput, JournalError
-from memorybench.core.genai_names import EXISTING_MEMORY, INPUT_MESSAGES, OPERATION, OUTPUT_MESSAGES, RECORDS, WRITES
+from memorybench.core.genai_names import (
+    EXISTING_MEMORY,
+    INPUT_MESSAGES,
+    OPERATION,
+    OUTPUT_MESSAGES,
+    RECORDS,
+    SEARCH_MEMORY,
+    WRITES,
+)
 from memorybench.files.rows import numbered_jsonl
 from memorybench.text.sanitize import preview
 
@@ -25,15 +33,16 @@ _JSON_ATTRIBUTES = frozenset({INPUT_MESSAGES, OUTPUT_MESSAGES, RECORDS, EXISTING
 """Attributes whose value is JSON; most exporters write it as a text."""
 _NAMESPACES = ("gen_ai.", "memorybench.")
 _MAX_DEPTH = 20
-_SPAN = "trace, id, parent, start, line, name, operation, has_messages, is_error, attributes"
+_SPAN = "trace, id, parent, start, line, name, operation, has_messages, has_reply, is_error, attributes"
 _SCHEMA = f"""
     PRAGMA cache_size = -8000;
     CREATE TABLE spans ({_SPAN}, PRIMARY KEY (trace, id)) WITHOUT ROWID;
     CREATE INDEX messages ON spans (trace, start, id) WHERE has_messages;
+    CREATE INDEX replies ON spans (trace, parent, start, id) WHERE has_reply;
     CREATE INDEX operations ON spans (operation, start, trace, id);
     CREATE TABLE writes (at INTEGER, trace TEXT, source TEXT, start INTEGER, id TEXT);
 """
-_INSERT = f"INSERT OR IGNORE INTO spans ({_SPAN}) VALUES (?,?,?,?,?,?,?,?,?,?)"  # noqa: S608  ours
+_INSERT = f"INSERT OR IGNORE INTO spans ({_SPAN}) VALUES (?,?,?,?,?,?,?,?,?,?,?)"  # noqa: S608  ours
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +103,35 @@ class SpanTable:
         condition = "trace = ? AND has_messages AND start <= ? ORDER BY start DESC, id DESC LIMIT 1"
         return next(self._select(condition, span.trace, span.start), None)
 
+    def searches(self) -> Iterator[OtlpSpan]:
+        """Yield the searches in a memory, oldest first."""
+        return self._select("operation = ? ORDER BY start, trace, id", SEARCH_MEMORY)
+
+    def reply_after(self, span: OtlpSpan) -> OtlpSpan | None:
+        """Return the span with what was said after this one.
+
+        It is the nearest span around it that has a reply, or the first later one beside it, or beside a span around it.
+        """
+        level, seen = span, {span.id}
+        while True:
+            around = self._span(span.trace, level.parent) if level.parent else None
+            if around is not None and OUTPUT_MESSAGES in around.attributes:
+                return around
+            condition = "trace = ? AND parent = ? AND has_reply AND start >= ? ORDER BY start, id LIMIT 1"
+            beside = next(self._select(condition, span.trace, level.parent, span.start), None)
+            if beside is not None or around is None or around.id in seen:
+                return beside
+            seen.add(around.id)
+            level = around
+
     def _span(self, trace: str, id: str) -> OtlpSpan | None:
         return next(self._select("trace = ? AND id = ?", trace, id), None)
 
     def _select(self, condition: str, *values: object) -> Iterator[OtlpSpan]:
         sql = f"SELECT {_SPAN} FROM spans WHERE {condition}"  # noqa: S608  ours
-        for trace, id, parent, start, line, name, operation, _, is_error, text in self._database.execute(sql, values):
+        for trace, id, parent, start, line, name, operation, _, _, is_error, text in self._database.execute(
+            sql, values
+        ):
             yield OtlpSpan(trace, id, parent, start, line, name, operation, bool(is_error), json.loads(text))
 
 
@@ -146,6 +178,7 @@ def _row(span: Mapping[str, Any], where: str, line: int) -> tuple[Any, ...]:
         str(span.get("name", "")),
         str(attributes.get(OPERATION, "")),
         INPUT_MESSAGES in attributes,
+        OUTPUT_MESSAGES in attributes,
         is_error,
         json.dumps(attributes),
     )

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from memorybench.core.questions import Dataset, Question
     from memorybench.core.uses import Use
     from memorybench.datasets.config import BenchmarkConfig, ModelChoice
+    from memorybench.traces.otlp_searches import OtlpSearches
 
     from .agents import ResolvedAgent
     from .extractors import ResolvedExtractor
@@ -199,6 +200,13 @@ class LiveWiring:
         from .traces import resolve_traces
 
         return resolve_traces(source, file=file, project=project, tag=tag, since=since, limit=limit, paths=paths)
+
+    def searches(self, file: str, *, since: str | None, limit: int | None) -> OtlpSearches:
+        from memorybench.traces.otlp_searches import OtlpSearches
+
+        from .traces import parse_time
+
+        return OtlpSearches(Path(file), since=parse_time(since) if since else None, limit=limit)
 
     def benchmark(self, name: str) -> BenchmarkConfig:
         # the variables, too: addresses and file names that errors show contain their values

@@ -1,0 +1,62 @@
+"""A judge decides whether a reply uses a memory that was found, and is checked with cases whose answer is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from memorybench.core.errors import Unreadable
+from memorybench.core.plans import Steps
+from memorybench.core.questions import Question
+from memorybench.files.prompts import load_prompt
+from memorybench.files.templates import Template
+
+from .asking import all_of
+from .canaries import STEP as CANARY
+from .canaries import CanaryReport, count_verdicts
+from .judge import Judge
+from .prompts import JudgePrompt
+
+USED = "used"
+PROMPT = JudgePrompt(
+    USED, Template.parse(load_prompt("judge-used"), ("question", "answer", "response"), "used prompt"), "entailment"
+)
+
+CANARIES: Sequence[tuple[str, str, str, str]] = (
+    ("paraphrased", "dinner plans", "The user does not eat meat.", "How about the vegetarian place on Elm Street?"),
+    ("vague", "dinner plans", "The user does not eat meat.", "There are many good restaurants in town."),
+    ("verbatim", "flight to Oslo", "The user's flight leaves at 7:40.", "Your flight leaves at 7:40."),
+    ("swapped roles", "flight to Oslo", "The user's flight leaves at 7:40.", "The train to Bergen is cheaper."),
+    ("paraphrased", "birthday of Ana", "Ana was born on 3 May 1990.", "Ana's birthday is in early May."),
+    ("negated", "birthday of Ana", "Ana was born on 3 May 1990.", "I do not know when Ana's birthday is."),
+    ("verbatim", "shoe size", "The user wears shoe size 43.", "I ordered them in size 43, as always."),
+    ("near miss", "shoe size", "The user wears shoe size 43.", "Which size do you need?"),
+    ("paraphrased", "project language", "The team writes its services in Rust.", "Then add it with cargo."),
+    ("vague", "project language", "The team writes its services in Rust.", "A linter will find such mistakes."),
+    ("verbatim", "name of the dog", "The user's dog is called Biscuit.", "Give Biscuit a hug from me!"),
+    ("stale", "name of the dog", "The user's dog is called Biscuit.", "What is your dog called?"),
+)
+"""The kind, the search, the memory and the reply. Used memories (paraphrased, verbatim) and others take turns."""
+
+
+@dataclass(frozen=True, slots=True)
+class UseJudge:
+    judge: Judge
+
+    async def uses(self, steps: Steps, query: str, memory: str, reply: str, step: str = USED) -> bool:
+        """Whether the reply uses the memory. Raises Unreadable if the judge's reply cannot be read."""
+        question = Question(id="", haystack="", question=query, answers=(memory,))
+        return (await self.judge.ask(steps, step, PROMPT, question, reply, shared=True)).correct
+
+    async def check(self, steps: Steps, limit: int) -> CanaryReport:
+        """Ask about the first `limit` canaries. Unreadable replies are counted separately."""
+        chosen = CANARIES[:limit]
+        verdicts = await all_of(*(self._verdict(steps, *texts) for _, *texts in chosen))
+        rows = [(PROMPT.name, kind, verdict) for (kind, *_), verdict in zip(chosen, verdicts, strict=True)]
+        return CanaryReport(judge=self.judge.model.subject.name, counts=count_verdicts(rows))
+
+    async def _verdict(self, steps: Steps, query: str, memory: str, reply: str) -> bool | None:
+        try:
+            return await self.uses(steps, query, memory, reply, CANARY)
+        except Unreadable:
+            return None
