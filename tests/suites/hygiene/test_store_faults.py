@@ -1,6 +1,8 @@
 """Faults of stores that the checks must report, and correct behaviour that they must not."""
 
 import asyncio
+import bz2
+import gzip
 import json
 import zlib
 from collections.abc import Sequence
@@ -274,7 +276,30 @@ class _KeepsCopies(Notebook):
 
 class Compresses(_KeepsCopies):
     def keep(self, fact: StoredFact) -> None:
-        self.path.with_name("tombstones").write_bytes(b"\x07\x00" + zlib.compress(fact.content.encode()) + b"\xff")
+        self.path.with_name("tombstones").write_bytes(b"\x07\x00" + self.pack(fact.content.encode()) + b"\xff")
+
+    def pack(self, octets: bytes) -> bytes:
+        return zlib.compress(octets)
+
+
+class CompressesWithBzip2(Compresses):
+    def pack(self, octets: bytes) -> bytes:
+        return bz2.compress(octets)
+
+
+class CompressesTwice(Compresses):
+    def pack(self, octets: bytes) -> bytes:
+        return gzip.compress(zlib.compress(octets))
+
+
+@pytest.mark.parametrize(
+    ("kind", "encoding"), [(Compresses, "zlib"), (CompressesWithBzip2, "bzip2"), (CompressesTwice, "zlib in gzip")]
+)
+def test_a_compressed_copy_has_its_format_and_offset(kind: type[Compresses], encoding: str) -> None:
+    report = behave(forgetting_scenario(), opener(kind))
+    assert report.result == "violated"
+    (place,) = report.findings[0].places
+    assert (place.file, place.offset, place.encoding) == ("tombstones", 2, encoding)
 
 
 class MovesAway(_KeepsCopies):

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from memorybench.core.errors import Lacking, Unreadable
 from memorybench.core.stores import Capability, StoredFact
-from memorybench.secrets.canaries import FindText, find_secret, find_text, locate
+from memorybench.secrets.canaries import FindText, find_secret, find_text, locate, plain_offsets
 from memorybench.secrets.compressed import streams_in
 from memorybench.secrets.decoding import text_in
 
@@ -315,7 +315,7 @@ def _file_places(text: str, find: FindText, evidence: Evidence) -> Iterator[File
     """Yield each file that holds all of a text, plain, encoded or compressed, or has it in its name."""
     for name, path in evidence.paths().items():
         octets = path.read_bytes() if path.is_file() else b""
-        located = locate(text, octets, find)
+        located = _locate_plain(text, octets) or locate(text, octets, find)
         if located is None:
             streams = (one for one in streams_in(octets) if find(text, {"": text_in(one.content)}))
             located = next(((one.encoding, one.offset) for one in streams), None)
@@ -324,6 +324,16 @@ def _file_places(text: str, find: FindText, evidence: Evidence) -> Iterator[File
         else:
             for sighting in find(text, {"": path.name}):
                 yield FilePlace(file=name, encoding=f"{sighting.encoding}, in the name")
+
+
+def _locate_plain(text: str, octets: bytes) -> tuple[str, int] | None:
+    """Return the format and offset of a copy that is plain in the bytes, or in one of their compressed streams.
+
+    Before other encodings are tried, because a decoder also sees into the streams that it knows.
+    """
+    if plain := plain_offsets(text, octets):
+        return "plain", plain[0]
+    return next(((one.encoding, one.offset) for one in streams_in(octets) if plain_offsets(text, one.content)), None)
 
 
 def _history_texts(evidence: Evidence) -> dict[str, str]:
