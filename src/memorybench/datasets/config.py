@@ -148,9 +148,10 @@ class Context(Section):
 
     field: str
     """Path to the context, within an item."""
-    type: Literal["array", "object", "string"] = "array"
+    type: Literal["array", "turns", "object", "string"] = "array"
     """`array`: lists of turns, texts, and objects with `turnsField` are sessions; other objects are the turns of one
-    session, or, with `dateField` or `idField`, sessions of one turn each. `object`: one key per session.
+    session, or, with `dateField` or `idField`, sessions of one turn each. `turns`: a list, also of texts, that is one
+    session, whose date `dateField` finds. `object`: one key per session.
     `string`: one text, whose paragraphs are turns."""
     split: Literal["paragraphs", "lines"] | None = None
     """What the turns of a `string` are (default: paragraphs)."""
@@ -235,10 +236,14 @@ class SchemaMapping(Section):
     """Path to the ids of the sessions or turns that contain the answer; without it, there are no retrieval metrics."""
     evidence_level: EvidenceLevel = "session"
     """Unit of retrieval metrics: sessions or turns."""
-    evidence_format: Literal["exact", "dialog-ids", "text"] = "exact"
+    evidence_format: Literal[
+        "exact", "dialog-ids", "text", "numbers-from-0", "numbers-from-1", "ranges-from-0", "ranges-from-1"
+    ] = "exact"
     """Spelling of evidence ids: `exact` as in the context, or `dialog-ids` as in LoCoMo, where `D8:6; D9:17`, `D:11:26`
     and `D30:05` are split and repaired. `text`: evidence is the text of a turn, or a part that only one turn contains;
-    case and punctuation are ignored. Unknown ids and texts are dropped and counted."""
+    case and punctuation are ignored. `numbers-from-0` and `numbers-from-1`: numbers of turns, through all sessions.
+    `ranges-from-0` and `ranges-from-1`: also pairs of numbers, `[3, 7]` or `3-7`, of the first and the last turn.
+    Unknown ids, texts and numbers are dropped and counted."""
     choices: str | None = None
     """Path to the choices of a multiple-choice question: an array, or an object of label and text. They are appended to
     the question. The gold answer is a choice as the data writes it, its text, or its label: a, b, c …, or that at the

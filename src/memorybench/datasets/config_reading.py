@@ -231,7 +231,7 @@ def _check_mapping(config: BenchmarkConfig, document: Document) -> None:
             raise BadInput(part.where("parse", path), f"unknown format {preview(format)}", expected=expected)
     if config.data.items is not None:
         parse_path(config.data.items, document.where("data", "items"))
-    if mapping.context.prefix is not None and mapping.context.type != "array":
+    if mapping.context.prefix is not None and mapping.context.type not in ("array", "turns"):
         raise BadInput(part.where("context", "prefix"), f"no effect on type: {mapping.context.type}")
     if mapping.questions is not None and mapping.questions.prefix_field is not None:
         where = part.where("questions", "prefix_field")
@@ -321,6 +321,9 @@ def _check_patterns(context: Context, part: Document) -> None:
             raise BadInput(where, f"cannot be combined with {name}Field", remedy="remove one of the two")
         if context.type != "array":
             raise BadInput(part.where("session_schema", name), f"no effect on type: {context.type}", remedy="remove it")
+    for name in ("id_field", "turns_field") if context.type == "turns" else ():
+        if getattr(context, name) is not None:
+            raise BadInput(part.where(name), "no effect on type: turns", remedy="remove it")
     if context.type == "object" and context.session_pattern is None:
         raise BadInput(
             part.where(), '"sessionPattern" is missing', expected="a pattern of session keys, such as session_*"

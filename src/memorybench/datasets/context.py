@@ -56,6 +56,10 @@ class ItemContext:
     """Number of turns without content, which are skipped."""
     raw_turns: Callable[[], Iterator[Any]]
     """Yields the turns as the data has them."""
+    number_turns: Callable[[], Mapping[int, str]]
+    """Returns the ids of turns by their number in the data, from 0. Empty turns have a number and no id."""
+    raw_turn_count: int
+    """Number of turns, also of empty ones."""
     session_count: int
     """Number of sessions with turns."""
     turn_count: int
@@ -78,6 +82,10 @@ class ItemContext:
     def turn_words(self) -> Mapping[str, str]:
         """The words of each turn, for evidence that is text."""
         return {turn.id or "": words_of(turn.content) for session in self.sessions for turn in session.turns}
+
+    @cached_property
+    def numbered_turns(self) -> Mapping[int, str]:
+        return self.number_turns()
 
     @property
     def has_repeated_ids(self) -> bool:
@@ -153,7 +161,8 @@ class ContextReader:
         names: dict[str, tuple[str, ...]] = {}
         marked: dict[str, MarkedTurn] = {}
         turn_ids: set[str] = set()
-        empty = turn_count = empty_sessions = images = 0
+        starts: list[int] = []
+        empty = turn_count = empty_sessions = images = raw_count = 0
         for position, raw in enumerate(self._raw_sessions(item, cuts, upto), 1):
             # session ids may reveal which session is gold; keys of an object are only numbers
             id = raw.name if self._context.type == "object" else f"s{position}"
@@ -161,6 +170,7 @@ class ContextReader:
             empty += len(raw.turns) - len(turns)
             turn_count += len(turns)
             images += self._turns.count_images(raw)
+            start, raw_count = raw_count, raw_count + len(raw.turns)
             if not turns:
                 empty_sessions += not raw.turns
                 continue
@@ -170,6 +180,7 @@ class ContextReader:
             marked |= self._turns.marked(item, session)
             names[raw.name] = (*names.get(raw.name, ()), id)
             sessions.append(session)
+            starts.append(start)
         if not sessions:
             raise self._empty(item)
         return ItemContext(
@@ -180,6 +191,12 @@ class ContextReader:
             undated_sessions=sum(session.at is None for session in sessions),
             empty_turns=empty,
             raw_turns=lambda: (turn for session in sessions for turn in session.raw.turns),
+            number_turns=lambda: {
+                start + index: self._turns.turn_id(item, session, index, fields)
+                for start, session in zip(starts, sessions, strict=True)
+                for index, fields in session.turns
+            },
+            raw_turn_count=raw_count,
             session_count=len(sessions),
             turn_count=turn_count,
             empty_sessions=empty_sessions,
@@ -211,7 +228,7 @@ class ContextReader:
         if not value:
             raise self._empty(item)
         match self._context.type, value:
-            case "array", list():
+            case "array" | "turns", list():
                 if place is not None:
                     members = [((*place, index), member) for index, member in enumerate(value)]
                     return self._array_sessions(item, members, place, cuts, upto)
@@ -225,7 +242,7 @@ class ContextReader:
         raise BadInput(
             _where(item, place),
             f"invalid context {preview(value)}",
-            expected=f"an {self._context.type}" if self._context.type != "string" else "a text",
+            expected={"string": "a text", "turns": "a list"}.get(self._context.type, f"an {self._context.type}"),
             remedy=f"set schema.context.type: {actual}" if actual else "correct schema.context.field",
         )
 
@@ -250,12 +267,15 @@ class ContextReader:
             members = members[:upto]
         paths = (self._ids, self._dates, self._turns_within, self._own_id, self._own_date)
         are_sessions = any(path is not None for path in paths)
-        if not are_sessions and all(isinstance(member, dict) for _, member in members):
+        is_one = self._context.type == "turns"
+        if is_one or (not are_sessions and all(isinstance(member, dict) for _, member in members)):
+            dates = self._ids_and_dates(item, 1, upto is not None)[1] if is_one else None
+            date = dates[0] if dates else None
             inner = sorted(cut for cut in set(cuts) if 0 < cut < len(members))
             bounds = pairwise((0, *inner, len(members)))
             pieces = ((start, members[start:end]) for start, end in bounds if end)
             return [
-                _Raw("", [turn for _, turn in piece], place, None, [at for at, _ in piece], start)
+                _Raw("", [turn for _, turn in piece], place, date, [at for at, _ in piece], start)
                 for start, piece in pieces
             ]
         names, dates = self._ids_and_dates(item, len(members), upto is not None)
@@ -389,7 +409,7 @@ class _TurnReader:
         if self._id is None:
             return
         for index, fields in session.turns:
-            id = self._turn_id(item, session, index, fields)
+            id = self.turn_id(item, session, index, fields)
             if id in known:
                 where, problem = _where(item, session.raw.place), f"duplicate turn id {preview(id)}"
                 raise BadInput(where, problem, remedy="make ids unique, or remove dialogId")
@@ -401,7 +421,7 @@ class _TurnReader:
             return {}
         name, find = self._mark.name, self._mark.first
         return {
-            self._turn_id(item, session, index, fields): MarkedTurn(session.id, _role(_text(self._role, fields)))
+            self.turn_id(item, session, index, fields): MarkedTurn(session.id, _role(_text(self._role, fields)))
             for index, fields in session.turns
             if (fields.get(name) if name is not None and type(fields) is dict else find(fields))
         }
@@ -414,10 +434,10 @@ class _TurnReader:
             self._transform(self._content(item, session.raw, index, fields)),
             self._transform(speaker) if speaker else None,
             self._turn_date(item, session.raw, index, fields) if self._date else None,
-            self._turn_id(item, session, index, fields),
+            self.turn_id(item, session, index, fields),
         )
 
-    def _turn_id(self, item: Document, session: _Kept, index: int, fields: Any) -> str:
+    def turn_id(self, item: Document, session: _Kept, index: int, fields: Any) -> str:
         """Return its id, or one made from its place in the file."""
         if self._id is None:
             return f"{session.id}:{index + 1}"

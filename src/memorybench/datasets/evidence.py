@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from memorybench.core.errors import BadInput
@@ -15,8 +16,9 @@ from memorybench.text.sanitize import preview
 from memorybench.text.spelling import suggestion
 
 from .context import ItemContext, words_of
-from .paths import place_of
+from .paths import flatten, place_of
 
+_NUMBERS = re.compile(r"([0-9]{1,9})(?:\s*[-–]\s*([0-9]{1,9}))?")
 _DIALOG_ID = re.compile(r"D:?(\d+):(\d+)")
 
 
@@ -33,6 +35,34 @@ def turns_with_text(cited: str, context: ItemContext) -> tuple[str, ...]:
     same = tuple(id for id, other in context.turn_words.items() if other == text)
     containing = tuple(id for id, other in context.turn_words.items() if f" {text} " in f" {other} ")
     return same or (containing if len(containing) == 1 else ())
+
+
+def numbered_turns(cited: str, context: ItemContext, first: int) -> tuple[str, ...]:
+    """Return the turns with these numbers, such as `3` or `3-7`; none if one of them is outside the history."""
+    match = _NUMBERS.fullmatch(cited.strip())
+    if match is None:
+        return ()
+    start, end = int(match[1]) - first, int(match[2] or match[1]) - first
+    if not 0 <= start <= end < context.raw_turn_count:
+        return ()
+    ids = context.numbered_turns
+    return tuple(ids[number] for number in range(start, end + 1) if number in ids)
+
+
+def citations(path: Path, value: Any, format: str) -> list[str]:
+    """Return the evidence that a path leads to in a question: the members of lists, however deep.
+
+    Pairs of numbers become texts such as `3-7` if the format has ranges.
+    """
+    matches = path.all(value)
+    if format.startswith("ranges"):
+        if path.singular and matches and isinstance(matches[0], list):
+            matches = matches[0]
+        matches = ["-".join(map(str, match)) if isinstance(match, list) else match for match in matches]
+    leaves = [leaf for match in matches for _, leaf in flatten(match, ()) if leaf is not None]
+    if ".." in path.text:  # it matches objects and what is in them
+        leaves = [leaf for leaf in leaves if not isinstance(leaf, dict)]
+    return list(dict.fromkeys(map(str, leaves)))
 
 
 FORMATS: Mapping[str, Callable[[str], list[str]]] = {"exact": lambda cited: [cited], "dialog-ids": dialog_ids}
@@ -91,10 +121,16 @@ class EvidenceCheck:
     def _remedy(self, id: str, context: ItemContext) -> str:
         if self.format == "text":
             return f"correct {self.key}: it leads to no text of a turn"
+        if self.format not in FORMATS:
+            return f"correct {self.key} or schema.evidenceFormat: the history has {context.raw_turn_count:,} turns"
         if self.level == "session":
             return "set schema.evidenceLevel: turn" if id in context.session_of else "correct schema.context.idField"
-        is_session = id in context.sessions_named
-        return "set schema.evidenceLevel: session" if is_session else "correct schema.context.itemSchema.dialogId"
+        if id in context.sessions_named:
+            return "set schema.evidenceLevel: session"
+        remedy = "correct schema.context.itemSchema.dialogId"
+        if _NUMBERS.fullmatch(id):
+            remedy += ", or set schema.evidenceFormat: numbers-from-0, numbers-from-1, ranges-from-0 or ranges-from-1"
+        return remedy
 
     def raise_if_useless(self, file: str) -> None:
         """Raise BadInput if no question of the data has evidence that is known."""
@@ -116,8 +152,9 @@ def resolve(cited: Iterable[Any], context: ItemContext, level: EvidenceLevel, fo
     """
     gold: dict[str, None] = {}
     repaired, dropped = [], []
-    if format == "text":
-        found = {text: turns_with_text(text, context) for text in map(str, cited)}
+    if format not in FORMATS:
+        turns_of = turns_with_text if format == "text" else partial(numbered_turns, first=int(format[-1]))
+        found = {text: turns_of(text, context) for text in map(str, cited)}
         gold = dict.fromkeys(turn for turns in found.values() for turn in turns)
         return Evidence(
             tuple(dict.fromkeys(context.session_of[turn] for turn in gold)),

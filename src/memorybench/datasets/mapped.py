@@ -26,7 +26,7 @@ from .choices import Choices, read_choices
 from .config import BenchmarkConfig, OfficialRetrieval, SchemaMapping
 from .context import ContextReader, ItemContext, comparable, read_prefix
 from .dates import read_date
-from .evidence import Evidence, EvidenceCheck, resolve
+from .evidence import Evidence, EvidenceCheck, citations, resolve
 from .gold import GoldReader
 from .index import Index, index_file, load_index, save_index
 from .items import Item, Selection, Span, read_items, read_span
@@ -653,7 +653,7 @@ class _ItemReader:
             return tuple(session for session in sessions if session not in evidence.sessions)
         if self._paths.forbidden is None:
             return ()
-        cited = [id for id in _unnest(self._paths.forbidden.all(part.value)) if id is not None]
+        cited = citations(self._paths.forbidden, part.value, self._mapping.evidence_format)
         found = resolve(cited, context, self._mapping.evidence_level, self._mapping.evidence_format)
         self._quirks["unforbidden"] += len(found.dropped)
         return found.turns if self._mapping.evidence_level == "turn" else found.sessions
@@ -711,10 +711,7 @@ class _ItemReader:
         if self._cited is None:
             sessions = dict.fromkeys(turn.session for turn in context.marked.values())
             return Evidence(tuple(sessions), tuple(context.marked))
-        leaves = [id for match in self._cited.all(part.value) for _, id in flatten(match, ()) if id is not None]
-        if ".." in self._cited.text:  # it matches objects and what is in them
-            leaves = [id for id in leaves if not isinstance(id, dict)]
-        cited = list(dict.fromkeys(map(str, leaves)))
+        cited = citations(self._cited, part.value, self._mapping.evidence_format)
         evidence = resolve(cited, context, self._mapping.evidence_level, self._mapping.evidence_format)
         self._quirks["repaired"] += len(evidence.repaired)
         self._quirks["dropped"] += len(evidence.dropped)
