@@ -123,3 +123,42 @@ def test_a_filter_that_leaves_nothing_is_an_error(command: Command, data: dict[s
     done = command("data", "preview", str(write(command.folder, ROWS, data=data)))
     assert done.code == 2
     assert f"data.{next(iter(data))}" in done.err
+
+
+QUIZ = {"field": "quiz", "questionField": "ask", "answerField": "right", "choicesField": "options"}
+
+
+@pytest.mark.parametrize(
+    ("items", "schema", "key", "ids"),
+    [
+        ([row(1), row(1)], {}, "schema.itemId", ["1", "2"]),
+        (
+            [{"id": n, "talk": ["It is green."], "quiz": [row(1), row(2)]} for n in (7, 8)],
+            {"question": None, "answer": None, "choices": None, "questions": QUIZ | {"idField": "id"}},
+            "schema.questions.idField",
+            ["7:q0", "7:q1", "8:q0", "8:q1"],
+        ),
+    ],
+)
+def test_a_duplicate_id_names_the_key_to_remove(
+    command: Command, items: list[Any], schema: dict[str, Any], key: str, ids: list[str]
+) -> None:
+    file = write(command.folder, items, **schema)
+    done = command("data", "preview", str(file))
+    assert (done.code, len(done.err.splitlines())) == (2, 1)
+    assert f"remove {key}" in done.err
+    assert "data.where" not in done.err
+    config = yaml.safe_load(file.read_text("utf-8"))
+    section = config["schema"]["questions"] if "questions" in key else config["schema"]
+    del section[key.rpartition(".")[2]]
+    file.write_text(yaml.safe_dump(config), encoding="utf-8")
+    samples = command("data", "preview", str(file), "--samples", "9", "--json").json["samples"]
+    assert [sample["id"] for sample in samples] == ids
+
+
+def test_a_question_may_have_the_id_of_an_item(command: Command) -> None:
+    items = [{"id": 1, "talk": ["It is green."], "quiz": [row(1, id=1), row(2, id=2)]}]
+    questions = QUIZ | {"idField": "id"}
+    file = write(command.folder, items, question=None, answer=None, choices=None, questions=questions)
+    samples = command("data", "preview", str(file), "--json").json["samples"]
+    assert [sample["id"] for sample in samples] == ["1", "2"]

@@ -317,6 +317,8 @@ class _ItemReader:
         own = [getattr(self._paths, name) for name in self._paths.__slots__]
         self._marks_questions = any(map(uses_marks, (*own, self._after, *self._question_labels.values())))
         self._ids: set[str] = set()
+        """Of questions in lists."""
+        self._item_ids: set[str] = set()
         self._known: dict[str, ItemContext] = _RecentContexts()
         self._items = 0
         self._quirks: Counter[str] = Counter()
@@ -409,7 +411,7 @@ class _ItemReader:
         """Return the parts of the item's history that its questions are about, each with its questions."""
         self._items += 1
         item = self._parser.parse(item)
-        id = self._id_at(self._id, item, "schema.itemId")
+        id = self._id_at(self._id, item, "schema.itemId", self._item_ids)
         # an id that marks abstention would reveal it to providers
         memory = id if self._mapping.abstention.id_pattern is None else f"h{self._items}"
         if self._shared is not None and self._stream is not None:
@@ -546,9 +548,9 @@ class _ItemReader:
         if self._survey is not None:
             self._survey.add_question(part.value)
         if self._paths.id is not None:
-            id = self._id_at(self._paths.id, part, self._key("id"))
+            id = self._id_at(self._paths.id, part, self._key("id"), self._ids)
         elif self._list is not None:
-            id = self._unique(f"{id}:q{n}", part.where)
+            id = self._unique(f"{id}:q{n}", part.where, self._ids, "")
         kind = self._kind_of(item, part)
         date = only(self._paths.date, part.value, part.where) if self._paths.date else None
         if not date:
@@ -619,17 +621,22 @@ class _ItemReader:
             raise BadInput(_place(self._cluster, item)(), problem, expected="one", remedy="correct schema.cluster")
         return str(value)
 
-    def _unique(self, id: str, where: Callable[[], str]) -> str:
-        if id in self._ids:
-            raise _DuplicateId(where(), f"duplicate id {preview(id)}", remedy="make ids unique")
-        self._ids.add(id)
+    def _unique(self, id: str, where: Callable[[], str], known: set[str], key: str) -> str:
+        """Return the id; raise BadInput if it is known. `key` is that of the config that leads to ids."""
+        if id in known:
+            default = "items are then numbered"
+            if key.startswith("schema.questions"):
+                default = "ids are then made of the item's id and the question's index"
+            remedy = f"remove {key}: {default}" if key else "make ids unique"
+            raise _DuplicateId(where(), f"duplicate id {preview(id)}", remedy=remedy)
+        known.add(id)
         return id
 
-    def _id_at(self, path: Path, part: Document, key: str) -> str:
+    def _id_at(self, path: Path, part: Document, key: str, known: set[str]) -> str:
         id = only(path, part.value, part.where)
         if id is None or isinstance(id, dict | list | bool) or not str(id).strip():
             raise _missing("id", path, part, key)
-        return self._unique(str(id), _place(path, part))
+        return self._unique(str(id), _place(path, part), known, key)
 
     def _kind_of(self, item: Document, part: Document) -> str:
         kind = only(self._paths.kind, part.value, part.where) if self._paths.kind else None
