@@ -303,9 +303,11 @@ def test_memoryagentbench_reads_columns_of_questions(command: Command, name: str
     run = ("eval", "--benchmarks", name, "--data-file", f"{name}={file}", "--providers", "bm25", "--run-id", "r")
     assert command(*run, "--json").json["counts"]["scored"] == 4
     exported = {row["item"]: row for row in json.loads(command("export", "r", "--format", "json").out)}
-    assert exported.keys() == {f"set_{n}_no{q}" for n in range(2) for q in range(2)}
-    assert exported["set_1_no0"]["expected"] == "Bergen | Bergen, Norway"
-    assert exported["set_1_no0"]["question_type"] == "set_1"
+    id = "set_{}_no{}" if name.endswith("conflict") else "{}:q{}"
+    first = 0 if name.endswith("conflict") else 1
+    assert exported.keys() == {id.format(n + first, q) for n in range(2) for q in range(2)}
+    row = exported[id.format(1 + first, 0)]
+    assert (row["expected"], row["question_type"]) == ("Bergen | Bergen, Norway", "set_1")
 
 
 def halu_session(day: int, text: str, **more: Any) -> dict[str, Any]:
