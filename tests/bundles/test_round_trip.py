@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import os
@@ -159,3 +160,13 @@ def test_another_version_of_python_writes_the_same_bytes(command: Command, bundl
     subprocess.run([*words, "verify", str(path)], check=True, cwd=command.folder)
     with zipfile.ZipFile(path) as archive:
         assert archive.testzip() is None
+
+
+def test_a_bundle_is_verified_where_an_event_loop_runs(command: Command, bundle: MakeBundle) -> None:
+    """As in a notebook."""
+    path = bundle("judged")
+
+    async def in_a_notebook() -> int:
+        return command("verify", str(path)).code
+
+    assert asyncio.run(in_a_notebook()) == 0

@@ -76,6 +76,7 @@ def commands(folder: Path) -> Iterator[list[str]]:
         yield ["verify", f"results/{run}.mbz"]
         yield ["runs", "tag", run, "seen"]
     yield ["keygen", "results/signing-key"]
+    yield ["leaderboard", "results", "--output", "results/site"]
     yield ["score", "r-evaluator", "--judge-model", "scripted/echo"]
     yield from (["validate", name] for name in ("results/results.db", "scenarios/stranger.json", "data.json"))
     yield from (["list"], ["list", "--json"], ["doctor"], ["results"], ["data", "list"], ["data", "verify"])

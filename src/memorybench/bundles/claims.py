@@ -56,10 +56,10 @@ class Verification(Record):
         """The level of the whole: what scores rest on. Measures are always recomputed from scores."""
         if not self.is_consistent:
             return "contradicted"
-        scores = {claim.level for claim in self.claims if claim.name == "scores"}
+        scores, cases = ({one.level for one in self.claims if one.name == name} for name in ("scores", "cases"))
         if "proved" not in scores:
             return "consistent"
-        return "recomputed" if scores - {"proved"} else "recomputed with data"
+        return "recomputed with data" if scores | cases == {"proved"} else "recomputed"
 
     def document(self) -> dict[str, Any]:
         return {"level": self.level, "consistent": self.is_consistent, **self.plain()}

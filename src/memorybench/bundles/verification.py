@@ -6,7 +6,6 @@ reply, is listed as declared.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ from memorybench.core.trials import Outcome, Score
 from memorybench.engine.steps import step_key
 from memorybench.journal.rows import Fingerprint, Run
 from memorybench.judging.judge import Verdict, reread_verdict
+from memorybench.suites.blocking import blocking
 from memorybench.suites.recorded_form import ERRORS
 from memorybench.suites.registry import suite_of
 from memorybench.suites.replayed_steps import (
@@ -304,7 +304,7 @@ class _Check:
         }
         recorded = RecordedRun(run, {key: row.body for key, row in self._cases.items()}, self._steps, same)
         rescorer = None if self._public else suite_of(run).rescorer(recorded)
-        found = asyncio.run(self._rescore(rescorer))
+        found = blocking(self._rescore(rescorer))
         if found.proved:
             text = f"computed again from cases and recorded steps: {_list(found.proved)}"
             yield claim("scores", "proved", text, n=sum(found.proved.values()), names=sorted(found.proved))

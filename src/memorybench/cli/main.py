@@ -35,6 +35,7 @@ VERBS = {
     "bundle": "write a run into one file that others can check",
     "verify": "recompute and check a bundle",
     "keygen": "make keys to sign bundles with",
+    "leaderboard": "build a static page from verified bundles",
     "list": "list providers, benchmarks, extractors, stores, agents, models and suites",
     "describe": "describe a provider, benchmark, extractor, store, agent or model",
     "data": "pull, list, verify and convert datasets",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from memorybench.bundles.verification import verify_bundle
 
-    found = verify_bundle(args.file, _datasets(args.file, split_list(args.data)), _keys(split_list(args.key)))
+    found = verify_bundle(args.file, at_hand(args.file, split_list(args.data)), read_keys(split_list(args.key)))
     if args.json:
         print(json.dumps(found.document(), indent=2, ensure_ascii=False))
     else:
@@ -33,8 +34,11 @@ def run(args: argparse.Namespace) -> int:
     return 0 if found.is_consistent else 1
 
 
-def _datasets(file: Path, given: tuple[str, ...]) -> dict[str, Dataset]:
-    """Open the data that is at hand: what ships with memorybench, and the files that the user names."""
+def at_hand(file: Path, given: Sequence[str], *, is_strict: bool = True) -> dict[str, Dataset]:
+    """Open the data that is at hand: what ships with memorybench, and the files that the user names.
+
+    With `is_strict`, a name that is not a benchmark of the bundle is an error.
+    """
     from memorybench.bundles.archive import open_archive
     from memorybench.bundles.contents import Rows
     from memorybench.core.errors import BadInput
@@ -49,6 +53,8 @@ def _datasets(file: Path, given: tuple[str, ...]) -> dict[str, Dataset]:
         name, separator, path = text.partition("=")
         if not separator and len(names) == 1:
             name, path = names[0], text
+        if name not in names and not is_strict:
+            continue
         if name not in names:
             expected = " or ".join(f"{one}=PATH" for one in names) or "no data: the run has no benchmark"
             raise BadInput("--data", f"unknown benchmark {name!r}", expected=expected, remedy=suggestion(name, names))
@@ -66,7 +72,7 @@ def _datasets(file: Path, given: tuple[str, ...]) -> dict[str, Dataset]:
     return datasets
 
 
-def _keys(files: tuple[str, ...]) -> list[PublicKey]:
+def read_keys(files: Sequence[str]) -> list[PublicKey]:
     if not files:
         return []
     from memorybench.bundles.signing import PublicKey, check_installed

@@ -1,0 +1,200 @@
+"""Builds a static page from bundles that were verified. A bundle that contradicts itself is listed as refused."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from base64 import b64encode
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+
+from memorybench.core.errors import BadInput
+from memorybench.core.measures import Measure
+from memorybench.core.questions import Dataset
+from memorybench.core.records import digest
+from memorybench.files.writing import write_file
+from memorybench.reporting.formatting import about
+from memorybench.suites.registry import read_run, suite_of
+from memorybench.suites.stored_run import StoredRun
+from memorybench.text.sanitize import printable
+
+from .archive import open_archive
+from .claims import LEVELS, Verification
+from .contents import opened_run
+from .signing import PublicKey
+from .verification import verify_bundle
+
+PAGE, BUNDLES = "index.html", "bundles"
+GetDatasets = Callable[[Path], Mapping[str, Dataset]]
+"""From a bundle to the data of its benchmarks that is at hand."""
+_UNTOLD = ("Run ID", "Providers", "Benchmarks")
+"""Facts about a run that the rows have anyway."""
+VERIFICATION = {
+    "recomputed with data": "scores recomputed, questions checked",
+    "recomputed": "scores recomputed, questions declared",
+    "consistent": "scores declared, measures recomputed",
+}
+"""What the page says about each level of a whole bundle."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One subject of one bundle."""
+
+    subject: str
+    role: str
+    measures: tuple[Measure, ...]
+    """The main ones; the first decides about the order."""
+    cost: str
+    verification: str
+    signature: str
+    link: str
+    run_id: str
+    facts: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    name: str
+    reason: str
+
+
+@dataclass(slots=True)
+class Board:
+    """Entries that can be compared: the same questions of the same data, answered and judged by the same models."""
+
+    title: str
+    settings: Mapping[str, str]
+    columns: tuple[str, ...]
+    entries: list[Entry] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Leaderboard:
+    boards: Sequence[Board]
+    refused: Sequence[Refused]
+    bundles: int
+
+
+def build_leaderboard(
+    folder: Path, output: Path, get_datasets: GetDatasets, keys: Sequence[PublicKey] = ()
+) -> Leaderboard:
+    """Verify all bundles of a folder, and write the page with copies of those that are not contradicted."""
+    paths = sorted(path for path in folder.glob("*.mbz") if path.is_file())
+    if not paths:
+        raise BadInput(str(folder), "has no bundles", expected="files that end with .mbz")
+    boards: dict[str, Board] = {}
+    refused: list[Refused] = []
+    accepted: dict[str, Path] = {}
+    for path in paths:
+        try:
+            found = verify_bundle(path, get_datasets(path), keys)
+        except BadInput as error:
+            refused.append(Refused(printable(path.name), printable(error.problem)))
+            continue
+        if not found.is_consistent:
+            refused.append(Refused(printable(path.name), _reason(found)))
+        elif found.root not in accepted:
+            accepted[found.root] = path
+            _add(boards, path, found)
+    for board in boards.values():
+        board.entries.sort(key=_order)
+    leaderboard = Leaderboard(list(boards.values()), refused, len(accepted))
+    _write(leaderboard, {_file_name(path, root): path for root, path in accepted.items()}, output)
+    return leaderboard
+
+
+def _reason(found: Verification) -> str:
+    first = found.contradicted[0]
+    example = f" ({first.examples[0]})" if first.examples else ""
+    return f"{first.name}: {first.text}{example}"
+
+
+def _add(boards: dict[str, Board], path: Path, found: Verification) -> None:
+    with (
+        open_archive(path) as archive,
+        opened_run(archive) as (run, results),
+        read_run([f"{results}/{run}"], []) as one,
+    ):
+        for key, board, entry in _entries(one, path, found):
+            boards.setdefault(key, board).entries.append(entry)
+
+
+def _entries(stored: StoredRun, path: Path, found: Verification) -> list[tuple[str, Board, Entry]]:
+    suite, summary = suite_of(stored.run), stored.summary
+    names = suite.main_measures(stored)
+    facts = {name: text for name, text in suite.facts(stored.runs).items() if name not in _UNTOLD}
+    signed = next((claim for claim in found.claims if claim.name == "signature"), None)
+    roles: dict[str, str] = {}
+    cases: dict[str, set[str]] = {}
+    for outcome in stored.outcomes():
+        trial = outcome.trial
+        roles[trial.subject.name] = trial.subject.role
+        cases.setdefault(trial.benchmark, set()).add(trial.case_id)
+    entries = []
+    for benchmark in summary.benchmarks:
+        data = stored.run.fingerprints.get(f"benchmark {benchmark}") or stored.run.fingerprints.get(
+            f"dataset {benchmark}"
+        )
+        settings = {
+            "suite": stored.run.suite,
+            "questions": f"{len(cases.get(benchmark, ())):,}",
+            "answering model": str(stored.spec.get("answerer") or "none"),
+            "judge": str(stored.spec.get("judge") or "none"),
+            "data": data.digest[:12] if data else "unknown",
+        }
+        key = digest([benchmark, settings, sorted(cases.get(benchmark, ())), names])
+        for result in summary.overall(benchmark):
+            measures = tuple(measure for name in names if (measure := result.measure(name)) is not None)
+            cost = summary.question_costs.get(benchmark, {}).get(result.subject, 0.0)
+            entry = Entry(
+                subject=result.subject,
+                role=roles.get(result.subject, ""),
+                measures=measures,
+                cost="?" if cost is None else about(cost),
+                verification=VERIFICATION[found.level],
+                signature=signed.text if signed and signed.level == "proved" else "",
+                link=f"{BUNDLES}/{_file_name(path, found.root)}",
+                run_id=stored.run.id,
+                facts=facts,
+            )
+            entries.append((key, Board(benchmark, settings, tuple(one.name for one in measures)), entry))
+    return entries
+
+
+def _order(entry: Entry) -> tuple[bool, float]:
+    first = entry.measures[0] if entry.measures else None
+    if first is None or first.value is None:
+        return True, 0.0
+    return False, -first.value if first.higher_is_better else first.value
+
+
+def _file_name(path: Path, root: str) -> str:
+    """Return a name that is safe in an address, and unique."""
+    stem = re.sub(r"[^A-Za-z0-9_-]+", "-", path.stem).strip("-")[:60] or "bundle"
+    return f"{stem}-{root[:12]}.mbz"
+
+
+def _write(leaderboard: Leaderboard, bundles: Mapping[str, Path], output: Path) -> None:
+    from markupsafe import Markup
+
+    from memorybench.reporting.html import STYLE, environment
+
+    style = STYLE.read_text(encoding="utf-8")
+    policy = f"default-src 'none'; style-src 'sha256-{b64encode(sha256(style.encode()).digest()).decode()}'"
+    page = environment().get_template("leaderboard.html")
+    text = page.render(
+        leaderboard=leaderboard,
+        style=Markup(style),  # noqa: S704  ours
+        policy=f"{policy}; base-uri 'none'; form-action 'none'",
+        levels=LEVELS,
+    )
+    try:
+        (output / BUNDLES).mkdir(parents=True, exist_ok=True)
+        for name, path in bundles.items():
+            shutil.copyfile(path, output / BUNDLES / name)
+    except OSError as error:
+        raise BadInput(str(output), f"cannot be written ({error.strerror})", remedy="name another folder") from error
+    write_file(output / PAGE, text)

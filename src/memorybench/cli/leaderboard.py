@@ -1,0 +1,48 @@
+"""Builds a static page from verified bundles."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from .arguments import add_json, add_list, split_list
+from .verify import at_hand, read_keys
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", metavar="DIR", type=Path, help="Read the bundles of this folder")
+    parser.add_argument("--output", metavar="DIR", type=Path, required=True, help="Write the page into this folder")
+    add_list(parser, "--data", metavar="NAME=PATH", help="Use these data files to check questions and retrieval")
+    add_list(parser, "--key", metavar="FILE", help="Refuse bundles without a signature by these public keys")
+    add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    from memorybench.bundles.leaderboard import PAGE, build_leaderboard
+    from memorybench.core.errors import BadInput
+    from memorybench.suites.html_report import is_installed
+
+    if not is_installed():
+        raise BadInput("leaderboard", "missing jinja2", remedy="pip install 'memorybench[view]'")
+    given = split_list(args.data)
+    found = build_leaderboard(
+        args.folder, args.output, lambda path: at_hand(path, given, is_strict=False), read_keys(split_list(args.key))
+    )
+    page = args.output / PAGE
+    if args.json:
+        document = {
+            "page": str(page),
+            "verified": found.bundles,
+            "refused": [{"file": one.name, "reason": one.reason} for one in found.refused],
+            "tables": [
+                {"benchmark": board.title, "entries": [entry.subject for entry in board.entries]}
+                for board in found.boards
+            ],
+        }
+        print(json.dumps(document, indent=2, ensure_ascii=False))
+    else:
+        print(f"{page}: {found.bundles} verified, {len(found.refused)} refused")
+        for one in found.refused:
+            print(f"  refused {one.name}: {one.reason}")
+    return 0
