@@ -4,9 +4,12 @@ import base64
 import gzip
 import io
 import random
+import sqlite3
 import time
 import zipfile
+import zlib
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -100,6 +103,15 @@ def test_the_place_of_an_encoded_copy_between_compressed_streams_is_found(tmp_pa
     octets = b"head" + packed + b"\0\0" + copy + b"\0\0" + packed + b"tail"
     (found,) = find(tmp_path, octets)
     assert (found.offset, found.encoding) == (octets.index(copy), "hex")
+
+
+def test_a_compressed_copy_in_a_row_of_a_database_is_in_its_table(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "facts.db")) as database:
+        database.execute("CREATE TABLE old (content)")
+        database.execute("INSERT INTO old VALUES (?)", (zlib.compress(f"My cat is called {DELETED[0]}".encode()),))
+        database.commit()
+    (found,) = make_search(tmp_path).search().leftovers
+    assert (found.file, found.encoding, found.detail) == ("facts.db", "zlib", "row in table old")
 
 
 @pytest.mark.parametrize("codec", ["utf-8", "utf-16-le", "utf-32-le", "utf-32-be"])

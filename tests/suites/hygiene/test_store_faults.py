@@ -292,8 +292,19 @@ class CompressesTwice(Compresses):
         return gzip.compress(zlib.compress(octets))
 
 
+class CompressesEncoded(Compresses):
+    def pack(self, octets: bytes) -> bytes:
+        return bz2.compress(octets.hex().encode())
+
+
 @pytest.mark.parametrize(
-    ("kind", "encoding"), [(Compresses, "zlib"), (CompressesWithBzip2, "bzip2"), (CompressesTwice, "zlib in gzip")]
+    ("kind", "encoding"),
+    [
+        (Compresses, "zlib"),
+        (CompressesWithBzip2, "bzip2"),
+        (CompressesTwice, "zlib in gzip"),
+        (CompressesEncoded, "hex in bzip2"),
+    ],
 )
 def test_a_compressed_copy_has_its_format_and_offset(kind: type[Compresses], encoding: str) -> None:
     report = behave(forgetting_scenario(), opener(kind))

@@ -317,8 +317,14 @@ def _file_places(text: str, find: FindText, evidence: Evidence) -> Iterator[File
         octets = path.read_bytes() if path.is_file() else b""
         located = _locate_plain(text, octets) or locate(text, octets, find)
         if located is None:
-            streams = (one for one in streams_in(octets) if find(text, {"": text_in(one.content)}))
-            located = next(((one.encoding, one.offset) for one in streams), None)
+            located = next(
+                (
+                    (f"{sighting.encoding} in {stream.encoding}", stream.offset)
+                    for stream in streams_in(octets)
+                    for sighting in find(text, {"": text_in(stream.content)})
+                ),
+                None,
+            )
         if located is not None:
             yield FilePlace(file=name, offset=located[1], encoding=located[0])
         else:
