@@ -144,7 +144,7 @@ def given_fields(args: argparse.Namespace, spec: type[Record]) -> dict[str, Any]
 
             value = prompt_text(value, flag_name(spec, name))
         elif _is_mapping(field):
-            value = _named_files(value, flag_name(spec, name))
+            value = named_files(value, flag_name(spec, name))
         elif get_origin(field.annotation) is tuple:
             value = split_list(value)
         given[name] = value
@@ -152,7 +152,7 @@ def given_fields(args: argparse.Namespace, spec: type[Record]) -> dict[str, Any]
     return given
 
 
-def _named_files(values: Sequence[str], flag: str) -> dict[str, str]:
+def named_files(values: Sequence[str], flag: str) -> dict[str, str]:
     """Parses NAME=PATH, each name once. Paths may hold commas."""
     files: dict[str, str] = {}
     for value in values:

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .arguments import add_config_dir, add_consent, add_json, given_consent, positive, split_list
+from .arguments import add_config_dir, add_consent, add_json, given_consent, named_files, positive, split_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,6 +57,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         allow_abbrev=False,
     )
     preview.add_argument("name", metavar="NAME|FILE", help="Preview this benchmark, or that of this config file")
+    preview.add_argument("--data-file", metavar="NAME=PATH", action="append", help="Read the data from a local copy")
     preview.add_argument("--samples", metavar="N", type=positive, default=3, help="Show N questions (default 3)")
     add_json(preview)
     convert = actions.add_parser(
@@ -83,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
     if args.action == "pull":
         return _pull(catalog, split_list(args.names), given_consent(args))
     if args.action == "preview":
-        return _preview(catalog, args.name, args.samples, args.json)
+        return _preview(catalog, args)
     if args.action == "verify":
         return _verify(catalog, split_list(args.names))
     return _list(catalog, args.json)
@@ -135,14 +136,16 @@ def _pull(catalog: Catalog, names: tuple[str, ...], consent: Consent) -> int:
     return 0
 
 
-def _preview(catalog: Catalog, name: str, samples: int, as_json: bool) -> int:
+def _preview(catalog: Catalog, args: argparse.Namespace) -> int:
     from memorybench.datasets.survey import summary_lines
     from memorybench.wiring.datasets import preview_benchmark, preview_file
 
-    file = Path(name)
-    is_file = file.suffix in (".yaml", ".yml")
-    summary = preview_file(file, samples) if is_file else preview_benchmark(catalog.benchmark(name), catalog, samples)
-    if as_json:
+    file, data_files = Path(args.name), named_files(args.data_file or (), "--data-file")
+    if file.suffix in (".yaml", ".yml"):
+        summary = preview_file(file, args.samples, data_files)
+    else:
+        summary = preview_benchmark(catalog.benchmark(args.name), catalog, args.samples, data_files)
+    if args.json:
         print(json.dumps(summary, indent=2, ensure_ascii=False))
         return 0
     print(summary["benchmark"])

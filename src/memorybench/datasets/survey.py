@@ -75,8 +75,9 @@ def summarize(config: BenchmarkConfig, dataset: _ReadDataset, survey: Survey, sa
             "histories": len(survey.histories),
             "sessions": sum(sessions for sessions, _ in survey.histories.values()),
             "turns": sum(turns for _, turns in survey.histories.values()),
-            "gold_answers": sum(len(question.answers) for question in questions),
+            "gold_answers": sum(len(_answers(question)) for question in questions),
             "gold_ids": sum(len(question.gold(dataset.evidence)) for question in questions),
+            "rubric_items": sum(len(question.rubric) for question in questions),
         },
         "question_types": dict(kinds.most_common()),
         "samples": [_sample(dataset, questions[place]) for place in places],
@@ -86,15 +87,17 @@ def summarize(config: BenchmarkConfig, dataset: _ReadDataset, survey: Survey, sa
 
 def summary_lines(summary: Mapping[str, Any]) -> Iterator[str]:
     counts = summary["counts"]
-    yield ", ".join(f"{counts[name]:,} {name.replace('_', ' ')}" for name in counts)
+    shown = [name for name in counts if counts[name] or name != "rubric_items"]
+    yield ", ".join(f"{counts[name]:,} {name.replace('_', ' ')}" for name in shown)
     kinds = list(summary["question_types"].items())
     if kinds:
         more = f" and {len(kinds) - _MOST_TYPES} more" if len(kinds) > _MOST_TYPES else ""
         yield "types: " + ", ".join(f"{name} {n:,}" for name, n in kinds[:_MOST_TYPES]) + more
     for sample in summary["samples"]:
         yield f"sample {preview(sample['id'], _LONGEST)}:"
-        for name in ("question", "answers", "evidence", "first_turn", "last_turn"):
-            yield f"  {name.replace('_', ' ')}: {preview(sample[name], _LONGEST)}"
+        for name in ("question", "type", "labels", "answers", "rubric", "evidence", "first_turn", "last_turn"):
+            if sample[name] or name not in ("type", "labels", "rubric"):
+                yield f"  {name.replace('_', ' ')}: {preview(sample[name], _LONGEST)}"
         yield f"  history: {sample['sessions']:,} sessions, {sample['turns']:,} turns"
     for note in summary["left_out"]:
         yield f"left out or notable: {note}"
@@ -106,13 +109,23 @@ def _sample(dataset: _ReadDataset, question: Question) -> dict[str, Any]:
     return {
         "id": question.id,
         "question": question.question,
-        "answers": list(question.answers),
+        "type": question.kind,
+        "labels": {name: text for name, text in question.labels.items() if name != "question_type"},
+        "answers": _answers(question),
+        "rubric": [item.text for item in question.rubric],
         "evidence": list(question.gold(dataset.evidence)),
         "first_turn": turns[0].content,
         "last_turn": turns[-1].content,
         "sessions": len(sessions),
         "turns": len(turns),
     }
+
+
+def _answers(question: Question) -> list[str]:
+    """Return the gold answers. A right choice counts once, although several spellings of it are accepted."""
+    if question.choices:
+        return [str(choice) for choice in question.choices if str(choice) in question.answers]
+    return list(question.answers)
 
 
 def _unread(config: BenchmarkConfig, survey: Survey) -> Iterator[str]:

@@ -11,6 +11,7 @@ from memorybench.datasets.config_reading import GROUP, WITHOUT_FILES
 from memorybench.files.entry_points import built_in_points
 from memorybench.files.reading import check_confined
 from memorybench.journal.rows import Fingerprint
+from memorybench.text.sanitize import preview
 
 from .renaming import rename_dataset
 
@@ -18,7 +19,7 @@ _LARGEST_WITHOUT_INDEX = 64 * 2**20
 """Bytes of a data file that is parsed again to show a conversation of it."""
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from memorybench.catalog.catalog import Catalog
     from memorybench.core.questions import Dataset
@@ -67,8 +68,8 @@ def open_dataset(
     return open_mapped(config, unpacked.item_files, checksum, indexes, joined=unpacked.joined, folder=unpacked.folder)
 
 
-def preview_file(file: Path, samples: int) -> dict[str, Any]:
-    """Read the data of the benchmark config in a file, as `preview_data` does."""
+def preview_file(file: Path, samples: int, data_files: Mapping[str, str]) -> dict[str, Any]:
+    """Read the data of the benchmark config in a file, as `preview_data` does; see `preview_benchmark`."""
     from memorybench.datasets.config_reading import read_benchmark
     from memorybench.datasets.sources import source_of
     from memorybench.files.yaml_file import load_yaml
@@ -78,15 +79,32 @@ def preview_file(file: Path, samples: int) -> dict[str, Any]:
 
     config = read_benchmark(load_yaml(file), environment())
     _check_mapped(config)
-    return preview_data(config, source_of(config, beside=file.parent, cache=cache_folder()), samples)
+    located = _given_source(config, data_files) or source_of(config, beside=file.parent, cache=cache_folder())
+    return preview_data(config, located, samples)
 
 
-def preview_benchmark(config: BenchmarkConfig, catalog: Catalog, samples: int) -> dict[str, Any]:
-    """Read the data of a benchmark in the catalog, as `preview_data` does."""
+def preview_benchmark(
+    config: BenchmarkConfig, catalog: Catalog, samples: int, data_files: Mapping[str, str]
+) -> dict[str, Any]:
+    """Read the data of a benchmark in the catalog, as `preview_data` does.
+
+    `data_files` has the name of a benchmark and the file or folder that replaces the one of its config.
+    """
     from .data import source
 
     _check_mapped(config)
-    return preview_data(config, source(config, catalog), samples)
+    return preview_data(config, _given_source(config, data_files) or source(config, catalog), samples)
+
+
+def _given_source(config: BenchmarkConfig, data_files: Mapping[str, str]) -> Source | None:
+    from memorybench.datasets.sources import local_source
+
+    for name, path in data_files.items():
+        if name != config.name:
+            problem = f"{preview(name)} is not the benchmark"
+            raise BadInput("--data-file", problem, expected=f"{config.name}={path}")
+        return local_source(config, Path(path))
+    return None
 
 
 def _check_mapped(config: BenchmarkConfig) -> None:

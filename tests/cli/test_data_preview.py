@@ -1,0 +1,86 @@
+"""What `data preview` shows of each sample, and where it finds the data."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cli.command import Command
+
+ITEMS = [
+    {
+        "id": "i1",
+        "talk": [{"nr": "t1", "says": "The first sprint ends on 29 March."}],
+        "quiz": [
+            {"ask": "When?", "points": ["states 29 March", "names the sprint"], "kind": "update", "proof": ["t1"]},
+            {"ask": "What?", "points": ["names the sprint"], "kind": "fact", "proof": ["t1"], "level": "easy"},
+        ],
+    }
+]
+QUESTIONS = {
+    "field": "quiz",
+    "questionField": "ask",
+    "rubricField": "points",
+    "evidenceField": "proof",
+    "categoryField": "kind",
+    "labels": {"level": "level"},
+}
+CHOICES = {"field": "quiz", "questionField": "ask", "answerField": "right", "choicesField": "options"}
+
+
+def write(command: Command, items: Any, questions: dict[str, Any], **schema: Any) -> None:
+    (command.folder / "benchmarks/configs").mkdir(parents=True, exist_ok=True)
+    config = {
+        "name": "sprints",
+        "data": {"type": "local", "path": "./elsewhere.json"},
+        "schema": {
+            "itemId": "id",
+            "questions": questions,
+            "context": {"field": "talk", "itemSchema": {"text": "says", "dialogId": "nr"}},
+        }
+        | schema,
+        "evaluation": {"method": "llm-judge"},
+    }
+    (command.folder / "benchmarks/configs/sprints.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    (command.folder / "mine.json").write_text(json.dumps(items), encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["sprints", "benchmarks/configs/sprints.yaml"])
+def test_data_in_another_place_is_previewed(command: Command, name: str) -> None:
+    write(command, ITEMS, QUESTIONS, evidenceLevel="turn")
+    assert command("data", "preview", name).code == 2
+    done = command("data", "preview", name, "--data-file", "sprints=mine.json", "--json")
+    assert done.code == 0, done.err
+    assert done.json["counts"]["questions"] == 2
+
+
+@pytest.mark.parametrize("given", ["other=mine.json", "mine.json", "sprints=none.json"])
+def test_a_wrong_data_file_is_refused(command: Command, given: str) -> None:
+    write(command, ITEMS, QUESTIONS, evidenceLevel="turn")
+    done = command("data", "preview", "sprints", "--data-file", given)
+    assert (done.code, len(done.err.splitlines())) == (2, 1)
+    assert given.partition("=")[0] in done.err or "none.json" in done.err
+
+
+def test_a_sample_shows_rubric_type_labels_and_evidence(command: Command) -> None:
+    write(command, ITEMS, QUESTIONS, evidenceLevel="turn")
+    arguments = ("data", "preview", "sprints", "--data-file", "sprints=mine.json")
+    read = command(*arguments, "--json").json
+    assert read["counts"]["rubric_items"] == 3
+    first, second = read["samples"]
+    assert (first["type"], first["rubric"], first["evidence"]) == ("update", ITEMS[0]["quiz"][0]["points"], ["t1"])
+    assert (second["type"], second["labels"]) == ("fact", {"level": "easy"})
+    text = command(*arguments).out
+    assert "3 rubric items" in text
+    assert '["states 29 March", "names the sprint"]' in text
+
+
+def test_gold_answers_of_multiple_choice_are_right_choices(command: Command) -> None:
+    quiz = [{"ask": "Which?", "options": ["red", "green"], "right": "green"}]
+    write(command, [ITEMS[0] | {"quiz": quiz * 2}], CHOICES)
+    read = command("data", "preview", "sprints", "--data-file", "sprints=mine.json", "--json").json
+    assert read["counts"]["gold_answers"] == 2
+    assert [sample["answers"] for sample in read["samples"]] == [["(b) green"]] * 2
