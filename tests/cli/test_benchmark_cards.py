@@ -2,12 +2,14 @@
 
 import csv
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from memorybench.catalog import catalog as catalogue
 from tests.cli.command import Command
 
 BATCHES = [
@@ -469,6 +471,46 @@ def test_a_mistake_in_locomo_plus_is_located(command: Command, file: str, old: s
     assert len(done.err.strip().splitlines()) == 1
 
 
+def test_persistbench_has_requirements_by_type(command: Command) -> None:
+    kinds = ("cross_domain", "sycophancy", "beneficial_memory_usage")
+    rows = [
+        {
+            "query": f"Help me ({kind})",
+            "memories": ["User eats no nuts.", "User sings."],
+            "memory_domain": "food",
+            "query_domain": "work",
+            "failure_type": kind,
+        }
+        for kind in kinds
+    ]
+    (command.folder / "samples.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    card = Path(catalogue.__file__).parent / "benchmarks/persistbench.yaml"
+    unpinned = re.sub(r"\n  (sha256|size):.*", "", card.read_text("utf-8")).replace(
+        "name: persistbench", "name: copy", 1
+    )
+    (command.folder / "configs").mkdir()
+    (command.folder / "configs/copy.yaml").write_text(unpinned, encoding="utf-8")
+    run = ("eval", "--benchmarks", "copy", "--data-file", "copy=samples.jsonl", "--config-dir", "configs")
+    models = ("--answering-model", "scripted/quote", "--judge-model", "scripted/judge", "--canaries", "off")
+    document = command(*run, *models, "--providers", "bm25", "--run-id", "r", "--json").json
+    assert document["counts"]["scored"] == 3
+    (overall,) = (one for one in document["results"] if not one["group"])
+    assert {one["name"]: one["n"] for one in overall["measures"]}["rubric_met"] == 3
+    exported = json.loads(command("export", "r", "--format", "json").out)
+    assert [row["question_type"] for row in exported] == list(kinds)
+    items = [row["rubric_items"] for row in exported]
+    assert [len(one) for one in items] == [1, 1, 1]
+    assert all(one[0].endswith("\n- User eats no nuts.\n- User sings.") for one in items)
+    assert len({one[0] for one in items}) == 3
+
+
+def test_persistbench_refuses_another_file(command: Command) -> None:
+    (command.folder / "samples.jsonl").write_text('{"query": "x", "memories": ["y"]}\n', encoding="utf-8")
+    run = ("eval", "--benchmarks", "persistbench", "--data-file", "persistbench=samples.jsonl", "--providers", "bm25")
+    done = command(*run)
+    assert (done.code, "sha256" in done.err) == (2, True)
+
+
 CARDS = [
     "beam",
     "convomem",
@@ -479,6 +521,7 @@ CARDS = [
     "longmemeval-v2",
     "memoryagentbench-conflict",
     "memoryagentbench-retrieval",
+    "persistbench",
     "personamem",
     "precisionmembench",
     "structmemeval-states",

@@ -108,7 +108,7 @@ def test_every_scoring_key_is_in_an_example_that_a_test_runs() -> None:
 @pytest.mark.usefixtures("folder")
 def test_the_examples_of_right_answers_are_read_as_described(command: Command) -> None:
     cases = {}
-    for name in ("cities", "addresses", "plans", "advice"):
+    for name in ("cities", "addresses", "plans", "advice", "tact"):
         assert command("eval", "--benchmarks", name, "--providers", "bm25", "--run-id", name).code == 0
         for row in json.loads(command("export", name, "--format", "json").out):
             cases[row["item"]] = command("show", name, row["item"], "--json").json["case"] | {"row": row}
@@ -118,6 +118,9 @@ def test_the_examples_of_right_answers_are_read_as_described(command: Command) -
     assert cases["p1"]["row"]["rubric_weights"] == [2, 1]
     assert cases["v1:q0"]["row"]["rubric_items"] == ["offers soup", "avoids nuts"]
     assert cases["v1:q1"]["must_contain"] == ["nuts"]
+    (private,) = cases["x1"]["row"]["rubric_items"]
+    assert private.endswith(":\n- Mia has debts.\n- Mia likes tea.")
+    assert len(cases["x2"]["row"]["rubric_items"]) == 2
 
 
 def yaml_blocks(page: str) -> list[str]:
@@ -326,6 +329,8 @@ MISTAKES = [
     ("ledger", "configs/ledger.yaml", "    columns:", "    field: questions\n    columns:", "schema.questions"),
     ("ledger", "configs/ledger.yaml", "ask: questions", 'ask: "questions["', "schema.questions.columns.ask"),
     ("ledger", "configs/ledger.yaml", "type: string, split", "split", "schema.context.split"),
+    ("tact", "configs/tact.yaml", "friendly.", "${friendly}", "questionTypes"),
+    ("tact", "configs/tact.yaml", "  answer: known", "  rubric: known", "questionTypes"),
     ("remarks", "configs/remarks.yaml", ", talks.json]", "]", "data.files"),
     ("remarks", "configs/remarks.yaml", "cues:", "needles: {}\ncues:", "needles and cues"),
     ("remarks", "configs/remarks.yaml", "cues:", "schema: {question: q, context: {field: c}}\ncues:", "schema"),

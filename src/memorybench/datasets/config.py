@@ -301,6 +301,9 @@ class QuestionType(Section):
     evaluation_prompt: str = "default"
     """Judge prompt of this type, unless `judgePrompts.byQuestionType` has one for it: `default`,
     `temporal`, `knowledge-update`, `rubric` or `abstention`."""
+    rubric: tuple[str, ...] = ()
+    """Items of the rubric of all questions of this type, for data that has none; `${answer}` is the list of the gold
+    answers, which then only says what the items are about."""
     allow_off_by_one: bool = False
     """Tells the judge to accept answers that are off by one day, week or month."""
 

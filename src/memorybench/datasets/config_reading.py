@@ -27,6 +27,8 @@ from .prompts import answer_prompt, judge_prompt
 
 GROUP = "memorybench.benchmarks"
 """Entry point group of datasets that need no config: classes that are called without arguments."""
+RUBRIC_VARIABLES = ("answer",)
+"""Variables of `questionTypes[].rubric`."""
 SESSION_VARIABLES = ("date", "sessionDate", "session", "dialogue", "sessionId", "speakers")
 """Variables of `formatTemplate`; `sessionDate` is an alias of `date`."""
 
@@ -368,6 +370,13 @@ def _check_question_types(config: BenchmarkConfig, document: Document) -> None:
         if kind.name in names[:index]:
             where = document.where("question_types", index, "name")
             raise BadInput(where, f"duplicate question type {preview(kind.name)}", remedy="remove one")
+        for number, text in enumerate(kind.rubric):
+            where = document.where("question_types", index, "rubric", number)
+            Template.parse(text, RUBRIC_VARIABLES, where)
+            mapping = config.mapping
+            if mapping is None or _has_rubric(mapping) or not text.strip():
+                problem = "the item is empty" if not text.strip() else "the data has its own rubric, or none can be set"
+                raise BadInput(where, problem, expected="a text, and a schema without rubric and choices")
         if kind.evaluation_prompt not in JUDGE_PROMPTS:
             raise BadInput(
                 document.where("question_types", index, "evaluation_prompt"),
@@ -375,6 +384,12 @@ def _check_question_types(config: BenchmarkConfig, document: Document) -> None:
                 expected=f"one of {join_names(JUDGE_PROMPTS)}",
                 remedy=suggestion(kind.evaluation_prompt, JUDGE_PROMPTS) or "or set judgePrompts.byQuestionType",
             )
+
+
+def _has_rubric(mapping: SchemaMapping) -> bool:
+    many = mapping.questions
+    own = (mapping.rubric, mapping.choices) if many is None else (many.rubric_field, many.choices_field)
+    return any(own) or mapping.answer_mode == "rubric"
 
 
 def _check_evaluation(config: BenchmarkConfig, document: Document) -> None:

@@ -15,15 +15,17 @@ from typing import Any, NamedTuple
 
 from memorybench.core.conversation import Haystack
 from memorybench.core.errors import BadInput
-from memorybench.core.questions import EvidenceLevel, Question
+from memorybench.core.questions import EvidenceLevel, Question, RubricItem
 from memorybench.core.records import digest
 from memorybench.files.jsonpaths import Path
 from memorybench.files.located import Document, Place
+from memorybench.files.templates import Template
 from memorybench.text.sanitize import preview
 from memorybench.text.spelling import suggestion
 
 from .choices import Choices, read_choices
 from .config import BenchmarkConfig, OfficialRetrieval, SchemaMapping
+from .config_reading import RUBRIC_VARIABLES
 from .context import ContextReader, ItemContext, comparable, read_prefix
 from .dates import read_date
 from .evidence import Evidence, EvidenceCheck, citations, resolve
@@ -141,6 +143,9 @@ def _settings(config: BenchmarkConfig) -> tuple[Any, ...]:
     """Return the parts of the config that questions and haystacks depend on."""
     mapping = _without_later(config.model_dump(mode="json", include={"mapping", "categories"}))
     settings: tuple[Any, ...] = (mapping, config.ingestion.preprocessing.model_dump(mode="json"))
+    rubrics = {kind.name: kind.rubric for kind in config.question_types if kind.rubric}
+    if rubrics:
+        settings = (*settings, rubrics)
     if config.data.where is not None:
         settings = (*settings, config.data.where)
     if "?" in (config.data.items or ""):
@@ -313,6 +318,11 @@ class _ItemReader:
         )
         many = mapping.questions.labels if mapping.questions is not None else {}
         self._question_labels = {name: parse_path(path, where) for name, path in many.items()}
+        self._rubrics = {
+            one.name: [Template.parse(text, RUBRIC_VARIABLES, f"{config.name}: questionTypes") for text in one.rubric]
+            for one in config.question_types
+            if one.rubric
+        }
         self._unseen_labels = {*self._labels, *self._question_labels}
         own = [getattr(self._paths, name) for name in self._paths.__slots__]
         self._marks_questions = any(map(uses_marks, (*own, self._after, *self._question_labels.values())))
@@ -562,6 +572,10 @@ class _ItemReader:
         shown = "\n".join((text, *choices.lines)) if choices else text
         if gold.answers_are_rubric:
             gold, answers = self._gold.from_answers(answers, part), ()
+        if kind in self._rubrics:
+            listed = {"answer": "\n".join(f"- {answer}" for answer in answers)}
+            rubric = tuple(RubricItem(template.render(listed).strip()) for template in self._rubrics[kind])
+            gold, answers = replace(gold, rubric=rubric), ()
         self._quirks["several"] += self._mapping.answer_mode is None and not choices and len(answers) > 1
         evidence = self._evidence(part, context)
         self._check.add(part, evidence, context)

@@ -267,7 +267,8 @@ def _gold_facts(config: BenchmarkConfig) -> dict[str, str]:
         "all": "all of the gold answers",
         "rubric": f"each item of a rubric: {credit}",
     }
-    return {"right answer": meanings[_answer_mode(mapping)]} if _answer_mode(mapping) else {}
+    mode = "rubric" if any(kind.rubric for kind in config.question_types) else _answer_mode(mapping)
+    return {"right answer": meanings[mode]} if mode else {}
 
 
 def _answer_mode(mapping: SchemaMapping) -> str:
@@ -286,7 +287,11 @@ def _prompts(config: BenchmarkConfig) -> dict[str, str]:
     choices = mapping is not None and (many.choices_field if many else mapping.choices)
     prompts = {"answer prompt": answering.default or load_prompt("bench-choice" if choices else "bench-answer")}
     prompts |= {f"answer prompt of {kind}": text for kind, text in answering.by_question_type.items()}
-    is_rubric = config.cues is not None or (mapping is not None and _answer_mode(mapping) == "rubric")
+    is_rubric = (
+        config.cues is not None
+        or any(kind.rubric for kind in config.question_types)
+        or (mapping is not None and _answer_mode(mapping) == "rubric")
+    )
     prompts["judge prompt"] = judging.default or load_prompt("judge-rubric-item" if is_rubric else "judge-default")
     if not is_rubric:
         names = {kind.name: kind.evaluation_prompt for kind in config.question_types}
