@@ -164,15 +164,13 @@ def test_a_batch_limit_without_batches_is_refused(limit: str) -> None:
     assert "limits.batch" in refused(read_provider, parse_yaml(text, "p.yaml")).where
 
 
-@pytest.mark.parametrize("name", ["pages", "login", "sign"])
-def test_the_examples_of_the_page_are_valid(name: str) -> None:
-    [example] = re.findall(rf"```yaml {name}\n(.*?)```", PAGE, re.DOTALL)
+@pytest.mark.parametrize("names", [["pages"], ["login"], ["login", "token"], ["sign"]])
+def test_the_examples_of_the_page_are_valid(names: list[str]) -> None:
     config = yaml.safe_load(BY_OFFSET.replace("URL", "http://localhost:1"))
-    part = yaml.safe_load(example)
-    if name == "pages":
-        config["endpoints"] |= part
-    else:
-        config |= part
+    for name in names:
+        [example] = re.findall(rf"```yaml {name}\n(.*?)```", PAGE, re.DOTALL)
+        section = config["endpoints"] if name in ("pages", "token") else config
+        section |= yaml.safe_load(example)
     read_provider(parse_yaml(yaml.safe_dump(config), "p.yaml"))
 
 
