@@ -37,7 +37,7 @@ def test_a_bundle_of_each_suite_is_verified(command: Command, bundle: MakeBundle
     assert document["run_id"] == name
     for proved in ("digests", "rows", "inputs of steps", "trials", "report", "descriptions"):
         assert levels(document, proved) == {"proved"}
-    assert "proved" in levels(document, "scores")
+    assert ("proved" in levels(document, "scores")) == (name != "audit"), "an audit's conversations are not recorded"
     for declared in ("replies", "times and costs", "settings", "selection"):
         assert levels(document, declared) == {"declared"}
     assert command("verify", str(path)).code == 0

@@ -35,6 +35,8 @@ CONTENT = (
 )
 """The files that the manifest lists. A bundle has all of them."""
 _LARGEST = 4 * 1024**3
+_MOST_VALUES = 2_000_000
+"""In one JSON text: a value takes up to a hundred times its size in memory."""
 _LARGEST_SMALL = 256 * 1024**2
 """Bytes of a file that is read as a whole."""
 _LONGEST_LINE = 64 * 1024**2
@@ -123,10 +125,15 @@ class Archive:
             content = file.read(_LARGEST_SMALL + 1)
         if len(content) > _LARGEST_SMALL:
             raise self._invalid(f"{name} is larger than {_LARGEST_SMALL:,} bytes")
+        self._check_values(name, content)
         try:
             return content.decode()
         except UnicodeDecodeError as error:
             raise self._invalid(f"{name} is not UTF-8") from error
+
+    def _check_values(self, name: str, content: bytes) -> None:
+        if sum(map(content.count, (b"[", b"{", b","))) > _MOST_VALUES:
+            raise self._invalid(f"{name} has more than {_MOST_VALUES:,} values in one text")
 
     def lines(self, name: str) -> Iterator[str]:
         """Yield the lines of a file, one at a time."""
@@ -134,6 +141,7 @@ class Archive:
             while line := file.readline(_LONGEST_LINE + 1):
                 if len(line) > _LONGEST_LINE:
                     raise self._invalid(f"{name} has a line of more than {_LONGEST_LINE:,} bytes")
+                self._check_values(name, line)
                 try:
                     yield line.decode()
                 except UnicodeDecodeError as error:

@@ -62,6 +62,8 @@ _JUDGING = ("judge", "canary", "entail", "support")
 """Steps whose result is a verdict."""
 _REDACTED = "[redacted]"
 _SIGNED = ("name", "value", "low", "high", "n")
+_OTHER_INPUTS = "they follow from recorded steps, but whether these are the steps of the trial is not known here"
+_NOT_SCORED = "that the trial could not be scored is not shown by a missing or unreadable reply"
 _UNLIKE = 1e-9
 """How much a recomputed score may differ, relative to its size: other versions of numpy may round otherwise."""
 
@@ -138,9 +140,11 @@ class _Check:
         yield from self._keys()
         yield from self._trials()
         yield from self._fingerprints()
-        yield from self._data()
+        recorded = self._recorded()
+        rescorer = None if self._public else suite_of(recorded.run).rescorer(recorded)
+        yield from self._data(rescorer)
         yield from self._verdicts()
-        yield from self._scores()
+        yield from self._scores(rescorer)
         yield from self._derived_files()
         yield from self._declared()
 
@@ -214,52 +218,89 @@ class _Check:
         planned, found = self.run.planned, len(self._outcomes)
         if found > planned or (found < planned and self.run.status == "complete"):
             wrong.append(f"{found} outcomes of {planned} planned trials")
-        if self.run.status == "complete" and not self.run.spec.get(SHARD) and places != set(range(planned)):
+        is_whole = self.run.status == "complete" and not self.run.spec.get(SHARD)
+        if is_whole and places and (len(places) != planned or max(places) >= planned):
             wrong.append("the places of the outcomes have gaps")
+        if is_whole:
+            wrong += self._without_outcome()
         asked = {(row.body.trial.benchmark, row.body.trial.case_id) for row in self._outcomes}
         wrong += [f"case {_text(id)}: has no outcome" for benchmark, id in self._cases if (benchmark, id) not in asked]
         if wrong:
             yield claim("trials", "contradicted", "outcomes do not fit the run, its cases and its steps", wrong)
         else:
-            text = "each planned trial has one outcome, with its case and its steps"
+            text = "each subject has an outcome for each case of the bundle, with its steps"
             if found < planned:
                 text = f"each outcome has its case and its steps; {planned - found} planned trials have no outcome"
             yield claim("trials", "proved", text, n=found)
 
+    def _without_outcome(self) -> list[str]:
+        """Return the trials that a complete run lacks: every subject gets every case of its benchmark."""
+        asked: dict[tuple[str, str], set[str]] = defaultdict(set)
+        for row in self._outcomes:
+            trial = row.body.trial
+            asked[trial.benchmark, trial.subject.key].add(trial.case_id)
+        expected: dict[str, set[str]] = defaultdict(set)
+        for (benchmark, _), cases in asked.items():
+            expected[benchmark] |= cases
+        return [
+            f"{_text(benchmark)}: a subject has {len(cases)} of {len(expected[benchmark])} cases"
+            for (benchmark, _), cases in asked.items()
+            if cases != expected[benchmark]
+        ]
+
     def _fingerprints(self) -> Iterator[Claim]:
-        wrong, proved, declared = [], [], []
+        wrong, proved, declared, redacted = [], [], [], []
         for name, mark in self.run.fingerprints.items():
             if mark.text is None:
                 declared.append(_text(name))
-            elif Fingerprint.of(mark.text).digest != mark.digest and _REDACTED not in mark.text:
-                wrong.append(_text(name))
-            else:
+            elif Fingerprint.of(mark.text).digest == mark.digest:
                 proved.append(_text(name))
+            elif _REDACTED in mark.text:
+                redacted.append(_text(name))
+            else:
+                wrong.append(_text(name))
         if proved:
             text = "configs, prompts and models have the digests that the run recorded"
             yield claim("fingerprints", "proved", text, n=len(proved))
         if declared:
             yield claim("fingerprints", "declared", "only the digest is in the bundle", declared)
+        if redacted:
+            yield claim("fingerprints", "unchecked", "a secret was removed from the text", redacted)
         if wrong:
             yield claim("fingerprints", "contradicted", "a text does not have its digest", wrong)
 
-    def _data(self) -> Iterator[Claim]:
-        """The data at hand has the fingerprint that the run recorded; `_scores` compares its questions."""
-        wrong, declared = [], []
+    def _recorded(self) -> RecordedRun:
+        """Return the run with the data at hand that has the recorded fingerprint."""
+        same = {
+            name: one
+            for name, one in self.datasets.items()
+            if (mark := self.run.fingerprints.get(f"benchmark {name}")) is not None
+            and Fingerprint.of(one.fingerprint).digest == mark.digest
+        }
+        run = Run(**{name: getattr(self.run, name) for name in RunRow.model_fields})
+        return RecordedRun(run, {key: row.body for key, row in self._cases.items()}, self._steps, same)
+
+    def _data(self, rescorer: Rescorer | None) -> Iterator[Claim]:
+        """The data at hand has the recorded fingerprint, and each case is one of its questions."""
+        wrong, declared, changed = [], [], []
         for benchmark in dict.fromkeys(benchmark for benchmark, _ in self._cases):
             recorded = self.run.fingerprints.get(f"benchmark {benchmark}")
             dataset = self.datasets.get(benchmark)
-            if dataset is None or recorded is None or self._public:
+            if dataset is None or recorded is None or rescorer is None or rescorer.changed_cases is None:
                 declared.append(_text(benchmark))
             elif Fingerprint.of(dataset.fingerprint).digest != recorded.digest:
                 wrong.append(_text(benchmark))
             else:
-                count = sum(own == benchmark for own, _ in self._cases)
+                others = rescorer.changed_cases(dataset)
+                changed += [f"{_text(benchmark)}: {_text(one)}" for one in others]
+                count = sum(own == benchmark for own, _ in self._cases) - len(others)
                 text = "questions and gold are those of the data, which has the recorded fingerprint"
                 yield claim("cases", "proved", text, n=count)
         if declared:
             text = "that these are the questions, gold answers or scenarios of the named data, which is not at hand"
             yield claim("cases", "declared", text, declared)
+        if changed:
+            yield claim("cases", "contradicted", "are not the questions of the data", changed)
         if wrong:
             yield claim("cases", "contradicted", "the data here has another fingerprint than the run recorded", wrong)
 
@@ -293,17 +334,8 @@ class _Check:
         if wrong:
             yield claim("verdicts", "contradicted", "the judge's reply gives another verdict", wrong)
 
-    def _scores(self) -> Iterator[Claim]:
+    def _scores(self, rescorer: Rescorer | None) -> Iterator[Claim]:
         """Compute the scores of each trial again from its case and its recorded steps."""
-        run = Run(**{name: getattr(self.run, name) for name in RunRow.model_fields})
-        same = {
-            name: one
-            for name, one in self.datasets.items()
-            if (mark := self.run.fingerprints.get(f"benchmark {name}")) is not None
-            and Fingerprint.of(one.fingerprint).digest == mark.digest
-        }
-        recorded = RecordedRun(run, {key: row.body for key, row in self._cases.items()}, self._steps, same)
-        rescorer = None if self._public else suite_of(run).rescorer(recorded)
         found = blocking(self._rescore(rescorer))
         if found.proved:
             text = f"computed again from cases and recorded steps: {_list(found.proved)}"
@@ -344,7 +376,7 @@ class _Check:
                 if outcome.status != "skipped":
                     found.wrong.append(f"{_name(outcome)}: it would be skipped")
                 else:
-                    found.proved["skipped"] += 1
+                    found.declare(_NOT_SCORED, {"skipped": 1})
                 continue
             except Contradiction as error:
                 found.wrong.append(f"{_name(outcome)}: {_text(str(error))}")
@@ -402,7 +434,8 @@ class _Check:
         text = "when trials and calls took place, durations, tokens, costs, tries, and attempts of calls"
         yield claim("times and costs", "declared", text)
         yield claim("settings", "declared", "that the run had these settings, command line, versions and notes")
-        yield claim("selection", "declared", "that no other runs were made and left out")
+        text = "which questions, probes or scenarios were run, and that no other runs were made and left out"
+        yield claim("selection", "declared", text)
 
 
 _DERIVED = (REPORT, RO_CRATE, EVERY_EVAL_EVER, CROISSANT)
@@ -436,6 +469,9 @@ class _Rescores:
         if outcome.status == "skipped":
             self.wrong.append(f"{name}: is skipped, and would have scores")
             return
+        # otherwise, a step of another trial may have been put in its place
+        is_proof = rescored.are_inputs_known and not steps.other_inputs
+        unproved: Counter[str] = Counter()
         expected = {score.name: score for score in performed.scores}
         recorded = {score.name: score for score in outcome.scores}
         if len(recorded) != len(outcome.scores):
@@ -444,8 +480,12 @@ class _Rescores:
             if score.name not in recorded or not _is_same(score, recorded[score.name]):
                 own = recorded[score.name].value if score.name in recorded else "missing"
                 self.wrong.append(f"{name}: {_text(score.name)} is {own}, recomputed {score.value:g}")
-            else:
+            elif is_proof:
                 self.proved[score.name] += 1
+            else:
+                unproved[score.name] += 1
+        if unproved:
+            self.declare(_OTHER_INPUTS, unproved)
         others = {own: 1 for own in recorded if own not in expected}
         if others and rescored.is_whole:
             self.wrong.append(f"{name}: {_text(', '.join(others))} would have no value")
@@ -453,9 +493,9 @@ class _Rescores:
             self.declare("the data is not at hand", others)
         if rescored.is_whole and performed.shown != outcome.shown:
             self.wrong.append(f"{name}: shows other texts than its steps")
-        self.texts += rescored.is_whole
-        if not recorded and outcome.status == "unscored":
-            self.proved["unscored"] += 1
+        self.texts += rescored.is_whole and is_proof
+        if outcome.status == "unscored":
+            self.declare(_NOT_SCORED, {"unscored": 1})
 
 
 def _is_same(first: Score, second: Score) -> bool:

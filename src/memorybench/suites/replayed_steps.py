@@ -155,6 +155,11 @@ class RecordedRun:
 class Rescorer(Protocol):
     """Computes scores again. A suite's `rescoring` module has a function `rescorer(run)` that returns one."""
 
+    @property
+    def changed_cases(self) -> Callable[[Dataset], Sequence[str]] | None:
+        """Returns the ids of cases that are not those of the data; None if this cannot be told."""
+        return None
+
     async def rescore(self, outcome: Outcome, case: Mapping[str, Any], steps: ReplayedSteps) -> Rescored:
         """Return what the trial scores. Raise CannotRescore if that is unknown, Lacking if it is to be skipped."""
         ...

@@ -32,6 +32,7 @@ class _AuditRescorer:
     """Computes verdicts. Whether evidence was retrieved depends on the conversations, which are not recorded."""
 
     run: RecordedRun
+    changed_cases: None = None
 
     async def rescore(self, outcome: Outcome, case: Mapping[str, Any], steps: ReplayedSteps) -> Rescored:
         spec, trial = self.run.run.spec, outcome.trial

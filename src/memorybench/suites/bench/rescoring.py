@@ -84,8 +84,6 @@ class _Benchmark:
 class _BenchRescorer:
     run: RecordedRun
     _benchmarks: dict[str, _Benchmark] = field(default_factory=dict)
-    _known: dict[tuple[str, str], Question] = field(default_factory=dict)
-    """By benchmark and id: the questions of the data."""
 
     async def rescore(self, outcome: Outcome, case: Mapping[str, Any], steps: ReplayedSteps) -> Rescored:
         trial, spec = outcome.trial, self.run.run.spec
@@ -111,7 +109,6 @@ class _BenchRescorer:
                 question, candidate, ingest, limits, benchmark, answering, steps, trial.repeat
             )
             return replace(rescored, trial=expected)
-        self._check_case(dataset, question, case)
         bench = Bench(
             dataset,
             (question,),
@@ -140,7 +137,7 @@ class _BenchRescorer:
         scores: list[Score] = []
         context, chunks = None, benchmark.config.search.include_chunks
         if ingest is not None or candidate.name == "none":
-            memories = await ingest.search(steps, question.haystack, question.question, limits.depth) if ingest else ()
+            memories = await ingest.search(steps, question.haystack, question.query, limits.depth) if ingest else ()
             seen = limits.cut(memories, chunks=chunks)
             context = context_of(seen, chunks=chunks)
             scores += [*limits.scores(memories, seen), Score(name="context_tokens", value=estimated_tokens(context))]
@@ -163,17 +160,11 @@ class _BenchRescorer:
             are_inputs_known=benchmark.are_prompts_known and context is not None,
         )
 
-    def _check_case(self, dataset: Dataset, question: Question, case: Mapping[str, Any]) -> None:
-        """Raise Contradiction unless the question, with its gold, is that of the data."""
-        if (dataset.name, question.id) not in self._known:
-            self._known |= {(dataset.name, one.id): one for one in dataset.questions}
-        own = self._known.get((dataset.name, question.id))
-        if own is None or own.plain() != question.plain():
-            raise Contradiction(f"question {question.id} is not that of the data")
-        if "history" in case:
-            recorded = RecordedQuestion.model_validate(case)
-            if with_evidence(own, dataset.haystack(own.haystack), recorded.history).plain() != recorded.plain():
-                raise Contradiction(f"the gold turns of question {question.id} are not those of the data")
+    def changed_cases(self, dataset: Dataset) -> list[str]:
+        """Return the ids of questions that, with their gold, are not those of the data."""
+        known = {question.id: question for question in dataset.questions}
+        own = {id: case for (benchmark, id), case in self.run.cases.items() if benchmark == dataset.name}
+        return [id for id, case in own.items() if not _is_same_case(dataset, known.get(id), case)]
 
     def _answering(self, benchmark: _Benchmark, steps: ReplayedSteps) -> Answering | None:
         spec, evaluation = self.run.run.spec, benchmark.config.evaluation
@@ -198,6 +189,15 @@ class _BenchRescorer:
         if name not in self._benchmarks:
             self._benchmarks[name] = _read_benchmark(self.run, name)
         return self._benchmarks[name]
+
+
+def _is_same_case(dataset: Dataset, own: Question | None, case: Mapping[str, Any]) -> bool:
+    if own is None or own.plain() != _question(case).plain():
+        return False
+    if "history" not in case:
+        return True
+    recorded = RecordedQuestion.model_validate(case)
+    return bool(with_evidence(own, dataset.haystack(own.haystack), recorded.history).plain() == recorded.plain())
 
 
 def _question(case: Mapping[str, Any]) -> Question:

@@ -29,6 +29,7 @@ class _RecordedExtractor:
 @dataclass(frozen=True, slots=True)
 class _ExtractionRescorer:
     run: RecordedRun
+    changed_cases: None = None
 
     async def rescore(self, outcome: Outcome, case: Mapping[str, Any], steps: ReplayedSteps) -> Rescored:
         spec, trial = self.run.run.spec, outcome.trial

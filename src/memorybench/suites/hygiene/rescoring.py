@@ -26,6 +26,7 @@ def _no_store(*_: Any) -> Any:
 @dataclass(frozen=True, slots=True)
 class _HygieneRescorer:
     run: RecordedRun
+    changed_cases: None = None
 
     async def rescore(self, outcome: Outcome, case: Mapping[str, Any], steps: ReplayedSteps) -> Rescored:
         spec, trial = self.run.run.spec, outcome.trial
