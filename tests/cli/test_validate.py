@@ -5,6 +5,8 @@ import json
 import os
 import re
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -161,3 +163,22 @@ def test_every_file_of_several_is_checked(tmp_path: Path, capsys: pytest.Capture
     said = capsys.readouterr().out
     assert "a.json:1" in said
     assert "b.json: well-formed" in said
+
+
+def test_a_large_dataset_is_not_loaded_as_a_whole(tmp_path: Path) -> None:
+    """Its parsed JSON takes four times the size of the file, and the machine may not have that."""
+    turns = [{"role": "user", "content": f"My pet {n} is a cat called Tom{n}."} for n in range(20)]
+    facts = [{"id": f"f{n}", "content": turns[n]["content"], "turn": n + 1} for n in range(20)]
+
+    def peak(conversations: int) -> int:
+        rows = [{"id": f"c{n}", "turns": turns, "facts": facts} for n in range(conversations)]
+        file = tmp_path / f"{conversations}.json"
+        file.write_text(json.dumps({"id": "pets", "conversations": rows}))
+        code = "import resource, sys; from memorybench.cli.main import main; main(['validate', sys.argv[1]]);"
+        code += "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == 'darwin' else 1024))"
+        done = subprocess.run([sys.executable, "-c", code, str(file)], capture_output=True, text=True, check=True)
+        assert f"audit dataset, {conversations} conversations" in done.stdout
+        return int(done.stdout.split()[-1])
+
+    size = (peak(1), peak(5000))
+    assert size[1] - size[0] < 4 * (tmp_path / "5000.json").stat().st_size

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -42,9 +44,9 @@ def _check_journal(url: str) -> None:
 
 def describe_file(path: Path) -> str:
     from memorybench.core.errors import BadInput
+    from memorybench.files.json_stream import first_members
     from memorybench.files.loading import load
     from memorybench.journal.database import FILE_NAME
-    from memorybench.suites.registry import suites
     from memorybench.wiring.validation import describe_config, describe_database, is_config, is_database
 
     if path.is_dir():
@@ -53,15 +55,24 @@ def describe_file(path: Path) -> str:
         path = path / FILE_NAME
     if is_database(path):
         return describe_database(path)
-    document = load(path)
     if is_config(path):
-        return describe_config(document)
-    value = document.value
+        return describe_config(load(path))
+    described = _described_by_suite(path, first_members(path))  # a large dataset is not loaded as a whole
+    if described is not None:
+        return described
+    value = load(path).value
     rows = value if isinstance(value, list) else [value]
     first = rows[0] if rows and isinstance(rows[0], dict) else {}
-    for suite in suites():
-        described = suite.describe_file(path, first)
-        if described is not None:
-            return described
+    described = _described_by_suite(path, first)
+    if described is not None:
+        return described
     size = f"{len(value)} items" if isinstance(value, list) else "one value"
     return f"well-formed, {len(value)} keys" if isinstance(value, dict) else f"well-formed, {size}"
+
+
+def _described_by_suite(path: Path, first: Mapping[str, Any]) -> str | None:
+    """Return what the suite says about a file that begins with this row; None if no suite knows it."""
+    from memorybench.suites.registry import suites
+
+    described = (suite.describe_file(path, first) for suite in suites())
+    return next((text for text in described if text is not None), None)

@@ -108,6 +108,27 @@ class JsonWindow:
             raise NotStreamable
 
 
+def first_members(path: Path) -> dict[str, Any]:
+    """Return the members of the JSON object in a file that come before its first array, and an empty list for that.
+
+    They often tell what the file is, without the memory that the whole takes. Empty if the file begins otherwise.
+    """
+    found: dict[str, Any] = {}
+    try:
+        with open_window(path) as window:
+            if window.peek() != "{":
+                return {}
+            for _ in window.items():
+                name, _ = window.value()
+                window.expect(":")
+                if window.peek() == "[":
+                    return {**found, name: []}
+                found[name], _ = window.value()
+    except NotStreamable:
+        return {}
+    return found
+
+
 def stream_members(path: Path, key: str) -> Iterator[tuple[str, Any]]:
     """Yield the members of the JSON object in a file; of the array at `key`, each item by itself."""
     names: set[str] = set()
