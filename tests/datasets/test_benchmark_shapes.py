@@ -61,6 +61,22 @@ def test_turns_in_lists_within_lists_are_all_read(command: Command) -> None:
     assert preview(command, "chats")["samples"][0] == sample
 
 
+def test_a_filter_gives_each_item_its_own_part_of_a_joined_history(command: Command) -> None:
+    """The memory was named after the join, so that the second person got the notes of the first."""
+    place = command.folder / "benchmarks/configs"
+    (place / "datasets").mkdir(parents=True, exist_ok=True)
+    people = [{"id": name, "q": "?", "a": "x"} for name in ("ann", "bob")]
+    notes = [{"nr": f"n-{name}", "owner": name, "body": f"{name} writes"} for name in ("ann", "bob")]
+    (place / "datasets/q.json").write_text(json.dumps(people))
+    (place / "datasets/n.json").write_text(json.dumps(notes))
+    context = {"field": "notes[?@.owner == $.id]", "sessionSchema": {"id": "nr"}, "itemSchema": {"content": "body"}}
+    data = {"type": "local", "path": "./datasets", "files": ["q.json"], "join": {"notes": {"file": "n.json"}}}
+    schema = {"itemId": "id", "question": "q", "answer": "a", "context": context}
+    config = {"name": "filtered", "data": data, "schema": schema, "evaluation": {"method": "exact-match"}}
+    (place / "filtered.yaml").write_text(json.dumps(config))
+    assert [one["first_turn"] for one in preview(command, "filtered")["samples"]] == ["ann writes", "bob writes"]
+
+
 @pytest.mark.usefixtures("folder")
 def test_all_texts_of_a_message_are_read_and_pictures_are_counted(command: Command) -> None:
     read = preview(command, "album")

@@ -130,3 +130,11 @@ def test_the_first_index_changes_the_fingerprint(tmp_path: Path) -> None:
 
 def test_an_index_without_choices_is_refused(tmp_path: Path) -> None:
     assert refused(opened, tmp_path, [item()], {"choiceIndex": 0}).where.endswith("schema.choiceIndex")
+
+
+@pytest.mark.parametrize(("choices", "answer"), [(["B. beef", "A. lentils"], "A"), (["B. beef", "C. rice"], "b")])
+def test_a_gold_label_is_refused_if_the_choices_have_labels_in_another_order(
+    tmp_path: Path, choices: list[str], answer: str
+) -> None:
+    """It may be the label in the text, or the one that the question shows."""
+    assert refused(read, tmp_path, choices, answer).where.endswith("[0].answer")

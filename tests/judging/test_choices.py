@@ -52,6 +52,9 @@ def test_common_forms_of_a_label_are_read(response: str) -> None:
         "Not by plane.",
         "green",
         "A train",
+        "Not (a)",
+        "The correct answer isn't (b).",
+        "I'd rule out option A.",
     ],
 )
 def test_what_names_no_choice_or_several_is_not_read(response: str) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from multidict import CIMultiDict
 
 from memorybench.catalog.catalog import Catalog
 from memorybench.core.contracts import Listing
@@ -97,6 +98,18 @@ def test_links_of_the_header_are_followed(stub: Stub) -> None:
     stub.next(reply({"hits": hits(9)}, headers=link), reply({"hits": hits(8)}), path="/search")
     assert contents(search(BY_LINK, stub, 50)) == ["text 9", "text 8"]
     assert dict(stub.calls[1].query) == {"page": "b"}
+
+
+def test_a_link_header_may_occur_twice(stub: Stub) -> None:
+    links = CIMultiDict([("Link", '</first>; rel="first"'), ("Link", '</search?page=b>; rel="next"')])
+    stub.next(reply({"hits": hits(9)}, headers=links), reply({"hits": hits(8)}), path="/search")
+    assert contents(search(BY_LINK, stub, 50)) == ["text 9", "text 8"]
+
+
+def test_passages_of_one_document_on_a_page_are_all_kept(stub: Stub) -> None:
+    passages = [{**hit, "id": "document"} for hit in hits(9, 8)]
+    stub.next(reply({"hits": passages}), reply({"hits": []}))
+    assert contents(search(BY_OFFSET, stub, 50)) == ["text 9", "text 8"]
 
 
 def test_a_search_that_the_page_limit_ends_says_so(stub: Stub) -> None:

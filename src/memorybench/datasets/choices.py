@@ -25,6 +25,8 @@ class Choices:
     choices: tuple[Choice, ...]
     lines: tuple[str, ...]
     """One per choice: as the data writes it if it has a label of its own, otherwise with the label a, b, c …"""
+    are_labels_unclear: bool = False
+    """The texts begin with labels in no order: a gold label may be one of those, or one of a, b, c …"""
 
     def right(self, answer: Any, first: int | None, where: Callable[[], str]) -> tuple[str, ...]:
         """Return the accepted answers for a gold answer: the choice with its label, its text, and its label.
@@ -52,12 +54,15 @@ class Choices:
         for texts in (self.lines, tuple(map(str, self.choices)), tuple(choice.text for choice in self.choices)):
             if text in texts:
                 return [place for place, other in enumerate(texts) if other == text]
+        if self.are_labels_unclear:
+            return []
         label = text.strip(_DECORATION).lower()
         return [place for place, choice in enumerate(self.choices) if choice.label.lower() == label]
 
     def _expected(self, first: int | None) -> str:
         index = "" if first is None else f", or its index from {first}"
-        return f"a choice as it is written, its text without the label, or its label{index}"
+        label = "" if self.are_labels_unclear else ", its text without the label, or its label"
+        return f"a choice as it is written{label}{index}"
 
     def _remedy(self, answer: Any, first: int | None) -> str:
         if first is None and _is_number(answer) and 0 <= int(answer) <= len(self.choices):
@@ -82,7 +87,7 @@ def read_choices(value: Any, where: Callable[[], str], key: str) -> Choices:
     if len(labelled) == len(texts) and _is_in_order(labelled):
         return Choices(tuple(Choice(match["label"], match["text"]) for match in labelled), texts)
     choices = tuple(Choice(label, text) for label, text in zip(ascii_lowercase, texts, strict=False))
-    return Choices(choices, tuple(map(str, choices)))
+    return Choices(choices, tuple(map(str, choices)), are_labels_unclear=len(labelled) == len(texts))
 
 
 def _is_in_order(labelled: list[re.Match[str]]) -> bool:

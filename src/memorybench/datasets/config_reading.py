@@ -214,6 +214,12 @@ def _check_mapping(config: BenchmarkConfig, document: Document) -> None:
 
     part = document.at("schema")
     _check_questions(mapping, part, only_retrieval=config.evaluation.method == "retrieval")
+    if mapping.answer_mode == "all":
+        is_similar = config.evaluation.method == "semantic-similarity"
+        if is_similar or config.evaluation.f1_rule == "locomo":
+            rule = "semantic-similarity" if is_similar else "f1Rule: locomo"
+            problem = f"all is not supported by {rule}, which compares with one answer"
+            raise BadInput(part.where("answer_mode"), problem, expected="any", remedy="use another evaluation.method")
     _check_patterns(mapping.context, part.at("context"))
     if mapping.date_format is not None:
         formats = (mapping.date_format,) if isinstance(mapping.date_format, str) else mapping.date_format

@@ -778,6 +778,8 @@ def _shared_join(config: BenchmarkConfig, mapping: SchemaMapping) -> str | None:
     paths = [
         parse_path(text, "schema.context") for text in (context.field, context.id_field, context.date_field) if text
     ]
+    if any("?" in path.text and "$" in path.text[1:] for path in paths):  # a filter by a value of the item
+        return None
     firsts = {route.steps[0] if route.steps else None for path in paths for route in path.routes}
     name = next(iter(firsts)) if len(firsts) == 1 else None
     join = config.data.join.get(str(name))

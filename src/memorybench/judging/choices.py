@@ -14,6 +14,10 @@ _MARKUP = re.compile(r"[*_`\"“”]+")
 _LEAD = re.compile(
     r"^(?:(?:the|my)\s+)?(?:(?:correct|right|best|final)\s+)?(?:answer|choice|option)(?:\s+is)?\s*:?\s+", re.I
 )
+_NEGATION = re.compile(
+    r"\b(?:not|never|neither|nor|except|wrong|incorrect|false|rul(?:e|es|ed|ing) out|exclud\w+|eliminat\w+)\b|n['’]t\b",
+    re.I,
+)
 _NO_ANSWER = re.compile(r"\b(?:do not|don['’]?t|cannot|can['’]?t)\s+(?:know|tell|say|determine|answer)\b", re.I)
 
 
@@ -31,8 +35,12 @@ def read_choice(response: str, choices: Sequence[Choice]) -> str | None:
     whole = {choice.label for choice in choices if _bare(rest) == _bare(choice.text)}
     if len(whole) == 1 and _bare(rest) not in labels:  # B. Jones is a name if a choice says so
         return whole.pop()
-    named = {choice.label for choice in choices if _names(rest, choice.label) or _cites(text, choice.label)}
-    named |= {choice.label for choice in choices if _is_text(rest, choice)}
+    named = {choice.label for choice in choices if _names(rest, choice.label) or _is_text(rest, choice)}
+    cited = {choice.label for choice in choices if _cites(text, choice.label)} - named
+    if cited and _NEGATION.search(text):
+        problem = "a choice in a sentence with a negation"
+        raise Unreadable(f"the answer names {problem}: {preview(response)}; expected one label")
+    named |= cited
     if len(named) == 1:
         return named.pop()
     if not named and _NO_ANSWER.search(text):

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from math import fsum
 
 from memorybench.text.normalisation import normalise_answer
+from memorybench.text.words import space_ideographs
 
 
 def exact_match(answer: str, gold: str) -> float:
@@ -21,8 +22,9 @@ def exact_match(answer: str, gold: str) -> float:
 
 def contains(answer: str, gold: str) -> float:
     """Returns 1 if the words of the gold answer occur in the answer in sequence, else 0; an empty gold gives 0."""
-    gold = normalise_answer(gold)
-    return float(bool(gold) and f" {gold} " in f" {normalise_answer(answer)} ")
+    # each character of scripts without blanks counts as a word
+    gold, answer = (normalise_answer(space_ideographs(text)) for text in (gold, answer))
+    return float(bool(gold) and f" {gold} " in f" {answer} ")
 
 
 def token_f1(answer: str, gold: str) -> float:

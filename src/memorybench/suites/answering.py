@@ -26,6 +26,7 @@ Custom = Callable[[Question, str], Awaitable[float]]
 
 RUBRIC_SCORE, RUBRIC_MET = "rubric_score", "rubric_met"
 """Scores: the weighted mean of the items of a rubric, and whether all of them are fully met."""
+EXCLUDED = "excluded_in_answer"
 BY_CODE = "decided_by_code"
 """A score: 1 if code decided whether an answer is right, although the run has a judge."""
 CHOICE = "(multiple choice)"
@@ -142,7 +143,7 @@ async def score(steps: Steps, scoring: Scoring, question: Question, response: st
         return Scored(tuple(scores))
     if question.rubric:
         return await _score_rubric(steps, scoring.judge, scoring, question, response, context, scores)
-    if _is_decided_by_code(question) and any(one.name == "correct" for one in scores):
+    if _is_decided_by_code(question, scores) and any(one.name == "correct" for one in scores):
         return Scored((*scores, Score(name=BY_CODE, value=1.0)))
     try:
         verdict = await scoring.judge.verdict(steps, question, response, context)
@@ -153,9 +154,13 @@ async def score(steps: Steps, scoring: Scoring, question: Question, response: st
     return Scored((Score(name="correct", value=float(verdict.correct)), *kept, *by_code), reason=_reason(verdict))
 
 
-def _is_decided_by_code(question: Question) -> bool:
+def _is_decided_by_code(question: Question, scores: Sequence[Score]) -> bool:
     """Whether no judge is needed: the answer names a choice, or required and excluded texts decide."""
-    return bool(question.choices or question.must_contain or question.must_not_contain)
+    if question.choices or question.must_contain:
+        return True
+    # texts that are excluded decide alone if they occur, or if there is no gold answer
+    has_excluded = any(score.name == EXCLUDED and score.value for score in scores)
+    return bool(question.must_not_contain) and (has_excluded or not question.answers)
 
 
 async def _score_rubric(
@@ -194,14 +199,16 @@ def _by_code(scoring: Scoring, question: Question, response: str) -> list[Score]
     if scoring.official_f1 and question.kind in locomo_f1.CATEGORIES:
         gold = question.answers[0] if question.answers else ""
         return [Score(name="answer_f1", value=locomo_f1.answer_score(question.kind, response, gold))]
-    if question.must_contain or question.must_not_contain:
-        return _by_texts(question, response)
-    if question.abstain or not question.answers:
-        return []  # only a judge can tell whether a free text abstains
-    if question.choices:
+    texts = _by_texts(question, response) if question.must_contain or question.must_not_contain else []
+    if question.choices and question.answers:
         label = read_choice(response, question.choices)
         right = {choice.label for choice in question.choices if str(choice) in question.answers}
-        return [Score(name=name, value=float(label in right)) for name in ("correct", "exact_match")]
+        chosen = [Score(name=name, value=float(label in right)) for name in ("correct", "exact_match")]
+        return _both(chosen, texts)
+    if question.must_contain or (texts and not question.answers) or _value(texts, "correct") == 0:
+        return texts  # texts that are excluded do not make an answer right, and required ones do
+    if question.abstain or not question.answers:
+        return []  # only a judge can tell whether a free text abstains
     if question.answer_mode == "all":
         exact = exact_list(response, question.answers)
         overlap = token_f1(response, " ".join(question.answers))
@@ -213,7 +220,20 @@ def _by_code(scoring: Scoring, question: Question, response: str) -> list[Score]
     scores = [Score(name="exact_match", value=exact), Score(name="answer_f1", value=overlap)]
     # F1 is a degree, not a verdict: only a method that decides makes an answer right or wrong
     decided = None if question.rubric else {"exact-match": exact, "contains": contained}.get(scoring.method)
-    return scores if decided is None else [Score(name="correct", value=decided), *scores]
+    if decided is None:
+        return [*scores, *(one for one in texts if one.name != "correct")]
+    return _both([Score(name="correct", value=decided), *scores], texts)
+
+
+def _value(scores: Sequence[Score], name: str) -> float | None:
+    return next((score.value for score in scores if score.name == name), None)
+
+
+def _both(scores: Sequence[Score], texts: Sequence[Score]) -> list[Score]:
+    """Return both scores; an answer is right if both say so."""
+    if _value(texts, "correct") == 0:
+        scores = [Score(name="correct", value=0.0) if score.name == "correct" else score for score in scores]
+    return [*scores, *(score for score in texts if score.name != "correct")]
 
 
 def _by_texts(question: Question, response: str) -> list[Score]:
@@ -228,7 +248,7 @@ def _by_texts(question: Question, response: str) -> list[Score]:
     if required:
         scores.append(Score(name="required_share", value=sum(required) / len(required)))
     if excluded:
-        scores.append(Score(name="excluded_in_answer", value=float(any(excluded))))
+        scores.append(Score(name=EXCLUDED, value=float(any(excluded))))
     return scores
 
 

@@ -105,9 +105,10 @@ def _read_page(template: PageTemplate, response: ResponseTemplate, progress: Pag
         is_last = True
     if not is_last and template.by != "offset":
         _check_new(progress, f"next {cursor!r} {url}", number, reply, f"has the {template.by}")
+    earlier = frozenset(progress.ids)
     for result in results:
         id = response.id_of(result)
-        if id is None or str(id) not in progress.ids:  # results may move to another page between two requests
+        if id is None or str(id) not in earlier:  # results may move to another page between two requests
             progress.ids.add(str(id))
             progress.results.append((reply, result))
     progress.received += len(results)
@@ -140,7 +141,8 @@ def _read_next(path: Path, reply: Reply) -> str | int | None:
 def _read_link(path: Path | None, reply: Reply) -> str | None:
     """Return the URL of the next page, which must be on the same server: the request contains credentials."""
     if path is None:
-        found = _NEXT_LINK.search(reply.headers.get("link", ""))
+        # the header may occur several times, which means the same as one with commas
+        found = _NEXT_LINK.search(", ".join(value for name, value in reply.headers.items() if name.lower() == "link"))
         value: Any = found[1] if found else None
     else:
         value = path.first(reply.json())

@@ -27,7 +27,10 @@ def chance_score(questions: Sequence[Question]) -> float:
 
 
 def _chance(question: Question) -> float:
-    if question.abstain or (question.must_not_contain and not question.must_contain and not question.rubric):
+    has_gold = question.answers or question.must_contain or question.rubric
+    if question.choices and question.answers:
+        return sum(str(choice) in question.answers for choice in question.choices) / len(question.choices)
+    if question.abstain or (question.must_not_contain and not has_gold):
         return 1.0
     if question.choices:
         return sum(str(choice) in question.answers for choice in question.choices) / len(question.choices)

@@ -1,0 +1,66 @@
+"""What makes an answer right if a question has several rules: answers, choices, required and excluded texts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.cli.command import Command
+from tests.cli.test_samples import item, write_benchmark
+from tests.cli.test_unjudged_answers import MINE, stub, values
+from tests.doubles.stub import Stub, completion
+
+__all__ = ["stub"]
+SCHEMA = {
+    "itemId": "id",
+    "question": "question",
+    "answer": "answer",
+    "choices": "choices",
+    "mustContain": "has",
+    "mustNotContain": "lacks",
+    "context": {"field": "sessions", "idField": "ids", "itemSchema": {"content": "text", "role": "role"}},
+    "metadata": {"questionType": "type"},
+}
+
+
+def accuracy(command: Command, stub: Stub, reply: str, *flags: str, **question: Any) -> float | None:
+    stub.always(completion(reply))
+    write_benchmark(command, [item(0, **question)], schema=SCHEMA, evaluation={"method": "contains"})
+    return values(command(*MINE, *flags).json)["accuracy"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [("in Bergen", 1), ("in Bergen, no longer in Oslo", 0), ("in Trondheim", 0), ("I have no idea", 0)],
+)
+def test_an_excluded_text_does_not_replace_the_gold_answer(
+    command: Command, stub: Stub, reply: str, expected: float
+) -> None:
+    assert accuracy(command, stub, reply, answer="Bergen", lacks=["Oslo"]) == expected
+
+
+def test_the_judge_decides_where_no_excluded_text_occurs(command: Command, stub: Stub) -> None:
+    judged = ("--judge-model", "scripted/judge")
+    assert accuracy(command, stub, "in Trondheim", *judged, answer="Bergen", lacks=["Oslo"]) == 0
+
+
+@pytest.mark.parametrize(("reply", "expected"), [("(b)", 1), ("(a)", 0), ("(b) and not Oslo", 0)])
+def test_a_choice_must_be_right_and_without_excluded_texts(
+    command: Command, stub: Stub, reply: str, expected: float
+) -> None:
+    question = {"choices": ["Trondheim", "Bergen"], "answer": "Bergen", "lacks": ["Oslo"]}
+    assert accuracy(command, stub, reply, **question) == expected
+
+
+@pytest.mark.parametrize(("reply", "expected"), [("我住在北京。", 1), ("我住在上海。", 0), ("我住在北京和上海。", 0)])
+def test_texts_are_found_in_scripts_without_blanks(command: Command, stub: Stub, reply: str, expected: float) -> None:
+    assert accuracy(command, stub, reply, answer="北京", has=["北京"], lacks=["上海"]) == expected
+
+
+@pytest.mark.parametrize("evaluation", [{"method": "semantic-similarity"}, {"method": "f1", "f1Rule": "locomo"}])
+def test_all_answers_are_refused_by_methods_that_compare_one(command: Command, evaluation: dict[str, str]) -> None:
+    write_benchmark(command, [item(0)], schema={**SCHEMA, "answerMode": "all"}, evaluation=evaluation)
+    said = command("validate", "benchmarks/configs/mine.yaml")
+    assert said.code == 2
+    assert "schema.answerMode" in said.err
