@@ -181,7 +181,7 @@ def test_a_batch_limit_without_batches_is_refused(limit: str) -> None:
 def test_the_examples_of_the_page_are_valid(names: list[str]) -> None:
     config = yaml.safe_load(BY_OFFSET.replace("URL", "http://localhost:1"))
     for name in names:
-        [example] = re.findall(rf"```yaml {name}\n(.*?)```", PAGE, re.DOTALL)
+        [example] = re.findall(rf'```yaml title="{name}"\n(.*?)```', PAGE, re.DOTALL)
         section = config["endpoints"] if name in ("pages", "token") else config
         section |= yaml.safe_load(example)
     read_provider(parse_yaml(yaml.safe_dump(config), "p.yaml"))
