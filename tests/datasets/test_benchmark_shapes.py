@@ -405,3 +405,33 @@ def test_a_mistake_is_located_and_nothing_is_spent(
 
 def test_there_are_forty_mistakes() -> None:
     assert len(MISTAKES) >= 40
+
+
+def write_mapped(command: Command, name: str, rows: list[dict[str, Any]], **schema: Any) -> None:
+    """Write a benchmark whose items have a question `q`, an answer `a` and sessions `log`."""
+    place = command.folder / "benchmarks/configs"
+    (place / "datasets").mkdir(parents=True, exist_ok=True)
+    (place / f"datasets/{name}.json").write_text(json.dumps(rows))
+    data = {"type": "local", "path": f"./datasets/{name}.json"}
+    mapping = {"question": "q", "answer": "a", **schema}
+    config = {"name": name, "data": data, "schema": mapping, "evaluation": {"method": "exact-match"}}
+    (place / f"{name}.yaml").write_text(json.dumps(config))
+
+
+def test_turns_may_have_the_ids_that_sessions_have_by_default(command: Command) -> None:
+    """The session s1 took the place of the turn s1, and recall was wrong."""
+    log = [{"t": [{"i": "s1", "c": "the kettle is red"}, {"i": "s2", "c": "a bike"}]}, {"t": [{"i": "s3", "c": "tea"}]}]
+    context = {"field": "log", "turnsField": "t", "itemSchema": {"content": "c", "dialogId": "i"}}
+    row = {"q": "which colour has the kettle?", "a": "red", "e": ["s1"], "log": log}
+    write_mapped(command, "ids", [row], evidence="e", evidenceLevel="turn", context=context)
+    done = command("eval", "--benchmarks", "ids", "--providers", "bm25", "oracle", "--run-id", "r", "--json")
+    found = {one["subject"]: one for one in done.json["results"] if not one["group"]}
+    recall = {name: next(m["value"] for m in one["measures"] if m["name"] == "recall@1") for name, one in found.items()}
+    assert recall == {"bm25": 1, "oracle": 1}
+
+
+def test_a_mark_that_is_the_text_false_marks_no_turn(command: Command) -> None:
+    log = [{"c": "red", "has": "true"}, {"c": "blue", "has": "false"}, {"c": "green", "has": "0"}]
+    context = {"field": "log", "itemSchema": {"content": "c", "evidence": "has"}}
+    write_mapped(command, "marks", [{"q": "?", "a": "red", "log": log}], evidenceLevel="turn", context=context)
+    assert len(preview(command, "marks")["samples"][0]["evidence"]) == 1

@@ -132,6 +132,16 @@ class _Kept(NamedTuple):
     """The index of each turn in the file, and its fields without the removed ones."""
 
 
+_SESSION_NAMES = ("s", "session-")
+"""Sessions are called s1, s2 …, or session-1, session-2 … if turns have such ids."""
+_NO = frozenset({"", "0", "false", "no", "f", "n", "none", "null"})
+
+
+def _is_marked(value: Any) -> bool:
+    """Return whether a turn is marked as evidence; CSV files and some JSON have "false" as a text."""
+    return value.strip().lower() not in _NO if isinstance(value, str) else bool(value)
+
+
 class ContextReader:
     """Reads the context of items by the paths of a config."""
 
@@ -157,6 +167,14 @@ class ContextReader:
         A list of turns is divided into sessions at `cuts`, where other questions about the same history are asked. Only
         the first `upto` members are read, in the place of the number that `prefix` leads to.
         """
+        for name in _SESSION_NAMES:
+            context = self._read_as(name, item, cuts, upto)
+            if context is not None:
+                return context
+        raise BadInput(_where(item, ()), "turns have the ids s1 and session-1", remedy="remove dialogId")
+
+    def _read_as(self, session_name: str, item: Document, cuts: Sequence[int], upto: int | None) -> ItemContext | None:
+        """Return the context with sessions of this name and a number; None if a turn has the id of a session."""
         sessions: list[_Kept] = []
         names: dict[str, tuple[str, ...]] = {}
         marked: dict[str, MarkedTurn] = {}
@@ -165,7 +183,7 @@ class ContextReader:
         empty = turn_count = empty_sessions = images = raw_count = 0
         for position, raw in enumerate(self._raw_sessions(item, cuts, upto), 1):
             # session ids may reveal which session is gold; keys of an object are only numbers
-            id = raw.name if self._context.type == "object" else f"s{position}"
+            id = raw.name if self._context.type == "object" else f"{session_name}{position}"
             turns = self._turns.keep(item, raw)
             empty += len(raw.turns) - len(turns)
             turn_count += len(turns)
@@ -183,6 +201,8 @@ class ContextReader:
             starts.append(start)
         if not sessions:
             raise self._empty(item)
+        if self._context.type != "object" and not turn_ids.isdisjoint(session.id for session in sessions):
+            return None
         return ItemContext(
             make_sessions=lambda: tuple(self._session(item, session) for session in sessions),
             sessions_named=names,
@@ -423,7 +443,7 @@ class _TurnReader:
         return {
             self.turn_id(item, session, index, fields): MarkedTurn(session.id, _role(_text(self._role, fields)))
             for index, fields in session.turns
-            if (fields.get(name) if name is not None and type(fields) is dict else find(fields))
+            if _is_marked(fields.get(name) if name is not None and type(fields) is dict else find(fields))
         }
 
     def turn(self, item: Document, session: _Kept, index: int, fields: Any) -> Turn:
