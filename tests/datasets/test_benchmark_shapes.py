@@ -435,3 +435,14 @@ def test_a_mark_that_is_the_text_false_marks_no_turn(command: Command) -> None:
     context = {"field": "log", "itemSchema": {"content": "c", "evidence": "has"}}
     write_mapped(command, "marks", [{"q": "?", "a": "red", "log": log}], evidenceLevel="turn", context=context)
     assert len(preview(command, "marks")["samples"][0]["evidence"]) == 1
+
+
+def test_blank_lines_and_empty_parts_keep_their_numbers(command: Command) -> None:
+    row = {"q": "?", "a": 2, "o": "x;;z;", "ev": [4], "t": "one\n\ntwo\nthree\n"}
+    shape = {"choices": "o", "choiceIndex": 0, "parse": {"o": ";"}, "evidence": "ev", "evidenceLevel": "turn"}
+    context = {"field": "t", "type": "string", "split": "lines"}
+    write_mapped(command, "numbers", [row], evidenceFormat="numbers-from-1", context=context, **shape)
+    sample = preview(command, "numbers")["samples"][0]
+    assert sample["evidence"] == ["s1:4"]
+    assert sample["answers"] == ["(c) z"]
+    assert (sample["turns"], sample["sessions"]) == (3, 1)

@@ -256,8 +256,9 @@ class ContextReader:
             case "object", dict():
                 return list(self._object_sessions(value, place or ()))
             case "string", str():
-                parts = value.splitlines() if self._context.split == "lines" else _PARAGRAPH.split(value)
-                return [_Raw("", [part for part in parts if part.strip()], None)]
+                if self._context.split == "lines":  # blank lines have numbers, too, and count as empty turns
+                    return [_Raw("", value.rstrip("\r\n").replace("\r\n", "\n").split("\n"), None)]
+                return [_Raw("", [part for part in _PARAGRAPH.split(value) if part.strip()], None)]
         actual = {"list": "array", "dict": "object", "str": "string"}.get(type(value).__name__)
         raise BadInput(
             _where(item, place),

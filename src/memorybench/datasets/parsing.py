@@ -52,7 +52,8 @@ def _parse(text: str, format: str, document: Document, place: Place, path: Path)
     if format == "lines":
         return [line.strip() for line in text.splitlines() if line.strip()]
     if format not in ("json", "python"):
-        return [part.strip() for part in text.split(format) if part.strip()]
+        parts = [part.strip() for part in text.split(format)]
+        return parts if parts[-1] else parts[:-1]  # an empty part has a place: the others keep their index
     try:
         if format == "json":
             return json.loads(text)
