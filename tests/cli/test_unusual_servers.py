@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 
 from tests.cli.command import Command, Said
-from tests.doubles.stub import Behaviour, Call, Stub, status
+from tests.doubles.stub import Call, Stub, status
 from tests.doubles.unusual_servers import ARCHIVE, PASSWORD, RENEWED, VAULT, Archive, Vault
 
 RUN = ("eval", "--benchmarks", "starter", "--limit", "4", "--top-k", "10", "--run-id", "r", "--json")
@@ -54,18 +54,6 @@ def run(command: Command, stub: Stub) -> Callable[..., Said]:
 def measures(said: Said) -> dict[str, Any]:
     [result] = [one for one in said.json["results"] if not one["group"]]
     return {one["name"]: one["value"] for one in result["measures"]}
-
-
-def sometimes(fault: Behaviour, every: int, otherwise: Behaviour) -> Behaviour:
-    """The fault on every n-th request."""
-    number = 0
-
-    async def behave(request: web.BaseRequest, call: Call) -> web.StreamResponse:
-        nonlocal number
-        number += 1
-        return await (otherwise if number % every else fault)(request, call)
-
-    return behave
 
 
 def test_cursor_paging_with_jobs_by_yaml_alone(run: Callable[..., Said], stub: Stub, archive: Archive) -> None:
@@ -120,21 +108,24 @@ def test_a_depth_beyond_all_pages_is_refused_before_anything_is_added(
 def test_pages_that_were_read_are_not_requested_again_after_a_lost_one(
     run: Callable[..., Said], stub: Stub, archive: Archive
 ) -> None:
+    """The first request for each later page is lost."""
     undisturbed = run(ARCHIVE)
     answered: Counter[str] = Counter()
-
-    async def query(request: web.BaseRequest, call: Call) -> web.StreamResponse:
-        answered[call.body.decode()] += 1
-        return await archive.behave(request, call)
-
-    faulty = sometimes(status(503), 3, query)
+    lost: set[str] = set()
 
     async def behave(request: web.BaseRequest, call: Call) -> web.StreamResponse:
-        return await (faulty if call.path.endswith("/query") else archive.behave)(request, call)
+        body = call.body.decode()
+        if call.path.endswith("/query"):
+            if call.json.get("after") and body not in lost:
+                lost.add(body)
+                return await status(503)(request, call)
+            answered[body] += 1
+        return await archive.behave(request, call)
 
     stub.always(behave)
     said = run(ARCHIVE, "--run-id", "r2")
     assert measures(said) == measures(undisturbed)
+    assert lost
     assert set(answered.values()) == {1}
     assert set(archive.added.values()) == {1}
 
