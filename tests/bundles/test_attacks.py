@@ -137,7 +137,7 @@ def test_a_huge_number_of_planned_trials_is_no_bomb(command: Command, forgery: F
 
 
 def test_scores_of_an_audit_are_declared(command: Command, bundle: Callable[..., Path]) -> None:
-    """Its conversations are not at hand: whether a search or an answer is that of the trial is not known."""
+    """A bundle has no conversations, so a search or an answer may be that of another trial."""
     found = Forgery(bundle("audit")).verify(command)
     assert "scores" in found["declared"]
     assert "scores" not in found["proved"]

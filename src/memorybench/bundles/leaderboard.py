@@ -28,7 +28,7 @@ from .verification import verify_bundle
 
 PAGE, BUNDLES = "index.html", "bundles"
 GetDatasets = Callable[[Path], Mapping[str, Dataset]]
-"""From a bundle to the data of its benchmarks that is at hand."""
+"""Returns the data of a bundle's benchmarks, as far as it is on this machine."""
 _UNTOLD = ("Run ID", "Providers", "Benchmarks")
 """Facts about a run that the rows have anyway."""
 VERIFICATION = {

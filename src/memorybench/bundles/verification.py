@@ -71,7 +71,7 @@ _UNLIKE = 1e-9
 def verify_bundle(
     path: Path, datasets: Mapping[str, Dataset] | None = None, keys: Sequence[PublicKey] = ()
 ) -> Verification:
-    """Check a bundle. `datasets` has the data of benchmarks that is at hand, by name; `keys` are trusted ones."""
+    """Check a bundle. `datasets` has the available data by benchmark; `keys` are the keys that you trust."""
     with open_archive(path) as archive:
         rows = Rows.in_archive(archive)
         changed = archive.changed_files()
@@ -270,7 +270,7 @@ class _Check:
             yield claim("fingerprints", "contradicted", "a text does not have its digest", wrong)
 
     def _recorded(self) -> RecordedRun:
-        """Return the run with the data at hand that has the recorded fingerprint."""
+        """Return the run, with the available data that has the recorded fingerprint."""
         same = {
             name: one
             for name, one in self.datasets.items()
@@ -281,7 +281,7 @@ class _Check:
         return RecordedRun(run, {key: row.body for key, row in self._cases.items()}, self._steps, same)
 
     def _data(self, rescorer: Rescorer | None) -> Iterator[Claim]:
-        """The data at hand has the recorded fingerprint, and each case is one of its questions."""
+        """Check that the available data has the recorded fingerprint, and that each case is one of its questions."""
         wrong, declared, changed = [], [], []
         for benchmark in dict.fromkeys(benchmark for benchmark, _ in self._cases):
             recorded = self.run.fingerprints.get(f"benchmark {benchmark}")
@@ -297,7 +297,9 @@ class _Check:
                 text = "questions and gold are those of the data, which has the recorded fingerprint"
                 yield claim("cases", "proved", text, n=count)
         if declared:
-            text = "that these are the questions, gold answers or scenarios of the named data, which is not at hand"
+            text = (
+                "that these are the questions, gold answers or scenarios of the named data, which is not available here"
+            )
             yield claim("cases", "declared", text, declared)
         if changed:
             yield claim("cases", "contradicted", "are not the questions of the data", changed)
@@ -490,7 +492,7 @@ class _Rescores:
         if others and rescored.is_whole:
             self.wrong.append(f"{name}: {_text(', '.join(others))} would have no value")
         elif others:
-            self.declare("the data is not at hand", others)
+            self.declare("the data is not available here", others)
         if rescored.is_whole and performed.shown != outcome.shown:
             self.wrong.append(f"{name}: shows other texts than its steps")
         self.texts += rescored.is_whole and is_proof

@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def at_hand(file: Path, given: Sequence[str], *, is_strict: bool = True) -> dict[str, Dataset]:
-    """Open the data that is at hand: what ships with memorybench, and the files that the user names.
+    """Open the data that is available: what ships with memorybench, and the files that the user names.
 
     With `is_strict`, a name that is not a benchmark of the bundle is an error.
     """

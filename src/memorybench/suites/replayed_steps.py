@@ -63,10 +63,6 @@ class ReplayedSteps:
             # a paid call that failed, such as a first reply of the judge that could not be read
             raise Unreadable(f"step {name} is not recorded")
         try:
-            return TypeAdapter(returns).validate_python(step.result, strict=False)
-        except ValidationError:
-            pass
-        try:
             return TypeAdapter(returns).validate_json(canonical(step.result))
         except ValidationError as error:
             raise CannotRescore(f"the result of step {name} does not have its form") from error
@@ -149,7 +145,7 @@ class RecordedRun:
     """By benchmark and id."""
     steps: Mapping[str, ReplayedStep]
     datasets: Mapping[str, Dataset] = field(default_factory=dict)
-    """By benchmark: the data, where it is at hand and has the recorded fingerprint."""
+    """By benchmark: the data, if it is on this machine and has the recorded fingerprint."""
 
 
 class Rescorer(Protocol):
