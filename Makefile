@@ -6,6 +6,8 @@ STAMP := $(VENV)/.installed
 REAL := $(VENV)-real
 # the measure `workers` needs Postgres, which `make test-real` installs
 PERF = $(if $(wildcard $(REAL)/bin/python),$(REAL),$(VENV))/bin/python
+# the tests start many processes; without compiled modules each of them takes several times as long
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: setup eval view test check test-real perf docs screenshots format clean
 

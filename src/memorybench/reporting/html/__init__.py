@@ -11,6 +11,7 @@ import os
 import sys
 from base64 import b64encode
 from collections.abc import Callable, Sequence
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ from memorybench.reporting.formatting import cell_text, footnotes, seconds, shar
 from memorybench.text.sanitize import sanitize
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
+    from jinja2 import Environment, Template
 
 FOLDER = Path(__file__).parent
 STYLE = FOLDER / "style.css"
@@ -68,13 +69,18 @@ def environment(*folders: Path, redact: Callable[[str], str] = str) -> Environme
     return templates
 
 
+@cache
+def _report_template() -> Template:
+    """Return the template of a report, compiled once per process."""
+    return environment().get_template("report.html")
+
+
 def report_page(report: Report, charts: Sequence[tuple[str, str]], **values: Any) -> str:
     """Return a report as one page. Its policy allows this style and this script, and no request."""
     from markupsafe import Markup
 
     style, script = (path.read_text(encoding="utf-8") for path in (STYLE, _SCRIPT))
-    template = environment().get_template("report.html")
-    text: str = template.render(
+    text: str = _report_template().render(
         report=report,
         charts=[(title, Markup(svg)) for title, svg in charts],  # noqa: S704  made by our renderer, escaped
         style=Markup(style),  # noqa: S704  ours
