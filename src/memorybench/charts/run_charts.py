@@ -12,11 +12,13 @@ from memorybench.journal.rows import Run
 from memorybench.journal.run_reader import Stage
 from memorybench.reporting import formatting
 from memorybench.suites.comparison import HEADLINES, Pair
+from memorybench.suites.comparison_tables import type_label
 from memorybench.suites.failures import FAILURE_REASONS, TYPE_LABELS, failure_reason
 from memorybench.suites.registry import suite_of
 from memorybench.suites.report_parts import STEP_LABELS
-from memorybench.suites.run_comparison import RunComparison, changed_settings, type_label
+from memorybench.suites.run_comparison import RunComparison
 from memorybench.suites.run_list import list_runs
+from memorybench.suites.setting_differences import changed_settings
 from memorybench.suites.stored_run import StoredRun
 from memorybench.suites.summary import Result, headline, percentile
 

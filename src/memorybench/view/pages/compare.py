@@ -14,8 +14,10 @@ from memorybench.charts.run_charts import slope
 from memorybench.core.errors import MemorybenchError
 from memorybench.core.report_sections import Provenance, Report, Row, Table
 from memorybench.suites.comparison import Pair
+from memorybench.suites.comparison_tables import Only, select_cases
 from memorybench.suites.html_report import verdict_of
-from memorybench.suites.run_comparison import SETTINGS, Only, RunComparison, select_cases
+from memorybench.suites.run_comparison import RunComparison
+from memorybench.suites.setting_differences import SETTINGS
 from memorybench.view.results import MOST_COMPARED, NotFound, Results, run_url, with_query
 
 from . import number, render, results_of

@@ -12,7 +12,7 @@ from memorybench.charts.run_charts import trend_of
 from memorybench.core.measures import Measure
 from memorybench.core.report_sections import Column, Difference, Table, text_column
 from memorybench.suites.comparison import HEADLINES
-from memorybench.suites.run_comparison import changed_settings
+from memorybench.suites.setting_differences import changed_settings
 from memorybench.view.results import Results, RunRow
 
 from . import render, results_of
