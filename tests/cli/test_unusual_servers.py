@@ -155,6 +155,48 @@ def test_a_login_is_renewed_before_it_expires(run: Callable[..., Said], vault: V
     assert vault.refused == 0
 
 
+PARALLEL = VAULT.replace(", concurrency: 1", "")
+
+
+def test_parallel_scopes_share_the_one_valid_token_of_an_account(
+    run: Callable[..., Said], stub: Stub, vault: Vault
+) -> None:
+    vault.one_token = True
+    said = run(PARALLEL)
+    assert said.code == 0, said.err
+    assert said.json["counts"]["scored"] == 4
+    assert len({call.path.split("/")[2] for call in stub.calls if call.method == "PUT"}) > 1, "several scopes"
+    assert len(vault.logins) == 1
+
+
+def test_parallel_scopes_whose_token_is_revoked_log_in_once(run: Callable[..., Said], stub: Stub, vault: Vault) -> None:
+    vault.one_token = True
+
+    async def behave(request: web.BaseRequest, call: Call) -> web.StreamResponse:
+        if len(vault.stored) == 5:
+            vault.logins.setdefault("of another client", 0)
+        return await vault.behave(request, call)
+
+    stub.always(behave)
+    said = run(PARALLEL)
+    assert said.code == 0, said.err
+    assert said.json["counts"]["scored"] == 4
+    assert vault.refused
+    assert len([call for call in stub.calls if call.path == "/login"]) == 2
+    assert set(vault.stored.values()) == {1}
+
+
+@pytest.mark.parametrize("value", ["$.scope", "$.haystackId"])
+def test_a_login_that_names_the_scope_is_one_per_scope(
+    run: Callable[..., Said], stub: Stub, vault: Vault, value: str
+) -> None:
+    said = run(PARALLEL.replace("user: bench", f"user: {value}"))
+    assert said.json["counts"]["scored"] == 4
+    users = {call.json["user"] for call in stub.calls if call.path == "/login"}
+    scopes = {call.path.split("/")[2] for call in stub.calls if call.method == "PUT"}
+    assert len(users) == len(scopes) > 1
+
+
 def test_a_login_that_no_longer_works_ends_the_calls(run: Callable[..., Said], stub: Stub, vault: Vault) -> None:
     async def behave(request: web.BaseRequest, call: Call) -> web.StreamResponse:
         if call.path == "/login" and len(vault.logins) >= 2:

@@ -2,7 +2,7 @@
 
 `Archive` returns results in pages of three, by cursor, and indexes each document in a job of its own. `Vault` wants a
 login, whose token is valid for three seconds; a second is over with each request that uses it, so that tests do not
-wait.
+wait. With `one_token`, its tokens do not expire, but only the newest one is valid.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ endpoints:
     pages: {by: offset, firstPage: 0}
     response: {results: $.notes, contentField: $.text, scoreField: $.score, idField: $.id, sourcesField: $.id}
   clear: {method: DELETE, path: "/notes/${scope}", headers: {X-Pass: "${pass}"}, accept: [404]}
-rateLimit: {retryDelayMs: 0}
+rateLimit: {retryDelayMs: 0, concurrency: 1}
 """
 RENEWED = VAULT.replace("secret: true}", "secret: true, expiresIn: $.expires_in}")
 
@@ -149,6 +149,7 @@ class Vault:
     refused: int = 0
     """Number of requests with an expired token."""
     expires_in: Any = VALID_SECONDS
+    one_token: bool = False
 
     async def behave(self, _: web.BaseRequest, call: Call) -> web.StreamResponse:
         if call.path == "/login":
@@ -159,7 +160,8 @@ class Vault:
             return web.json_response({"access": token, "expires_in": self.expires_in})
         token = call.headers.get("X-Pass", "")
         self.logins[token] += 1
-        if self.logins[token] > VALID_SECONDS:
+        newest = [*self.logins][-1]
+        if token != newest if self.one_token else self.logins[token] > VALID_SECONDS:
             self.refused += 1
             return web.json_response({"problem": f"{token} has expired"}, status=401)
         match (call.method, *call.path.strip("/").split("/")):

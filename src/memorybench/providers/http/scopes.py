@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import math
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections import ChainMap
+from collections.abc import Mapping, MutableMapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,6 +28,8 @@ _UNAUTHORIZED = 401
 _MARGIN = 0.1
 """The part of its validity before whose end a login is renewed."""
 _LONGEST_MARGIN = 60.0
+_MAX_RENEWALS = 2
+"""How often a request that gets status 401 waits for new credentials. Those of another request's login may be old."""
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 
 
@@ -51,11 +54,27 @@ class Accepted:
 
 
 @dataclass(slots=True)
+class Login:
+    """Credentials of one scope, or of all scopes of a provider."""
+
+    requests: tuple[ScopeRequest, ...]
+    variables: MutableMapping[str, Any]
+    """Variables of the requests, with their captures."""
+    renewals: int = 0
+    """Number of logins after the first one."""
+    end: float = math.inf
+    """When to log in again, by the clock of the event loop."""
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+@dataclass(slots=True)
 class ScopeState:
     """The state of a scope, from requests of this process or from the receipts of an earlier one."""
 
-    variables: dict[str, Any]
-    """Variables of every request, with the captures of setup."""
+    variables: ChainMap[str, Any]
+    """Variables of every request, with the captures of setup; those of a shared login are in a map of their own."""
+    login: Login
+    """The login that depends on the scope."""
     sources: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Session and turn of each id that a result may name."""
     finished_setup: int = 0
@@ -67,11 +86,6 @@ class ScopeState:
     searches: dict[tuple[str, int], PageProgress] = field(default_factory=dict)
     """The pages of unfinished searches, by query and limit; a retry continues from there."""
     setup_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    logins: int = 0
-    """Number of logins after the first one."""
-    login_end: float = math.inf
-    """When to log in again, by the clock of the event loop."""
-    login_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def find_sources(self, id: str) -> Sequence[str]:
         """Return the sources of an id; an unknown id is returned as it is."""
@@ -85,6 +99,8 @@ class Scopes:
         self._api = api
         self._captures = service.captures
         self._redactor = redactor
+        # services may accept only the newest token of an account, so scopes must not log in one by one
+        self._login = Login(service.shared_logins, {})
         self._states: dict[Scope, ScopeState] = {}
 
     def state(self, scope: Scope) -> ScopeState:
@@ -92,7 +108,8 @@ class Scopes:
         if state is None:
             names = dict.fromkeys(("scope", "runTag", "userId"), scope_name(scope, self._service.run_id_format))
             ids = {"runId": scope.run, "benchmarkId": scope.benchmark, "haystackId": scope.haystack}
-            state = self._states[scope] = ScopeState({**names, **ids})
+            variables = ChainMap({**names, **ids}, self._login.variables)
+            state = self._states[scope] = ScopeState(variables, Login(self._service.scope_logins, variables))
         return state
 
     async def open(self, scope: Scope) -> ScopeState:
@@ -140,14 +157,14 @@ class Scopes:
         state = await self.require(scope, frozenset(name for one in requests for name in one.request.names))
         if state is not None:
             for request in requests:
-                await self._send(request, state, {})
+                await _perform(request, self.sender(state), {})
             del self._states[scope]
             self.state(scope).is_cleared = True
 
     async def forget(self, request: ScopeRequest, scope: Scope, id: str) -> None:
         state = await self.require(scope, request.request.names)
         if state is not None:
-            await self._send(request, state, {MEMORY_ID: id})
+            await _perform(request, self.sender(state), {MEMORY_ID: id})
 
     def make_receipt(
         self, state: ScopeState, endpoint: str, ids: Sequence[str], accepted: Sequence[Accepted]
@@ -187,57 +204,87 @@ class Scopes:
     async def send(
         self, template: RequestTemplate, state: ScopeState, values: Values, url: str | None = None
     ) -> Reply | None:
-        """Send a request with the variables of its scope.
+        """Send a request with the variables of its scope; log in again if it needs a login that has expired."""
+        return await self._send_after_logins((self._login, state.login), template, values, state.variables, url)
 
-        If it needs a login that has expired, log in again; after a 401, send it a second time. A request with that
-        status was not performed, so that nothing is done twice.
+    async def _send_after_logins(
+        self,
+        logins: Sequence[Login],
+        template: RequestTemplate,
+        values: Values,
+        variables: Mapping[str, Any],
+        url: str | None = None,
+    ) -> Reply | None:
+        """Send a request; if a login has expired, log in before; after a 401, log in and send it again.
+
+        A request with that status was not performed, so that nothing is done twice.
         """
-        if not template.names & self._service.secrets or not self._service.logins:
-            return await self._api.send(template, {**state.variables, **values}, url)
-        if asyncio.get_running_loop().time() >= state.login_end:
-            await self._log_in(state, state.logins)
-        logins = state.logins
+        logins = [login for login in logins if login.requests]
+        if not template.names & self._service.secrets or not logins:
+            return await self._api.send(template, {**variables, **values}, url)
+        for login in logins:
+            if asyncio.get_running_loop().time() >= login.end:
+                await self._renew(login, login.renewals)
+        for _ in range(_MAX_RENEWALS):
+            renewals = [login.renewals for login in logins]
+            try:
+                return await self._api.send(template, {**variables, **values}, url)
+            except Denied as error:
+                if error.status != _UNAUTHORIZED:
+                    raise
+            if all([await self._renew(login, before) for login, before in zip(logins, renewals, strict=True)]):
+                break
         try:
-            return await self._api.send(template, {**state.variables, **values}, url)
-        except Denied as error:
-            if error.status != _UNAUTHORIZED:
-                raise
-        await self._log_in(state, logins)
-        try:
-            return await self._api.send(template, {**state.variables, **values}, url)
+            return await self._api.send(template, {**variables, **values}, url)
         except Denied as error:
             raise Denied(f"{error}; also after a new login", status=error.status) from None
 
-    async def _log_in(self, state: ScopeState, logins: int) -> None:
-        """Get new credentials, unless that was done since `logins`."""
-        async with state.login_lock:
-            if state.logins == logins:
-                state.login_end = math.inf
-                for request in self._service.logins:
-                    await self._send_setup(request, state)
-                state.logins += 1
+    async def _renew(self, login: Login, renewals: int) -> bool:
+        """Get new credentials, unless that was done since `renewals`; return whether it was not."""
+        async with login.lock:
+            if login.renewals != renewals:
+                return False
+            login.end = math.inf
+            for request in login.requests:
+                await self._log_in(request, login)
+            login.renewals += 1
+            return True
 
-    async def _send_setup(self, request: ScopeRequest, state: ScopeState) -> None:
-        captures, validity = await self._send(request, state, {}, is_login=request in self._service.logins)
-        state.variables |= captures
+    async def _log_in(self, request: ScopeRequest, login: Login) -> None:
+        # the login of a scope may need the shared one; a login must not wait for itself
+        logins = () if login is self._login else (self._login,)
+
+        async def send(template: RequestTemplate, values: Values) -> Reply | None:
+            return await self._send_after_logins(logins, template, values, login.variables)
+
+        captures, validity = await _perform(request, send, {})
+        login.variables.update(captures)
         if validity is not None:
             margin = min(_LONGEST_MARGIN, validity * _MARGIN)
-            state.login_end = min(state.login_end, asyncio.get_running_loop().time() + validity - margin)
+            login.end = min(login.end, asyncio.get_running_loop().time() + validity - margin)
 
-    async def _send(
-        self, request: ScopeRequest, state: ScopeState, values: Values, *, is_login: bool = False
-    ) -> tuple[dict[str, Any], float | None]:
-        """Send a request and wait until it is done; return its captures and how many seconds they are valid."""
-        reply = await self.sender(state, is_login=is_login)(request.request, values)
-        data = request.reader.read_json(reply)
-        captures = request.reader.read_captures(reply, data)
-        if request.wait is not None:
-            polls = request.wait.polls(reply, data, [{**values, **captures}])
-            await wait_until_done(self.sender(state, is_login=is_login), request.wait, polls)
-        return captures, request.reader.read_validity(reply, data)
+    async def _send_setup(self, request: ScopeRequest, state: ScopeState) -> None:
+        """Send a request of setup for a scope, unless it is one of the shared login that another scope has sent."""
+        if request in self._login.requests:
+            async with self._login.lock:
+                if not request.reader.captures.keys() <= self._login.variables.keys():
+                    await self._log_in(request, self._login)
+        elif request in state.login.requests:
+            await self._log_in(request, state.login)
+        else:
+            captures, _ = await _perform(request, self.sender(state), {})
+            state.variables.update(captures)
 
-    def sender(self, state: ScopeState, *, is_login: bool = False) -> Send:
-        """Return a function that sends requests of this scope. A login must not wait for another login."""
-        if is_login:
-            return lambda template, values: self._api.send(template, {**state.variables, **values})
+    def sender(self, state: ScopeState) -> Send:
+        """Return a function that sends requests of this scope."""
         return lambda template, values: self.send(template, state, values)
+
+
+async def _perform(request: ScopeRequest, send: Send, values: Values) -> tuple[dict[str, Any], float | None]:
+    """Send a request and wait until it is done; return its captures and how many seconds they are valid."""
+    reply = await send(request.request, values)
+    data = request.reader.read_json(reply)
+    captures = request.reader.read_captures(reply, data)
+    if request.wait is not None:
+        await wait_until_done(send, request.wait, request.wait.polls(reply, data, [{**values, **captures}]))
+    return captures, request.reader.read_validity(reply, data)

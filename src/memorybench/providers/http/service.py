@@ -24,7 +24,7 @@ from memorybench.providers.config.requests import (
     Request,
     Search,
 )
-from memorybench.providers.config.variables import AnyName, variables_in
+from memorybench.providers.config.variables import POLL_ID, AnyName, variables_in
 
 from .documents import SessionSplitter
 from .paging import PageTemplate
@@ -74,6 +74,12 @@ class ScopeRequest:
     reader: ReplyReader
     wait: PollTemplate | None
     is_repeatable: bool
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The variables that the request and its wait need, apart from its own captures."""
+        of_wait = self.wait.request.names - self.reader.captures.keys() - {POLL_ID} if self.wait else frozenset()
+        return self.request.names | of_wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +131,23 @@ class Service:
     def logins(self) -> tuple[ScopeRequest, ...]:
         """The requests of setup that can be sent again for new credentials."""
         return tuple(request for request in self.setup if request.reader.secrets and request.is_repeatable)
+
+    @property
+    def shared_logins(self) -> tuple[ScopeRequest, ...]:
+        """The logins that do not depend on the scope, so that one serves all scopes."""
+        shared: list[ScopeRequest] = []
+        known: frozenset[str] = frozenset()
+        for login in self.logins:
+            if login.names <= known:
+                shared.append(login)
+                known |= login.reader.captures.keys()
+        return tuple(shared)
+
+    @property
+    def scope_logins(self) -> tuple[ScopeRequest, ...]:
+        """The logins that depend on the scope."""
+        shared = self.shared_logins
+        return tuple(login for login in self.logins if login not in shared)
 
     @property
     def has_repeatable_setup(self) -> bool:
