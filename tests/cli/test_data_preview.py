@@ -84,3 +84,10 @@ def test_gold_answers_of_multiple_choice_are_right_choices(command: Command) -> 
     read = command("data", "preview", "sprints", "--data-file", "sprints=mine.json", "--json").json
     assert read["counts"]["gold_answers"] == 2
     assert [sample["answers"] for sample in read["samples"]] == [["(b) green"]] * 2
+
+
+def test_a_preview_without_samples_has_counts(command: Command) -> None:
+    write(command, ITEMS, QUESTIONS, evidenceLevel="turn")
+    read = command("data", "preview", "sprints", "--data-file", "sprints=mine.json", "--samples", "0", "--json").json
+    assert read["counts"]["questions"] == 2
+    assert read["samples"] == []

@@ -177,12 +177,20 @@ def split_list(values: Sequence[str] | None) -> tuple[str, ...]:
 
 
 def positive(text: str) -> int:
+    return _number(text, 1)
+
+
+def zero_or_more(text: str) -> int:
+    return _number(text, 0)
+
+
+def _number(text: str, least: int) -> int:
     try:
         number = int(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"invalid number {text!r}") from None
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{number} is too small; expected 1 or more")
+    if number < least:
+        raise argparse.ArgumentTypeError(f"{number} is too small; expected {least} or more")
     return number
 
 

@@ -12,7 +12,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .arguments import add_config_dir, add_consent, add_json, given_consent, named_files, positive, split_list
+from .arguments import (
+    add_config_dir,
+    add_consent,
+    add_json,
+    given_consent,
+    named_files,
+    positive,
+    split_list,
+    zero_or_more,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,7 +67,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     preview.add_argument("name", metavar="NAME|FILE", help="Preview this benchmark, or that of this config file")
     preview.add_argument("--data-file", metavar="NAME=PATH", action="append", help="Read the data from a local copy")
-    preview.add_argument("--samples", metavar="N", type=positive, default=3, help="Show N questions (default 3)")
+    preview.add_argument("--samples", metavar="N", type=zero_or_more, default=3, help="Show N questions (default 3)")
     add_json(preview)
     convert = actions.add_parser(
         "convert",
