@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from tests.cli.command import Command
-from tests.doubles.stub import Stub, redirect, reply, status
+from tests.doubles.stub import Call, Stub, redirect, reply, status
 
 FILES = {
     "provider": "providers/configs/mine.yaml",
@@ -116,6 +117,159 @@ def test_a_server_with_a_description_fills_the_file(command: Command, stub: Stub
     assert endpoints["clear"]["path"] == "/v2/users/${scope}"
     assert {call.method for call in stub.calls} == {"GET"}
     assert not any("authorization" in map(str.lower, call.headers) for call in stub.calls)
+
+
+def schema(*names: str) -> dict[str, Any]:
+    return {"type": "object", "required": list(names[:2]), "properties": {name: {} for name in names}}
+
+
+HIT = {"type": "object", "properties": {"id": {}, "text": {}, "score": {}, "metadata": {}}}
+HITS = {"type": "object", "properties": {"hits": {"type": "array", "items": HIT}}}
+USER = {"name": "user_id", "in": "query", "required": True}
+
+
+def described(add: Any, search: Any, reply: Any, **more: Any) -> dict[str, Any]:
+    paths = {
+        "/notes": {"post": add, "delete": {"parameters": [USER]}},
+        "/notes/find": {"post": {**search, "responses": {"200": reply}}},
+        "/notes/{note_id}": {"delete": {}},
+    }
+    return {"info": {"version": "1"}, "paths": paths, **more}
+
+
+def content(inner: Any) -> dict[str, Any]:
+    return {"content": {"application/json": {"schema": inner}}}
+
+
+IN_BODY = {"requestBody": content(schema("user_id", "text", "metadata"))}
+SEARCH_BODY = {"requestBody": content(schema("user_id", "query", "limit"))}
+KEY = {"type": "apiKey", "in": "header", "name": "X-Key"}
+DESCRIBED: dict[str, dict[str, Any]] = {
+    "relative server": described(IN_BODY, SEARCH_BODY, content(HITS), openapi="3.1.0", servers=[{"url": "/api"}]),
+    "variables of a server": described(
+        IN_BODY,
+        SEARCH_BODY,
+        content(HITS),
+        openapi="3.0.0",
+        servers=[
+            {"url": "https://api.example.com/v9"},
+            {"url": "/{version}", "variables": {"version": {"default": "api"}}},
+        ],
+    ),
+    "parameters of a POST": described(
+        {"parameters": [USER, {"name": "text", "in": "query"}], "requestBody": content(schema("metadata"))},
+        {"parameters": [USER, {"name": "query", "in": "query"}, {"name": "limit", "in": "query"}]},
+        content(HITS),
+        openapi="3.1.0",
+        servers=[{"url": "/api"}],
+    ),
+    "Swagger 2": described(
+        {"parameters": [{"in": "body", "name": "new", "schema": schema("user_id", "text", "metadata")}]},
+        {"parameters": [{"in": "body", "name": "query", "schema": schema("user_id", "query", "limit")}]},
+        {"schema": HITS},
+        swagger="2.0",
+        basePath="/api",
+    ),
+    "key in a header": described(
+        IN_BODY,
+        SEARCH_BODY,
+        content(HITS),
+        openapi="3.1.0",
+        servers=[{"url": "/api/"}],
+        components={"securitySchemes": {"key": KEY}},
+    ),
+}
+
+
+@pytest.mark.parametrize("described", DESCRIBED)
+def test_a_file_from_a_complete_description_runs_unchanged(
+    command: Command, stub: Stub, described: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes: dict[str, list[dict[str, Any]]] = {}
+    key = "sentinel-notes-key" if described == "key in a header" else None
+    monkeypatch.setenv("MINE_KEY", "sentinel-notes-key")
+
+    async def behave(_: web.BaseRequest, call: Call) -> web.StreamResponse:
+        fields = {**call.query, **(call.json if call.body else {})}
+        if key is not None and call.headers.get("X-Key") != key:
+            return web.json_response({}, status=401)
+        match call.method, call.path:
+            case "POST", "/api/notes":
+                stored = notes.setdefault(fields["user_id"], [])
+                stored.append({"id": f"{len(stored)}", "text": fields["text"], "metadata": fields["metadata"]})
+                return web.json_response({})
+            case "POST", "/api/notes/find":
+                return web.json_response({"hits": notes[fields["user_id"]][: int(fields["limit"])]})
+            case "DELETE", "/api/notes":
+                return web.json_response({}, status=200 if notes.pop(fields["user_id"], None) else 404)
+        return web.json_response({}, status=404)
+
+    stub.always(behave)
+    stub.always(reply(DESCRIBED[described]), path="/openapi.json")
+    said = command("init", "provider", "mine", "--probe", stub.url)
+    assert said.code == 0, said.err
+    assert "to change" not in said.out
+    run = command("eval", "--providers", "mine", "--benchmarks", "starter", "--limit", "2", "--json")
+    assert run.code == 0, run.err
+    assert run.json["counts"]["scored"] == 2
+    assert run.json["notes"] == [], "recall is computed"
+    assert notes == {}
+    assert any(call.path == "/api/notes" and call.method == "DELETE" for call in stub.calls)
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"servers": [{"url": "https://api.example.com/v9"}]}, "https://api.example.com/v9"),
+        ({"paths": {**OPENAPI["paths"], "/v2/users/{user_id}": {}, "/v2/memories/{id}": {"delete": {}}}}, "clear"),
+        ({"components": {"securitySchemes": {"key": {"type": "http", "scheme": "basic"}}}}, "basic"),
+    ],
+)
+def test_what_was_not_found_is_named_here_and_in_the_file(
+    command: Command, stub: Stub, changes: dict[str, Any], line: str
+) -> None:
+    stub.always(reply({**OPENAPI, **changes}), path="/openapi.json")
+    said = command("init", "provider", "mine", "--probe", stub.url)
+    assert said.code == 0, said.err
+    text = (command.folder / FILES["provider"]).read_text()
+    assert [one for one in said.out.splitlines() if "to change" in one and line in one]
+    assert [one for one in text.splitlines() if one.startswith("# Change") and line in one]
+    assert f'baseUrl: "${{MINE_URL:-{stub.url}}}"' in text
+
+
+def test_names_of_a_description_stay_in_their_line(command: Command, stub: Stub) -> None:
+    description = {**OPENAPI, "servers": [{"url": "https://x.example\nname: other"}]}
+    description["components"] = {"schemas": {**OPENAPI["components"]["schemas"]}}
+    description["components"]["schemas"]["New"] = {
+        "required": ["a\nname: other"],
+        "properties": {"text": {}, "user_id": {}, "a\nname: other": {}},
+    }
+    stub.always(reply(description), path="/openapi.json")
+    said = command("init", "provider", "mine", "--probe", stub.url)
+    assert said.code == 0, said.err
+    assert 'config "mine"' in said.out
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("provider", "bm25"),
+        ("provider", "none"),
+        ("benchmark", "starter"),
+        ("extractor", "hoarder"),
+        ("scenario", "memory-no-pollution"),
+    ],
+)
+def test_a_bundled_name_is_refused(command: Command, kind: str, name: str) -> None:
+    said = command("init", kind, name)
+    assert said.code == 2
+    assert name in said.err
+    assert list(command.folder.iterdir()) == []
+
+
+def test_a_name_that_begins_with_a_digit_gives_valid_variables(command: Command) -> None:
+    assert command("init", "provider", "3rd").code == 0
+    assert command("validate", "providers/configs/3rd.yaml").code == 0
 
 
 def test_a_server_without_a_description_gives_examples(command: Command, stub: Stub) -> None:

@@ -48,10 +48,10 @@ def run(args: argparse.Namespace) -> int:
 def _show(probed: Probed) -> None:
     health = f"answers at {probed.health}" if probed.health else "answers, but at no usual health route"
     print(f"{probed.url} {health}")
-    if probed.guesses is None:
-        print("no OpenAPI description found: the requests are examples, and must be changed")
-        return
-    found = {"add": probed.guesses.add, "search": probed.guesses.search, "clear": probed.guesses.clear}
-    for what, request in found.items():
-        text = f"{request.method} {request.path}" if request else "not found: the request is an example"
-        print(f"{what}: {text}")
+    if probed.guesses is not None:
+        found = {"add": probed.guesses.add, "search": probed.guesses.search, "clear": probed.guesses.clear}
+        for what, request in found.items():
+            if request is not None:
+                print(f"{what}: {request.method} {request.path}")
+    for line in probed.missing:
+        print(f"to change: {line}")

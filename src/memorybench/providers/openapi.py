@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urljoin, urlsplit
 
 _FIELDS: Mapping[str, str] = {
     "$.content": r"content|text|data|memory|document|note|value|body",
@@ -38,10 +39,18 @@ class Guess:
     method: str
     path: str
     body: Mapping[str, str]
+    query: Mapping[str, str] = field(default_factory=dict)
     results: str = ""
     content: str = ""
     score: str = ""
     id: str = ""
+    sources: str = ""
+    unknown: tuple[str, ...] = ()
+    """The required fields whose meaning is not known."""
+
+    @property
+    def has_scope(self) -> bool:
+        return "${scope}" in self.path or "$.scope" in (*self.body.values(), *self.query.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +58,8 @@ class Guesses:
     title: str
     version: str
     auth: Mapping[str, str]
+    unsupported_auth: str
+    """The kind of the only authentication that is described, if a config has none of that kind."""
     add: Guess | None
     search: Guess | None
     clear: Guess | None
@@ -58,35 +69,95 @@ def guess(description: Mapping[str, Any]) -> Guesses:
     """Return what a description seems to offer for adding, searching and clearing."""
     operations = list(_operations(description))
     info = _mapping(description.get("info"))
-    searches = [
-        one for one in operations if one[0] in ("POST", "GET") and _SEARCH_PATH.search(one[1]) and _fields(*one[2:])
-    ]
-    stores = [one for one in operations if one[0] in ("POST", "PUT") and not _SEARCH_PATH.search(one[1])]
+    searches = [one for one in operations if one.method in ("POST", "GET")]
+    stores = [one for one in operations if one.method in ("POST", "PUT") and not _SEARCH_PATH.search(one.path)]
+    auth, unsupported_auth = _auth(description)
+    add = _best(stores, _STORE_FIELDS, ("$.content", "$.messages"), _STORE_PATH)
+    sends_metadata = add is not None and "$.metadata" in (*add.body.values(), *add.query.values())
     return Guesses(
         title=str(info.get("title", "")),
         version=str(info.get("version", "")),
-        auth=_auth(description),
-        add=_best(stores, _STORE_FIELDS, ("$.content", "$.messages"), _STORE_PATH, description),
-        search=_best(searches, _SEARCH_FIELDS, ("$.query",), _SEARCH_PATH, description),
+        auth=auth,
+        unsupported_auth=unsupported_auth,
+        add=add,
+        search=_best(searches, _SEARCH_FIELDS, ("$.query",), _SEARCH_PATH, sends_metadata=sends_metadata),
         clear=_clear(operations),
     )
 
 
-Operation = tuple[str, str, Mapping[str, Any], Mapping[str, Any]]
-"""Method, path, the schema of the body, and the operation."""
+def base_url(description: Mapping[str, Any], url: str, probed: str) -> tuple[str, str]:
+    """Return the address that the paths of a description at `url` begin with, and one that it names but is not used.
+
+    A description may name another server, such as the one of its vendor. Nothing must be sent there unasked, so only an
+    address on the probed server is used; without one, the probed address is returned.
+    """
+    addresses = [_server_url(server) for server in _list(description.get("servers")) if isinstance(server, Mapping)]
+    if isinstance(description.get("basePath"), str):  # Swagger 2
+        addresses = [description["basePath"]]
+    joined = [urljoin(url, address).rstrip("/") for address in addresses if address]
+    same = [one for one in joined if urlsplit(one)[:2] == urlsplit(url)[:2]]
+    return (same[0], "") if same else (probed, joined[0] if joined else "")
+
+
+def _server_url(server: Mapping[str, Any]) -> str:
+    """Return the address of a server with the default values of its variables."""
+    variables = _mapping(server.get("variables"))
+    return re.sub(
+        r"\{(\w+)\}",
+        lambda match: str(_mapping(variables.get(match[1])).get("default", "")),
+        str(server.get("url", "")),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    method: str
+    path: str
+    body: Sequence[str]
+    """The names of the fields of the body."""
+    query: Sequence[str]
+    """The names of the fields of the query string."""
+    required: Sequence[str]
+    results: str
+    """The path to a list of objects in the reply; empty if there is none."""
+    item: Sequence[str]
+    """The names of the fields of such an object."""
 
 
 def _operations(description: Mapping[str, Any]) -> Iterator[Operation]:
     for path, item in _mapping(description.get("paths")).items():
         for method, operation in _mapping(item).items():
             if method.upper() in ("GET", "POST", "PUT", "DELETE") and isinstance(operation, Mapping):
+                parameters = [
+                    _resolve(_mapping(one), description)
+                    for holder in (item, operation)
+                    for one in _list(holder.get("parameters"))
+                ]
                 body = _json_schema(_mapping(operation.get("requestBody")), description)
-                yield method.upper(), str(path), body, operation
+                for parameter in parameters:
+                    if parameter.get("in") == "body":  # Swagger 2
+                        body = _json_schema(parameter, description)
+                query = [one for one in parameters if one.get("in") == "query"]
+                results, fields = _results(operation, description)
+                yield Operation(
+                    method.upper(),
+                    str(path),
+                    [str(name) for name in _mapping(body.get("properties"))],
+                    [str(one.get("name")) for one in query],
+                    [
+                        *map(str, _list(body.get("required"))),
+                        *(str(one.get("name")) for one in query if one.get("required") is True),
+                    ],
+                    results,
+                    [str(name) for name in _mapping(fields.get("properties"))],
+                )
 
 
 def _json_schema(holder: Mapping[str, Any], description: Mapping[str, Any]) -> Mapping[str, Any]:
-    content = _mapping(_resolve(holder, description).get("content"))
-    return _resolve(_mapping(_mapping(content.get("application/json")).get("schema")), description)
+    """Return the schema of a body or a reply: in OpenAPI 3 by content type, in Swagger 2 directly."""
+    holder = _resolve(holder, description)
+    json_content = _mapping(_mapping(holder.get("content")).get("application/json"))
+    return _resolve(_mapping((json_content or holder).get("schema")), description)
 
 
 def _resolve(schema: Mapping[str, Any], description: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -108,44 +179,37 @@ def _resolve(schema: Mapping[str, Any], description: Mapping[str, Any]) -> Mappi
     return schema
 
 
-def _fields(body: Mapping[str, Any], operation: Mapping[str, Any]) -> list[str]:
-    """Return the names of a request's fields: in its body, or in its query string."""
-    names = [str(name) for name in _mapping(body.get("properties"))]
-    parameters = operation.get("parameters")
-    for parameter in parameters if isinstance(parameters, list) else []:
-        if isinstance(parameter, Mapping) and parameter.get("in") == "query":
-            names.append(str(parameter.get("name")))
-    return names
-
-
 def _best(
     operations: Sequence[Operation],
     variables: Sequence[str],
     needed: Sequence[str],
     usual_path: re.Pattern[str],
-    description: Mapping[str, Any],
+    *,
+    sends_metadata: bool = False,
 ) -> Guess | None:
     candidates = []
-    for method, path, body, operation in operations:
-        fields = _match_fields(_fields(body, operation), variables)
-        if not set(fields.values()) & set(needed) or "batch" in path:
+    for operation in operations:
+        fields = _match_fields([*operation.body, *operation.query], variables)
+        if not set(fields.values()) & set(needed) or "batch" in operation.path:
             continue
-        uses_scope = "$.scope" in fields.values() or "{" in path
-        rank = (uses_scope, bool(usual_path.search(path)), len(fields), -len(path))
-        candidates.append((rank, method, path, fields, operation))
+        uses_scope = "$.scope" in fields.values() or "{" in operation.path
+        rank = (uses_scope, bool(usual_path.search(operation.path)), len(fields), -len(operation.path))
+        candidates.append((rank, operation, fields))
     if not candidates:
         return None
-    _, method, path, fields, operation = max(candidates, key=lambda one: one[0])
-    results, item = _results(operation, description)
-    properties = [str(name) for name in _mapping(item.get("properties"))]
+    _, operation, fields = max(candidates, key=lambda one: one[0])
+    metadata = next((name for name in operation.item if name.lower() in ("metadata", "meta")), None)
     return Guess(
-        method,
-        _path(path),
-        fields,
-        results=results,
-        content=next((f"$.{name}" for name in properties if _CONTENT.search(name)), ""),
-        score=next((f"$.{name}" for name in properties if _SCORE.search(name)), ""),
-        id=next((f"$.{name}" for name in properties if name.lower() in ("id", "uuid", "key")), ""),
+        operation.method,
+        _path(operation.path),
+        {name: variable for name, variable in fields.items() if name in operation.body},
+        {name: variable for name, variable in fields.items() if name not in operation.body},
+        results=operation.results,
+        content=next((f"$.{name}" for name in operation.item if _CONTENT.search(name)), ""),
+        score=next((f"$.{name}" for name in operation.item if _SCORE.search(name)), ""),
+        id=next((f"$.{name}" for name in operation.item if name.lower() in ("id", "uuid", "key")), ""),
+        sources=f"$.{metadata}.documentId" if metadata and sends_metadata else "",
+        unknown=tuple(name for name in operation.required if name not in fields),
     )
 
 
@@ -154,8 +218,7 @@ def _match_fields(names: Sequence[str], variables: Sequence[str]) -> dict[str, s
     found: dict[str, str] = {}
     for variable in variables:
         for name in names:
-            plain = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
-            if name not in found and re.fullmatch(_FIELDS[variable], plain):
+            if name not in found and re.fullmatch(_FIELDS[variable], _plain(name)):
                 found[name] = variable
                 break
     if "$.messages" in found.values():
@@ -179,36 +242,56 @@ def _results(operation: Mapping[str, Any], description: Mapping[str, Any]) -> tu
 
 
 def _clear(operations: Sequence[Operation]) -> Guess | None:
-    """Return the request that deletes the most: the shortest path with one parameter, or one by query string."""
+    """Return the request that deletes a scope, by its path or its query string: the one with the shortest path.
+
+    One that deletes a memory by its id is none: it would delete nothing, and the scope would remain.
+    """
     deletes = []
-    for method, path, body, operation in operations:
-        if method != "DELETE":
-            continue
-        names = re.findall(r"\{(\w+)\}", path)
-        by_query = _match_fields(_fields(body, operation), ("$.scope",))
-        if len(names) == 1 or (not names and by_query):
-            is_scope = bool(names) and re.fullmatch(_FIELDS["$.scope"], names[0].lower()) is not None
-            deletes.append(((is_scope or bool(by_query), -len(path)), path, by_query))
-    if not deletes:
-        return None
-    _, path, by_query = max(deletes, key=lambda one: one[0])
-    return Guess("DELETE", _path(path), by_query)
+    for operation in operations:
+        names = re.findall(r"\{(\w+)\}", operation.path)
+        by_query = _match_fields(operation.query, ("$.scope",))
+        if operation.method == "DELETE" and (_is_scope(*names) if len(names) == 1 else not names and by_query):
+            unknown = tuple(name for name in operation.required if name not in by_query)
+            deletes.append((len(operation.path), Guess("DELETE", _path(operation.path), {}, by_query, unknown=unknown)))
+    return min(deletes, key=lambda one: one[0])[1] if deletes else None
+
+
+def _is_scope(name: str) -> bool:
+    return re.fullmatch(_FIELDS["$.scope"], _plain(name)) is not None
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
 
 
 def _path(path: str) -> str:
-    """Return a path of a config: its parameters are the scope, until the user names others."""
-    return re.sub(r"\{\w+\}", "${scope}", path)
+    """Return a path of a config: its parameters are the scope and an id, until the user names others."""
+    has_scope = any(map(_is_scope, re.findall(r"\{(\w+)\}", path)))
+
+    def variable(match: re.Match[str]) -> str:
+        is_id = has_scope and not _is_scope(match[1]) and re.fullmatch(_FIELDS["$.documentId"], _plain(match[1]))
+        return "${documentId}" if is_id else "${scope}"
+
+    return re.sub(r"\{(\w+)\}", variable, path)
 
 
-def _auth(description: Mapping[str, Any]) -> Mapping[str, str]:
+def _auth(description: Mapping[str, Any]) -> tuple[Mapping[str, str], str]:
+    """Return the section `auth`, and the kind of authentication that is described but not supported."""
     schemes = _mapping(_mapping(description.get("components")).get("securitySchemes"))
-    for scheme in schemes.values():
-        kind, scheme_name = _mapping(scheme).get("type"), str(_mapping(scheme).get("scheme", "")).lower()
+    schemes = schemes or _mapping(description.get("securityDefinitions"))  # Swagger 2
+    kinds = []
+    for scheme in map(_mapping, schemes.values()):
+        kind, scheme_name = scheme.get("type"), str(scheme.get("scheme", "")).lower()
         if kind in ("oauth2", "openIdConnect") or (kind == "http" and scheme_name == "bearer"):
-            return {"type": "bearer"}
+            return {"type": "bearer"}, ""
         if kind == "apiKey" and scheme.get("in") == "header":
-            return {"type": "apikey", "header": str(scheme.get("name", "Authorization"))}
-    return {"type": "none"}
+            return {"type": "apikey", "header": str(scheme.get("name", "Authorization"))}, ""
+        kinds.append(f"{kind} {scheme_name or scheme.get('in', '')}".strip())
+    return {"type": "none"}, kinds[0] if kinds else ""
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

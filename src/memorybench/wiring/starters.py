@@ -7,16 +7,19 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from memorybench.catalog.catalog import Catalog
+from memorybench.catalog.files import SCENARIOS
 from memorybench.core.errors import BadInput, Malformed, MemorybenchError, ServiceError
 from memorybench.files.names import safe_name
+from memorybench.http.addresses import check_url
 from memorybench.http.client import Http, open_http
-from memorybench.providers.openapi import Guess, Guesses, as_yaml, guess
+from memorybench.providers.openapi import Guess, Guesses, as_yaml, base_url, guess
 
 from .environment import redactor
 
-KINDS = ("provider", "benchmark", "scenario", "extractor")
+StarterKind = Literal["provider", "benchmark", "scenario", "extractor"]
 _STARTERS = Path(__file__).parents[1] / "catalog" / "starters"
 _FILES = {
     "provider": ("providers/configs", "yaml"),
@@ -34,15 +37,42 @@ class Probed:
     """What a running server told about itself."""
 
     url: str
+    """The address that the paths of its requests begin with."""
     health: str
     """The path that answered; empty if none did."""
     description: str
     """The path of its OpenAPI description; empty if it has none."""
     guesses: Guesses | None
+    other_server: str = ""
+    """Another server that the description names, and that is not used."""
+
+    @property
+    def missing(self) -> Sequence[str]:
+        """What the user must add, one line each."""
+        guesses = self.guesses
+        if guesses is None:
+            return ["it has no OpenAPI description: the requests are examples, and must be changed"]
+        lines = []
+        for name, found in (("add", guesses.add), ("search", guesses.search), ("clear", guesses.clear)):
+            if found is None:
+                lines.append(f"{name} was not found: the request is an example")
+            elif not found.has_scope:
+                lines.append(f"the scope was not found in {name}: without it, all histories would share one memory")
+            if found is not None and found.unknown:
+                lines.append(
+                    f"{name} requires {', '.join(map(json.dumps, found.unknown))}, which no variable is known for"
+                )
+        if guesses.search is not None and not (guesses.search.results and guesses.search.content):
+            lines.append("the reply of search is not described: its response is an example")
+        if guesses.unsupported_auth:
+            lines.append(f"authentication by {json.dumps(guesses.unsupported_auth)} is not known: see auth, or headers")
+        if self.other_server:
+            lines.append(f"it also names the server {json.dumps(self.other_server)}, which is not used")
+        return lines
 
 
-def starting_files(kind: str, name: str, folder: Path) -> list[Path]:
-    """Return the files that will be written. Raise BadInput if the name is invalid or one of them exists."""
+def starting_files(kind: StarterKind, name: str, folder: Path) -> list[Path]:
+    """Return the files that will be written. Raise BadInput if the name is invalid or taken, or one of them exists."""
     safe_name(name, "NAME")
     place, suffix = _FILES[kind]
     files = [folder / place / f"{name}.{suffix}"]
@@ -51,6 +81,9 @@ def starting_files(kind: str, name: str, folder: Path) -> list[Path]:
     for file in files:
         if file.exists() or file.is_symlink():
             raise BadInput(str(file), "exists already", remedy="choose another name, or remove it")
+    is_taken = (SCENARIOS / f"{name}.json").exists() if kind == "scenario" else Catalog(folder).has(kind, name)
+    if is_taken:
+        raise BadInput("NAME", f'there is a {kind} "{name}" already', remedy="choose another name")
     return files
 
 
@@ -60,6 +93,8 @@ def write_starting_files(kind: str, name: str, files: Sequence[Path], probed: Pr
     if kind == "provider":
         text = _provider_text(text, name, probed)
     variable = re.sub(r"\W", "_", name).upper()
+    if not variable[:1].isalpha():
+        variable = f"MEMORY_{variable}"  # a variable of the environment begins with a letter
     contents = [text.replace("NAME_", f"{variable}_").replace("NAME", name)]
     if kind == "benchmark":
         rows = json.loads((_STARTERS / "benchmark-data.json").read_text(encoding="utf-8"))
@@ -72,6 +107,10 @@ def write_starting_files(kind: str, name: str, files: Sequence[Path], probed: Pr
 
 async def probe(url: str) -> Probed:
     """Ask a running server for its health and its description. Sends GET requests without credentials, only to it."""
+    try:
+        check_url(url)
+    except BadInput as error:
+        raise BadInput("--probe", error.problem, expected=error.expected, remedy=error.remedy) from None
     base = url.rstrip("/")
     async with open_http(redactor(), deadline=_TIMEOUT) as http:
         health, errors = "", []
@@ -88,7 +127,8 @@ async def probe(url: str) -> Probed:
         for path in _DESCRIPTIONS:
             description = await _description(http, base + path)
             if description is not None:
-                return Probed(base, health, path, guess(description))
+                address, other = base_url(description, base + path, base)
+                return Probed(address, health, path, guess(description), other)
     return Probed(base, health, "", None)
 
 
@@ -111,34 +151,41 @@ def _provider_text(text: str, name: str, probed: Probed | None) -> str:
     if auth["type"] != "none":
         auth = {**auth, "envVar": "NAME_KEY"}
     note = "# Filled from its OpenAPI description; read every request before you use it.\n" if guesses else ""
-    for what, found in (("add", add), ("search", search), ("clear", clear)):
-        if "$.scope" not in found.body.values() and "${scope}" not in found.path:
-            note += f"# The scope was not found in {what}: without it, all histories would share one memory.\n"
+    note += "".join(f"# Change this: {line}.\n" for line in (probed.missing if probed else ()))
     values = {
         "found": note,
         "apiVersion": json.dumps((guesses.version if guesses else "") or "1"),
         "baseUrl": json.dumps(f"${{NAME_URL:-{probed.url if probed else 'http://localhost:8000'}}}"),
         "auth": as_yaml(auth),
+        "authNote": (
+            "or {type: bearer, envVar: NAME_KEY}; it names a variable, never the key"
+            if auth["type"] == "none"
+            else "envVar names the variable that has the key; never write the key here"
+        ),
         "addMethod": add.method,
         "addPath": json.dumps(add.path),
-        "addBody": as_yaml(_with_scope(add)),
+        "addFields": _fields(add),
         "searchMethod": search.method,
         "searchPath": json.dumps(search.path),
-        "searchKey": "query" if search.method == "GET" else "body",
-        "searchBody": as_yaml(_with_scope(search)),
+        "searchFields": _fields(search),
         "results": json.dumps(search.results or "$.results"),
         "content": json.dumps(search.content or "$.text"),
         "score": f"scoreField: {json.dumps(search.score)}" if search.score else "# scoreField: $.score",
         "id": f"idField: {json.dumps(search.id)}" if search.id else "# idField: $.id",
+        "sources": (
+            f"sourcesField: {json.dumps(search.sources)}" if search.sources else "# sourcesField: $.metadata.documentId"
+        ),
         "clearMethod": clear.method,
         "clearPath": json.dumps(clear.path),
-        "clearQuery": f"query: {as_yaml(clear.body)}" if clear.body else '# query: {user: "$.scope"}',
+        "clearQuery": f"query: {as_yaml(clear.query)}" if clear.query else '# query: {user: "$.scope"}',
     }
     return re.sub(r"\$\{(\w+)\}", lambda match: values.get(match[1], match[0]), text)
 
 
-def _with_scope(request: Guess) -> Mapping[str, str]:
-    """Return the fields with a place for the scope, which every request must name."""
-    if "$.scope" in request.body.values() or "${scope}" in request.path:
-        return request.body
-    return {**request.body, "user": "$.scope"}
+def _fields(request: Guess) -> str:
+    """Return the lines of the body and the query string, with a place for the scope, which every request must name."""
+    body, query = dict(request.body), dict(request.query)
+    if not request.has_scope:
+        (query if request.method == "GET" else body)["user"] = "$.scope"
+    parts = {"query": query, "body": body}
+    return "\n    ".join(f"{name}: {as_yaml(fields)}" for name, fields in parts.items() if fields)
