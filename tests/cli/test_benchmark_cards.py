@@ -533,8 +533,16 @@ def test_cards_say_what_they_were_checked_against(command: Command, name: str) -
     document = command("describe", name, "--json").json
     assert "commit" in document["checked against"]
     assert "Not " in document["checked against"], "and what was not"
+    assert document["licence"]
     assert document["prompts"]["answer prompt"] or document["scored by"] == "retrieval"
     assert "missing" in document["questions"], "data is never shipped"
+
+
+@pytest.mark.parametrize(
+    ("name", "judge"), [("longmemeval", "the paper"), ("locomo", "this config"), ("beam", "memorybench")]
+)
+def test_cards_name_the_source_of_their_prompts(command: Command, name: str, judge: str) -> None:
+    assert f"judge: {judge}" in command("describe", name, "--json").json["prompts from"]
 
 
 def test_placebo_is_never_of_the_same_person(command: Command) -> None:

@@ -361,9 +361,9 @@ class AnswerPrompt(Section):
 
 class JudgePrompts(Section):
     source: Literal["paper", "custom"] = "custom"
-    """Origin of the prompts; shown in reports."""
+    """Origin of the prompts; shown by `describe`."""
     paper_reference: str = ""
-    """Section of the paper; cited in reports."""
+    """Section of the paper; shown by `describe`."""
     default: str | None = None
     """The prompt. Variables: `question`, `answer` (gold), `response`, `rubric` and those of answer prompts. To a
     prompt without variables, question, gold answer and response are appended."""

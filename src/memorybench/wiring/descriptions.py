@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from memorybench.catalog.entries import Entry, Kind
     from memorybench.catalog.keys import Key
     from memorybench.core.uses import Use
-    from memorybench.datasets.config import BenchmarkConfig, SchemaMapping
+    from memorybench.datasets.config import BenchmarkConfig, Evaluation, SchemaMapping
 
     from .models import ResolvedModel
 
@@ -311,6 +311,17 @@ def _prompts(config: BenchmarkConfig) -> dict[str, str]:
     return {name: text.strip() for name, text in prompts.items()}
 
 
+def _prompt_sources(evaluation: Evaluation) -> str:
+    """Return who wrote the prompts: the authors of the benchmark, those of the config, or memorybench."""
+    judging = evaluation.judge_prompts
+    answers = "this config" if evaluation.answer_prompt.default else "memorybench"
+    if judging.source == "paper":
+        judge = f"the paper ({judging.paper_reference})" if judging.paper_reference else "the paper"
+    else:
+        judge = "this config" if judging.default or judging.by_question_type else "memorybench"
+    return f"answers: {answers}; judge: {judge}"
+
+
 def _benchmark(catalog: Catalog, entry: Entry) -> dict[str, str]:
     config = catalog.benchmark(entry.name, environment())
     facts = {
@@ -321,6 +332,7 @@ def _benchmark(catalog: Catalog, entry: Entry) -> dict[str, str]:
         "licence": config.data.licence,
         "checked against": config.checked_against,
         "scored by": config.evaluation.method,
+        "prompts from": _prompt_sources(config.evaluation),
         **_gold_facts(config),
     }
     try:
