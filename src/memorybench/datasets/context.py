@@ -105,8 +105,8 @@ def comparable(at: datetime) -> datetime:
 class _Raw(NamedTuple):
     """A session of the file."""
 
-    name: str
-    """Its id in the data."""
+    name: str | None
+    """Its id in the data; None: it has none."""
     turns: Sequence[Any]
     place: Place | None
     """Place of its turns within the item; None: unknown."""
@@ -183,7 +183,8 @@ class ContextReader:
         empty = turn_count = empty_sessions = images = raw_count = 0
         for position, raw in enumerate(self._raw_sessions(item, cuts, upto), 1):
             # session ids may reveal which session is gold; keys of an object are only numbers
-            id = raw.name if self._context.type == "object" else f"{session_name}{position}"
+            is_keyed = self._context.type == "object"
+            id = raw.name if is_keyed and raw.name is not None else f"{session_name}{position}"
             turns = self._turns.keep(item, raw)
             empty += len(raw.turns) - len(turns)
             turn_count += len(turns)
@@ -196,7 +197,8 @@ class ContextReader:
             session = _Kept(raw, id, at, turns)
             self._turns.check_ids(item, session, turn_ids)
             marked |= self._turns.marked(item, session)
-            names[raw.name] = (*names.get(raw.name, ()), id)
+            if raw.name is not None:
+                names[raw.name] = (*names.get(raw.name, ()), id)
             sessions.append(session)
             starts.append(start)
         if not sessions:
@@ -257,8 +259,8 @@ class ContextReader:
                 return list(self._object_sessions(value, place or ()))
             case "string", str():
                 if self._context.split == "lines":  # blank lines have numbers, too, and count as empty turns
-                    return [_Raw("", value.rstrip("\r\n").replace("\r\n", "\n").split("\n"), None)]
-                return [_Raw("", [part for part in _PARAGRAPH.split(value) if part.strip()], None)]
+                    return [_Raw(None, value.rstrip("\r\n").replace("\r\n", "\n").split("\n"), None)]
+                return [_Raw(None, [part for part in _PARAGRAPH.split(value) if part.strip()], None)]
         actual = {"list": "array", "dict": "object", "str": "string"}.get(type(value).__name__)
         raise BadInput(
             _where(item, place),
@@ -279,7 +281,7 @@ class ContextReader:
         cuts: Sequence[int],
         upto: int | None,
     ) -> list[_Raw]:
-        upto = self.prefix_of(item) if upto is None else upto
+        whole, upto = members, self.prefix_of(item) if upto is None else upto
         if upto is not None:
             if upto > len(members):
                 where = _where(item, place_of(self._prefix, item.value) if self._prefix else None)
@@ -290,24 +292,27 @@ class ContextReader:
         are_sessions = any(path is not None for path in paths)
         is_one = self._context.type == "turns"
         if is_one or (not are_sessions and all(isinstance(member, dict) for _, member in members)):
-            dates = self._ids_and_dates(item, 1, upto is not None)[1] if is_one else None
+            dates = self._ids_and_dates(item, [(place or (), None)], None)[1] if is_one else None
             date = dates[0] if dates else None
             inner = sorted(cut for cut in set(cuts) if 0 < cut < len(members))
             bounds = pairwise((0, *inner, len(members)))
             pieces = ((start, members[start:end]) for start, end in bounds if end)
             return [
-                _Raw("", [turn for _, turn in piece], place, date, [at for at, _ in piece], start)
+                _Raw(None, [turn for _, turn in piece], place, date, [at for at, _ in piece], start)
                 for start, piece in pieces
             ]
-        names, dates = self._ids_and_dates(item, len(members), upto is not None)
+        names, dates = self._ids_and_dates(item, whole, upto)
+        # without ids, evidence may name sessions by their index
+        has_ids = names is not None or self._own_id is not None
         sessions = []
         for index, (at, member) in enumerate(members):
             place_text, own = partial(_where, item, at), None
-            name, date = None if names is None else str(names[index]), None if dates is None else dates[index]
+            name, date = None if names is None else names[index], None if dates is None else dates[index]
+            name = None if name is None else str(name)
             if isinstance(member, dict):
                 name = name or _text(self._own_id, member, place_text)
                 own = only(self._own_date, member, place_text) if self._own_date is not None else None
-            sessions.append(self._raw(str(index) if name is None else name, member, at, date or own))
+            sessions.append(self._raw(name if has_ids else str(index), member, at, date or own))
         return sessions
 
     def _object_sessions(self, value: Mapping[str, Any], place: Place) -> Iterator[_Raw]:
@@ -320,7 +325,7 @@ class ContextReader:
                 date = value.get(self._context.date_pattern.replace("*", str(number)))
             yield self._raw(key, value[key], (*place, key), date)
 
-    def _raw(self, name: str, member: Any, place: Place, date: Any) -> _Raw:
+    def _raw(self, name: str | None, member: Any, place: Place, date: Any) -> _Raw:
         """Return a session. Lists within lists of turns are flattened, and all matches of `turnsField` are read."""
         matches: list[tuple[Place, Any]] = [((), member)]
         if isinstance(member, dict) and self._turns_within is not None:
@@ -331,8 +336,14 @@ class ContextReader:
         found = [one for at, match in matches for one in flatten(match, (*place, *at))]
         return _Raw(name, [turn for _, turn in found], place, date, [at for at, _ in found])
 
-    def _ids_and_dates(self, item: Document, count: int, is_prefix: bool) -> Sequence[list[Any] | None]:
-        """Return the ids and the dates of the sessions, from a list or from a path into each session."""
+    def _ids_and_dates(
+        self, item: Document, members: Sequence[tuple[Place, Any]], upto: int | None
+    ) -> Sequence[list[Any] | None]:
+        """Return the ids and the dates of all sessions, from a list or from a path into each session.
+
+        A list may also have one value for each of the first `upto` sessions, which are read. Other values belong to all
+        sessions: if one has none, those of the later sessions would move to it.
+        """
         found: list[list[Any] | None] = []
         problems: list[str] = []
         place: Place | None = None
@@ -341,20 +352,27 @@ class ContextReader:
             ("idField", context.id_field, self._ids),
             ("dateField", context.date_field, self._dates),
         ):
-            values = None if path is None else path.all(item.value)
-            if values is not None and len(values) == 1 and isinstance(values[0], list):
-                values = values[0]
-            if values is not None and is_prefix:
-                values = values[:count]
+            if path is None:
+                found.append(None)
+                continue
+            located = path.located(item.value)
+            if len(located) == 1 and isinstance(located[0][1], list):
+                at, listed = located[0]
+                located = [((*at, index), value) for index, value in enumerate(listed)]
+            values = [value for _, value in located]
             found.append(values)
-            if values is not None and len(values) != count:
-                place = place or (place_of(path, item.value) if path else None)
-                matched = f"`{text}` matched {_count(values, 'value')} for {_count(range(count), 'session')}"
-                close = self._path_of_each(item, text or "", count)
-                hint = f", did you mean `{close}`?" if close else ""
-                problems.append(f"schema.context.{key} is a path within the item: {matched}{hint}")
+            is_enough = len(values) == len(members) or (path.singular and len(values) == upto)
+            if is_enough and (path.singular or _are_aligned([at for at, _ in located], [at for at, _ in members])):
+                continue
+            place = place or place_of(path, item.value)
+            matched = f"`{text}` matched {_count(values, 'value')} for {_count(members, 'session')}"
+            if is_enough:
+                matched = f"`{text}` matched several values for one session and none for another"
+            close = self._path_of_each(item, text or "", len(members))
+            hint = f", did you mean `{close}`?" if close and not is_enough else ""
+            problems.append(f"schema.context.{key} is a path within the item: {matched}{hint}")
         if problems:
-            remedy = "correct the config, or the item"
+            remedy = "correct the config or the item; if sessions lack them, schema.context.sessionSchema"
             raise BadInput(_where(item, place), "; ".join(problems), expected="one value per session", remedy=remedy)
         return found
 
@@ -520,6 +538,17 @@ def read_prefix(path: Path, part: Document, key: str) -> int:
             remedy=f"correct it, or {key}",
         )
     return int(number)
+
+
+def _are_aligned(values: Sequence[Place], members: Sequence[Place]) -> bool:
+    """Return whether each value is as near to the member at its position as to any, and all are equally near."""
+    near: dict[Place, set[int]] = {}
+    for index, member in enumerate(members):
+        for depth in range(len(member) + 1):
+            near.setdefault(member[:depth], set()).add(index)
+    depths = [next(depth for depth in range(len(value), -1, -1) if value[:depth] in near) for value in values]
+    pairs = zip(values, depths, strict=True)
+    return len(set(depths)) < 2 and all(index in near[value[:depth]] for index, (value, depth) in enumerate(pairs))
 
 
 def _role(text: str | None) -> str:

@@ -1,0 +1,83 @@
+"""Data that could be read wrong without a word: it is read right, refused with its place, or counted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memorybench.datasets.mapped import MappedDataset
+from tests.datasets.described import item, opened
+from tests.doubles.refusals import refused
+
+DATED = [{"id": "A", "day": "2024-01-01", "t": ["a"]}, {"t": ["b"]}, {"id": "C", "day": "2024-03-01", "t": ["c"]}]
+LISTED = {"field": "sessions", "turnsField": "t", "idField": "$.sessions[*].id", "dateField": "$.sessions[*].day"}
+
+
+def note(dataset: MappedDataset, words: str) -> int:
+    """The count of the note with these words; 0 if there is none."""
+    counts = [int(note.rpartition(" ")[2]) for note in dataset.notes if words in note and note[-1].isdigit()]
+    return sum(counts)
+
+
+@pytest.mark.parametrize("prefix", [{}, {"prefix": "n"}])
+def test_ids_of_later_sessions_do_not_move_to_a_session_without_one(tmp_path: Path, prefix: dict[str, str]) -> None:
+    error = refused(opened, tmp_path, [item(sessions=DATED, n=2)], {"context": LISTED | prefix})
+    assert "sample.json" in error.where
+    assert "sessionSchema" in error.remedy
+
+
+def test_sessions_may_lack_ids_with_a_path_within_the_session(tmp_path: Path) -> None:
+    context = {"field": "sessions", "turnsField": "t", "prefix": "n", "sessionSchema": {"id": "id", "date": "day"}}
+    dataset = opened(tmp_path, [item(sessions=DATED, n=3, gold=["C"])], {"context": context, "evidence": "gold"})
+    assert dataset.questions[0].gold_sessions == ("s3",)
+    days = [session.at and session.at.month for session in dataset.haystack("q1").sessions]
+    assert days == [1, None, 3]
+
+
+def test_ids_that_belong_to_another_session_are_refused(tmp_path: Path) -> None:
+    """As many ids as sessions, but the first session has two and the second none."""
+    sessions = [{"ids": ["A", "B"], "t": ["a"]}, {"ids": [], "t": ["b"]}]
+    context = {"field": "sessions", "turnsField": "t", "idField": "$.sessions[*].ids[*]"}
+    assert "sample.json" in refused(opened, tmp_path, [item(sessions=sessions)], {"context": context}).where
+    apart = [{"t": ["a"]}, {"id": "B"}, {"id": "C", "t": ["c"]}]
+    context = {"field": "$.sessions[*].t", "idField": "$.sessions[*].id"}
+    assert "sample.json" in refused(opened, tmp_path, [item(sessions=apart)], {"context": context}).where
+
+
+@pytest.mark.parametrize("ids", [["A", "B", "C"], ["A", "B"]])
+def test_a_list_of_ids_may_be_that_of_the_prefix(tmp_path: Path, ids: list[str]) -> None:
+    context = {"field": "sessions", "idField": "ids", "prefix": "n"}
+    one = item(sessions=["a", "b", "c"], ids=ids, n=2, gold=["B"])
+    dataset = opened(tmp_path, [one], {"context": context, "evidence": "gold"})
+    assert dataset.questions[0].gold_sessions == ("s2",)
+
+
+def test_one_session_does_not_take_the_first_of_several_dates(tmp_path: Path) -> None:
+    context = {"field": "sessions", "type": "turns", "dateField": "days", "prefix": "n"}
+    one = item(sessions=["a", "b"], days=["2024-01-01", "2024-02-02"], n=1)
+    assert "sample.json" in refused(opened, tmp_path, [one], {"context": context}).where
+
+
+@pytest.mark.parametrize(
+    ("sessions", "context"),
+    [
+        (["a", "b", "c"], {"idField": "ids"}),
+        ([{"t": ["a"]}, {"id": "0", "t": ["b"]}], {"turnsField": "t", "sessionSchema": {"id": "id"}}),
+    ],
+)
+def test_sessions_without_an_id_do_not_repeat_one(tmp_path: Path, sessions: Any, context: dict[str, Any]) -> None:
+    one = item(sessions=sessions, ids=["A", None, None], gold=["0"])
+    dataset = opened(tmp_path, [one], {"context": {"field": "sessions"} | context})
+    assert not note(dataset, "repeat a session id")
+
+
+def test_turns_that_are_divided_where_questions_are_asked_repeat_no_session_id(tmp_path: Path) -> None:
+    questions = {"field": "quiz", "questionField": "q", "answerField": "a", "prefixField": "n"}
+    quiz = [{"q": "?", "a": "x", "n": 1}, {"q": "?", "a": "x", "n": 3}]
+    turns = [{"text": text} for text in "abc"]
+    schema = {"question": None, "answer": None, "questions": questions}
+    dataset = opened(tmp_path, [item(sessions=turns, quiz=quiz)], schema)
+    assert len(dataset.haystack("q1@3").sessions) == 2
+    assert not note(dataset, "repeat a session id")
