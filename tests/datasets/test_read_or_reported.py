@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from memorybench.datasets.mapped import MappedDataset
+from tests.cli.command import Command
 from tests.datasets.described import item, opened
 from tests.doubles.refusals import refused
 
@@ -19,6 +21,24 @@ def note(dataset: MappedDataset, words: str) -> int:
     """The count of the note with these words; 0 if there is none."""
     counts = [int(note.rpartition(" ")[2]) for note in dataset.notes if words in note and note[-1].isdigit()]
     return sum(counts)
+
+
+def write(command: Command, name: str, value: Any) -> None:
+    (command.folder / name).write_text(value if isinstance(value, str) else json.dumps(value), encoding="utf-8")
+
+
+def preview(command: Command, data: dict[str, Any], schema: dict[str, Any]) -> Any:
+    """What `data preview` shows of the data."""
+    config = {
+        "name": "sample",
+        "data": {"type": "local"} | data,
+        "schema": schema,
+        "evaluation": {"method": "exact-match"},
+    }
+    write(command, "sample.yaml", config)
+    done = command("data", "preview", "sample.yaml", "--json")
+    assert done.code == 0, done.err
+    return done.json
 
 
 @pytest.mark.parametrize("prefix", [{}, {"prefix": "n"}])
@@ -81,3 +101,46 @@ def test_turns_that_are_divided_where_questions_are_asked_repeat_no_session_id(t
     dataset = opened(tmp_path, [item(sessions=turns, quiz=quiz)], schema)
     assert len(dataset.haystack("q1@3").sessions) == 2
     assert not note(dataset, "repeat a session id")
+
+
+def quiz_schema(context: dict[str, Any], **questions: Any) -> dict[str, Any]:
+    fields = {"questionField": "q", "answerField": "a"} | questions
+    return {"question": None, "answer": None, "questions": fields, "context": context}
+
+
+ASK = {"q": "?", "a": "x"}
+
+
+def test_the_index_of_the_parent_is_that_of_the_object_around_the_question(tmp_path: Path) -> None:
+    """Not that of a list within its list of questions."""
+    sessions = [{"t": ["a"], "quiz": [[ASK]]}, {"t": ["b"]}, {"t": ["c"], "quiz": [[], [ASK, ASK]]}]
+    context = {"field": "sessions", "turnsField": "t"}
+    schema = quiz_schema(context, field="sessions[*].quiz", prefixField="@parentIndex", labels={"n": "@parentIndex"})
+    questions = opened(tmp_path, [item(sessions=sessions)], schema).questions
+    assert [(question.asked_after, question.labels["n"]) for question in questions] == [(1, "1"), (3, "3"), (3, "3")]
+
+
+def test_the_index_of_a_session_in_a_group_is_that_in_the_history(tmp_path: Path) -> None:
+    groups = [{"s": [{"t": ["a"]}, {"t": ["b"], "quiz": [ASK]}]}, {"s": [{"t": ["c"], "extra": {"quiz": [ASK]}}]}]
+    context = {"field": "sessions[*].s[*]", "turnsField": "t"}
+    schema = quiz_schema(context, field="sessions[*].s[*]..quiz", prefixField="@parentIndex")
+    questions = opened(tmp_path, [item(sessions=groups)], schema).questions
+    assert [question.asked_after for question in questions] == [2, 3]
+
+
+def test_the_index_in_nested_lists_that_are_not_the_history_is_no_prefix(tmp_path: Path) -> None:
+    groups = [{"s": [{"quiz": [ASK]}]}, {"s": [{"quiz": [ASK]}]}]
+    schema = quiz_schema({"field": "sessions"}, field="groups[*].s[*].quiz", prefixField="@parentIndex")
+    error = refused(opened, tmp_path, [item(groups=groups, sessions=["a", "b"])], schema)
+    assert "sample.json" in error.where
+    assert "@parentIndex" in error.problem
+
+
+def test_a_list_of_keys_is_not_named_like_a_row(command: Command) -> None:
+    refs = [["docs-2", "docs-3"], "docs-1"]
+    write(command, "q.json", [{"id": str(n), "q": "?", "a": "x", "refs": one} for n, one in enumerate(refs)])
+    write(command, "docs.json", [{"id": f"docs-{n}", "text": f"text {n}"} for n in (1, 2, 3)])
+    join = {"docs": {"files": ["docs.json"], "key": "id", "by": "refs"}}
+    schema = {"itemId": "id", "question": "q", "answer": "a", "context": {"field": "$.docs..text"}}
+    read = preview(command, {"path": ".", "files": ["q.json"], "join": join}, schema)
+    assert [(one["first_turn"], one["turns"]) for one in read["samples"]] == [("text 2", 2), ("text 1", 1)]

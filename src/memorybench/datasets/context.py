@@ -157,6 +157,8 @@ class ContextReader:
         self._own_id = _optional(context.session_schema.id, where)
         self._own_date = _optional(context.session_schema.date, where)
         self._turns = _TurnReader(context.item_schema, preprocessing, date_format, where)
+        self._members: tuple[Any, dict[Place, int]] | None = None
+        """An item, and the numbers of the members of its history, by place."""
         self._template: Template | None = None
         if preprocessing.format_template is not None:
             self._template = Template.parse(preprocessing.format_template, SESSION_VARIABLES, where)
@@ -272,6 +274,18 @@ class ContextReader:
     def prefix_of(self, item: Document) -> int | None:
         """Return how many members of the context are the history of the item's question; None: all."""
         return None if self._prefix is None else read_prefix(self._prefix, item, "schema.context.prefix")
+
+    def member_number(self, item: Document, place: Place) -> int | None:
+        """Return the number, from 1, of the member of the history that contains a place; None if none does."""
+        start = place_of(self._field, item.value)
+        if start is not None:
+            step = place[len(start)] if len(place) > len(start) and place[: len(start)] == start else None
+            return step + 1 if isinstance(step, int) else None
+        if self._members is None or self._members[0] is not item.value:
+            found = self._field.located(item.value)
+            self._members = item.value, {at: number for number, (at, _) in enumerate(found, 1)}
+        known = self._members[1]
+        return next((known[place[:end]] for end in range(len(place), 0, -1) if place[:end] in known), None)
 
     def _array_sessions(
         self,

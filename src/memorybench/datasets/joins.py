@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
+from itertools import count
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -127,7 +128,8 @@ class _Rows:
         self._read = lru_cache(maxsize=_CACHED)(lambda key: self._rows[key].again())
         self._read_list = lru_cache(maxsize=_CACHED)(self._rows_of)
         self._lists: dict[tuple[str, ...], str] = {}
-        """Lists of keys, and a name for each."""
+        """Lists of keys, and a name for each, which is not a key."""
+        self._free_names = (f"{name}-{number}" for number in count(1))
 
     @property
     def unused(self) -> int:
@@ -136,7 +138,11 @@ class _Rows:
     def key_of(self, item: Document, value: Mapping[str, Any]) -> str:
         """Return the key of an item, or a name for its list of keys."""
         keys = self._keys(item, value)
-        return keys if isinstance(keys, str) else self._lists.setdefault(keys, f"{self._name}-{len(self._lists) + 1}")
+        if isinstance(keys, str):
+            return keys
+        if keys not in self._lists:
+            self._lists[keys] = next(name for name in self._free_names if name not in self._rows)
+        return self._lists[keys]
 
     def find(self, item: Document, value: Mapping[str, Any]) -> Document:
         keys = self._keys(item, value)

@@ -449,6 +449,12 @@ class _ItemReader:
         if self._after is None:
             return self._context.prefix_of(item)
         part = self._part(item, place, n)
+        if "@parentIndex" in self._after.text and not self._context.member_number(item, place):
+            lists = sum(isinstance(step, int) for step in _parent_place(item, place))
+            if lists > 1:
+                problem = f"@parentIndex is not the number of a session: its object is in {lists} lists"
+                expected = "questions within schema.context.field, or in one list"
+                raise BadInput(part.where(), problem, expected=expected, remedy="correct schema.questions.prefixField")
         return read_prefix(self._after, part, "schema.questions.prefixField")
 
     def _part_of(self, item: Document, memory: str, upto: int | None, cuts: Sequence[int]) -> tuple[ItemContext, str]:
@@ -612,15 +618,20 @@ class _ItemReader:
         part = self._parser.parse(part)
         if not self._marks_questions:
             return part
-        around = [place[:depth] for depth in range(len(place) - 1, -1, -1)]
-        parent = next(value for value in (item.at(*one).value for one in around) if isinstance(value, dict))
+        around = _parent_place(item, place)
+        parent = item.at(*around).value
         names = [step for step in place if isinstance(step, str)]
         key = names[-1] if names else ""
-        positions = [step + 1 for step in place[:-1] if isinstance(step, int)]
         marks = {"@value": part.value, "@index": n + 1, "@key": key, "@item": item.value, "@parent": parent}
-        if positions:
-            marks["@parentIndex"] = positions[-1]
+        number = self._parent_index(item, around)
+        if number is not None:
+            marks["@parentIndex"] = number
         return replace(part, value=Marked(part.value if isinstance(part.value, dict) else {}, marks))
+
+    def _parent_index(self, item: Document, parent: Place) -> int | None:
+        """Return the number of an object in the history if it is part of it, otherwise in its list; None: no list."""
+        positions = [step + 1 for step in parent if isinstance(step, int)]
+        return self._context.member_number(item, parent) or (positions[-1] if positions else None)
 
     def _cluster_of(self, item: Document, memory: str) -> str:
         if self._cluster is None:
@@ -784,6 +795,12 @@ def _shared_join(config: BenchmarkConfig, mapping: SchemaMapping) -> str | None:
     name = next(iter(firsts)) if len(firsts) == 1 else None
     join = config.data.join.get(str(name))
     return None if join is None or (join.file is not None and config.data.items == "$") else str(name)
+
+
+def _parent_place(item: Document, place: Place) -> Place:
+    """Return the place of the nearest object around a place."""
+    ends = (place[:depth] for depth in range(len(place) - 1, -1, -1))
+    return next(end for end in ends if isinstance(item.at(*end).value, dict))
 
 
 def _unnest(matches: Sequence[Any]) -> Sequence[Any]:

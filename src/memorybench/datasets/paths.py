@@ -17,7 +17,7 @@ ITEM_MARKS = ("@index", "@key", "@file", "@folder", "@stem", "@value")
 folder, and itself, which need not be an object."""
 QUESTION_MARKS = ("@index", "@key", "@item", "@parent", "@parentIndex", "@value")
 """Of a question: its number from 1 within the item, the last name on the way to it, the item, the nearest object around
-it, and the number from 1 of that object in its list."""
+it, and the number from 1 of that object: in the history if it is part of it, otherwise in its list."""
 OTHERS = "@others"
 """In the place of a path to forbidden ids: all that are not evidence."""
 _MARK = re.compile(r"(^|(?<!\|)\|(?!\|))(\s*)(@\w*)")  # not the || of a filter
