@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from memorybench.core.errors import BadInput
 from memorybench.datasets.mapped import MappedDataset, open_mapped
 from memorybench.files.jsonpaths import Path as JsonPath
+from memorybench.files.located import Place
 from tests.datasets.described import config
 
 _names = st.sampled_from(["turns", "text", "parts", "who", "gold", "x"])
@@ -34,7 +35,7 @@ _fields = st.sampled_from(["h", "h[*]", "$.h[*].turns", "$.h..turns", "$.h.*"])
 _contents = st.sampled_from(["text", "$..text", "parts[*]", "$.parts | $.text", "$.*"])
 _within = st.sampled_from([None, "turns", "$.turns[*]", "$.turns[*][*]", "$..turns[*]"])
 _speakers = st.sampled_from([None, "who", "$.parts[*]"])
-_evidence = st.sampled_from(["gold", "$.gold[*]", "$.gold..*"])
+_evidence = st.sampled_from(["gold", "$.gold[*]", "$.gold..*", "$..gold", "$.gold..x"])
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +103,21 @@ def flat(value: Any) -> list[Any]:
     return [leaf for member in value for leaf in flat(member)] if isinstance(value, list) else [value]
 
 
+def placed(value: Any, place: Place) -> list[tuple[Place, Any]]:
+    """The members of nested lists, with their places."""
+    if not isinstance(value, list):
+        return [(place, value)]
+    return [found for n, member in enumerate(value) for found in placed(member, (*place, n))]
+
+
+def inner(value: Any, place: Place) -> list[Place]:
+    """The places of what is in objects and lists."""
+    if not isinstance(value, dict | list):
+        return [place]
+    steps = value.items() if isinstance(value, dict) else enumerate(value)
+    return [found for step, member in steps for found in inner(member, (*place, step))]
+
+
 @settings(max_examples=300, deadline=None)
 @given(gold=_nested, path=_evidence)
 def test_every_evidence_id_is_resolved_or_counted(file: Path, gold: Any, path: str) -> None:
@@ -111,11 +127,12 @@ def test_every_evidence_id_is_resolved_or_counted(file: Path, gold: Any, path: s
     dataset = opened(file, answers(gold) | {"h": turns}, schema)
     if dataset is None:
         return
-    cited = {
-        str(leaf) for match in JsonPath.parse(path, "").all(answers(gold)) for leaf in flat(match) if leaf is not None
-    }
-    if ".." in path:  # it matches objects and what is in them
-        cited = {leaf for leaf in cited if not leaf.startswith("{")}
+    matches = JsonPath.parse(path, "").located(answers(gold))
+    found = {at: leaf for place, match in matches for at, leaf in placed(match, place)}
+    values = {at for at, leaf in found.items() if not isinstance(leaf, dict)}
+    # an object is read if what is in it is matched, too
+    read = {at for at, leaf in found.items() if isinstance(leaf, dict) and values.issuperset(inner(leaf, at))}
+    cited = {str(leaf) for at, leaf in found.items() if leaf is not None and at not in read}
     (question,) = dataset.questions
     dropped = next((int(note.rpartition(" ")[2]) for note in dataset.notes if note.startswith("unknown evidence")), 0)
     assert set(question.gold_turns) <= cited

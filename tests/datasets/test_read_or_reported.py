@@ -144,3 +144,70 @@ def test_a_list_of_keys_is_not_named_like_a_row(command: Command) -> None:
     schema = {"itemId": "id", "question": "q", "answer": "a", "context": {"field": "$.docs..text"}}
     read = preview(command, {"path": ".", "files": ["q.json"], "join": join}, schema)
     assert [(one["first_turn"], one["turns"]) for one in read["samples"]] == [("text 2", 2), ("text 1", 1)]
+
+
+TURNS = {"field": "sessions", "type": "turns"}
+SPANS = {"evidence": "gold", "evidenceLevel": "turn", "evidenceFormat": "ranges-from-0", "context": TURNS}
+
+
+def with_gold(*golds: Any) -> list[dict[str, Any]]:
+    return [item(id=f"q{n}", sessions=list("abcde"), gold=gold) for n, gold in enumerate(golds)]
+
+
+def gold_turns(dataset: MappedDataset) -> list[int]:
+    return [len(question.gold_turns) for question in dataset.questions]
+
+
+def test_a_pair_of_numbers_in_every_question_is_a_range(tmp_path: Path) -> None:
+    assert gold_turns(opened(tmp_path, with_gold([0, 3], ["1", "2"], [], 4), SPANS)) == [4, 2, 0, 1]
+
+
+@pytest.mark.parametrize("others", [[4], [0, 1, 2], [[1, 2]], ["1-2"], [[1, 2], 4]])
+def test_a_pair_that_may_be_two_numbers_is_refused(tmp_path: Path, others: list[Any]) -> None:
+    for golds in ([[0, 3], others], [others, [0, 3]]):
+        error = refused(opened, tmp_path, with_gold(*golds), SPANS)
+        assert "sample.json" in error.where
+        assert "numbers-from-0" in error.remedy
+    numbers = SPANS | {"evidenceFormat": "numbers-from-0"}
+    assert gold_turns(opened(tmp_path, with_gold([0, 3], [4]), numbers)) == [2, 1]
+
+
+def test_text_that_several_turns_have_is_no_evidence_and_counted(tmp_path: Path) -> None:
+    sessions = ["Yes", "yes!", "No", "C is hard", "C# is hard", "It is -5 degrees"]
+    schema = SPANS | {"evidenceFormat": "text"}
+    cited = ["yes.", "C++ is hard", "no", "It is 5 degrees"]
+    dataset = opened(tmp_path, [item(sessions=sessions, gold=cited)], schema)
+    assert dataset.questions[0].gold_turns == ("s1:3",)
+    assert (note(dataset, "several turns have"), note(dataset, "unknown evidence ids")) == (1, 2)
+    dataset = opened(tmp_path, [item(sessions=sessions, gold=["yes!", "c# IS hard."])], schema)
+    assert dataset.questions[0].gold_turns == ("s1:2", "s1:5")
+
+
+@pytest.mark.parametrize(
+    ("sessions", "context"),
+    [
+        ([["a", "b", "c"], [], ["d"]], {}),
+        ({"s_1": ["a", "b", "c"], "s_3": ["d"]}, {"type": "object", "sessionPattern": "s_*"}),
+    ],
+)
+def test_numbers_at_session_level_count_sessions(tmp_path: Path, sessions: Any, context: dict[str, str]) -> None:
+    schema = {"evidence": "gold", "evidenceFormat": "numbers-from-1", "context": {"field": "sessions"} | context}
+    items = [item(sessions=sessions, gold=[3, 2])]
+    dataset = opened(tmp_path, items, schema | {"evidenceLevel": "session"})
+    (gold,) = dataset.questions[0].gold_sessions
+    last = dataset.haystack("q1").sessions[-1]
+    assert (gold, last.turns[0].content) == (last.id, "d")
+    assert note(dataset, "unknown evidence ids") == 1
+    assert refused(opened, tmp_path, items, schema).where.endswith("evidenceFormat")
+
+
+def test_objects_that_a_deep_path_leads_to_are_read_or_counted(tmp_path: Path) -> None:
+    turns = [{"n": str(n), "text": "x"} for n in range(4)]
+    context = {"field": "sessions", "itemSchema": {"content": "text", "dialogId": "n"}}
+    one = item(sessions=turns, e={"first": "1"}, more={"e": ["2", {"z": "3"}]})
+    dataset = opened(tmp_path, [one], {"evidence": "$..e", "evidenceLevel": "turn", "context": context})
+    assert dataset.questions[0].gold_turns == ("2",)
+    assert note(dataset, "unknown evidence ids") == 2
+    dataset = opened(tmp_path, [one], {"evidence": "$.more.e..*", "evidenceLevel": "turn", "context": context})
+    assert dataset.questions[0].gold_turns == ("2", "3")
+    assert not note(dataset, "unknown evidence ids")

@@ -220,6 +220,10 @@ def _check_mapping(config: BenchmarkConfig, document: Document) -> None:
             rule = "semantic-similarity" if is_similar else "f1Rule: locomo"
             problem = f"all is not supported by {rule}, which compares with one answer"
             raise BadInput(part.where("answer_mode"), problem, expected="any", remedy="use another evaluation.method")
+    is_numbered = mapping.evidence_format.startswith(("numbers", "ranges"))
+    if is_numbered and "evidence_level" not in mapping.model_fields_set:
+        problem, expected = "what do the numbers count?", "evidenceLevel: session, or evidenceLevel: turn"
+        raise BadInput(part.where("evidence_format"), problem, expected=expected)
     _check_patterns(mapping.context, part.at("context"))
     if mapping.date_format is not None:
         formats = (mapping.date_format,) if isinstance(mapping.date_format, str) else mapping.date_format

@@ -25,7 +25,8 @@ from .paths import flatten, only, parse_path, place_of
 
 _NO_TEXT = (dict, list, bool)
 _ROLES = ("user", "assistant", "system", "tool")
-_NOT_WORDS = re.compile(r"[\W_]+")
+_NOT_WORDS = re.compile(r"(?:[^\w+#%&@$€£¥°=<>-]|_|-(?!\d)|(?<=\w)-)+")
+"""Signs that change what a text says are kept: C++ is not C#, and -5 is not 5."""
 _PARAGRAPH = re.compile(r"\n\s*\n")
 
 
@@ -60,6 +61,10 @@ class ItemContext:
     """Returns the ids of turns by their number in the data, from 0. Empty turns have a number and no id."""
     raw_turn_count: int
     """Number of turns, also of empty ones."""
+    numbered_sessions: Mapping[int, str]
+    """The ids of sessions by their number in the data, from 0. Empty sessions have a number and no id."""
+    numbered_session_count: int
+    """Number of sessions, also of empty ones."""
     session_count: int
     """Number of sessions with turns."""
     turn_count: int
@@ -79,9 +84,13 @@ class ItemContext:
         return {turn.id or "": session.id for session in self.sessions for turn in session.turns}
 
     @cached_property
+    def turn_texts(self) -> Mapping[str, str]:
+        """The text of each turn, for evidence that is text."""
+        return {turn.id or "": turn.content.strip() for session in self.sessions for turn in session.turns}
+
+    @cached_property
     def turn_words(self) -> Mapping[str, str]:
-        """The words of each turn, for evidence that is text."""
-        return {turn.id or "": words_of(turn.content) for session in self.sessions for turn in session.turns}
+        return {id: words_of(text) for id, text in self.turn_texts.items()}
 
     @cached_property
     def numbered_turns(self) -> Mapping[int, str]:
@@ -93,7 +102,7 @@ class ItemContext:
 
 
 def words_of(text: str) -> str:
-    """Return the words of a text in lower case, without punctuation."""
+    """Return the words of a text in lower case, without punctuation, but with signs such as + and %."""
     return _NOT_WORDS.sub(" ", text.casefold()).strip()
 
 
@@ -115,6 +124,8 @@ class _Raw(NamedTuple):
     """The place of each turn, if they are not adjacent."""
     start: int = 0
     """Index of the first turn at `place`."""
+    number: int | None = 0
+    """Number among the sessions of the data, from 0; None: it is a part of one."""
 
     def turn_place(self, index: int) -> Place | None:
         if self.places is not None:
@@ -182,7 +193,8 @@ class ContextReader:
         marked: dict[str, MarkedTurn] = {}
         turn_ids: set[str] = set()
         starts: list[int] = []
-        empty = turn_count = empty_sessions = images = raw_count = 0
+        numbers: dict[int, str] = {}
+        empty = turn_count = empty_sessions = images = raw_count = number_count = 0
         for position, raw in enumerate(self._raw_sessions(item, cuts, upto), 1):
             # session ids may reveal which session is gold; keys of an object are only numbers
             is_keyed = self._context.type == "object"
@@ -192,6 +204,7 @@ class ContextReader:
             turn_count += len(turns)
             images += self._turns.count_images(raw)
             start, raw_count = raw_count, raw_count + len(raw.turns)
+            number_count = max(number_count, 0 if raw.number is None else raw.number + 1)
             if not turns:
                 empty_sessions += not raw.turns
                 continue
@@ -201,6 +214,8 @@ class ContextReader:
             marked |= self._turns.marked(item, session)
             if raw.name is not None:
                 names[raw.name] = (*names.get(raw.name, ()), id)
+            if raw.number is not None:
+                numbers[raw.number] = id
             sessions.append(session)
             starts.append(start)
         if not sessions:
@@ -221,6 +236,8 @@ class ContextReader:
                 for index, fields in session.turns
             },
             raw_turn_count=raw_count,
+            numbered_sessions=numbers,
+            numbered_session_count=number_count,
             session_count=len(sessions),
             turn_count=turn_count,
             empty_sessions=empty_sessions,
@@ -311,8 +328,9 @@ class ContextReader:
             inner = sorted(cut for cut in set(cuts) if 0 < cut < len(members))
             bounds = pairwise((0, *inner, len(members)))
             pieces = ((start, members[start:end]) for start, end in bounds if end)
+            number = None if inner else 0
             return [
-                _Raw(None, [turn for _, turn in piece], place, date, [at for at, _ in piece], start)
+                _Raw(None, [turn for _, turn in piece], place, date, [at for at, _ in piece], start, number)
                 for start, piece in pieces
             ]
         names, dates = self._ids_and_dates(item, whole, upto)
@@ -326,18 +344,20 @@ class ContextReader:
             if isinstance(member, dict):
                 name = name or _text(self._own_id, member, place_text)
                 own = only(self._own_date, member, place_text) if self._own_date is not None else None
-            sessions.append(self._raw(name if has_ids else str(index), member, at, date or own))
+            raw = self._raw(name if has_ids else str(index), member, at, date or own)
+            sessions.append(raw._replace(number=index))
         return sessions
 
     def _object_sessions(self, value: Mapping[str, Any], place: Place) -> Iterator[_Raw]:
         """Yield the sessions of an object, sorted by number. Dates without a session are ignored."""
         pattern = _number_pattern(self._context.session_pattern or "*")
         numbers = {key: int(match[1]) for key in value if (match := pattern.fullmatch(key))}
+        lowest = min(numbers.values(), default=0)
         for key, number in sorted(numbers.items(), key=lambda pair: pair[1]):
             date = None
             if self._context.date_pattern is not None:
                 date = value.get(self._context.date_pattern.replace("*", str(number)))
-            yield self._raw(key, value[key], (*place, key), date)
+            yield self._raw(key, value[key], (*place, key), date)._replace(number=number - lowest)
 
     def _raw(self, name: str | None, member: Any, place: Place, date: Any) -> _Raw:
         """Return a session. Lists within lists of turns are flattened, and all matches of `turnsField` are read."""

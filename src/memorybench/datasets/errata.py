@@ -117,6 +117,9 @@ def _erratum(question: Question, changes: Mapping[str, Any], part: Document, dat
         evidence = dataset.resolve_evidence(question, [str(id) for id in ids])
         if evidence.dropped:
             raise BadInput(part.where("evidence"), f"{preview(evidence.dropped[0])} is not in {question.haystack}")
+        if evidence.ambiguous:
+            problem = f"several turns of {question.haystack} have the text {preview(evidence.ambiguous[0])}"
+            raise BadInput(part.where("evidence"), problem, remedy="write more of it")
         update |= {"gold_sessions": evidence.sessions, "gold_turns": evidence.turns}
     wrong: Literal["answer", "evidence"] = "answer" if "answer" in changes else "evidence"
     return Erratum(wrong=wrong, corrected=question.model_copy(update=update))

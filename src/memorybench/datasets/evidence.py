@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from memorybench.core.errors import BadInput
 from memorybench.core.questions import EvidenceLevel
 from memorybench.files.jsonpaths import Path
-from memorybench.files.located import Document
+from memorybench.files.located import Document, Place
 from memorybench.text.sanitize import preview
 from memorybench.text.spelling import suggestion
 
@@ -28,41 +27,102 @@ def dialog_ids(cited: str) -> list[str]:
 
 
 def turns_with_text(cited: str, context: ItemContext) -> tuple[str, ...]:
-    """Return the turns with this text; if there is none, the only turn that contains it."""
-    text = words_of(cited)
-    if not text:
+    """Return the turns with this text as it is written, else those with the same words, else those that contain it.
+
+    Several turns are ambiguous: the text does not say which of them is evidence.
+    """
+    text, words = cited.strip(), words_of(cited)
+    if not words:
         return ()
-    same = tuple(id for id, other in context.turn_words.items() if other == text)
-    containing = tuple(id for id, other in context.turn_words.items() if f" {text} " in f" {other} ")
-    return same or (containing if len(containing) == 1 else ())
+    return (
+        tuple(id for id, other in context.turn_texts.items() if other == text)
+        or tuple(id for id, other in context.turn_words.items() if other == words)
+        or tuple(id for id, other in context.turn_words.items() if f" {words} " in f" {other} ")
+    )
 
 
-def numbered_turns(cited: str, context: ItemContext, first: int) -> tuple[str, ...]:
-    """Return the turns with these numbers, such as `3` or `3-7`; none if one of them is outside the history."""
+def numbered(cited: str, first: int, ids: Mapping[int, str], count: int) -> tuple[str, ...]:
+    """Return the ids with these numbers, such as `3` or `3-7`; none if one of `count` numbers is outside."""
     match = _NUMBERS.fullmatch(cited.strip())
     if match is None:
         return ()
     start, end = int(match[1]) - first, int(match[2] or match[1]) - first
-    if not 0 <= start <= end < context.raw_turn_count:
+    if not 0 <= start <= end < count:
         return ()
-    ids = context.numbered_turns
     return tuple(ids[number] for number in range(start, end + 1) if number in ids)
 
 
-def citations(path: Path, value: Any, format: str) -> list[str]:
-    """Return the evidence that a path leads to in a question: the members of lists, however deep.
+class CitationReader:
+    """Reads the evidence that a path leads to in questions."""
 
-    Pairs of numbers become texts such as `3-7` if the format has ranges.
-    """
-    matches = path.all(value)
-    if format.startswith("ranges"):
-        if path.singular and matches and isinstance(matches[0], list):
-            matches = matches[0]
-        matches = ["-".join(map(str, match)) if isinstance(match, list) else match for match in matches]
-    leaves = [leaf for match in matches for _, leaf in flatten(match, ()) if leaf is not None]
-    if ".." in path.text:  # it matches objects and what is in them
-        leaves = [leaf for leaf in leaves if not isinstance(leaf, dict)]
-    return list(dict.fromkeys(map(str, leaves)))
+    def __init__(self, path: Path, format: str, key: str) -> None:
+        """`key` is that of the config which names the path."""
+        self._path, self._format, self._key = path, format, key
+        self._pair = self._list = ""
+        """Places of the first pair of numbers, and of the first other list, if the format has ranges."""
+
+    def read(self, part: Document) -> list[str]:
+        """Return the evidence of a question: the members of lists, however deep.
+
+        Pairs of numbers become texts such as `3-7` if the format has ranges.
+        """
+        matches = self._path.located(part.value)
+        if self._format.startswith("ranges"):
+            matches = [(at, text) for at, match in matches for text in self._ranges(match, part, at)]
+        leaves = [leaf for at, match in matches for leaf in flatten(match, at)]
+        # a path such as $.from..* matches objects and what is in them
+        covered = {at for at, leaf in leaves if not isinstance(leaf, dict)}
+        kept = [leaf for at, leaf in leaves if not (isinstance(leaf, dict) and covered.issuperset(_leaves(leaf, at)))]
+        return list(dict.fromkeys(str(leaf) for leaf in kept if leaf is not None))
+
+    def _ranges(self, match: Any, part: Document, at: Place) -> list[Any]:
+        """Return a match with ranges as texts.
+
+        A list of two numbers is a range if no question has another list: [0, 3] beside [4] may be two turns.
+        """
+        if not isinstance(match, list):
+            return [match]
+        if not self._path.singular:
+            return list(_inner_ranges([match]))
+        is_pair = len(match) == 2 and all(map(_is_number, match))
+        if is_pair:
+            self._pair = self._pair or f"{part.where(*at)}: {preview(match)}"
+        elif match:
+            self._list = self._list or f"{part.where(*at)}: {preview(match)}"
+        if self._pair and self._list:
+            where, _, pair = self._pair.rpartition(": ")
+            numbers = self._format.replace("ranges", "numbers")
+            raise BadInput(
+                where,
+                f"{pair} is a range or two numbers: other evidence is {self._list.rpartition(': ')[2]}",
+                expected='ranges as "3-7" or [[3, 7]], or a pair in every question',
+                remedy=f"if it is two numbers, set schema.evidenceFormat: {numbers}; otherwise correct {self._key}",
+            )
+        return list(_inner_ranges([match] if is_pair else match))
+
+
+def _inner_ranges(members: list[Any]) -> Iterator[Any]:
+    """Yield the members of a list; lists within it as texts such as `3-7`."""
+    for member in members:
+        if not isinstance(member, list):
+            yield member
+        elif any(isinstance(inner, list) for inner in member):
+            yield from _inner_ranges(member)
+        elif member:
+            yield "-".join(map(str, member))
+
+
+def _is_number(value: Any) -> bool:
+    return not isinstance(value, bool) and re.fullmatch("[0-9]{1,9}", str(value).strip()) is not None
+
+
+def _leaves(value: Any, place: Place) -> Iterator[Place]:
+    """Yield the places of what is in objects and lists."""
+    if not isinstance(value, dict | list):
+        yield place
+        return
+    for step, inner in value.items() if isinstance(value, dict) else enumerate(value):
+        yield from _leaves(inner, (*place, step))
 
 
 FORMATS: Mapping[str, Callable[[str], list[str]]] = {"exact": lambda cited: [cited], "dialog-ids": dialog_ids}
@@ -79,6 +139,8 @@ class Evidence:
     """Ids that were resolved although the context spells them differently."""
     dropped: tuple[str, ...] = ()
     """Ids that the context does not contain."""
+    ambiguous: tuple[str, ...] = ()
+    """Texts that several turns have."""
 
 
 @dataclass(slots=True)
@@ -122,7 +184,10 @@ class EvidenceCheck:
         if self.format == "text":
             return f"correct {self.key}: it leads to no text of a turn"
         if self.format not in FORMATS:
-            return f"correct {self.key} or schema.evidenceFormat: the history has {context.raw_turn_count:,} turns"
+            size = f"{context.raw_turn_count:,} turns"
+            if self.level == "session":
+                size = f"{context.numbered_session_count:,} sessions; if turns are numbered, set evidenceLevel: turn"
+            return f"correct {self.key} or schema.evidenceFormat: the history has {size}"
         if self.level == "session":
             return "set schema.evidenceLevel: turn" if id in context.session_of else "correct schema.context.idField"
         if id in context.sessions_named:
@@ -150,20 +215,15 @@ def resolve(cited: Iterable[Any], context: ItemContext, level: EvidenceLevel, fo
 
     At turn level, sessions are those of the turns; at session level, turns are those that the data marks.
     """
-    gold: dict[str, None] = {}
-    repaired, dropped = [], []
+    if format == "text":
+        return _resolve_texts(cited, context)
     if format not in FORMATS:
-        turns_of = turns_with_text if format == "text" else partial(numbered_turns, first=int(format[-1]))
-        found = {text: turns_of(text, context) for text in map(str, cited)}
-        gold = dict.fromkeys(turn for turns in found.values() for turn in turns)
-        return Evidence(
-            tuple(dict.fromkeys(context.session_of[turn] for turn in gold)),
-            tuple(gold),
-            dropped=tuple(text for text, turns in found.items() if not turns),
-        )
+        return _resolve_numbers(cited, context, level, int(format[-1]))
     known: Mapping[str, Sequence[str]] = context.sessions_named
     if level == "turn":
         known = {turn: (turn,) for turn in context.session_of}
+    gold: dict[str, None] = {}
+    repaired, dropped = [], []
     for citation in map(str, cited):
         ids = FORMATS[format](citation)
         resolved = [our_id for id in ids for our_id in known.get(id, ())]
@@ -172,8 +232,32 @@ def resolve(cited: Iterable[Any], context: ItemContext, level: EvidenceLevel, fo
             dropped.append(citation)
         elif ids != [citation]:
             repaired.append(citation)
+    return _evidence(gold, context, level, repaired=tuple(repaired), dropped=tuple(dropped))
+
+
+def _resolve_texts(cited: Iterable[Any], context: ItemContext) -> Evidence:
+    found = {text: turns_with_text(text, context) for text in map(str, cited)}
+    return _evidence(
+        dict.fromkeys(turns[0] for turns in found.values() if len(turns) == 1),
+        context,
+        "turn",
+        dropped=tuple(text for text, turns in found.items() if not turns),
+        ambiguous=tuple(text for text, turns in found.items() if len(turns) > 1),
+    )
+
+
+def _resolve_numbers(cited: Iterable[Any], context: ItemContext, level: EvidenceLevel, first: int) -> Evidence:
+    ids, count = context.numbered_turns, context.raw_turn_count
+    if level == "session":
+        ids, count = context.numbered_sessions, context.numbered_session_count
+    found = {text: numbered(text, first, ids, count) for text in map(str, cited)}
+    gold = dict.fromkeys(id for known in found.values() for id in known)
+    return _evidence(gold, context, level, dropped=tuple(text for text, known in found.items() if not known))
+
+
+def _evidence(
+    gold: Mapping[str, None], context: ItemContext, level: EvidenceLevel, **others: tuple[str, ...]
+) -> Evidence:
     if level == "turn":
-        sessions = dict.fromkeys(context.session_of[turn] for turn in gold)
-        return Evidence(tuple(sessions), tuple(gold), tuple(repaired), tuple(dropped))
-    turns = tuple(id for id, turn in context.marked.items() if turn.session in gold)
-    return Evidence(tuple(gold), turns, tuple(repaired), tuple(dropped))
+        return Evidence(tuple(dict.fromkeys(context.session_of[turn] for turn in gold)), tuple(gold), **others)
+    return Evidence(tuple(gold), tuple(id for id, turn in context.marked.items() if turn.session in gold), **others)

@@ -28,7 +28,7 @@ from .config import BenchmarkConfig, OfficialRetrieval, SchemaMapping
 from .config_reading import RUBRIC_VARIABLES
 from .context import ContextReader, ItemContext, comparable, read_prefix
 from .dates import read_date
-from .evidence import Evidence, EvidenceCheck, citations, resolve
+from .evidence import CitationReader, Evidence, EvidenceCheck, resolve
 from .gold import GoldReader
 from .index import Index, index_file, load_index, save_index
 from .items import Item, Selection, Span, read_items, read_span
@@ -67,6 +67,7 @@ _NOTES = {
     "unforbidden": "unknown ids that must not be retrieved, dropped",
     "repaired": "evidence ids with another spelling, repaired",
     "dropped": "unknown evidence ids, dropped",
+    "ambiguous": "evidence texts that several turns have, dropped",
     "unproven": "questions without evidence, which have no retrieval figures",
     "abstain": "questions that their history does not answer",
     "filtered": "questions left out by the filter in schema.questions.field",
@@ -338,6 +339,9 @@ class _ItemReader:
         """Turns of each history."""
         self._cited = self._paths.evidence
         key = self._key("evidence") if self._cited is not None else "schema.context.itemSchema.evidence"
+        format, forbidden = mapping.evidence_format, self._paths.forbidden
+        self._citations = None if self._cited is None else CitationReader(self._cited, format, key)
+        self._forbidden_ids = None if forbidden is None else CitationReader(forbidden, format, self._key("forbidden"))
         self._check = EvidenceCheck(self._cited, mapping.evidence_level, key, mapping.evidence_format)
 
     def _key(self, name: str) -> str:
@@ -683,11 +687,12 @@ class _ItemReader:
                 return tuple(turn for turn in context.session_of if turn not in evidence.turns)
             sessions = (session.id for session in context.sessions)
             return tuple(session for session in sessions if session not in evidence.sessions)
-        if self._paths.forbidden is None:
+        if self._forbidden_ids is None:
             return ()
-        cited = citations(self._paths.forbidden, part.value, self._mapping.evidence_format)
-        found = resolve(cited, context, self._mapping.evidence_level, self._mapping.evidence_format)
-        self._quirks["unforbidden"] += len(found.dropped)
+        found = resolve(
+            self._forbidden_ids.read(part), context, self._mapping.evidence_level, self._mapping.evidence_format
+        )
+        self._quirks["unforbidden"] += len(found.dropped) + len(found.ambiguous)
         return found.turns if self._mapping.evidence_level == "turn" else found.sessions
 
     def _question_and_gold(self, part: Document, optional: bool) -> tuple[str, tuple[str, ...], Choices | None]:
@@ -740,13 +745,15 @@ class _ItemReader:
         return str(value)
 
     def _evidence(self, part: Document, context: ItemContext) -> Evidence:
-        if self._cited is None:
+        if self._citations is None:
             sessions = dict.fromkeys(turn.session for turn in context.marked.values())
             return Evidence(tuple(sessions), tuple(context.marked))
-        cited = citations(self._cited, part.value, self._mapping.evidence_format)
-        evidence = resolve(cited, context, self._mapping.evidence_level, self._mapping.evidence_format)
+        evidence = resolve(
+            self._citations.read(part), context, self._mapping.evidence_level, self._mapping.evidence_format
+        )
         self._quirks["repaired"] += len(evidence.repaired)
         self._quirks["dropped"] += len(evidence.dropped)
+        self._quirks["ambiguous"] += len(evidence.ambiguous)
         return evidence
 
     def _labels_of(
