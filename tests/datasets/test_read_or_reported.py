@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from memorybench.datasets.mapped import MappedDataset
+from memorybench.datasets.mapped import MappedDataset, open_mapped
 from tests.cli.command import Command
-from tests.datasets.described import item, opened
+from tests.datasets.described import config, item, opened
 from tests.doubles.refusals import refused
 
 DATED = [{"id": "A", "day": "2024-01-01", "t": ["a"]}, {"t": ["b"]}, {"id": "C", "day": "2024-03-01", "t": ["c"]}]
@@ -211,3 +213,60 @@ def test_objects_that_a_deep_path_leads_to_are_read_or_counted(tmp_path: Path) -
     dataset = opened(tmp_path, [one], {"evidence": "$.more.e..*", "evidenceLevel": "turn", "context": context})
     assert dataset.questions[0].gold_turns == ("2", "3")
     assert not note(dataset, "unknown evidence ids")
+
+
+def test_dialog_ids_that_are_partly_read_are_counted(tmp_path: Path) -> None:
+    turns = [{"n": f"D1:{n}", "text": "x"} for n in (1, 2, 3)]
+    context = {"field": "sessions", "itemSchema": {"content": "text", "dialogId": "n"}}
+    schema = {"evidence": "gold", "evidenceLevel": "turn", "evidenceFormat": "dialog-ids", "context": context}
+    dataset = opened(tmp_path, [item(sessions=turns, gold=["D1:1; D1-2", "D1:1, 2", "D:1:3"])], schema)
+    assert dataset.questions[0].gold_turns == ("D1:1", "D1:3")
+    assert (note(dataset, "unknown evidence ids"), note(dataset, "repaired")) == (2, 1)
+
+
+def test_whole_numbers_have_no_decimal_point(tmp_path: Path) -> None:
+    """Without it, 10.0 would be compared as 100."""
+    assert opened(tmp_path, [item(answer=[10.0, 2.5, 7])]).questions[0].answers == ("10", "2.5", "7")
+
+
+def test_decimals_of_parquet_keep_their_value(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    digits = "0.12345678901234567890"
+    golds = [pyarrow.scalar(Decimal(text), pyarrow.decimal128(38, 20)) for text in ("10.00", "3.50", digits)]
+    rows = {"id": ["1", "2", "3"], "question": ["?"] * 3, "answer": golds, "sessions": [["a"]] * 3}
+    parquet.write_table(pyarrow.table(rows), tmp_path / "sample.parquet")
+    described = config({"context": {"field": "sessions"}})
+    dataset = open_mapped(described, tmp_path / "sample.parquet", lambda: "checksum")
+    assert [question.answers[0] for question in dataset.questions] == ["10", "3.5", digits]
+
+
+@pytest.mark.parametrize("day", ["202404010930", 202404010930, "2024040109", 2024040109])
+def test_a_date_without_separators_is_no_number_of_seconds(tmp_path: Path, day: Any) -> None:
+    context = {"field": "sessions", "turnsField": "t", "sessionSchema": {"date": "day"}}
+    items = [item(sessions=[{"day": day, "t": ["a"]}])]
+    error = refused(opened, tmp_path, items, {"context": context})
+    assert "sample.json" in error.where
+    format = error.remedy.rpartition(" ")[2]
+    dataset = opened(tmp_path, items, {"context": context, "dateFormat": format})
+    assert dataset.haystack("q1").sessions[0].at in (datetime(2024, 4, 1, 9), datetime(2024, 4, 1, 9, 30))
+
+
+@pytest.mark.parametrize("text", ["A", "the", "$", " ?! "])
+@pytest.mark.parametrize("key", ["mustContain", "mustNotContain"])
+def test_a_text_that_no_answer_can_contain_is_refused(tmp_path: Path, key: str, text: str) -> None:
+    error = refused(opened, tmp_path, [item(texts=["green", text])], {key: "texts"})
+    assert "sample.json:" in error.where
+    assert "texts" in error.where
+
+
+@pytest.mark.parametrize("schema", [{"answerMode": "rubric"}, {"rubric": "answer", "answer": None}])
+def test_repeated_and_empty_items_of_a_rubric_are_counted(tmp_path: Path, schema: dict[str, Any]) -> None:
+    dataset = opened(tmp_path, [item(answer=["says X", "says X", None, "", "says Y", " "])], schema)
+    assert [one.text for one in dataset.questions[0].rubric] == ["says X", "says X", "says Y"]
+    assert (note(dataset, "rubric items that repeat"), note(dataset, "empty answers")) == (1, 3)
+
+
+def test_an_answer_of_blanks_is_no_answer(tmp_path: Path) -> None:
+    assert "sample.json" in refused(opened, tmp_path, [item(answer="  ")]).where
+    assert note(opened(tmp_path, [item(answer=["green", " "])]), "empty answers") == 1

@@ -14,6 +14,8 @@ _LONGMEMEVAL = re.compile(r"(\d{4})/(\d{1,2})/(\d{1,2}) \((?:Mon|Tue|Wed|Thu|Fri
 _LOCOMO = re.compile(r"\d{1,2}:\d{2} [ap]m on \d{1,2} \w+, \d{4}"), "%I:%M %p on %d %B, %Y"
 _WHOLE_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _NUMBER = re.compile(r"\d{9,13}(\.\d+)?")
+_COMPACT = re.compile(r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?:[01]\d|2[0-3])(?:[0-5]\d)?")
+"""A date without separators, such as 202404010930, which may also be a number of seconds or milliseconds."""
 _FIRST_MILLISECONDS = 1e11
 """Numbers from here on are milliseconds: as seconds, this is the year 5138; as milliseconds, 1973."""
 
@@ -26,7 +28,8 @@ _SKIPPED = "%?"
 def read_date(value: Any, where: Callable[[], str], formats: Formats = None) -> datetime | None:
     """Parse a date; return None for null and empty text.
 
-    A number is seconds or milliseconds since 1970; `formats` replace all others. A date without a time zone stays
+    A number is seconds or milliseconds since 1970, unless it may be a date without separators, which is refused;
+    `formats` replace all others. A date without a time zone stays
     without. `where` is called only for an error, because finding a line takes time.
     """
     if value is None or value == "":
@@ -37,13 +40,15 @@ def read_date(value: Any, where: Callable[[], str], formats: Formats = None) -> 
             return _parse(value, format)
         except (ValueError, OverflowError, OSError):
             continue
+    example = "%Y%m%d%H%M" if len(str(value).strip()) == 12 else "%Y%m%d%H"
+    hint = f": {example}" if _COMPACT.fullmatch(str(value).strip()) else ""
     raise BadInput(
         where(),
-        f"invalid date {preview(value)}",
+        f"ambiguous date {preview(value)}" if hint and not formats else f"invalid date {preview(value)}",
         expected=" or ".join(formats) if formats else "ISO 8601, seconds since 1970, or a format in schema.dateFormat",
         remedy="correct it, or add its format to schema.dateFormat"
         if formats
-        else "correct it, or set schema.dateFormat",
+        else f"correct it, or set schema.dateFormat{hint}",
     )
 
 
@@ -74,6 +79,8 @@ def _parse(value: Any, format: str | None) -> datetime:
         if _SKIPPED in format:
             text, format = _without_skipped(text, format)
         return datetime.strptime(text, format)
+    if _COMPACT.fullmatch(text):
+        raise ValueError
     if _NUMBER.fullmatch(text):
         seconds = float(text)
         return datetime.fromtimestamp(seconds / 1000 if seconds >= _FIRST_MILLISECONDS else seconds, UTC)

@@ -19,11 +19,17 @@ from .paths import flatten, place_of
 
 _NUMBERS = re.compile(r"([0-9]{1,9})(?:\s*[-–]\s*([0-9]{1,9}))?")
 _DIALOG_ID = re.compile(r"D:?(\d+):(\d+)")
+_SEPARATORS = re.compile(r"[\s,;]+")
 
 
 def dialog_ids(cited: str) -> list[str]:
-    """Return the LoCoMo ids in a string such as `D8:6; D9:17`, also misspelled ones (`D:11:26`, `D30:05`)."""
-    return [f"D{int(session)}:{int(turn)}" for session, turn in _DIALOG_ID.findall(cited)]
+    """Return the LoCoMo ids in a string such as `D8:6; D9:17`, also misspelled ones (`D:11:26`, `D30:05`).
+
+    What is not an id, such as `D1-2`, is returned as it is: no turn has it.
+    """
+    parts = filter(None, _SEPARATORS.split(cited))
+    matches = ((part, _DIALOG_ID.fullmatch(part)) for part in parts)
+    return [f"D{int(match[1])}:{int(match[2])}" if match else part for part, match in matches]
 
 
 def turns_with_text(cited: str, context: ItemContext) -> tuple[str, ...]:

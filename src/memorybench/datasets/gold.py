@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
 
@@ -11,6 +11,7 @@ from memorybench.core.errors import BadInput
 from memorybench.core.questions import RubricItem
 from memorybench.files.jsonpaths import Path
 from memorybench.files.located import Document
+from memorybench.text.normalisation import normalise_answer
 from memorybench.text.sanitize import preview
 
 from .config import SchemaMapping
@@ -24,6 +25,8 @@ class Gold:
     must_not_contain: tuple[str, ...] = ()
     answers_are_rubric: bool = False
     """Whether the gold answers are the items of the rubric."""
+    blanks: int = 0
+    """Number of empty items and texts, which are skipped."""
 
     @property
     def is_enough(self) -> bool:
@@ -38,7 +41,7 @@ class GoldReader:
         self, mapping: SchemaMapping, rubric: Path | None, required: Path | None, excluded: Path | None, where: str
     ) -> None:
         self._rubric, self._required, self._excluded = rubric, required, excluded
-        self._answers_are_rubric = mapping.answer_mode == "rubric" and rubric is None
+        self.answers_are_rubric = mapping.answer_mode == "rubric" and rubric is None
         item = mapping.rubric_item
         self._text = None if item.text is None else Path.parse(item.text, where)
         self._weight = None if item.weight is None else Path.parse(item.weight, where)
@@ -52,12 +55,14 @@ class GoldReader:
                 problem, expected = "the question has no rubric", f"a list at {self._rubric.text}"
                 raise BadInput(part.where(), problem, expected=expected, remedy="write it")
             rubric = tuple(self._item(item, self._rubric, part) for item in items)
-        return Gold(rubric, _texts(self._required, part), _texts(self._excluded, part), self._answers_are_rubric)
+        blanks = sum(_count_blanks(path, part) for path in (self._rubric, self._required, self._excluded) if path)
+        required, excluded = _texts(self._required, part), _texts(self._excluded, part)
+        return Gold(rubric, required, excluded, self.answers_are_rubric, blanks)
 
     def from_answers(self, answers: Sequence[str], part: Document) -> Gold:
         """Return the gold of a question whose answers are the items of its rubric."""
         rubric = tuple(RubricItem(answer) for answer in answers)
-        return Gold(rubric, _texts(self._required, part), _texts(self._excluded, part), self._answers_are_rubric)
+        return replace(self.read(part), rubric=rubric)
 
     def _item(self, item: Any, path: Path, part: Document) -> RubricItem:
         text = item if self._text is None else self._text.first(item)
@@ -78,7 +83,16 @@ def _values(path: Path, part: Document) -> list[Any]:
     found: list[Any] = []
     for match in path.all(part.value):
         found += match if isinstance(match, list) else [match]
-    return [value for value in found if value is not None and value != ""]
+    return [value for value in found if not is_blank(value)]
+
+
+def _count_blanks(path: Path, part: Document) -> int:
+    """Return the number of empty members of lists; a field that is empty has no members."""
+    return sum(is_blank(value) for match in path.all(part.value) if isinstance(match, list) for value in match)
+
+
+def is_blank(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and not value.strip())
 
 
 def _texts(path: Path | None, part: Document) -> tuple[str, ...]:
@@ -89,4 +103,8 @@ def _texts(path: Path | None, part: Document) -> tuple[str, ...]:
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             where = part.where(*(place_of(path, part.value) or ()))
             raise BadInput(where, f"invalid text {preview(value)}", expected="a text, or a list of texts")
+        if not normalise_answer(str(value)):
+            where = part.where(*(place_of(path, part.value) or ()))
+            problem = f"no answer can contain {preview(value)}: case, punctuation and articles are ignored"
+            raise BadInput(where, problem, expected="a text with a word", remedy="correct it, or remove it")
     return tuple(dict.fromkeys(str(value) for value in values))

@@ -29,7 +29,7 @@ from .config_reading import RUBRIC_VARIABLES
 from .context import ContextReader, ItemContext, comparable, read_prefix
 from .dates import read_date
 from .evidence import CitationReader, Evidence, EvidenceCheck, resolve
-from .gold import GoldReader
+from .gold import GoldReader, is_blank
 from .index import Index, index_file, load_index, save_index
 from .items import Item, Selection, Span, read_items, read_span
 from .joins import ItemStream
@@ -64,6 +64,8 @@ _NOTES = {
     "later": "questions with sessions dated after them",
     "numbers": "gold answers that are numbers, read as text",
     "several": "questions with several answers, of which any is right (answerMode)",
+    "blank": "empty answers, rubric items and texts in lists, skipped",
+    "repeated_items": "rubric items that repeat another, scored twice",
     "unforbidden": "unknown ids that must not be retrieved, dropped",
     "repaired": "evidence ids with another spelling, repaired",
     "dropped": "unknown evidence ids, dropped",
@@ -586,6 +588,8 @@ class _ItemReader:
             listed = {"answer": "\n".join(f"- {answer}" for answer in answers)}
             rubric = tuple(RubricItem(template.render(listed).strip()) for template in self._rubrics[kind])
             gold, answers = replace(gold, rubric=rubric), ()
+        self._quirks["blank"] += gold.blanks
+        self._quirks["repeated_items"] += len(gold.rubric) - len(set(gold.rubric))
         self._quirks["several"] += self._mapping.answer_mode is None and not choices and len(answers) > 1
         evidence = self._evidence(part, context)
         self._check.add(part, evidence, context)
@@ -704,15 +708,19 @@ class _ItemReader:
         if answer is None:
             return text, (), None
         where = _place(answer, part)
-        values = [value for value in _unnest(answer.all(part.value)) if value is not None and value != ""]
+        matches = _unnest(answer.all(part.value))
+        values = [value for value in matches if not is_blank(value)]
+        self._quirks["blank"] += len(matches) - len(values) if values else 0
         if not values and not optional:
             raise self._no_answer(answer, part)
         offered = self._offered(part)
         if offered is None:
-            return text, tuple(dict.fromkeys(self._answer(value, where) for value in values)), None
+            answers = [self._answer(value, where) for value in values]
+            # a rubric may have an item twice, so that it weighs more
+            return text, tuple(answers if self._gold.answers_are_rubric else dict.fromkeys(answers)), None
         read = read_choices(offered, part.where, self._key("choices"))
-        answers = (answer for value in values for answer in read.right(value, self._mapping.choice_index, where))
-        return text, tuple(dict.fromkeys(answers)), read
+        right = (answer for value in values for answer in read.right(value, self._mapping.choice_index, where))
+        return text, tuple(dict.fromkeys(right)), read
 
     def _no_answer(self, answer: Path, part: Document) -> BadInput:
         error = _missing("answer", answer, part, self._key("answer"))
@@ -742,7 +750,8 @@ class _ItemReader:
         if isinstance(value, bool):
             return "yes" if value else "no"
         self._quirks["numbers"] += not isinstance(value, str)
-        return str(value)
+        # 10.0 would lose its point when answers are compared, and become 100
+        return str(int(value) if isinstance(value, float) and value.is_integer() else value)
 
     def _evidence(self, part: Document, context: ItemContext) -> Evidence:
         if self._citations is None:

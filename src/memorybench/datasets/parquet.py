@@ -60,6 +60,15 @@ def _plain_row(row: dict[str, Any], skipped: Counter[str]) -> dict[str, Any]:
     return {str(column): _plain(value, str(column), skipped) for column, value in row.items()}
 
 
+def _number(value: Decimal) -> int | float | str | None:
+    """Return a decimal as a JSON number, or as text if a number would not have all its digits."""
+    if not value.is_finite():
+        return None
+    if value == value.to_integral_value():
+        return int(value)  # 10.00 is 10: as 10.0, an answer loses its point and becomes 100
+    return float(value) if Decimal(str(float(value))) == value else str(value)
+
+
 def _plain(value: Any, column: str, skipped: Counter[str]) -> Any:
     match value:
         case dict():
@@ -69,7 +78,7 @@ def _plain(value: Any, column: str, skipped: Counter[str]) -> Any:
         case datetime() | date() | time():
             return value.isoformat()
         case Decimal():
-            return float(value)
+            return _number(value)
         case float() if math.isnan(value):
             return None
         case str() | bool() | int() | float() | None:
