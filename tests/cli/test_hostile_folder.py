@@ -74,6 +74,7 @@ def commands(folder: Path) -> Iterator[list[str]]:
         yield ["compare", run, "r-evaluator"]
         yield ["bundle", run, "--output", f"results/{run}.mbz"]
         yield ["verify", f"results/{run}.mbz"]
+        yield ["verify", f"results/{run}.mbz", "--rejudge", "scripted/judge", "--sample", "2"]
         yield ["runs", "tag", run, "seen"]
     yield ["keygen", "results/signing-key"]
     yield ["leaderboard", "results", "--output", "results/site"]

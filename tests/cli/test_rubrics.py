@@ -291,3 +291,14 @@ def test_describe_shows_the_prompts_and_what_a_right_answer_is(
     assert "${question}" in document["prompts"]["answer prompt"]
     shown = command("describe", "chats").out
     assert document["prompts"]["judge prompt"].splitlines()[0] in shown
+
+
+def test_another_judge_agrees_on_an_item_only_by_the_same_score(command: Command, stub: Stub) -> None:
+    write(command, QUESTIONS, config(RUBRIC))
+    assert command(*JUDGED).code == 0
+    assert command("bundle", "r").code == 0
+    stub.always(completion("0.5"))
+    found = command("verify", "r.mbz", "--rejudge", "gpt-4.1", "--json").json["rejudge"]
+    assert found["compared"] == len(SCORES)
+    assert found["agreed"] == [*SCORES.values()].count("0.5")
+    assert found["verdicts"]["recorded_yes"] == [*SCORES.values()].count("1"), "half a point does not meet an item"

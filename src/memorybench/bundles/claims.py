@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from pydantic import Field
+
 from memorybench.core.records import Record
 
 Level = Literal["proved", "declared", "unchecked", "contradicted"]
@@ -42,6 +44,8 @@ class Verification(Record):
     root: str
     public: bool
     claims: tuple[Claim, ...]
+    same_inputs: frozenset[str] = Field(frozenset(), exclude=True)
+    """The keys of steps whose inputs the code makes again from the case and earlier steps."""
 
     @property
     def contradicted(self) -> list[Claim]:

@@ -81,14 +81,15 @@ def verify_bundle(
             return _verification(archive, None, claims)
         claims = [claim("digests", "proved", "each file has the digest of the manifest, and the root covers all", n=10)]
         run = rows.run()
+        check = _Check(archive, rows, run, datasets or {})
         try:
-            claims += _Check(archive, rows, run, datasets or {}).claims()
+            claims += check.claims()
         except (*ERRORS, RuntimeError) as error:
             raise BadInput(
                 str(path), f"does not have the form that memorybench writes ({_text(str(error))})"
             ) from error
         claims += signature_claims(archive.signature, archive.manifest, run, _report(archive), keys)
-        return _verification(archive, run, claims)
+        return _verification(archive, run, claims, check.same_inputs)
 
 
 def _report(archive: Archive) -> Mapping[str, Any]:
@@ -104,7 +105,9 @@ def _report(archive: Archive) -> Mapping[str, Any]:
     return found
 
 
-def _verification(archive: Archive, run: RunRow | None, claims: Sequence[Claim]) -> Verification:
+def _verification(
+    archive: Archive, run: RunRow | None, claims: Sequence[Claim], same_inputs: Iterable[str] = ()
+) -> Verification:
     return Verification(
         file=printable(str(archive.path)),
         run_id=run.id if run else "",
@@ -112,6 +115,7 @@ def _verification(archive: Archive, run: RunRow | None, claims: Sequence[Claim])
         root=archive.manifest.root,
         public=archive.manifest.public,
         claims=tuple(claims),
+        same_inputs=frozenset(same_inputs),
     )
 
 
@@ -121,6 +125,7 @@ class _Check:
     rows: Rows
     run: RunRow
     datasets: Mapping[str, Dataset]
+    same_inputs: set[str] = field(default_factory=set)
     _cases: dict[tuple[str, str], CaseRow] = field(default_factory=dict)
     _steps: dict[str, StepRow] = field(default_factory=dict)
     _attempted: set[str] = field(default_factory=set)
@@ -354,7 +359,8 @@ class _Check:
             yield claim("texts", "declared", text, n=len(self._outcomes) - found.texts)
         if found.same_inputs:
             text = "steps have exactly the inputs that the code makes from the case and earlier steps"
-            yield claim("prompts", "proved", text, n=found.same_inputs)
+            yield claim("prompts", "proved", text, n=len(found.same_inputs))
+        self.same_inputs.update(found.same_inputs)
 
     async def _rescore(self, rescorer: Rescorer | None) -> _Rescores:
         found = _Rescores()
@@ -450,7 +456,7 @@ class _Rescores:
     declared: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     """By reason and name: scores that were not."""
     wrong: list[str] = field(default_factory=list)
-    same_inputs: int = 0
+    same_inputs: list[str] = field(default_factory=list)
     texts: int = 0
     """Trials whose texts were made again."""
 

@@ -4,34 +4,90 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .arguments import add_json, add_list, split_list
+from .arguments import (
+    add_config_dir,
+    add_consent,
+    add_fields,
+    add_json,
+    add_list,
+    given_consent,
+    given_fields,
+    positive,
+    split_list,
+)
 
 if TYPE_CHECKING:
     from memorybench.bundles.claims import Verification
+    from memorybench.bundles.rejudging import Rejudging
     from memorybench.bundles.signing import PublicKey
     from memorybench.core.questions import Dataset
+    from memorybench.metrics.intervals import Interval
+
+
+_SAMPLE = 50
+_MOST_SHOWN = 20
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", type=Path, help="Check this bundle")
     add_list(parser, "--data", metavar="NAME=PATH", help="Use these data files to check questions and retrieval")
     add_list(parser, "--key", metavar="FILE", help="Require a signature by one of these public keys")
+    _add_rejudging(parser)
     add_json(parser)
+
+
+def _add_rejudging(parser: argparse.ArgumentParser) -> None:
+    from memorybench.suites.spec import RunOptions
+
+    parser.add_argument("--rejudge", metavar="MODEL", help="Ask this judge about a sample: sends its texts")
+    parser.add_argument("--sample", metavar="N", type=positive, help=f"Ask about N verdicts (default: {_SAMPLE})")
+    parser.add_argument("--seed", metavar="N", type=int, default=0, help="Draw the sample with this seed (default: 0)")
+    add_fields(parser, RunOptions, without=[name for name in RunOptions.model_fields if name != "budget"])
+    parser.add_argument(
+        "--concurrency", metavar="N", type=positive, default=10, help="Limit the calls in flight (default: 10)"
+    )
+    parser.add_argument(
+        "--results",
+        metavar="DIR",
+        type=Path,
+        default=Path("verify-results"),
+        help="Record the judge's replies in this folder (default: ./verify-results)",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="Show how often the judge would be asked")
+    add_consent(parser)
+    add_config_dir(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     from memorybench.bundles.verification import verify_bundle
+    from memorybench.core.errors import BadInput
 
+    if args.rejudge is None and (args.sample is not None or args.dry_run or given_budget(args) is not None):
+        raise BadInput("--sample, --budget and --dry-run", "missing --rejudge", remedy="name a judge with --rejudge")
     found = verify_bundle(args.file, at_hand(args.file, split_list(args.data)), read_keys(split_list(args.key)))
+    document = found.document()
+    rejudging = None
+    if args.rejudge is not None and found.is_consistent:
+        if args.dry_run:
+            return _show_estimate(args, found)
+        rejudging = _rejudge(args, found)
+        document["rejudge"] = rejudging.document()
+    elif args.rejudge is not None:
+        print(f"{args.rejudge} is not asked: the bundle contradicts itself", file=sys.stderr)
     if args.json:
-        print(json.dumps(found.document(), indent=2, ensure_ascii=False))
+        print(json.dumps(document, indent=2, ensure_ascii=False))
     else:
         _show(found)
-    return 0 if found.is_consistent else 1
+        if rejudging is not None:
+            _show_rejudging(rejudging)
+    if rejudging is not None and rejudging.is_interrupted:
+        return 130
+    return 0 if found.is_consistent and (rejudging is None or not rejudging.missing) else 1
 
 
 def at_hand(file: Path, given: Sequence[str], *, is_strict: bool = True) -> dict[str, Dataset]:
@@ -102,3 +158,92 @@ def _show(found: Verification) -> None:
     out.print(f"root {found.root}")
     verdict = "Nothing in this bundle is contradicted." if found.is_consistent else "This bundle contradicts itself."
     out.print(verdict)
+
+
+def given_budget(args: argparse.Namespace) -> float | None:
+    """Return the dollars of --budget; None if there is no limit."""
+    from memorybench.suites.spec import RunOptions, make_spec
+
+    budget = make_spec(RunOptions, given_fields(args, RunOptions)).budget
+    return None if budget in (None, "none") else float(budget)
+
+
+def _rejudge(args: argparse.Namespace, found: Verification) -> Rejudging:
+    from memorybench.bundles.rejudging import draw_sample, rejudge
+    from memorybench.suites.estimates import check_prices
+    from memorybench.wiring.live import LiveWiring
+
+    sample = draw_sample(args.file, found, args.sample or _SAMPLE, args.seed)
+    wiring = LiveWiring(split_list(args.config_dir), given_consent(args))
+    model, budget = wiring.model(args.rejudge), given_budget(args)
+    check_prices((model,), budget)
+    return rejudge(sample, found, model, args.results, wiring, concurrency=args.concurrency, budget=budget)
+
+
+def _show_estimate(args: argparse.Namespace, found: Verification) -> int:
+    from memorybench.bundles.rejudging import draw_sample, expected_cost
+    from memorybench.wiring.live import LiveWiring
+
+    sample = draw_sample(args.file, found, args.sample or _SAMPLE, args.seed)
+    wiring = LiveWiring(split_list(args.config_dir), given_consent(args), need_keys=False)
+    cost = expected_cost(sample, wiring.model(args.rejudge))
+    if args.json:
+        row = {"judge": args.rejudge, "calls": len(sample.steps), "available": sample.available, "cost": cost}
+        print(json.dumps({"expected": row}, indent=2))
+    else:
+        dollars = "unknown cost" if cost is None else f"about ${cost:.4f}"
+        calls = f"about {len(sample.steps)} of {sample.available} verdicts"
+        print(f"{args.rejudge} would be asked {calls}, {dollars}; nothing was sent")
+    return 0
+
+
+def _show_rejudging(rejudging: Rejudging) -> None:
+    from memorybench.reporting.terminal import console
+
+    out = console()
+    document, sample = rejudging.document(), rejudging.sample
+    unknown = f" and {rejudging.unknown_costs} calls of unknown cost" if rejudging.unknown_costs else ""
+    lines = [
+        "",
+        f"{rejudging.judge} was asked about {len(sample.steps)} of {sample.available} verdicts"
+        f" of {', '.join(rejudging.recorded_judges)} (seed {sample.seed})",
+        f"{document['agreed']} of {document['compared']} agree{_share(rejudging.agreement, scale=100, unit=' %')}",
+        f"Cohen's kappa{_share(rejudging.kappa) or ': undefined'}",
+        f"{document['prompts_proved']} of {len(sample.steps)} prompts are those that the code makes",
+        f"cost: ${rejudging.cost:.4f}{unknown}",
+    ]
+    if rejudging.is_same_judge:
+        lines.append("It is the judge of the run: agreement shows that it repeats itself, not that it is right.")
+    lines += [f"left out: {n} verdicts, because {reason}" for reason, n in sample.left_out.items()]
+    for line in lines:
+        out.print(line, markup=False, highlight=False)
+    for one in rejudging.disagreements[:_MOST_SHOWN]:
+        recorded, other = (
+            _verdict(verdict, score)
+            for verdict, score in ((one.recorded, one.recorded_score), (one.verdict, one.score))
+        )
+        more = f" and {one.trials - 1} more" if one.trials > 1 else ""
+        out.print(f"  ✗ {one.trial}{more}: recorded {recorded}, now {other}", markup=False, highlight=False)
+    if len(rejudging.disagreements) > _MOST_SHOWN:
+        out.print(f"  … and {len(rejudging.disagreements) - _MOST_SHOWN} more; --json lists all")
+    for one in rejudging.missing[:_MOST_SHOWN]:
+        out.print(f"  ? {one.trial}: no verdict ({one.reason or one.status})", markup=False, highlight=False)
+    if rejudging.missing:
+        out.print(f"{len(rejudging.missing)} verdicts are missing; repeating the command asks for those only")
+    out.print(f"Recorded as run {rejudging.run_id}; repeating the command reuses its verdicts")
+
+
+def _share(found: Interval, scale: int = 1, unit: str = "") -> str:
+    if found.value is None:
+        return ""
+    digits = 1 if scale > 1 else 3
+    ends = (
+        ""
+        if found.low is None or found.high is None
+        else f" [{found.low * scale:.{digits}f}, {found.high * scale:.{digits}f}]"
+    )
+    return f": {found.value * scale:.{digits}f}{unit}{ends}"
+
+
+def _verdict(verdict: bool | None, score: float | None) -> str:
+    return f"{score:g}" if score is not None else "yes" if verdict else "no"

@@ -18,7 +18,7 @@ from memorybench.text.sanitize import preview, sanitize, shorten
 
 from .asking import ask_judge
 from .choices import read_choice
-from .prompts import ORDER, RUBRIC_ITEM, JudgePrompt, JudgePrompts
+from .prompts import DEFAULT, ORDER, RUBRIC_ITEM, JudgePrompt, JudgePrompts
 from .verdicts import read_item_score, read_verdict
 
 _VERDICT = r"[\"'“‘(]?(?:yes|no|correct|incorrect|true|false|right|wrong)\b[\"'”’)]?"
@@ -164,16 +164,37 @@ class Judge:
         """
         flag = talks_to_judge(response)
         blank = Verdict(correct=False, flags=(flag,) if flag else (), prompt=prompt.name)
-        read_fields = _READERS.get(prompt.kind, _read_yes_or_no)
-
-        def read(completion: Completion) -> Verdict:
-            fields, reason = read_fields(question, completion), _short(completion.text)
-            whole = completion.text if reason != completion.text else ""  # `reread_verdict` needs it
-            return blank.model_copy(update={**fields, "reason": reason, "reply": whole})
-
         text = prompt.render(question, response, context)
-        again = {ORDER: _CHOOSE_AGAIN, RUBRIC_ITEM: _SCORE_AGAIN}.get(prompt.kind, _ONCE_MORE)
-        return await ask_judge(steps, name, self.model, text, again, read, Verdict, shared=shared)
+        return await _ask(steps, name, self.model, text, prompt.kind, question, blank, shared=shared)
+
+
+async def ask_other_judge(steps: Steps, name: str, model: Model, prompt: str, recorded: Verdict) -> Verdict:
+    """Return what another model says to the prompt of a recorded verdict, which is one of yes or no, or of a rubric.
+
+    The reply is read by the same rules. The step is shared: a larger sample of verdicts pays only for the rest.
+    """
+    if recorded.choice:
+        raise ValueError("whether an option is right is not known from the prompt")
+    for again in (_ONCE_MORE, _SCORE_AGAIN):
+        prompt = prompt.removesuffix(again)  # the recorded verdict may be a second reply
+    kind = DEFAULT if recorded.score is None else RUBRIC_ITEM
+    question = Question(id="", haystack="", question="", answers=(recorded.item,))
+    blank = Verdict(correct=False, prompt=recorded.prompt)
+    return await _ask(steps, name, model, prompt, kind, question, blank, shared=True)
+
+
+async def _ask(
+    steps: Steps, name: str, model: Model, text: str, kind: str, question: Question, blank: Verdict, *, shared: bool
+) -> Verdict:
+    read_fields = _READERS.get(kind, _read_yes_or_no)
+
+    def read(completion: Completion) -> Verdict:
+        fields, reason = read_fields(question, completion), _short(completion.text)
+        whole = completion.text if reason != completion.text else ""  # `reread_verdict` needs it
+        return blank.model_copy(update={**fields, "reason": reason, "reply": whole})
+
+    again = {ORDER: _CHOOSE_AGAIN, RUBRIC_ITEM: _SCORE_AGAIN}.get(kind, _ONCE_MORE)
+    return await ask_judge(steps, name, model, text, again, read, Verdict, shared=shared)
 
 
 def _read_yes_or_no(question: Question, reply: Completion) -> dict[str, Any]:

@@ -30,8 +30,11 @@ def perform_with_model(
     *,
     concurrency: int = 10,
     budget: float | None = None,
-) -> None:
-    """Perform a plan until `budget` dollars are spent, also by earlier commands. A run that was begun is resumed."""
+) -> bool:
+    """Perform a plan until `budget` dollars are spent, also by earlier commands. A run that was begun is resumed.
+
+    Return whether the user interrupted it.
+    """
     spending, marks = Budget(budget), run.fingerprints
     if _was_begun(results, run.id):
         with RunReader.open(results) as run_reader:
@@ -42,7 +45,7 @@ def perform_with_model(
     else:
         opened = open_run(results, run, redact=wiring.redact, fault=wiring.fault())
     with opened as run_writer:
-        blocking(_perform(plan, model, run_writer, concurrency, spending))
+        return blocking(_perform(plan, model, run_writer, concurrency, spending))
 
 
 def model_run(
@@ -61,11 +64,12 @@ def model_run(
 
 async def _perform(
     plan: Callable[[Model], Plan], model: ResolvedModel, run_writer: RunWriter, concurrency: int, budget: Budget
-) -> None:
+) -> bool:
     async with AsyncExitStack() as stack:
         opened = plan(await model.open(stack))
         ending = await perform(opened, run_writer, concurrency=concurrency, budget=budget)
     run_writer.end(ending.status)
+    return ending.interrupted
 
 
 def _was_begun(results: Path, run_id: str) -> bool:

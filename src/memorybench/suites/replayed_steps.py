@@ -51,7 +51,8 @@ class ReplayedSteps:
     """Of the outcome, in the order in which the trial asked for them."""
     recorded: Mapping[str, ReplayedStep]
     """By key: the steps of the run."""
-    same_inputs: int = 0
+    same_inputs: list[str] = field(default_factory=list)
+    """The keys of steps whose inputs the code makes again."""
     other_inputs: int = 0
     _used: set[int] = field(default_factory=set)
 
@@ -108,7 +109,8 @@ class ReplayedSteps:
         for place, own in enumerate(self.keys):
             if own == key and place not in self._used:
                 self._used.add(place)
-                self.same_inputs += own in self.recorded
+                if own in self.recorded:
+                    self.same_inputs.append(own)
                 return self.recorded.get(own)
         if key and key in self.keys:  # asked for twice
             return self.recorded.get(key)

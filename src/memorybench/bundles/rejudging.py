@@ -1,0 +1,300 @@
+"""Asks another judge about a sample of the verdicts of a bundle, and compares the two.
+
+Each verdict of the sample is asked for once, as a run in the journal: repeating the command resumes it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from memorybench.core.contracts import Model
+from memorybench.core.errors import BadInput
+from memorybench.core.plans import Job, Performed, Plan, Steps
+from memorybench.core.records import Record, canonical, digest
+from memorybench.core.trials import Exhibit, Outcome, Score, Status, Subject, Trial
+from memorybench.engine.steps import step_key
+from memorybench.journal.rows import Fingerprint
+from memorybench.journal.run_reader import RunReader
+from memorybench.judging.judge import Verdict, ask_other_judge, self_judged
+from memorybench.judging.matching_judge import STEP, SUPPORT
+from memorybench.metrics.agreement import Confusion, kappa
+from memorybench.metrics.intervals import Interval, interval
+from memorybench.suites.answering import estimated_tokens
+from memorybench.suites.estimates import VERDICT_TOKENS
+from memorybench.suites.model_runs import model_run, perform_with_model
+from memorybench.suites.wiring import ResolvedModel, Wiring
+from memorybench.text.sanitize import printable, shorten
+
+from .archive import OUTCOMES, STEPS, open_archive
+from .claims import Verification
+from .contents import Rows
+from .rows import OutcomeRow, StepRow
+
+SUITE = "rejudge"
+_JUDGED = ("judge", STEP, SUPPORT)
+"""Steps with a verdict that scores rest on. Those on canaries have known answers instead."""
+_LONGEST = 200
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedStep:
+    """A recorded verdict, with the prompt that the judge got."""
+
+    key: str
+    name: str
+    prompt: str
+    verdict: Verdict
+    judge: Subject
+    trials: tuple[str, ...]
+    """The names of the trials that rest on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    root: str
+    seed: int
+    steps: tuple[JudgedStep, ...]
+    available: int
+    """How many verdicts it is drawn from."""
+    left_out: Mapping[str, int]
+    """By reason: verdicts that cannot be asked for again."""
+
+
+class Rejudged(Record):
+    """One verdict of the sample, and that of the other judge."""
+
+    key: str
+    step: str
+    trial: str
+    trials: int
+    is_prompt_proved: bool
+    recorded: bool
+    recorded_score: float | None
+    recorded_reason: str
+    status: Status
+    verdict: bool | None = None
+    score: float | None = None
+    reason: str = ""
+
+    @property
+    def agrees(self) -> bool:
+        return (self.verdict, self.score) == (self.recorded, self.recorded_score)
+
+
+@dataclass(frozen=True, slots=True)
+class Rejudging:
+    """The agreement of two judges."""
+
+    judge: str
+    recorded_judges: tuple[str, ...]
+    is_same_judge: bool
+    sample: Sample
+    verdicts: tuple[Rejudged, ...]
+    run_id: str
+    cost: float
+    """Dollars; replies that an earlier sample paid for are not included."""
+    unknown_costs: int
+    """Calls whose cost is not known."""
+    is_interrupted: bool
+
+    @property
+    def compared(self) -> list[Rejudged]:
+        return [one for one in self.verdicts if one.verdict is not None]
+
+    @property
+    def missing(self) -> list[Rejudged]:
+        return [one for one in self.verdicts if one.verdict is None]
+
+    @property
+    def disagreements(self) -> list[Rejudged]:
+        return [one for one in self.compared if not one.agrees]
+
+    @property
+    def confusion(self) -> Confusion:
+        """The recorded judge stands in the place of the person."""
+        return Confusion.of((one.recorded, bool(one.verdict)) for one in self.compared)
+
+    @property
+    def agreement(self) -> Interval:
+        agreed = [float(one.agrees) for one in self.compared]
+        return interval(agreed, [""] * len(agreed))
+
+    @property
+    def kappa(self) -> Interval:
+        return kappa(self.confusion)
+
+    def document(self) -> dict[str, Any]:
+        counts = Counter(one.status for one in self.verdicts)
+        cells = self.confusion
+        return {
+            "judge": self.judge,
+            "recorded_judges": list(self.recorded_judges),
+            "same_judge": self.is_same_judge,
+            "run_id": self.run_id,
+            "seed": self.sample.seed,
+            "available": self.sample.available,
+            "left_out": dict(self.sample.left_out),
+            "sampled": len(self.verdicts),
+            "prompts_proved": sum(one.is_prompt_proved for one in self.verdicts),
+            "counts": dict(counts),
+            "compared": len(self.compared),
+            "agreed": len(self.compared) - len(self.disagreements),
+            "agreement": self.agreement._asdict(),
+            "kappa": self.kappa._asdict(),
+            "verdicts": {
+                "both_yes": cells.both_yes,
+                "recorded_yes": cells.person_yes,
+                "other_yes": cells.judge_yes,
+                "both_no": cells.both_no,
+            },
+            "cost": self.cost,
+            "calls_of_unknown_cost": self.unknown_costs,
+            "sample": [{**one.plain(), "agrees": None if one.verdict is None else one.agrees} for one in self.verdicts],
+        }
+
+
+def draw_sample(path: Path, found: Verification, size: int, seed: int) -> Sample:
+    """Draw verdicts of a verified bundle at random. A larger size contains a smaller one's sample."""
+    if found.public:
+        raise BadInput(
+            "--rejudge",
+            "a public bundle has no prompts and answers",
+            expected="a bundle with texts",
+            remedy="ask its author for one made without --public",
+        )
+    with open_archive(path) as archive:
+        if archive.manifest.root != found.root or archive.changed_files():
+            raise BadInput(str(path), "changed while it was read", remedy="repeat the command")
+        rows = Rows.in_archive(archive)
+        trials: dict[str, list[str]] = defaultdict(list)
+        for row in rows.of(OUTCOMES, OutcomeRow):
+            if row.body.status == "scored":
+                for key in dict.fromkeys(row.body.steps):
+                    trials[key].append(_trial_name(row.body))
+        steps, left_out = [], Counter[str]()
+        for step in rows.of(STEPS, StepRow):
+            if step.name not in _JUDGED or step.key not in trials:
+                continue
+            reason = _cannot_ask(step)
+            if reason:
+                left_out[reason] += 1
+            else:
+                steps.append(_judged_step(step, trials[step.key]))
+    if not steps:
+        raise BadInput("--rejudge", f"{path} has no verdict of a judge that can be asked for again")
+    chosen = sorted(steps, key=lambda step: digest([seed, step.key]))[:size]
+    return Sample(found.root, seed, tuple(chosen), len(steps), dict(left_out))
+
+
+def _cannot_ask(step: StepRow) -> str:
+    if step_key(step.name, canonical(step.inputs)) != step.key:
+        return "a secret was removed from the prompt"
+    return "the judge names an option" if step.result.get("choice") else ""
+
+
+def _judged_step(step: StepRow, trials: Sequence[str]) -> JudgedStep:
+    return JudgedStep(
+        key=step.key,
+        name=step.name,
+        prompt=step.inputs["prompt"],
+        verdict=Verdict.model_validate(step.result),
+        judge=Subject.model_validate(step.inputs["model"]),
+        trials=tuple(trials),
+    )
+
+
+def _trial_name(outcome: Outcome) -> str:
+    trial = outcome.trial
+    parts = (trial.benchmark, trial.case_id, trial.subject.name, trial.variant, trial.repeat_name)
+    return _text(" × ".join(part for part in parts if part))
+
+
+def expected_cost(sample: Sample, model: ResolvedModel) -> float | None:
+    """Estimate the dollars of all calls; None if a price is unknown."""
+    prices = [model.price(estimated_tokens(step.prompt), VERDICT_TOKENS) for step in sample.steps]
+    return None if None in prices else sum(price or 0.0 for price in prices)
+
+
+def rejudge(
+    sample: Sample,
+    found: Verification,
+    model: ResolvedModel,
+    results: Path,
+    wiring: Wiring,
+    *,
+    concurrency: int = 10,
+    budget: float | None = None,
+) -> Rejudging:
+    """Ask the model about each verdict of the sample, until `budget` dollars are spent."""
+    marks = {
+        "bundle": Fingerprint.of(sample.root),
+        "sample": Fingerprint.of_list([step.key for step in sample.steps]),
+        "judge model": Fingerprint.of(model.described()),
+    }
+    run = model_run(SUITE, SUITE, "verdicts", model, marks, len(sample.steps))
+    judges: list[Subject] = []
+
+    def plan(opened: Model) -> Plan:
+        judges.append(opened.subject)
+        return Plan(jobs=_jobs(sample, opened), size=len(sample.steps))
+
+    is_interrupted = perform_with_model(plan, run, model, results, wiring, concurrency=concurrency, budget=budget)
+    with RunReader.open(results) as run_reader:
+        outcomes = {outcome.trial.case_id: outcome for outcome in run_reader.outcomes(run.id)}
+        cost, _, unknown = run_reader.costs(run.id)
+    recorded = {step.judge.name: step.judge for step in sample.steps}
+    return Rejudging(
+        judge=model.name,
+        recorded_judges=tuple(_text(name) for name in recorded),
+        is_same_judge=any(self_judged(judge, other) for judge in judges for other in recorded.values()),
+        sample=sample,
+        verdicts=tuple(_rejudged(step, outcomes.get(step.key), found) for step in sample.steps),
+        run_id=run.id,
+        cost=cost,
+        unknown_costs=unknown,
+        is_interrupted=is_interrupted,
+    )
+
+
+def _jobs(sample: Sample, model: Model) -> Iterator[Job]:
+    for place, step in enumerate(sample.steps):
+        trial = Trial(suite=SUITE, benchmark="verdicts", case_id=step.key, subject=model.subject)
+        yield Job(trial=trial, perform=partial(_ask, model, step), ordinal=place, spends=True)
+
+
+async def _ask(model: Model, step: JudgedStep, steps: Steps) -> Performed:
+    verdict = await ask_other_judge(steps, SUITE, model, step.prompt, step.verdict)
+    scores = [Score(name="verdict", value=float(verdict.correct))]
+    if verdict.score is not None:
+        scores.append(Score(name="item", value=verdict.score))
+    return Performed(scores=tuple(scores), shown=Exhibit(reason=verdict.reason))
+
+
+def _rejudged(step: JudgedStep, outcome: Outcome | None, found: Verification) -> Rejudged:
+    verdict = None if outcome is None or outcome.status != "scored" else outcome.score("verdict")
+    reason = ""
+    if outcome is not None:
+        reason = outcome.failure.message if outcome.failure is not None else outcome.shown.reason
+    return Rejudged(
+        key=step.key,
+        step=step.name,
+        trial=step.trials[0],
+        trials=len(step.trials),
+        is_prompt_proved=step.key in found.same_inputs,
+        recorded=step.verdict.correct,
+        recorded_score=step.verdict.score,
+        recorded_reason=_text(step.verdict.reason),
+        status="blocked" if outcome is None else outcome.status,
+        verdict=None if verdict is None else verdict == 1,
+        score=None if outcome is None or verdict is None else outcome.score("item"),
+        reason=_text(reason),
+    )
+
+
+def _text(text: str) -> str:
+    return shorten(printable(text), _LONGEST)
