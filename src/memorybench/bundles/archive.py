@@ -19,6 +19,7 @@ from pydantic import Field, ValidationError
 
 from memorybench.core.errors import BadInput
 from memorybench.core.records import Record, canonical
+from memorybench.files.json_text import decode
 from memorybench.files.writing import replacing_bytes
 from memorybench.text.sanitize import preview
 
@@ -125,11 +126,17 @@ class Archive:
             content = file.read(_LARGEST_SMALL + 1)
         if len(content) > _LARGEST_SMALL:
             raise self._invalid(f"{name} is larger than {_LARGEST_SMALL:,} bytes")
+        return self._json_text(name, content)
+
+    def _json_text(self, name: str, content: bytes, line: int = 1) -> str:
+        """Return the text. Raise BadInput if it is not strict JSON: of two equal keys, programs read different ones."""
         self._check_values(name, content)
         try:
-            return content.decode()
+            text = content.decode()
         except UnicodeDecodeError as error:
             raise self._invalid(f"{name} is not UTF-8") from error
+        decode(text, f"{self.path}: {name}", line)
+        return text
 
     def _check_values(self, name: str, content: bytes) -> None:
         if sum(map(content.count, (b"[", b"{", b","))) > _MOST_VALUES:
@@ -138,14 +145,12 @@ class Archive:
     def lines(self, name: str) -> Iterator[str]:
         """Yield the lines of a file, one at a time."""
         with self._errors(name), self._archive.open(name) as file:
+            number = 0
             while line := file.readline(_LONGEST_LINE + 1):
+                number += 1
                 if len(line) > _LONGEST_LINE:
                     raise self._invalid(f"{name} has a line of more than {_LONGEST_LINE:,} bytes")
-                self._check_values(name, line)
-                try:
-                    yield line.decode()
-                except UnicodeDecodeError as error:
-                    raise self._invalid(f"{name} is not UTF-8") from error
+                yield self._json_text(name, line, number)
 
     def changed_files(self) -> list[str]:
         """Return the files whose content is not that of the manifest; `manifest.json` if its root is wrong."""

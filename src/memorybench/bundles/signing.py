@@ -19,6 +19,7 @@ from pydantic import Field, ValidationError
 
 from memorybench.core.errors import BadInput
 from memorybench.core.records import Record, canonical
+from memorybench.files.json_text import decode
 
 from .claims import Claim, claim
 from .rows import RunRow
@@ -200,8 +201,9 @@ def signature_claims(
         envelope = _Envelope.model_validate_json(text)
         payload = base64.b64decode(envelope.payload, validate=True)
         signatures = [base64.b64decode(one.sig, validate=True) for one in envelope.signatures]
+        decode(payload.decode(), "the signature")  # of two equal keys, programs read different ones
         signed = _Statement.model_validate_json(payload)
-    except (ValidationError, binascii.Error, ValueError, RecursionError):
+    except (ValidationError, binascii.Error, ValueError, BadInput):
         yield claim("signature", "contradicted", "the signature does not have the form of a DSSE envelope")
         return
     same_types = (envelope.payload_type, signed.type, signed.predicate_type) == (PAYLOAD, STATEMENT, PREDICATE)
