@@ -15,7 +15,7 @@ from pathlib import Path
 from memorybench.catalog.catalog import Catalog
 from memorybench.catalog.files import KINDS
 from memorybench.catalog.keys import markdown
-from memorybench.cli.main import MEMAUDIT_VERBS, VERBS, verb_parser
+from memorybench.cli.main import ACTIONS, MEMAUDIT_VERBS, VERBS, verb_parser
 from memorybench.metrics.retrieval import RETRIEVAL_METRICS
 from memorybench.models.presets import PRESETS
 from memorybench.models.rehearsal import RULES
@@ -51,8 +51,8 @@ def command_line() -> str:
     for program, verbs in (("memorybench", VERBS), ("memaudit", MEMAUDIT_VERBS)):
         for verb in verbs:
             parts += _commands(verb_parser(program, verb))
-            if verb == "audit":
-                parts += _commands(verb_parser(program, verb, "probes"))
+            if verb in ACTIONS:
+                parts += _commands(verb_parser(program, verb, ACTIONS[verb][0]))
     return "\n\n".join(parts) + "\n"
 
 

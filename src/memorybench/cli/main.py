@@ -46,6 +46,11 @@ VERBS = {
     "validate": "check a config, a dataset or a results file",
     "completion": "print a script that completes commands in your shell",
 }
+ACTIONS = {
+    "audit": ("probes", "list the probes of a dataset, or write them to a file"),
+    "online": ("receive", "store spans that agents send by OTLP/HTTP"),
+}
+"""By verb that runs a suite: a word after it that is a command of its own, and its help."""
 VERB_ALIASES = {"bench": "eval"}
 """The suite is called bench, its verb eval."""
 MEMAUDIT_VERBS = {"audit": VERBS["audit"], "validate": "check a dataset and count its probes"}
@@ -71,7 +76,7 @@ def memaudit(arguments: Sequence[str] | None = None) -> int:
 
 
 def verb_parser(program: str, verb: str, action: str = "") -> argparse.ArgumentParser:
-    """Return the parser of one verb, for the generated reference; `action` is the one of `audit probes`."""
+    """Return the parser of one verb, for the generated reference; `action` is one of ACTIONS."""
     verbs = VERBS if program == "memorybench" else MEMAUDIT_VERBS
     parser = _parser(program, "", verbs, [verb, action], "")
     actions = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
@@ -160,9 +165,10 @@ def _parser(
         sub.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
         if verb != chosen and not whole:
             continue  # its name is enough
-        if verb == "audit" and is_action(given, "probes"):
-            module = import_module("memorybench.cli.audit_probes")
-            sub.prog, sub.description = f"{sub.prog} probes", "list the probes of a dataset, or write them to a file"
+        if verb in ACTIONS and is_action(given, ACTIONS[verb][0]):
+            action, description = ACTIONS[verb]
+            module = import_module(f"memorybench.cli.{verb}_{action}")
+            sub.prog, sub.description = f"{sub.prog} {action}", description
             module.configure(sub)
             sub.set_defaults(handler=module.run)
         elif verb in RUN_VERBS or verb not in (*VERBS, *MEMAUDIT_VERBS):

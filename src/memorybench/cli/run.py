@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from memorybench.suites.spec import RunOptions
     from memorybench.suites.suite import Command, PreparedRun, Suite
 
+_EPILOGS = {
+    "audit": "`audit probes DATASET` lists the probes of a dataset, or writes them to a file.",
+    "online": "`online receive --output FOLDER` stores spans that agents send by OTLP/HTTP.",
+}
+
 
 def configure(parser: argparse.ArgumentParser, verb: str) -> None:
     """Adds the arguments of a verb, or an action for each of its commands."""
@@ -26,8 +31,7 @@ def configure(parser: argparse.ArgumentParser, verb: str) -> None:
     found = commands(verb)
     if [command.name for _, command in found] == [verb]:
         _configure(parser, *found[0])
-        if verb == "audit":
-            parser.epilog = "`audit probes DATASET` lists the probes of a dataset, or writes them to a file."
+        parser.epilog = _EPILOGS.get(verb)
         return
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     for suite, command in found:

@@ -22,7 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "runs", metavar="RUN", nargs="*", help="Open the page of this run; of several, their comparison"
     )
-    parser.add_argument("--port", metavar="N", type=_port, help=f"Listen on this port (default: {DEFAULT_PORT})")
+    parser.add_argument("--port", metavar="N", type=port_number, help=f"Listen on this port (default: {DEFAULT_PORT})")
     parser.add_argument("--no-browser", action="store_true", help="Print the address and open no browser")
     parser.add_argument("--host", metavar="H", default="127.0.0.1", help="Listen on this address (default: 127.0.0.1)")
     parser.add_argument("--token", metavar="T", help="Require this secret; needed beyond this machine")
@@ -127,7 +127,7 @@ def _open_browser(address: str, token: str | None) -> None:
     webbrowser.open(address + query)
 
 
-def _port(text: str) -> int:
+def port_number(text: str) -> int:
     if not (text.isascii() and text.isdecimal()) or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"invalid port {text!r}; expected 0 to 65535 (0: any free port)")
     return int(text)

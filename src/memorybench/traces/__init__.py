@@ -5,6 +5,8 @@ messages.py   parses conversations as services and LangChain write them
 langsmith.py  LangSmith: reads runs page by page from either of its query APIs, and posts feedback
 jsonl.py      JsonlTraces: reads traces from a file
 otlp_spans.py reads the spans of OpenTelemetry from a file, one trace after the other
+span_files.py SpanFiles: files of OTLP JSON in a folder, written durably and read in order
+receiver.py   Receiver: stores spans that are sent by OTLP/HTTP in such a folder
 otlp.py       OtlpTraces: finds the conversation and the writes of each extraction in them
 otlp_searches.py OtlpSearches: finds searches in them, and what was said afterwards
 spool.py      spool, Spool: fetches traces once into a file in the folder of the run

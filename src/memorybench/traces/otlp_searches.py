@@ -17,6 +17,7 @@ from memorybench.core.trials import Subject
 from .messages import InvalidConversation, turns_of
 from .otlp import messages_of
 from .otlp_spans import OtlpSpan, SpanTable, open_spans
+from .span_files import span_files
 
 _BLOCK = 2**20
 
@@ -49,11 +50,12 @@ class OtlpSearches:
         return found
 
     def digest(self) -> str:
-        """Return a digest of the file."""
+        """Return a digest of the file, or of the files of the folder."""
         found = hashlib.sha256()
-        with self._path.open("rb") as file:
-            while block := file.read(_BLOCK):
-                found.update(block)
+        for path in span_files(self._path):
+            with path.open("rb") as file:
+                while block := file.read(_BLOCK):
+                    found.update(block)
         return found.hexdigest()
 
     def _selected(self, table: SpanTable) -> Iterator[OtlpSpan]:

@@ -26,8 +26,9 @@ from memorybench.core.genai_names import (
     SEARCH_MEMORY,
     WRITES,
 )
-from memorybench.files.rows import numbered_jsonl
 from memorybench.text.sanitize import preview
+
+from .span_files import numbered_batches
 
 _JSON_ATTRIBUTES = frozenset({INPUT_MESSAGES, OUTPUT_MESSAGES, RECORDS, EXISTING_MEMORY})
 """Attributes whose value is JSON; most exporters write it as a text."""
@@ -137,25 +138,49 @@ class SpanTable:
 
 @contextmanager
 def open_spans(path: Path) -> Iterator[SpanTable]:
-    """Read a file of OTLP JSON; raise BadInput with the line if it is invalid."""
+    """Read a file of OTLP JSON, or a folder of them; raise BadInput with the line if it is invalid."""
     with closing(sqlite3.connect("")) as database:  # a file without a name, deleted when it is closed
         database.executescript(_SCHEMA)
         try:
-            for number, batch in numbered_jsonl(path):
-                database.executemany(_INSERT, _rows(batch, f"{path}:{number}", number))
+            for file, number, batch in numbered_batches(path):
+                database.executemany(_INSERT, _rows(batch, f"{file}:{number}", number))
         except sqlite3.Error as error:  # the disk of temporary files is full
             raise JournalError(f"{path}: cannot collect the spans in a temporary file: {error}") from None
         yield SpanTable(database)
 
 
+def remove_invalid(batch: Any, where: str) -> tuple[int, list[str]]:
+    """Remove the spans that cannot be read; return how many are left, and a problem for each that was removed.
+
+    Raise BadInput if this is not a batch.
+    """
+    count, problems = 0, []
+    for scope in _scopes(batch, where):
+        spans = []
+        for span in _objects(scope, "spans", where):
+            try:
+                _row(span, where, 0)
+            except BadInput as error:
+                problems.append(str(error))
+            else:
+                spans.append(span)
+        scope["spans"] = spans
+        count += len(spans)
+    return count, problems
+
+
 def _rows(batch: Any, where: str, line: int) -> Iterator[tuple[Any, ...]]:
+    for scope in _scopes(batch, where):
+        for span in _objects(scope, "spans", where):
+            yield _row(span, where, line)
+
+
+def _scopes(batch: Any, where: str) -> Iterator[dict[str, Any]]:
     if not isinstance(batch, dict) or not isinstance(batch.get("resourceSpans", []), list):
         expected = 'OTLP JSON: an object with "resourceSpans" per line'
         raise BadInput(where, f"invalid batch {preview(batch)}", expected=expected)
     for resource in _objects(batch, "resourceSpans", where):
-        for scope in _objects(resource, "scopeSpans", where):
-            for span in _objects(scope, "spans", where):
-                yield _row(span, where, line)
+        yield from _objects(resource, "scopeSpans", where)
 
 
 def _row(span: Mapping[str, Any], where: str, line: int) -> tuple[Any, ...]:
@@ -196,7 +221,7 @@ def _nanoseconds(span: Mapping[str, Any], where: str) -> int:
     return nanoseconds
 
 
-def _objects(parent: Mapping[str, Any], key: str, where: str) -> Iterator[Mapping[str, Any]]:
+def _objects(parent: Mapping[str, Any], key: str, where: str) -> Iterator[dict[str, Any]]:
     values = parent.get(key)
     if values is None:
         return iter(())

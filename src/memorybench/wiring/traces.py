@@ -27,7 +27,13 @@ from .environment import first_variable, redactor
 
 KEY_VARIABLES = ("LANGSMITH_API_KEY", "LANGCHAIN_API_KEY")
 URL_VARIABLES = ("LANGSMITH_ENDPOINT", "LANGCHAIN_ENDPOINT")
-_UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
+_UNITS = {
+    "s": timedelta(seconds=1),
+    "m": timedelta(minutes=1),
+    "h": timedelta(hours=1),
+    "d": timedelta(days=1),
+    "w": timedelta(weeks=1),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +94,19 @@ def resolve_traces(
     return LangSmithTraces(query, TracePaths.of(OF_RUNS, paths), key)
 
 
+def parse_duration(text: str) -> timedelta | None:
+    """Parses `24h`, `30m`, `7d`, `2w` or `45s`; None for other texts. Raise OverflowError if it is too long."""
+    number, unit = text[:-1], text[-1:]
+    if unit not in _UNITS or not (number.isascii() and number.isdecimal()):
+        return None
+    return int(number) * _UNITS[unit]
+
+
 def parse_time(since: str) -> datetime:
-    """Parses `24h`, `30m`, `7d`, `2w` or a date."""
-    number, unit = since[:-1], since[-1:]
+    """Parses a duration before now, such as `24h`, or a date."""
     try:
-        if unit in _UNITS and number.isdecimal():
-            return datetime.now(UTC) - int(number) * _UNITS[unit]
+        if (duration := parse_duration(since)) is not None:
+            return datetime.now(UTC) - duration
         at = datetime.fromisoformat(since)
     except (ValueError, OverflowError):  # OverflowError: before the year 1
         raise BadInput("--since", f"invalid time {since!r}", expected="24h, 7d or 2026-01-31") from None

@@ -6,7 +6,7 @@ from memorybench.suites.spec import JudgedSpec, flag
 
 
 class OnlineSpec(JudgedSpec):
-    file: str = flag(help="Read spans from this file of OTLP JSON.", name="file", metavar="FILE")
+    file: str = flag(help="Read spans from this file or folder.", name="file", metavar="FILE")
     since: str | None = flag(None, help="Read searches since 24h, 7d or a date.", metavar="TIME")
     """A run saves the date here."""
     limit: int | None = flag(None, help="Measure at most N searches, oldest first.", metavar="N", ge=1)

@@ -1,0 +1,228 @@
+"""A small OTLP/HTTP server that stores the spans it receives as OTLP JSON, for commands that read such files.
+
+It answers as the protocol asks: https://opentelemetry.io/docs/specs/otlp/#otlphttp. Protocol Buffers need the extra
+`otel`; JSON does not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hmac
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.util import find_spec
+from typing import Any
+
+from aiohttp import web
+
+from memorybench.core.errors import BadInput
+from memorybench.files.json_text import decode
+from memorybench.files.reading import LONGEST_LINE
+
+from .otlp_spans import remove_invalid
+from .span_files import FolderFull, SpanFiles
+
+TRACES_PATH = "/v1/traces"
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+JSON, PROTOBUF = "application/json", "application/x-protobuf"
+MAX_BODY = 16 * 2**20
+"""Bytes of a request, after it is unpacked."""
+_MAX_WORKING, _MAX_WAITING = 4, 256
+"""Requests whose body is in memory, and those that wait for their turn."""
+_BODY_SECONDS = 60
+_FULL_SECONDS, _BUSY_SECONDS = 60, 1
+"""Sent as Retry-After."""
+_ENCODINGS = frozenset({"", "identity", "gzip", "deflate"})
+_IDS = frozenset({"traceId", "spanId", "parentSpanId"})
+_INVALID, _UNAUTHENTICATED, _TOO_LARGE, _UNAVAILABLE = 3, 16, 8, 14
+"""Codes of google.rpc.Status."""
+
+
+@dataclass
+class Receiver:
+    files: SpanFiles
+    token: str | None = None
+    """Senders must have it as `Authorization: Bearer …`; None: only requests to this machine are accepted."""
+    redact: Callable[[str], str] = str
+    batches: int = 0
+    spans: int = 0
+    refused: int = 0
+    """Requests that were not stored."""
+    _waiting: int = 0
+    _working: asyncio.Semaphore = field(default_factory=partial(asyncio.Semaphore, _MAX_WORKING))
+    _writing: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def receive(self, request: web.Request) -> web.Response:
+        try:
+            rejected = await self._receive(request)
+        except _Refused as refused:
+            self.refused += 1
+            return _error(request, refused)
+        return _accepted(request, rejected)
+
+    async def _receive(self, request: web.Request) -> list[str]:
+        self._check(request)
+        if self._waiting >= _MAX_WAITING:
+            raise _Refused(503, _UNAVAILABLE, "too many requests at once", _BUSY_SECONDS)
+        self._waiting += 1
+        try:
+            async with self._working:
+                return await self._store(request)
+        finally:
+            self._waiting -= 1
+
+    def _check(self, request: web.Request) -> None:
+        if self.token is not None:
+            scheme, _, given = request.headers.get("Authorization", "").partition(" ")
+            if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), self.token.encode()):
+                raise _Refused(401, _UNAUTHENTICATED, "the token is missing or wrong")
+        elif request.url.host not in LOOPBACK:  # a page that a browser loaded under a name that now means this machine
+            raise _Refused(403, _UNAUTHENTICATED, "requests to other host names need a token")
+        if request.content_type not in (JSON, PROTOBUF):
+            raise _Refused(415, _INVALID, f"the content type must be {JSON} or {PROTOBUF}")
+        if request.content_type == PROTOBUF and not can_read_protobuf():
+            raise _Refused(415, _INVALID, f"{PROTOBUF} needs the extra otel; send {JSON}")
+        if request.headers.get("Content-Encoding", "").lower() not in _ENCODINGS:
+            raise _Refused(415, _INVALID, "the content encoding must be gzip or deflate")
+        if (request.content_length or 0) > MAX_BODY:
+            raise _too_large()
+
+    async def _store(self, request: web.Request) -> list[str]:
+        """Return a problem for each span that was not stored."""
+        try:
+            async with asyncio.timeout(_BODY_SECONDS):
+                body = await request.read()
+        except web.HTTPRequestEntityTooLarge:
+            raise _too_large() from None
+        except TimeoutError:
+            raise _Refused(408, _UNAVAILABLE, "the body did not arrive in time") from None
+        except (web.RequestPayloadError, web.HTTPBadRequest):
+            raise _Refused(400, _INVALID, "the body is incomplete or not compressed as its encoding says") from None
+        parse = _from_protobuf if request.content_type == PROTOBUF else _from_json
+        line, count, problems = await asyncio.to_thread(_line, parse, body, self.redact)
+        if count:
+            async with self._writing:
+                try:
+                    await asyncio.to_thread(self.files.append, line)
+                except FolderFull as full:
+                    raise _Refused(503, _UNAVAILABLE, str(full), _FULL_SECONDS) from None
+        self.batches += 1
+        self.spans += count
+        return problems
+
+
+class _Refused(Exception):
+    """A request that is not stored: HTTP status, code of google.rpc.Status, and after how many seconds to try again."""
+
+    def __init__(self, status: int, code: int, message: str, retry_after: int | None = None) -> None:
+        super().__init__(message)
+        self.status, self.code, self.retry_after = status, code, retry_after
+
+
+@asynccontextmanager
+async def serve(receiver: Receiver, host: str, port: int) -> AsyncIterator[str]:
+    """Accept spans until the block ends, and those of requests that began before. Yields the address."""
+    app = web.Application(client_max_size=MAX_BODY)
+    app.router.add_post(TRACES_PATH, receiver.receive)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=5.0)
+    await runner.setup()
+    try:
+        try:
+            await web.TCPSite(runner, host, port).start()
+        except OSError as error:
+            problem = f"cannot listen on {host} port {port} ({error.strerror or error})"
+            raise BadInput("--port", problem, remedy="choose another one") from None
+        bound = runner.addresses[0]
+        yield f"http://{f'[{host}]' if ':' in host else host}:{bound[1]}"
+    finally:
+        await runner.cleanup()
+
+
+def can_read_protobuf() -> bool:
+    return all(map(_is_installed, ("google.protobuf", "opentelemetry.proto.collector", "google.rpc")))
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # of its parent
+        return False
+
+
+def _line(parse: Callable[[bytes], Any], body: bytes, redact: Callable[[str], str]) -> tuple[bytes, int, list[str]]:
+    """Return a batch as a line of OTLP JSON, its number of spans, and the problems of spans that were left out."""
+    try:
+        batch = parse(body)
+        count, problems = remove_invalid(batch, "request")
+    except BadInput as error:
+        raise _Refused(400, _INVALID, str(error)) from None
+    # ASCII only, so that a line that a kill cuts is never an invalid character
+    line = redact(json.dumps(batch, separators=(",", ":"))).encode() + b"\n"
+    if len(line) > LONGEST_LINE:
+        raise _too_large()
+    return line, count, problems
+
+
+def _from_json(body: bytes) -> Any:
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:
+        raise BadInput("request", "the body is not UTF-8") from None
+    return decode(text, "request")
+
+
+def _from_protobuf(body: bytes) -> Any:
+    from google.protobuf.json_format import MessageToDict
+    from google.protobuf.message import DecodeError
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+    try:
+        return _with_hex_ids(MessageToDict(ExportTraceServiceRequest.FromString(body)))
+    except (DecodeError, ValueError):
+        raise BadInput("request", "the body is not an ExportTraceServiceRequest") from None
+
+
+def _with_hex_ids(value: Any) -> Any:
+    """Ids are hexadecimal in OTLP JSON, unlike in the JSON of Protocol Buffers."""
+    if isinstance(value, dict):
+        return {
+            key: base64.b64decode(one).hex() if key in _IDS and isinstance(one, str) else _with_hex_ids(one)
+            for key, one in value.items()
+        }
+    return [_with_hex_ids(one) for one in value] if isinstance(value, list) else value
+
+
+def _too_large() -> _Refused:
+    return _Refused(413, _TOO_LARGE, f"larger than {MAX_BODY // 2**20} MB; send smaller batches")
+
+
+def _accepted(request: web.Request, problems: list[str]) -> web.Response:
+    message = "; ".join(problems[:3])
+    if request.content_type != PROTOBUF:
+        partial = {"partialSuccess": {"rejectedSpans": str(len(problems)), "errorMessage": message}}
+        return web.json_response(partial if problems else {})
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+
+    reply = ExportTraceServiceResponse()
+    if problems:
+        reply.partial_success.rejected_spans = len(problems)
+        reply.partial_success.error_message = message
+    return web.Response(body=reply.SerializeToString(), content_type=PROTOBUF)
+
+
+def _error(request: web.Request, refused: _Refused) -> web.Response:
+    headers = {"Retry-After": str(refused.retry_after)} if refused.retry_after is not None else {}
+    if refused.status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    if request.content_type != PROTOBUF or not can_read_protobuf():
+        return web.json_response(
+            {"code": refused.code, "message": str(refused)}, status=refused.status, headers=headers
+        )
+    from google.rpc.status_pb2 import Status
+
+    body = Status(code=refused.code, message=str(refused)).SerializeToString()
+    return web.Response(body=body, status=refused.status, headers=headers, content_type=PROTOBUF)

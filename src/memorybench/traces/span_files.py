@@ -1,0 +1,159 @@
+"""Files of OTLP JSON in a folder: written durably by a receiver, and read one after the other."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Self
+
+from memorybench.core.errors import BadInput, JournalError
+from memorybench.files.reading import read_lines
+from memorybench.files.rows import decode_line
+
+FILE_SIZE = 64 * 2**20
+"""A new file is begun when the current one has this many bytes."""
+_NAME = re.compile(r"spans-(\d{6,})\.jsonl")
+_SUFFIXES = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
+_LOCK = ".lock"
+_BLOCK = 2**16
+
+
+class FolderFull(JournalError):
+    """The files have reached their size limit, or the disk is full."""
+
+
+def span_files(path: Path) -> list[Path]:
+    """Return the file, or the files of a folder in the order of their names. Hidden and empty files are left out."""
+    if not path.is_dir():
+        return [path]
+    found = [
+        file
+        for file in sorted(path.iterdir())
+        if file.name.lower().endswith(_SUFFIXES) and not file.name.startswith(".") and file.stat().st_size
+    ]
+    if not found:
+        raise BadInput(str(path), "no spans in this folder", expected=f"files named *{', *'.join(_SUFFIXES)}")
+    return found
+
+
+def numbered_batches(path: Path) -> Iterator[tuple[Path, int, Any]]:
+    """Yield file, line number and value of each line of a file, or of the files of a folder.
+
+    In a folder, an incomplete last line of a file is skipped: a receiver that was killed while writing it has not
+    confirmed it, so its sender repeats it.
+    """
+    is_folder = path.is_dir()
+    for file in span_files(path):
+        for number, line in read_lines(file):
+            if line.isspace():
+                continue
+            try:
+                yield file, number, decode_line(line, str(file), number)
+            except BadInput:
+                if not is_folder or line.endswith("\n"):
+                    raise
+
+
+class SpanFiles:
+    """Appends lines to the newest file of a folder. One process at a time may write."""
+
+    def __init__(self, folder: Path, max_bytes: int) -> None:
+        self._folder = folder
+        self._max_bytes = max_bytes
+        self._file = -1
+        self._file_bytes = 0
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise BadInput(str(folder), f"cannot be written ({error.strerror})", remedy="use another folder") from None
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._lock)
+            problem = "another receiver writes into this folder"
+            raise BadInput(str(folder), problem, remedy="stop it, or use another folder") from None
+        self._bytes = self._measure()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._close_file()
+        os.close(self._lock)
+
+    def append(self, line: bytes) -> None:
+        """Write a line; it is on disk when this returns. Raise FolderFull if there is no room for it."""
+        if self._bytes + len(line) > self._max_bytes:
+            self._bytes = self._measure()  # the user may have removed files
+            if self._bytes + len(line) > self._max_bytes:
+                raise FolderFull(f"the folder of spans has reached its limit of {self._max_bytes / 2**20:g} MB")
+        try:
+            self._open_file()
+            self._write(line)
+        except OSError as error:
+            raise FolderFull(f"the folder of spans cannot be written ({error.strerror})") from None
+        self._file_bytes += len(line)
+        self._bytes += len(line)
+
+    def _write(self, line: bytes) -> None:
+        left = memoryview(line)
+        try:
+            while left:
+                left = left[os.write(self._file, left) :]
+            os.fsync(self._file)
+        except OSError:
+            with suppress(OSError):  # what remains is an incomplete line, which readers skip
+                os.ftruncate(self._file, self._file_bytes)
+            self._close_file()
+            raise
+
+    def _open_file(self) -> None:
+        """Open the newest file to append, or the next one if it is full or was removed."""
+        if self._file >= 0 and (self._file_bytes >= FILE_SIZE or not os.fstat(self._file).st_nlink):
+            self._close_file()
+        if self._file >= 0:
+            return
+        newest = max(self._own_files(), default=None)
+        number, path = newest or (1, self._folder / "spans-000001.jsonl")
+        if newest is not None and path.stat().st_size >= FILE_SIZE:
+            path = self._folder / f"spans-{number + 1:06}.jsonl"
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+        # a line that a killed process left incomplete
+        self._file_bytes = _complete_size(path)
+        os.ftruncate(self._file, self._file_bytes)
+        folder = os.open(self._folder, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    def _close_file(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def _own_files(self) -> list[tuple[int, Path]]:
+        named = ((_NAME.fullmatch(file.name), file) for file in self._folder.iterdir())
+        return [(int(match[1]), file) for match, file in named if match]
+
+    def _measure(self) -> int:
+        return sum(file.stat().st_size for _, file in self._own_files())
+
+
+def _complete_size(path: Path) -> int:
+    """Return the size of a file up to its last line end."""
+    with path.open("rb") as file:
+        end = file.seek(0, os.SEEK_END)
+        while end:
+            start = max(0, end - _BLOCK)
+            file.seek(start)
+            found = file.read(end - start).rfind(b"\n")
+            if found >= 0:
+                return start + found + 1
+            end = start
+    return 0
