@@ -377,8 +377,8 @@ class JudgePrompts(Section):
 
 class Evaluation(Section):
     method: Literal["exact-match", "f1", "contains", "llm-judge", "semantic-similarity", "custom", "retrieval"]
-    """Method of comparing an answer with the gold answer. A judge on the command line replaces it. `retrieval`: there
-    are no answers, and only what is retrieved is measured; needs `evidence`."""
+    """Method of comparing an answer with the gold answer. A judge on the command line replaces it. `retrieval` is
+    for data without answers: it measures search only, and needs `evidence`."""
     closed_answers: bool | None = None
     """For `exact-match`: whether the gold answers are the only right texts. If not, token F1 leads, and accuracy needs
     a judge (default: whether they have three words or fewer on average). Multiple choice is always decided by label."""
