@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -270,3 +271,122 @@ def test_repeated_and_empty_items_of_a_rubric_are_counted(tmp_path: Path, schema
 def test_an_answer_of_blanks_is_no_answer(tmp_path: Path) -> None:
     assert "sample.json" in refused(opened, tmp_path, [item(answer="  ")]).where
     assert note(opened(tmp_path, [item(answer=["green", " "])]), "empty answers") == 1
+
+
+def test_sessions_after_the_last_question_are_counted(tmp_path: Path) -> None:
+    quiz = [ASK | {"n": 2}, ASK | {"n": 1}]
+    schema = quiz_schema({"field": "sessions"}, field="quiz", prefixField="n")
+    dataset = opened(tmp_path, [item(sessions=list("abcde"), quiz=quiz)], schema)
+    assert note(dataset, "after the last question") == 3
+    prefix = {"context": {"field": "sessions", "prefix": "n"}}
+    assert note(opened(tmp_path, [item(sessions=list("abcde"), n=4)], prefix), "after the last question") == 1
+
+
+def test_keys_that_are_not_sessions_are_listed(command: Command) -> None:
+    sessions = {"session_01": ["a"], "session_01_day": "2024-01-01", "session_2b": ["b"], "session_9_day": "2024-02-02"}
+    write(command, "q.json", [item(sessions=sessions)])
+    context = {"field": "sessions", "type": "object", "sessionPattern": "session_*", "datePattern": "session_*_day"}
+    schema = {"question": "question", "answer": "answer", "itemId": "id", "context": context}
+    left_out = preview(command, {"path": "q.json"}, schema)["left_out"]
+    assert any('"session_2b"' in one and '"session_01"' not in one for one in left_out)
+    assert any("dates of sessions" in one and one.endswith(" 1") for one in left_out)
+    assert not any("sessions without a date" in one for one in left_out)
+
+
+@pytest.mark.parametrize(
+    ("field", "filtered"), [("quiz[?@.ok]", 2), ("$..quiz[?@.ok]", 2), ("$.more..[?@.ok]", 1), ("$..quiz..[?@.ok]", 2)]
+)
+def test_questions_that_a_filter_leaves_out_are_counted(tmp_path: Path, field: str, filtered: int) -> None:
+    quiz = [ASK | {"ok": 1}, ASK, ASK]
+    one = item(quiz=quiz, more={"deep": [ASK | {"ok": 1}, ASK]})
+    dataset = opened(tmp_path, [one], quiz_schema({"field": "sessions", "itemSchema": {"text": "text"}}, field=field))
+    assert len(dataset.questions) == 1
+    assert note(dataset, "left out by the filter in schema.questions.field") == filtered
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        {"field": "sessions", "turnsField": "t[?@.keep]"},
+        {"field": "sessions", "turnsField": "$..t[?@.keep]"},
+        {"field": "$.sessions[*].t[?@.keep]"},
+    ],
+)
+def test_turns_that_a_filter_leaves_out_are_counted(tmp_path: Path, context: dict[str, Any]) -> None:
+    turns = [{"c": "a", "keep": True}, {"c": "b"}, {"c": "d"}]
+    schema = {"context": context | {"itemSchema": {"content": "c"}}}
+    dataset = opened(tmp_path, [item(sessions=[{"t": turns}])], schema)
+    assert note(dataset, "left out by filters in schema.context") == 2
+
+
+def test_files_that_are_not_data_are_listed(command: Command) -> None:
+    folder = command.folder / "data"
+    folder.mkdir()
+    for name in ("a.jsonl", ".hidden.jsonl", "more.tsv", ".DS_Store", "._a.jsonl"):
+        (folder / name).write_text(json.dumps(item()) if name == "a.jsonl" else "not read")
+    schema = {"itemId": "id", "question": "question", "answer": "answer", "context": CONTENT}
+    read = preview(command, {"path": "data"}, schema)
+    assert read["counts"]["items"] == 1
+    (files,) = [one for one in read["left_out"] if "files" in one]
+    assert all(name in files for name in ('"more.tsv"', '".hidden.jsonl"'))
+    assert ".DS_Store" not in files
+    assert "._a" not in files
+
+
+def test_an_archive_may_have_files_of_an_operating_system(command: Command) -> None:
+    with zipfile.ZipFile(command.folder / "notes.zip", "w") as archive:
+        archive.writestr("a/q.jsonl", json.dumps(item()))
+        for name in ("__MACOSX/a/._q.jsonl", "a/.DS_Store", "a/._q.jsonl", "a/more.tsv", "a/.old.json"):
+            archive.writestr(name, "not data")
+    schema = {"itemId": "id", "question": "question", "answer": "answer", "context": CONTENT}
+    read = preview(command, {"path": "notes.zip"}, schema)
+    assert read["counts"]["items"] == 1
+    (files,) = [one for one in read["left_out"] if "files" in one]
+    assert files.endswith('"a/more.tsv", "a/.old.json"')
+
+
+CONTENT = {"field": "sessions", "itemSchema": {"content": "text"}}
+
+
+def test_paths_that_match_nothing_are_named(command: Command) -> None:
+    quiz = [ASK | {"meta": {"options": ["x", "y"], "lacks": ["z"], "old": ["s1"], "date": "2024-01-01"}}]
+    write(command, "q.json", [item(quiz=quiz, kind={"name": "k"})])
+    keys = ("choicesField", "mustNotContainField", "forbiddenField", "dateField", "categoryField", "mustContainField")
+    fields = {"field": "quiz", "questionField": "q", "answerField": "a"} | {key: f"meta.{key}" for key in keys}
+    turns = {"role": "meta.role", "speaker": "meta.who", "date": "meta.day", "caption": "meta.photo"}
+    context = {"field": "sessions", "itemSchema": {"content": "text"} | turns}
+    metadata = {"questionType": "kind.nam", "questionDate": "kind.day"}
+    schema = {"itemId": "id", "questions": fields, "context": context, "metadata": metadata}
+    left_out = preview(command, {"path": "q.json"}, schema)["left_out"]
+    expected = [f"schema.questions.{key}" for key in keys] + [f"schema.metadata.{name}" for name in metadata]
+    expected += [f"schema.context.itemSchema.{name}" for name in turns]
+    for key in expected:
+        assert sum(f"({key})" in one for one in left_out) == 1, key
+
+
+def test_fields_that_are_read_are_not_called_unread(command: Command) -> None:
+    turns = [{"nr": "n1", "day": "2024-01-01", "text": "green", "draft": False}]
+    one = item(sessions=turns, points=["says green"], must=["green"], never=["red"], old=["n1"], lang="en", owner="me")
+    write(command, "q.json", [one])
+    schema = {
+        "itemId": "id",
+        "question": "question",
+        "rubric": "points",
+        "mustContain": "must",
+        "mustNotContain": "never",
+        "forbidden": "old",
+        "context": {
+            "field": "sessions[?@.draft == false && $.owner == 'me']",
+            "sessionSchema": {"id": "nr", "date": "day"},
+            "itemSchema": {"content": "text"},
+        },
+    }
+    unread = preview(command, {"path": "q.json", "where": "@.lang == 'en'"}, schema)["left_out"]
+    assert [one for one in unread if "no path reads" in one] == ['fields of items that no path reads: "answer"']
+    fields = {"field": "quiz", "questionField": "q", "answerField": "a", "forbiddenField": "@others"}
+    labels = {"lang": "@item.lang", "owner": "@parent.owner"}
+    context = {"field": "sessions", "idField": "$.sessions[*].nr", "itemSchema": {"content": "text", "date": "day"}}
+    write(command, "q.json", [{"id": "1", "lang": "en", "owner": "me", "quiz": [ASK], "sessions": turns}])
+    schema = {"itemId": "id", "questions": fields | {"labels": labels}, "context": context}
+    unread = preview(command, {"path": "q.json"}, schema)["left_out"]
+    assert [one for one in unread if "no path reads" in one] == ['fields of turns that no path reads: "draft"']

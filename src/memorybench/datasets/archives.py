@@ -13,7 +13,7 @@ from zipfile import BadZipFile, ZipFile, ZipInfo
 from memorybench.core.errors import BadInput
 from memorybench.files.reading import ANY_RATIO, LARGEST, LARGEST_RATIO
 
-from .items import is_readable
+from .items import is_hidden, is_readable, is_system_file
 
 MOST_FILES = 20_000
 _CHUNK = 2**20
@@ -46,6 +46,13 @@ def unpack(archive: Path, folder: Path) -> Path:
     return folder
 
 
+def skipped_members(archive: Path) -> list[str]:
+    """Return the names of the members that are not unpacked, without those that an operating system made."""
+    with ZipFile(archive) as opened:
+        names = [member.filename for member in opened.infolist() if not member.is_dir()]
+    return [name for name in names if (is_hidden(name) or not is_readable(name)) and not is_system_file(name)]
+
+
 def _move(draft: Path, folder: Path) -> None:
     try:
         draft.rename(folder)
@@ -72,7 +79,7 @@ def _checked_members(archive: Path, opened: ZipFile) -> list[ZipInfo]:
         if member.filename.casefold() in names:
             raise BadInput(where, "duplicate name", remedy="pack every file once")
         names.add(member.filename.casefold())
-    chosen = [member for member in members if is_readable(member.filename)]
+    chosen = [member for member in members if is_readable(member.filename) and not is_hidden(member.filename)]
     if not chosen:
         raise BadInput(str(archive), "contains no data file", expected="JSON, JSONL, CSV or Parquet files")
     size, cap = sum(member.file_size for member in chosen), max(ANY_RATIO, LARGEST_RATIO * archive.stat().st_size)

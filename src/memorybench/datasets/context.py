@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from itertools import pairwise
@@ -28,6 +28,20 @@ _ROLES = ("user", "assistant", "system", "tool")
 _NOT_WORDS = re.compile(r"(?:[^\w+#%&@$€£¥°=<>-]|_|-(?!\d)|(?<=\w)-)+")
 """Signs that change what a text says are kept: C++ is not C#, and -5 is not 5."""
 _PARAGRAPH = re.compile(r"\n\s*\n")
+
+
+@dataclass(slots=True)
+class LeftOut:
+    """What a history has and is not read."""
+
+    members: int = 0
+    """Number of members after the prefix."""
+    filtered: int = 0
+    """Number of members and turns that filters of paths leave out."""
+    keys: list[str] = field(default_factory=list)
+    """Keys of an object that are neither sessions nor dates."""
+    dates: int = 0
+    """Number of keys of an object that are dates of no session."""
 
 
 class MarkedTurn(NamedTuple):
@@ -73,6 +87,7 @@ class ItemContext:
     """Number of sessions without turns, which are skipped."""
     images: int = 0
     """Number of pictures, which are not read."""
+    left_out: LeftOut = field(default_factory=LeftOut)
 
     @cached_property
     def sessions(self) -> tuple[Session, ...]:
@@ -194,8 +209,9 @@ class ContextReader:
         turn_ids: set[str] = set()
         starts: list[int] = []
         numbers: dict[int, str] = {}
+        left_out = LeftOut()
         empty = turn_count = empty_sessions = images = raw_count = number_count = 0
-        for position, raw in enumerate(self._raw_sessions(item, cuts, upto), 1):
+        for position, raw in enumerate(self._raw_sessions(item, cuts, upto, left_out), 1):
             # session ids may reveal which session is gold; keys of an object are only numbers
             is_keyed = self._context.type == "object"
             id = raw.name if is_keyed and raw.name is not None else f"{session_name}{position}"
@@ -242,6 +258,7 @@ class ContextReader:
             turn_count=turn_count,
             empty_sessions=empty_sessions,
             images=images,
+            left_out=left_out,
         )
 
     def _session(self, item: Document, kept: _Kept) -> Session:
@@ -262,8 +279,9 @@ class ContextReader:
             }
         )
 
-    def _raw_sessions(self, item: Document, cuts: Sequence[int], upto: int | None) -> Sequence[_Raw]:
+    def _raw_sessions(self, item: Document, cuts: Sequence[int], upto: int | None, left_out: LeftOut) -> Sequence[_Raw]:
         matches = self._field.located(item.value)
+        left_out.filtered += self._field.left_out(item.value)
         place = place_of(self._field, item.value)
         value = next((match for _, match in matches), None) if self._field.singular else [match for _, match in matches]
         if not value:
@@ -272,10 +290,10 @@ class ContextReader:
             case "array" | "turns", list():
                 if place is not None:
                     members = [((*place, index), member) for index, member in enumerate(value)]
-                    return self._array_sessions(item, members, place, cuts, upto)
-                return self._array_sessions(item, matches, None, cuts, upto)
+                    return self._array_sessions(item, members, place, cuts, upto, left_out)
+                return self._array_sessions(item, matches, None, cuts, upto, left_out)
             case "object", dict():
-                return list(self._object_sessions(value, place or ()))
+                return list(self._object_sessions(value, place or (), left_out))
             case "string", str():
                 if self._context.split == "lines":  # blank lines have numbers, too, and count as empty turns
                     return [_Raw(None, value.rstrip("\r\n").replace("\r\n", "\n").split("\n"), None)]
@@ -311,6 +329,7 @@ class ContextReader:
         place: Place | None,
         cuts: Sequence[int],
         upto: int | None,
+        left_out: LeftOut,
     ) -> list[_Raw]:
         whole, upto = members, self.prefix_of(item) if upto is None else upto
         if upto is not None:
@@ -319,6 +338,7 @@ class ContextReader:
                 problem = f"a prefix of {upto:,}, but the history has {_count(members, 'member')}"
                 raise BadInput(where, problem, remedy="correct it, or schema.context.prefix")
             members = members[:upto]
+            left_out.members += len(whole) - upto
         paths = (self._ids, self._dates, self._turns_within, self._own_id, self._own_date)
         are_sessions = any(path is not None for path in paths)
         is_one = self._context.type == "turns"
@@ -344,25 +364,28 @@ class ContextReader:
             if isinstance(member, dict):
                 name = name or _text(self._own_id, member, place_text)
                 own = only(self._own_date, member, place_text) if self._own_date is not None else None
-            raw = self._raw(name if has_ids else str(index), member, at, date or own)
+            raw = self._raw(name if has_ids else str(index), member, at, date or own, left_out)
             sessions.append(raw._replace(number=index))
         return sessions
 
-    def _object_sessions(self, value: Mapping[str, Any], place: Place) -> Iterator[_Raw]:
-        """Yield the sessions of an object, sorted by number. Dates without a session are ignored."""
-        pattern = _number_pattern(self._context.session_pattern or "*")
-        numbers = {key: int(match[1]) for key in value if (match := pattern.fullmatch(key))}
+    def _object_sessions(self, value: Mapping[str, Any], place: Place, left_out: LeftOut) -> Iterator[_Raw]:
+        """Yield the sessions of an object, sorted by number."""
+        numbers = _numbered_keys(self._context.session_pattern or "*", value)
+        date_keys = _numbered_keys(self._context.date_pattern, value)
+        dated = {number: key for key, number in reversed(date_keys.items())}
+        used = {dated[number] for number in numbers.values() if number in dated}
+        left_out.dates += len(date_keys.keys() - used)
+        left_out.keys += [key for key in value if key not in numbers and key not in date_keys]
         lowest = min(numbers.values(), default=0)
         for key, number in sorted(numbers.items(), key=lambda pair: pair[1]):
-            date = None
-            if self._context.date_pattern is not None:
-                date = value.get(self._context.date_pattern.replace("*", str(number)))
-            yield self._raw(key, value[key], (*place, key), date)._replace(number=number - lowest)
+            date = value[dated[number]] if number in dated else None
+            yield self._raw(key, value[key], (*place, key), date, left_out)._replace(number=number - lowest)
 
-    def _raw(self, name: str | None, member: Any, place: Place, date: Any) -> _Raw:
+    def _raw(self, name: str | None, member: Any, place: Place, date: Any, left_out: LeftOut) -> _Raw:
         """Return a session. Lists within lists of turns are flattened, and all matches of `turnsField` are read."""
         matches: list[tuple[Place, Any]] = [((), member)]
         if isinstance(member, dict) and self._turns_within is not None:
+            left_out.filtered += self._turns_within.left_out(member)
             matches = [(at, match) for at, match in self._turns_within.located(member) if match is not None]
         match matches:
             case [(at, list(turns))] if not any(type(turn) is list for turn in turns):
@@ -619,10 +642,13 @@ def _text(path: Path | None, fields: Any, where: Callable[[], str] | None = None
     return None if value is None else str(value)
 
 
-def _number_pattern(pattern: str) -> re.Pattern[str]:
-    """Return a regular expression in which `*` is a number: `session_*` does not match `session_1_date_time`."""
+def _numbered_keys(pattern: str | None, value: Mapping[str, Any]) -> dict[str, int]:
+    """Return the keys that fit a pattern in which `*` is a number: `session_*` does not fit `session_1_date_time`."""
+    if pattern is None:
+        return {}
     before, _, after = pattern.partition("*")
-    return re.compile(rf"{re.escape(before)}(\d+){re.escape(after)}")
+    expression = re.compile(rf"{re.escape(before)}(\d+){re.escape(after)}")
+    return {key: int(match[1]) for key in value if (match := expression.fullmatch(key))}
 
 
 def _map_texts(value: Any, transform: Callable[[str], str]) -> Any:

@@ -110,6 +110,18 @@ def is_readable(name: str) -> bool:
     return Path(name.lower().removesuffix(".gz")).suffix in _FORMATS and not name.lower().endswith(".parquet.gz")
 
 
+def is_hidden(name: str) -> bool:
+    """Return whether a file is hidden, or made by an operating system, such as `__MACOSX/._notes.json`."""
+    return any(part.startswith(".") or part == "__MACOSX" for part in Path(name).parts)
+
+
+def is_system_file(name: str) -> bool:
+    """Return whether an operating system made the file, so that nobody misses it."""
+    path = Path(name)
+    known = path.name in (".DS_Store", "Thumbs.db", "desktop.ini")
+    return known or path.name.startswith("._") or "__MACOSX" in path.parts
+
+
 def read_span(path: Path, span: Span) -> Document:
     """Read one item of an uncompressed file."""
     text = partial(_read_text, path, span)

@@ -60,6 +60,9 @@ _NOTES = {
     "empty": "empty turns, skipped",
     "empty_sessions": "sessions without turns, skipped",
     "images": "pictures, not read",
+    "beyond": "sessions or turns after the last question about their history, not read",
+    "filtered_history": "sessions or turns left out by filters in schema.context",
+    "stray_dates": "dates of sessions that are not there",
     "labels": "labels that are lists or objects, left out",
     "later": "questions with sessions dated after them",
     "numbers": "gold answers that are numbers, read as text",
@@ -329,6 +332,8 @@ class _ItemReader:
         self._unseen_labels = {*self._labels, *self._question_labels}
         own = [getattr(self._paths, name) for name in self._paths.__slots__]
         self._marks_questions = any(map(uses_marks, (*own, self._after, *self._question_labels.values())))
+        self._unmatched = self._optional_paths()
+        """Paths that matched nothing yet, by their keys."""
         self._ids: set[str] = set()
         """Of questions in lists."""
         self._item_ids: set[str] = set()
@@ -337,8 +342,8 @@ class _ItemReader:
         self._quirks: Counter[str] = Counter()
         self._histories: dict[str, Counter[str]] = {}
         """Irregularities of each history."""
-        self._lengths: dict[str, int] = {}
-        """Turns of each history."""
+        self._lengths: dict[str, tuple[int, int]] = {}
+        """Turns of each history, and members that are not read, as a negative number."""
         self._cited = self._paths.evidence
         key = self._key("evidence") if self._cited is not None else "schema.context.itemSchema.evidence"
         format, forbidden = mapping.evidence_format, self._paths.forbidden
@@ -351,6 +356,27 @@ class _ItemReader:
         if self._mapping.questions is not None:
             return f"schema.questions.{name}Field"
         return "schema.itemId" if name == "id" else f"schema.{name}"
+
+    def _optional_paths(self) -> dict[str, Path]:
+        """Return the paths to what questions may lack, by their keys."""
+        named = {
+            "answer": self._paths.answer,
+            "mustContain": self._paths.must_contain,
+            "mustNotContain": self._paths.must_not_contain,
+            "forbidden": self._paths.forbidden,
+            "choices": self._paths.choices,
+            "category": self._paths.kind,
+            "date": self._paths.date,
+        }
+        found = {self._key(name): path for name, path in named.items() if path is not None}
+        of_items = {"questionType": self._kind, "questionDate": self._date}
+        return found | {f"schema.metadata.{name}": path for name, path in of_items.items() if path is not None}
+
+    def _note_matches(self, item: Document, part: Document) -> None:
+        for key, path in list(self._unmatched.items()):
+            value = item.value if key.startswith("schema.metadata") else part.value
+            if any(match is not None for match in path.all(value)):
+                del self._unmatched[key]
 
     def _parse_paths(self, mapping: SchemaMapping) -> tuple[Path | None, _Paths]:
         def path(text: str | None) -> Path | None:
@@ -395,6 +421,8 @@ class _ItemReader:
                 yield f"{text}: {quirks[kind]:,}"
         for name in sorted(self._unseen_labels):
             yield f"no question has the label {preview(name)}: nothing at its path"
+        for key, path in self._unmatched.items():
+            yield f"no question has a value at {preview(path.text)} ({key})"
         if self._stream is not None:
             yield from self._stream.notes()
         if self._check.first_unknown:
@@ -513,9 +541,10 @@ class _ItemReader:
 
     def _count(self, memory: str, context: ItemContext) -> None:
         """Count a history once, by its longest part that a question is about."""
-        if memory in self._lengths and self._lengths[memory] >= context.turn_count:
+        length = context.turn_count, -context.left_out.members
+        if memory in self._lengths and self._lengths[memory] >= length:
             return
-        self._lengths[memory] = context.turn_count
+        self._lengths[memory] = length
         self._histories[memory] = Counter(
             repeated=context.has_repeated_ids,
             unsorted=list(context.dates) != sorted(context.dates),
@@ -523,8 +552,12 @@ class _ItemReader:
             empty=context.empty_turns,
             empty_sessions=context.empty_sessions,
             images=context.images,
+            beyond=context.left_out.members,
+            filtered_history=context.left_out.filtered,
+            stray_dates=context.left_out.dates,
         )
         if self._survey is not None:
+            self._survey.history_keys |= dict.fromkeys(context.left_out.keys)
             self._survey.add_history(memory, context)
             for fields in context.raw_turns():
                 self._survey.add_turn(fields)
@@ -569,6 +602,7 @@ class _ItemReader:
         part = self._part(item, place, n)
         if self._survey is not None:
             self._survey.add_question(part.value)
+        self._note_matches(item, part)
         if self._paths.id is not None:
             id = self._id_at(self._paths.id, part, self._key("id"), self._ids)
         elif self._list is not None:

@@ -24,11 +24,11 @@ from memorybench.core.errors import BadInput, MemorybenchError, RunConflict, Ser
 from memorybench.core.records import Record
 from memorybench.files.names import inside
 
-from .archives import unpack
+from .archives import skipped_members, unpack
 from .checksums import remembered_sha256, sha256_of
 from .config import HUB, BenchmarkConfig, Data
 from .config_reading import is_archive, is_glob
-from .items import is_readable
+from .items import is_hidden, is_readable, is_system_file
 
 if TYPE_CHECKING:
     from memorybench.http.downloads import Progress
@@ -86,6 +86,8 @@ class Source:
     folder: Path | None = None
     """The folder of all files, if the config names them by globs or joins them."""
     published_at: str = ""
+    skipped: tuple[str, ...] = ()
+    """Names of files that a glob of the config matches, and that are not data files."""
 
     @property
     def item_files(self) -> list[Path]:
@@ -152,7 +154,8 @@ def unpacked_source(config: BenchmarkConfig, source: Source, cache: Path) -> Sou
         return source
     folder = unpack(piece.file, cache / "unpacked" / remembered_sha256(piece.file, cache / "indexes"))
     data = config.data if config.data.files else config.data.model_copy(update={"files": ("**/*",)})
-    return _in_folder(config, data, folder)
+    skipped = () if config.data.files else tuple(skipped_members(piece.file))
+    return replace(_in_folder(config, data, folder), skipped=skipped)
 
 
 def _local_source(config: BenchmarkConfig, root: Piece) -> Source:
@@ -182,7 +185,7 @@ def _in_folder(config: BenchmarkConfig, data: Data, folder: Path) -> Source:
             continue
         for piece in [piece for piece in pieces if not piece.join]:
             pieces.append(Piece(joined_file(join.file, piece.file, folder), join=name))
-    return Source(config.name, data.licence, tuple(pieces), folder)
+    return Source(config.name, data.licence, tuple(pieces), folder, skipped=tuple(_skipped(folder, data.files)))
 
 
 def joined_file(names: str, item_file: Path, folder: Path) -> Path:
@@ -197,20 +200,36 @@ def joined_file(names: str, item_file: Path, folder: Path) -> Path:
 
 
 def _chosen(folder: Path, names: Sequence[str], join: str = "") -> Iterator[Piece]:
-    excluded = {file for name in names if name.startswith("!") for file in folder.glob(name.removeprefix("!"))}
+    excluded = _excluded(folder, names)
     for name in names:
         if name.startswith("!"):
             continue
         found = [folder / name]
         if is_glob(name):
-            matches = [file for file in folder.glob(name) if _is_data(file) and file not in excluded]
+            matches = [file for file in folder.glob(name) if _is_data(file, folder, name) and file not in excluded]
             found = sorted(matches, key=lambda file: _natural(file.relative_to(folder).as_posix())) or found
         for file in found:
             yield Piece(file, join=join)
 
 
-def _is_data(file: Path) -> bool:
-    return file.is_file() and is_readable(file.name)
+def _skipped(folder: Path, names: Sequence[str]) -> Iterator[str]:
+    """Yield the files that a glob matches and that are not data files, without those of an operating system."""
+    excluded = _excluded(folder, names)
+    globs = [name for name in names if is_glob(name) and not name.startswith("!")]
+    matches = {file: name for name in globs for file in folder.glob(name) if file.is_file() and file not in excluded}
+    for file, name in sorted(matches.items()):
+        if not _is_data(file, folder, name) and not is_system_file(str(file.relative_to(folder))):
+            yield file.relative_to(folder).as_posix()
+
+
+def _excluded(folder: Path, names: Sequence[str]) -> set[Path]:
+    return {file for name in names if name.startswith("!") for file in folder.glob(name.removeprefix("!"))}
+
+
+def _is_data(file: Path, folder: Path, glob: str) -> bool:
+    """Return whether a file that the glob matches is read: hidden ones are if the glob names them."""
+    hidden = is_hidden(str(file.relative_to(folder))) and not is_hidden(glob)
+    return file.is_file() and is_readable(file.name) and not hidden
 
 
 def _natural(name: str) -> list[tuple[int, str]]:

@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from pydantic.alias_generators import to_camel
+
 from memorybench.core.conversation import Haystack
 from memorybench.core.questions import EvidenceLevel, Question
+from memorybench.files.jsonpaths import Path
+from memorybench.files.located import Place
 from memorybench.text.sanitize import preview
 
 from .config import BenchmarkConfig
 from .context import ItemContext
-from .paths import parse_path
+from .paths import OTHERS, parse_path
 
 _LONGEST = 100
 _MOST_TYPES = 12
+_MOST_NAMES = 20
+_OPTIONAL = ("role", "speaker", "dialog_id", "caption", "image", "date")
+"""Keys of `itemSchema` to what turns may lack."""
+_OF_ITEMS = (
+    "item_id", "question", "answer", "rubric", "must_contain", "must_not_contain", "forbidden", "evidence", "choices",
+    "cluster",
+)  # fmt: skip
+"""Keys of `schema` that are paths within an item."""
+_IN_FILTER = re.compile(r"""[@$](?:\.([^\W\d]\w*)|\[['"]([^'"]+)['"]\])""")
+"""A name within a filter, such as `@.lang == 'en'`."""
+_LAST_NAME = re.compile(r"(\w+)['\"\]]*$")
 
 
 @dataclass
@@ -29,6 +45,23 @@ class Survey:
     item_fields: dict[str, None] = field(default_factory=dict)
     question_fields: dict[str, None] = field(default_factory=dict)
     turn_fields: dict[str, None] = field(default_factory=dict)
+    history_keys: dict[str, None] = field(default_factory=dict)
+    """Keys of histories that are neither sessions nor dates."""
+    skipped_files: Sequence[str] = ()
+    """Files that are not data files."""
+    unmatched_paths: dict[str, Path] = field(default_factory=dict)
+    """Paths within turns that matched nothing yet, by their keys."""
+
+    @classmethod
+    def of(cls, config: BenchmarkConfig) -> Survey:
+        """Return an empty survey for the data of a config."""
+        if config.mapping is None:
+            return cls()
+        schema = config.mapping.context.item_schema
+        paths = {to_camel(name): getattr(schema, name) for name in _OPTIONAL}
+        where = "schema.context.itemSchema"
+        named = {f"{where}.{name}": parse_path(path, where) for name, path in paths.items() if path is not None}
+        return cls(unmatched_paths=named)
 
     def add_item(self, value: Mapping[str, Any]) -> None:
         self.items += 1
@@ -50,6 +83,9 @@ class Survey:
 
     def add_turn(self, fields: Any) -> None:
         self.turn_fields |= _names(fields)
+        for key, path in list(self.unmatched_paths.items()):
+            if any(match is not None for match in path.all(fields)):
+                del self.unmatched_paths[key]
 
 
 class _ReadDataset(Protocol):
@@ -81,7 +117,7 @@ def summarize(config: BenchmarkConfig, dataset: _ReadDataset, survey: Survey, sa
         },
         "question_types": dict(kinds.most_common()),
         "samples": [_sample(dataset, questions[place]) for place in places],
-        "left_out": [*dataset.notes, *_unread(config, survey)],
+        "left_out": [*dataset.notes, *_unmatched(survey), *_unread(config, survey)],
     }
 
 
@@ -128,31 +164,62 @@ def _answers(question: Question) -> list[str]:
     return list(question.answers)
 
 
+def _unmatched(survey: Survey) -> Iterator[str]:
+    """Yield the files, keys and paths of which nothing was read."""
+    if survey.skipped_files:
+        yield f"files that are not data files, not read: {_listed(survey.skipped_files)}"
+    if survey.history_keys:
+        yield f"keys of histories that sessionPattern does not fit: {_listed(list(survey.history_keys))}"
+    for key, path in survey.unmatched_paths.items():
+        yield f"no turn has a value at {preview(path.text)} ({key})"
+
+
 def _unread(config: BenchmarkConfig, survey: Survey) -> Iterator[str]:
     """Yield the fields of items, questions and turns that no path of the config begins with."""
     mapping = config.mapping
     if mapping is None:
         return
     context, many = mapping.context, mapping.questions
-    own = mapping.model_dump(include={"question", "answer", "evidence", "choices", "cluster", "item_id"})
-    item_paths: list[str | None] = [*own.values(), *mapping.metadata.values(), *mapping.parse]
+    item_paths: list[str | None] = [getattr(mapping, name) for name in _OF_ITEMS]
+    item_paths += [*mapping.metadata.values(), *mapping.parse]
     item_paths += [context.field, context.date_field, context.id_field, context.prefix]
     item_paths += [join.by for join in config.data.join.values()]
     question_paths: list[str | None] = [*mapping.parse]
     if many is not None:
         item_paths += [many.field, *many.columns.values()]
         question_paths += [*many.labels.values(), *many.model_dump(exclude={"field", "columns", "labels"}).values()]
-    turn_paths = list(context.item_schema.model_dump().values())
-    removed = [*config.ingestion.preprocessing.remove_fields]
+    turn_paths: list[str | None] = list(context.item_schema.model_dump().values())
+    turn_paths += config.ingestion.preprocessing.remove_fields
+    per_session: set[str] = set()
+    if context.turns_field is None:  # a session may be one turn
+        turn_paths += context.session_schema.model_dump().values()
+        listed = (context.id_field, context.date_field)
+        per_session = {match[1] for text in listed if text and (match := _LAST_NAME.search(text))}
+    question_steps = _first_steps(question_paths)
+    around = {steps[1:2] for steps in question_steps if steps[:1] in (("@item",), ("@parent",))}
+    texts = [*item_paths, *question_paths, *turn_paths, context.turns_field, config.data.items]
+    filters = [config.data.where or "", *(text for text in texts if text and "?" in text)]
+    in_filters = {plain or quoted for text in filters for plain, quoted in _IN_FILTER.findall(text)}
     for noun, paths, fields in (
-        ("items", item_paths, survey.item_fields),
-        ("questions", question_paths, survey.question_fields if many else {}),
-        ("turns", [*turn_paths, *removed], survey.turn_fields),
+        ("items", [*_first_steps(item_paths), *around], survey.item_fields),
+        ("questions", question_steps, survey.question_fields if many else {}),
+        ("turns", [*_first_steps(turn_paths), *((name,) for name in per_session)], survey.turn_fields),
     ):
-        first = [route.steps[:1] for path in paths if path for route in parse_path(path, "schema").routes]
-        unread = [name for name in fields if name not in {step for steps in first for step in steps}]
-        if unread and () not in first:  # a path such as $.* reads every field
-            yield f"fields of {noun} that no path reads: {', '.join(map(preview, unread[:20]))}"
+        read = {steps[0] for steps in paths if steps} | in_filters
+        unread = [name for name in fields if name not in read]
+        if unread and () not in paths:  # a path such as $.* reads every field
+            yield f"fields of {noun} that no path reads: {_listed(unread)}"
+
+
+def _first_steps(paths: Sequence[str | None]) -> list[Place]:
+    """Return the first two steps of each path; the second is needed if the first is `@item`."""
+    routes = (route for path in paths if path and path != OTHERS for route in parse_path(path, "schema").routes)
+    return [route.steps[:2] for route in routes]
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
+    return ", ".join(map(preview, names[:_MOST_NAMES])) + more
 
 
 def _names(value: Any) -> dict[str, None]:

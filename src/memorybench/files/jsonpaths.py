@@ -139,7 +139,17 @@ class Path:
         if "?" not in self.text:
             return 0
         whole = next((whole for route in self.routes if (whole := _without_filters(route)) and whole.all(value)), None)
-        return 0 if whole is None else max(0, len(self._apply(whole.all, value)) - len(self.all(value)))
+        if whole is None:
+            return 0
+        found, kept = (dict(self._apply(path.located, value)) for path in (whole, self))
+        if "..[*]" not in str(whole.compiled):
+            return max(0, len(found) - len(kept))
+        # a filter of all descendants: objects around or within the matches are not left out
+        around = {place[:end] for place in kept for end in range(len(place))}
+        others = [place for place, match in found.items() if isinstance(match, dict) and not _is_within(place, kept)]
+        others = [place for place in others if place not in around]
+        outer = {place[:end] for place in others for end in range(len(place))}
+        return sum(place not in outer for place in others)
 
     def first(self, value: Any) -> Any:
         """Return the first match, or None."""
@@ -190,13 +200,18 @@ def _route(part: str, column: int, where: str) -> Route:
 
 
 def _without_filters(route: Route) -> Route | None:
-    """Return the route with [*] in the place of filters; None if it has none that selects members of one value."""
+    """Return the route with [*] in the place of filters; None if it has none."""
     segments = route.compiled.segments
     is_filter = [any(isinstance(selector, Filter) for selector in segment.selectors) for segment in segments]
-    if not any(is_filter) or not all(isinstance(segment, JSONPathChildSegment) for segment in segments):
+    if not any(is_filter):
         return None
-    text = "".join("[*]" if filters else str(segment) for segment, filters in zip(segments, is_filter, strict=True))
-    return _route(f"${text}", 0, "")
+    everything = ("[*]" if isinstance(segment, JSONPathChildSegment) else "..[*]" for segment in segments)
+    parts = zip(segments, is_filter, everything, strict=True)
+    return _route("$" + "".join(whole if filters else str(segment) for segment, filters, whole in parts), 0, "")
+
+
+def _is_within(place: Place, others: Mapping[Place, Any]) -> bool:
+    return any(place[:end] in others for end in range(len(place) + 1))
 
 
 def _plain_steps(path: JSONPath) -> Iterator[Step]:

@@ -126,7 +126,7 @@ def preview_data(config: BenchmarkConfig, located: Source, samples: int = 3) -> 
         raise BadInput(f'benchmark "{config.name}"', "data not found on this machine", remedy=remedy)
     if not located.present:
         raise missing(located)
-    survey = Survey()
+    survey = Survey.of(config)
     if config.cues is not None:
         from memorybench.datasets.locomo_plus import open_cues
 
@@ -135,6 +135,7 @@ def preview_data(config: BenchmarkConfig, located: Source, samples: int = 3) -> 
         survey.add_histories(built.questions, built.haystack)
         return summarize(config, built, survey, samples)
     unpacked = unpacked_source(config, located, cache_folder())
+    survey.skipped_files = unpacked.skipped
     dataset = open_mapped(
         config,
         unpacked.item_files,
