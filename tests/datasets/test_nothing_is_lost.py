@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from memorybench.core.errors import BadInput
 from memorybench.datasets.mapped import MappedDataset, open_mapped
+from memorybench.datasets.survey import Survey
 from memorybench.files.jsonpaths import Path as JsonPath
 from memorybench.files.located import Place
 from tests.datasets.described import config
@@ -43,12 +44,14 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("data") / "sample.json"
 
 
-def opened(file: Path, item: dict[str, Any], schema: dict[str, Any]) -> MappedDataset | None:
+def opened(
+    file: Path, item: dict[str, Any], schema: dict[str, Any], survey: Survey | None = None
+) -> MappedDataset | None:
     """None: the data is refused, with its file and place."""
     file.write_text(json.dumps([item]))
     refusal = None
     try:
-        return open_mapped(config(schema), file, lambda: "checksum")
+        return open_mapped(config(schema), file, lambda: "checksum", survey=survey)
     except BadInput as error:
         refusal = error
     assert "sample.json" in refusal.where
@@ -149,3 +152,111 @@ def test_every_question_is_read_or_the_data_is_refused(file: Path, quiz: Any, pa
     if dataset is not None:
         found = [question for match in JsonPath.parse(path, "").all(item) for question in flat(match)]
         assert len(dataset.questions) == len(found)
+
+
+_present = st.fixed_dictionaries({}, optional={"id": st.just(True), "day": st.just(True), "t": st.just(True)})
+_shapes = st.sampled_from(
+    [
+        {"field": "h", "turnsField": "t", "idField": "$.h[*].id"},
+        {"field": "h", "turnsField": "t", "idField": "$.h[*].id", "dateField": "$.h[*].day"},
+        {"field": "$.h[*].t", "idField": "$.h[*].id", "dateField": "$.h[*].day"},
+        {"field": "h", "turnsField": "t", "sessionSchema": {"id": "id", "date": "day"}},
+    ]
+)
+
+
+def counted(dataset: MappedDataset, words: str) -> int:
+    """The count of the notes with these words."""
+    return sum(int(note.rpartition(" ")[2].replace(",", "")) for note in dataset.notes if words in note)
+
+
+@settings(max_examples=300, deadline=None)
+@given(present=st.lists(_present, min_size=1, max_size=4), context=_shapes, upto=st.none() | st.integers(1, 4))
+def test_ids_and_dates_stay_with_their_sessions(
+    file: Path, present: list[dict[str, bool]], context: dict[str, Any], upto: int | None
+) -> None:
+    values = [{"id": f"i{n}", "day": f"2024-01-0{n + 1}", "t": [f"t{n}"]} for n in range(len(present))]
+    history = [{key: value[key] for key in keys} for keys, value in zip(present, values, strict=True)]
+    prefix = {} if upto is None else {"prefix": "upto"}
+    schema = {"context": context | prefix, "evidence": "gold"}
+    ids = [one["id"] for one in history if "id" in one]
+    dataset = opened(file, answers(ids) | {"h": history, "upto": upto}, schema)
+    if dataset is None:
+        return
+    is_direct = context["field"] != "h"
+    members = [one for one in history if "t" in one or not is_direct]
+    read = [one for one in members[:upto] if "t" in one]
+    sessions = {session.id: session for session in dataset.haystack("q").sessions}
+    assert [session.turns[0].content for session in sessions.values()] == [one["t"][0] for one in read]
+    days = [session.at.isoformat()[:10] if session.at else None for session in sessions.values()]
+    has_dates = "dateField" in context or "sessionSchema" in context
+    assert days == [one.get("day") if has_dates else None for one in read]
+    gold = [sessions[id].turns[0].content for id in dataset.questions[0].gold_sessions]
+    assert sorted(gold) == sorted(one["t"][0] for one in read if "id" in one)
+    assert counted(dataset, "after the last question") == len(members) - len(members[:upto])
+
+
+_quizzes = st.recursive(st.just(True), lambda inner: st.lists(inner, max_size=2), max_leaves=3)
+
+
+@settings(max_examples=300, deadline=None)
+@given(groups=st.lists(st.lists(st.none() | _quizzes, max_size=3), max_size=3), is_grouped=st.booleans())
+def test_a_question_is_asked_after_the_session_that_contains_it(
+    file: Path, groups: list[list[Any]], is_grouped: bool
+) -> None:
+    def quiz(shape: Any, name: str) -> Any:
+        return [quiz(one, name) for one in shape] if isinstance(shape, list) else {"text": name, "gold": "x"}
+
+    def session(shape: Any, name: str) -> dict[str, Any]:
+        return {"t": [name]} | ({} if shape is None else {"quiz": quiz(shape, name)})
+
+    nested = [{"s": [session(shape, f"{g}-{n}") for n, shape in enumerate(group)]} for g, group in enumerate(groups)]
+    flat_list = [one for group in nested for one in group["s"]]
+    field = "$.g[*].s[*]" if is_grouped else "$.s[*]"
+    questions = {"field": f"{field}.quiz", "questionField": "text", "answerField": "gold"}
+    questions |= {"prefixField": "@parentIndex", "labels": {"n": "@parentIndex"}}
+    schema = {"question": None, "answer": None, "context": {"field": field, "turnsField": "t"}, "questions": questions}
+    dataset = opened(file, {"id": "q", "g": nested, "s": flat_list}, schema)
+    if dataset is None:
+        return
+    assert len(dataset.questions) == sum(len(flat(one["quiz"])) for one in flat_list if "quiz" in one)
+    for question in dataset.questions:
+        sessions = dataset.haystack(question.haystack).sessions
+        assert sessions[-1].turns[0].content == question.question
+        assert question.labels["n"] == str(len(sessions))
+
+
+_kept_turns = st.lists(
+    st.fixed_dictionaries({"c": st.sampled_from(["a", ""])}, optional={"keep": st.just(1)}), max_size=3
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    history=st.lists(_kept_turns, min_size=1, max_size=3),
+    within=st.sampled_from(["t[?@.keep]", "$..t[?@.keep]", "$..[?@.keep]", "$.t[?@.keep == 1]"]),
+)
+def test_turns_that_a_filter_leaves_out_are_counted(file: Path, history: Any, within: str) -> None:
+    context = {"field": "h", "turnsField": within, "itemSchema": {"content": "c"}}
+    dataset = opened(file, answers([]) | {"h": [{"t": turns} for turns in history]}, {"context": context})
+    if dataset is not None:
+        read = sum(len(session.turns) for session in dataset.haystack("q").sessions)
+        others = counted(dataset, "empty turns") + counted(dataset, "filters in schema.context")
+        assert read + others == sum(map(len, history))
+
+
+_keys = st.sampled_from(["s_1", "s_2", "s_03", "s_2b", "S_4", "s_1_day", "s_03_day", "s_9_day", "about"])
+
+
+@settings(max_examples=200, deadline=None)
+@given(keys=st.sets(_keys, min_size=1))
+def test_every_key_of_a_history_is_read_or_listed(file: Path, keys: set[str]) -> None:
+    history = {key: "2024-01-01" if key.endswith("_day") else [key] for key in sorted(keys)}
+    context = {"field": "h", "type": "object", "sessionPattern": "s_*", "datePattern": "s_*_day"}
+    survey = Survey()
+    dataset = opened(file, answers([]) | {"h": history}, {"context": context}, survey)
+    if dataset is not None:
+        sessions = dataset.haystack("q").sessions
+        dated = sum(session.at is not None for session in sessions)
+        listed = len(survey.history_keys) + counted(dataset, "dates of sessions")
+        assert len(sessions) + dated + listed == len(keys)

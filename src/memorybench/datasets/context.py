@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property, partial
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Any, NamedTuple
 
 from memorybench.core.conversation import Session, Turn
@@ -419,7 +419,7 @@ class ContextReader:
             values = [value for _, value in located]
             found.append(values)
             is_enough = len(values) == len(members) or (path.singular and len(values) == upto)
-            if is_enough and (path.singular or _are_aligned([at for at, _ in located], [at for at, _ in members])):
+            if is_enough and (path.singular or self._belong(path, located, members)):
                 continue
             place = place or place_of(path, item.value)
             matched = f"`{text}` matched {_count(values, 'value')} for {_count(members, 'session')}"
@@ -432,6 +432,13 @@ class ContextReader:
             remedy = "correct the config or the item; if sessions lack them, schema.context.sessionSchema"
             raise BadInput(_where(item, place), "; ".join(problems), expected="one value per session", remedy=remedy)
         return found
+
+    def _belong(self, path: Path, values: Sequence[tuple[Place, Any]], members: Sequence[tuple[Place, Any]]) -> bool:
+        """Return whether the values at a path belong to the members of the history, in this order."""
+        field = [*self._field.segments(), *(["[*]"] if self._field.singular else [])]
+        pairs = zip(field, path.segments(), strict=False)
+        shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        return _are_aligned([at for at, _ in values], [at for at, _ in members], shared)
 
     def _path_of_each(self, item: Document, path: str, count: int) -> str | None:
         """Return the path as one within each session, if each session has a match."""
@@ -597,15 +604,20 @@ def read_prefix(path: Path, part: Document, key: str) -> int:
     return int(number)
 
 
-def _are_aligned(values: Sequence[Place], members: Sequence[Place]) -> bool:
-    """Return whether each value is as near to the member at its position as to any, and all are equally near."""
+def _are_aligned(values: Sequence[Place], members: Sequence[Place], shared: int) -> bool:
+    """Return whether each value belongs to the member at its position: no other is nearer to it.
+
+    The first `shared` steps of both are matches of the same path, so that they must be the same.
+    """
     near: dict[Place, set[int]] = {}
     for index, member in enumerate(members):
         for depth in range(len(member) + 1):
             near.setdefault(member[:depth], set()).add(index)
     depths = [next(depth for depth in range(len(value), -1, -1) if value[:depth] in near) for value in values]
-    pairs = zip(values, depths, strict=True)
-    return len(set(depths)) < 2 and all(index in near[value[:depth]] for index, (value, depth) in enumerate(pairs))
+    return len(set(depths)) < 2 and all(
+        index in near[value[:depth]] and value[:shared] == members[index][:shared]
+        for index, (value, depth) in enumerate(zip(values, depths, strict=True))
+    )
 
 
 def _role(text: str | None) -> str:

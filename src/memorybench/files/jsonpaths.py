@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import takewhile
 from typing import Any
 
 from jsonpath import JSONPath, JSONPathEnvironment, JSONPathError
@@ -150,6 +151,14 @@ class Path:
         others = [place for place in others if place not in around]
         outer = {place[:end] for place in others for end in range(len(place))}
         return sum(place not in outer for place in others)
+
+    def segments(self) -> list[str]:
+        """Return the segments up to the first of any depth (`..`), each of which is one step of a place.
+
+        There are none if the path has alternatives.
+        """
+        texts = [str(segment) for segment in self.routes[0].compiled.segments] if len(self.routes) == 1 else []
+        return list(takewhile(lambda text: not text.startswith(".."), texts))
 
     def first(self, value: Any) -> Any:
         """Return the first match, or None."""
