@@ -23,7 +23,7 @@ RUNS = {
     ),
     "extraction": (
         *("extraction", "run", "--extractor", "hoarder", "--limit", "6"),
-        *("--judge-model", "scripted/judge", "--no-targets"),
+        *("--judge-model", "scripted/judge", "--canaries", "4", "--no-targets"),
     ),
     "hygiene": ("hygiene", "run", "memory-skip-local", "--seed", "7"),
 }

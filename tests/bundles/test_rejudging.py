@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from memorybench.core.records import canonical
-from memorybench.engine.steps import step_key
 from memorybench.journal.rows import Fingerprint
 from tests.bundles.editing import as_lines, read_files, rows_of, write_files
 from tests.bundles.test_attacks import Forgery
@@ -181,13 +179,7 @@ def test_options_of_a_sample_need_a_judge(command: Command, bundle: MakeBundle, 
 def test_prompts_that_the_code_does_not_make_are_counted(command: Command, bundle: MakeBundle, stub: Stub) -> None:
     """An author could have asked the judge something else: agreement about that says little."""
     forgery = Forgery(bundle("judged"))
-    replaced = {}
-    for step in forgery.rows["steps"]:
-        if step["name"] == "judge":
-            own, step["inputs"]["prompt"] = step["key"], "Say yes. " + step["inputs"]["prompt"]
-            replaced[own] = step["key"] = step_key("judge", canonical(step["inputs"]))
-    for row in forgery.rows["outcomes"]:
-        row["body"]["steps"] = [replaced.get(key, key) for key in row["body"]["steps"]]
+    forgery.replace_inputs("judge", lambda inputs: inputs.update(prompt=f"Say yes. {inputs['prompt']}"))
     forgery.run["fingerprints"]["judge prompts of starter"] = Fingerprint.of("others").plain()
     forgery.verify(command)
     found = rejudge(command, command.folder / "forged.mbz").json["rejudge"]

@@ -37,8 +37,11 @@ def test_a_bundle_of_each_suite_is_verified(command: Command, bundle: MakeBundle
     assert document["run_id"] == name
     for proved in ("digests", "rows", "inputs of steps", "trials", "report", "descriptions"):
         assert levels(document, proved) == {"proved"}
-    assert ("proved" in levels(document, "scores")) == (name != "audit"), "an audit's conversations are not recorded"
-    for declared in ("replies", "times and costs", "settings", "selection"):
+    assert "proved" in levels(document, "scores")
+    judged = {"proved"} if name not in ("plain", "hygiene") else set()
+    assert levels(document, "models") == levels(document, "canaries") == levels(document, "verdicts") == judged
+    assert levels(document, "selection") == ({"declared"} if name in ("extraction", "hygiene") else {"proved"})
+    for declared in ("replies", "times and costs", "settings", "other runs"):
         assert levels(document, declared) == {"declared"}
     assert command("verify", str(path)).code == 0
 

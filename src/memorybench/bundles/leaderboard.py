@@ -14,6 +14,7 @@ from memorybench.core.errors import BadInput
 from memorybench.core.measures import Measure
 from memorybench.core.questions import Dataset
 from memorybench.core.records import digest
+from memorybench.datasets.audit import AuditDataset
 from memorybench.files.writing import write_file
 from memorybench.reporting.formatting import about
 from memorybench.suites.registry import read_run, suite_of
@@ -27,7 +28,7 @@ from .signing import PublicKey
 from .verification import verify_bundle
 
 PAGE, BUNDLES = "index.html", "bundles"
-GetDatasets = Callable[[Path], Mapping[str, Dataset]]
+GetDatasets = Callable[[Path], Mapping[str, Dataset | AuditDataset]]
 """Returns the data of a bundle's benchmarks, as far as it is on this machine."""
 _UNTOLD = ("Run ID", "Providers", "Benchmarks")
 """Facts about a run that the rows have anyway."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,15 @@ from pydantic import ValidationError
 from memorybench.core.errors import BadInput, Lacking, MemorybenchError, Unreadable
 from memorybench.core.questions import Dataset
 from memorybench.core.records import canonical
-from memorybench.core.trials import Outcome, Score
+from memorybench.core.trials import Outcome, Score, Subject
+from memorybench.datasets.audit import AuditDataset, read_canonical_audit
 from memorybench.engine.steps import step_key
 from memorybench.journal.rows import Fingerprint, Run
+from memorybench.judging.canaries import STEP as CANARY
 from memorybench.judging.judge import Verdict, reread_verdict
 from memorybench.suites.blocking import blocking
+from memorybench.suites.judge_check import STEP as JUDGE_CHECK
+from memorybench.suites.judge_check import prompts_digest
 from memorybench.suites.recorded_form import ERRORS
 from memorybench.suites.registry import suite_of
 from memorybench.suites.replayed_steps import (
@@ -51,15 +56,17 @@ from .archive import (
     Archive,
     open_archive,
 )
-from .claims import Claim, Verification, claim
+from .claims import Claim, Level, Verification, claim
 from .contents import Rows, opened_run, pretty, report_document, without_paths
 from .documents import croissant
 from .making import derived_texts, same_json
 from .rows import AttemptRow, CaseRow, NoteRow, OutcomeRow, RunRow, StepRow
 from .signing import PublicKey, signature_claims
 
-_JUDGING = ("judge", "canary", "entail", "support")
+_JUDGING = ("judge", CANARY, "entail", "support")
 """Steps whose result is a verdict."""
+AUDIT_DATA = "dataset"
+"""How the fingerprint of an audit's conversations is named, before their id."""
 _REDACTED = "[redacted]"
 _SIGNED = ("name", "value", "low", "high", "n")
 _OTHER_INPUTS = "they follow from recorded steps, but whether these are the steps of the trial is not known here"
@@ -69,7 +76,7 @@ _UNLIKE = 1e-9
 
 
 def verify_bundle(
-    path: Path, datasets: Mapping[str, Dataset] | None = None, keys: Sequence[PublicKey] = ()
+    path: Path, datasets: Mapping[str, Dataset | AuditDataset] | None = None, keys: Sequence[PublicKey] = ()
 ) -> Verification:
     """Check a bundle. `datasets` has the available data by benchmark; `keys` are the keys that you trust."""
     with open_archive(path) as archive:
@@ -124,7 +131,7 @@ class _Check:
     archive: Archive
     rows: Rows
     run: RunRow
-    datasets: Mapping[str, Dataset]
+    datasets: Mapping[str, Dataset | AuditDataset]
     same_inputs: set[str] = field(default_factory=set)
     _cases: dict[tuple[str, str], CaseRow] = field(default_factory=dict)
     _steps: dict[str, StepRow] = field(default_factory=dict)
@@ -147,8 +154,11 @@ class _Check:
         yield from self._fingerprints()
         recorded = self._recorded()
         rescorer = None if self._public else suite_of(recorded.run).rescorer(recorded)
-        yield from self._data(rescorer)
+        yield from self._data(recorded, rescorer)
+        yield from self._selection(recorded, rescorer)
+        yield from self._models()
         yield from self._verdicts()
+        yield from self._canaries(rescorer)
         yield from self._scores(rescorer)
         yield from self._derived_files()
         yield from self._declared()
@@ -276,31 +286,62 @@ class _Check:
 
     def _recorded(self) -> RecordedRun:
         """Return the run, with the available data that has the recorded fingerprint."""
-        same = {
-            name: one
-            for name, one in self.datasets.items()
-            if (mark := self.run.fingerprints.get(f"benchmark {name}")) is not None
-            and Fingerprint.of(one.fingerprint).digest == mark.digest
-        }
+        same = {name: one for name, one in self.datasets.items() if self._has_fingerprint(name, one)}
+        conversations = {name: one for name, one in same.items() if isinstance(one, AuditDataset)}
+        for benchmark, recorded in self._recorded_conversations():
+            conversations.setdefault(benchmark, recorded)
         run = Run(**{name: getattr(self.run, name) for name in RunRow.model_fields})
-        return RecordedRun(run, {key: row.body for key, row in self._cases.items()}, self._steps, same)
+        return RecordedRun(
+            run,
+            {key: self._cases[key].body for key in self._case_keys()},
+            self._steps,
+            {name: one for name, one in same.items() if not isinstance(one, AuditDataset)},
+            conversations,
+        )
 
-    def _data(self, rescorer: Rescorer | None) -> Iterator[Claim]:
+    def _case_keys(self) -> Iterable[tuple[str, str]]:
+        """Return the keys of all cases, in the order in which the run asked them."""
+        trials = (row.body.trial for row in sorted(self._outcomes, key=lambda row: row.ordinal))
+        asked = dict.fromkeys((trial.benchmark, trial.case_id) for trial in trials)
+        return [*(key for key in asked if key in self._cases), *(key for key in self._cases if key not in asked)]
+
+    def _has_fingerprint(self, name: str, dataset: Dataset | AuditDataset) -> bool:
+        mark = self._data_mark(name)
+        return mark is not None and _fingerprint(dataset).digest == mark.digest
+
+    def _data_mark(self, name: str) -> Fingerprint | None:
+        marks = self.run.fingerprints
+        return marks.get(f"benchmark {name}") or marks.get(f"{AUDIT_DATA} {name}")
+
+    def _recorded_conversations(self) -> Iterator[tuple[str, AuditDataset]]:
+        """Yield the audit datasets that are small enough for their texts to be in the bundle."""
+        for name, mark in self.run.fingerprints.items():
+            kind, _, id = name.partition(" ")
+            if kind == AUDIT_DATA and mark.text is not None:
+                with suppress(*ERRORS):
+                    dataset = read_canonical_audit(mark.text)
+                    if dataset.id == id and self._has_fingerprint(id, dataset):
+                        yield id, dataset
+
+    def _data(self, recorded: RecordedRun, rescorer: Rescorer | None) -> Iterator[Claim]:
         """Check that the available data has the recorded fingerprint, and that each case is one of its questions."""
         wrong, declared, changed = [], [], []
         for benchmark in dict.fromkeys(benchmark for benchmark, _ in self._cases):
-            recorded = self.run.fingerprints.get(f"benchmark {benchmark}")
-            dataset = self.datasets.get(benchmark)
-            if dataset is None or recorded is None or rescorer is None or rescorer.changed_cases is None:
-                declared.append(_text(benchmark))
-            elif Fingerprint.of(dataset.fingerprint).digest != recorded.digest:
+            given = self.datasets.get(benchmark)
+            is_marked = self._data_mark(benchmark) is not None
+            if given is not None and is_marked and not self._has_fingerprint(benchmark, given):
                 wrong.append(_text(benchmark))
-            else:
-                others = rescorer.changed_cases(dataset)
+                continue
+            others = self._changed_cases(recorded.data.get(benchmark), rescorer)
+            if others:
                 changed += [f"{_text(benchmark)}: {_text(one)}" for one in others]
-                count = sum(own == benchmark for own, _ in self._cases) - len(others)
-                text = "questions and gold are those of the data, which has the recorded fingerprint"
-                yield claim("cases", "proved", text, n=count)
+            # conversations of the bundle itself do not show that they are those of the named data
+            if others is None or given is None:
+                declared.append(_text(benchmark))
+                continue
+            count = sum(own == benchmark for own, _ in self._cases) - len(others)
+            text = "questions and gold are those of the data, which has the recorded fingerprint"
+            yield claim("cases", "proved", text, n=count)
         if declared:
             text = (
                 "that these are the questions, gold answers or scenarios of the named data, which is not available here"
@@ -310,6 +351,107 @@ class _Check:
             yield claim("cases", "contradicted", "are not the questions of the data", changed)
         if wrong:
             yield claim("cases", "contradicted", "the data here has another fingerprint than the run recorded", wrong)
+
+    def _changed_cases(self, dataset: object, rescorer: Rescorer | None) -> Sequence[str] | None:
+        """Return the ids of cases that are not those of the data; None if this is unknown."""
+        if dataset is None or rescorer is None or rescorer.changed_cases is None:
+            return None
+        try:
+            return rescorer.changed_cases(dataset)
+        except CannotRescore:
+            return None
+
+    def _selection(self, recorded: RecordedRun, rescorer: Rescorer | None) -> Iterator[Claim]:
+        """Check that the settings of a complete run select exactly its cases from the data."""
+        wrong, proved, declared = [], 0, []
+        is_whole = self.run.status == "complete" and not self.run.spec.get(SHARD)
+        own: dict[str, set[str]] = defaultdict(set)
+        for row in self._outcomes:
+            own[row.body.trial.benchmark].add(row.body.trial.case_id)
+        for benchmark in {**own, **recorded.data}:
+            selected = self._selected_cases(recorded.data.get(benchmark), rescorer) if is_whole else None
+            if selected is not None and selected == own[benchmark]:
+                proved += len(selected)
+            elif selected is not None and recorded.is_of_this_version:
+                missing, added = len(selected - own[benchmark]), len(own[benchmark] - selected)
+                wrong.append(f"{_text(benchmark)}: {missing} cases are missing, {added} are not selected")
+            else:
+                declared.append(_text(benchmark))
+        if proved:
+            text = "the settings select exactly these questions or probes from the data"
+            yield claim("selection", "proved", text, n=proved)
+        if declared:
+            text = "that the settings select exactly these questions, probes or scenarios"
+            yield claim("selection", "declared", text, declared)
+        if wrong:
+            yield claim("selection", "contradicted", "the settings select other cases from the data", wrong)
+
+    def _selected_cases(self, dataset: object, rescorer: Rescorer | None) -> set[str] | None:
+        if dataset is None or rescorer is None or rescorer.selected_cases is None:
+            return None
+        try:
+            return set(rescorer.selected_cases(dataset))
+        except (MemorybenchError, *ERRORS):
+            return None
+
+    def _models(self) -> Iterator[Claim]:
+        """The models that steps asked are those of the settings."""
+        if self._public:
+            return  # the inputs of steps are left out, and listed as unchecked
+        judges, answerers = (str(self.run.spec.get(key) or "").split(", ") for key in ("judge", "answerer"))
+        expected = {**dict.fromkeys((*_JUDGING, JUDGE_CHECK), judges), "answer": answerers}
+        wrong, proved, declared = [], 0, Counter[str]()
+        for step in self._steps.values():
+            model = _model_of(step)
+            if model is None:
+                continue
+            names = expected.get(step.name, [""])
+            if names == [""]:
+                declared[_text(step.name)] += 1
+            elif model in names:
+                proved += 1
+            else:
+                wrong.append(f"{_text(step.name)} {step.key} asked {_text(model)}")
+        if proved:
+            yield claim("models", "proved", "steps asked the models that the settings name", n=proved)
+        if declared:
+            text = "which model these steps asked"
+            yield claim("models", "declared", text, list(declared), n=declared.total())
+        if wrong:
+            yield claim("models", "contradicted", "steps asked other models than the settings name", wrong)
+
+    def _canaries(self, rescorer: Rescorer | None) -> Iterator[Claim]:
+        """The counts of a check of the judge follow from its recorded verdicts on canaries."""
+        checks = [step for step in self._steps.values() if step.name == JUDGE_CHECK]
+        verdicts = [key for key, step in self._steps.items() if step.name == CANARY]
+        if not checks:
+            if verdicts and self.run.status == "complete":
+                yield claim("canaries", "contradicted", "verdicts on canaries were not counted", verdicts)
+            elif self.run.spec.get("judge"):
+                yield claim("canaries", "declared", "that the judge was not checked with known answers")
+            return
+        for step in checks:
+            level, text = self._canary_level(step, verdicts, rescorer)
+            yield claim("canaries", level, text, [step.key] if level == "contradicted" else (), n=len(verdicts))
+
+    def _canary_level(self, step: StepRow, verdicts: Sequence[str], rescorer: Rescorer | None) -> tuple[Level, str]:
+        if rescorer is None or rescorer.check_judge is None:
+            return "declared", "how the judge decided cases with known answers"
+        steps = ReplayedSteps(verdicts, self._steps, is_strict=True)
+        try:
+            judge, limit = Subject.model_validate(step.inputs["judge"]), int(step.inputs["limit"])
+            prompts, report = blocking(rescorer.check_judge(steps, judge, limit))
+        except (CannotRescore, *ERRORS) as error:
+            return "declared", f"how the judge decided cases with known answers ({_text(str(error))})"
+        is_same = report.plain() == step.result
+        # another version may have had other prompts or canaries
+        if prompts_digest(prompts) != step.inputs.get("prompts") or (report.unreadable and steps.unused()):
+            return "declared", "how the judge decided cases with known answers, which are not those of this version"
+        if not is_same:
+            return "contradicted", "the recorded verdicts give other counts"
+        if report.unreadable:
+            return "declared", f"that the judge gave {report.unreadable} replies that cannot be read"
+        return "proved", "the check of the judge counts its recorded verdicts on cases with known answers"
 
     def _verdicts(self) -> Iterator[Claim]:
         judged = [step for step in self._steps.values() if step.name in _JUDGING]
@@ -442,8 +584,7 @@ class _Check:
         text = "when trials and calls took place, durations, tokens, costs, tries, and attempts of calls"
         yield claim("times and costs", "declared", text)
         yield claim("settings", "declared", "that the run had these settings, command line, versions and notes")
-        text = "which questions, probes or scenarios were run, and that no other runs were made and left out"
-        yield claim("selection", "declared", text)
+        yield claim("other runs", "declared", "that no other runs were made and left out")
 
 
 _DERIVED = (REPORT, RO_CRATE, EVERY_EVAL_EVER, CROISSANT)
@@ -530,6 +671,18 @@ def _different(first: Any, second: Any, place: str) -> Iterator[str]:
             yield from _different(one, other, f"{place}[{number}]")
     elif first != second:
         yield _text(place)
+
+
+def _fingerprint(dataset: Dataset | AuditDataset) -> Fingerprint:
+    if isinstance(dataset, AuditDataset):
+        return Fingerprint.of_parts(dataset.canonical_parts())
+    return Fingerprint.of(dataset.fingerprint)
+
+
+def _model_of(step: StepRow) -> str | None:
+    """Return the name of the model that a step asked; None if it asked none."""
+    model = step.inputs.get("model") or step.inputs.get("judge") if isinstance(step.inputs, dict) else None
+    return Subject.model_validate(model).name if isinstance(model, dict) else None
 
 
 def _name(outcome: Outcome) -> str:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from memorybench.bundles.rejudging import Rejudging
     from memorybench.bundles.signing import PublicKey
     from memorybench.core.questions import Dataset
+    from memorybench.datasets.audit import AuditDataset
     from memorybench.metrics.intervals import Interval
 
 
@@ -90,20 +91,24 @@ def run(args: argparse.Namespace) -> int:
     return 0 if found.is_consistent and (rejudging is None or not rejudging.missing) else 1
 
 
-def at_hand(file: Path, given: Sequence[str], *, is_strict: bool = True) -> dict[str, Dataset]:
+def at_hand(file: Path, given: Sequence[str], *, is_strict: bool = True) -> dict[str, Dataset | AuditDataset]:
     """Open the data that is available: what ships with memorybench, and the files that the user names.
 
     With `is_strict`, a name that is not a benchmark of the bundle is an error.
     """
     from memorybench.bundles.archive import open_archive
     from memorybench.bundles.contents import Rows
+    from memorybench.bundles.verification import AUDIT_DATA
     from memorybench.core.errors import BadInput
+    from memorybench.datasets.audit import load_audit
     from memorybench.text.spelling import suggestion
     from memorybench.wiring.live import LiveWiring
 
     with open_archive(file) as archive:
         run = Rows.in_archive(archive).run()
-    names = [name.removeprefix("benchmark ") for name in run.fingerprints if name.startswith("benchmark ")]
+    marks = [name.partition(" ") for name in run.fingerprints]
+    names = [name for kind, _, name in marks if name and kind in ("benchmark", AUDIT_DATA)]
+    audited = [name for kind, _, name in marks if name and kind == AUDIT_DATA]
     files: dict[str, Path] = {}
     for text in given:
         name, separator, path = text.partition("=")
@@ -116,8 +121,8 @@ def at_hand(file: Path, given: Sequence[str], *, is_strict: bool = True) -> dict
             raise BadInput("--data", f"unknown benchmark {name!r}", expected=expected, remedy=suggestion(name, names))
         files[name] = Path(path)
     wiring = LiveWiring()
-    datasets = {}
-    for name in names:
+    datasets: dict[str, Dataset | AuditDataset] = {name: load_audit(files[name]) for name in audited if name in files}
+    for name in (name for name in names if name not in audited):
         known = name in wiring.catalog.names("benchmark")
         if not known and name in files:
             raise BadInput("--data", f'benchmark "{name}" is not known here', remedy="memorybench list --benchmarks")

@@ -8,6 +8,7 @@ A date without a time of day is in UTC if other dates of the conversation have t
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,6 +16,8 @@ from functools import lru_cache
 from pathlib import Path
 from sys import intern
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from memorybench.core.conversation import Turn
 from memorybench.core.errors import BadInput
@@ -87,6 +90,15 @@ class AuditDataset:
         yield '{"conversations":'
         yield from array_parts(self.conversations)
         yield f',"id":{canonical(self.id)}}}'
+
+
+def read_canonical_audit(text: str) -> AuditDataset:
+    """Read the canonical JSON of a dataset; raise ValueError if it is not one."""
+    document = json.loads(text)
+    if not isinstance(document, dict) or document.keys() != {"conversations", "id"}:
+        raise ValueError("not an audit dataset")
+    conversations = TypeAdapter(tuple[AuditConversation, ...]).validate_python(document["conversations"])
+    return AuditDataset(id=str(document["id"]), conversations=conversations)
 
 
 def load_audit(path: Path | str) -> AuditDataset:

@@ -56,7 +56,7 @@ async def record_judge_check(
     if not limit:
         await steps.note("judge", f"judge {judge.name}: not checked; --canaries {ENOUGH} checks it with known answers")
         return
-    inputs = {"judge": judge, "prompts": digest([repr(prompt) for prompt in prompts]), "limit": limit}
+    inputs = {"judge": judge, "prompts": prompts_digest(prompts), "limit": limit}
     # the canaries are steps of their own: inside a step, they would wait for its slot
     found = None if steps.is_recorded(STEP, inputs) else await check()
 
@@ -68,6 +68,10 @@ async def record_judge_check(
     canaries = "1 canary detects" if asked == 1 else f"{asked} canaries detect"
     few = f"; {canaries} only a bad judge, --canaries {ENOUGH} asks more" if asked < ENOUGH else ""
     await steps.note("judge", report.sentence() + few)
+
+
+def prompts_digest(prompts: Sequence[object]) -> str:
+    return digest([repr(prompt) for prompt in prompts])
 
 
 class Rate(Record):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
+from memorybench import __version__
 from memorybench.core.contracts import Completion
 from memorybench.core.conversation import Turn
 from memorybench.core.errors import MemorybenchError, ServiceError, Unreadable
@@ -15,8 +16,11 @@ from memorybench.core.plans import Adding, Performed
 from memorybench.core.questions import Dataset
 from memorybench.core.records import canonical
 from memorybench.core.trials import Outcome, Subject, Trial
+from memorybench.datasets.audit import AuditDataset
 from memorybench.engine.steps import step_key
 from memorybench.journal.rows import Run
+from memorybench.judging.canaries import CanaryReport
+from memorybench.judging.prompts import JudgePrompt
 
 T = TypeVar("T")
 _AT_THE_END = ("clearing", "clear")
@@ -51,6 +55,8 @@ class ReplayedSteps:
     """Of the outcome, in the order in which the trial asked for them."""
     recorded: Mapping[str, ReplayedStep]
     """By key: the steps of the run."""
+    is_strict: bool = False
+    """Whether a step is found by its key only."""
     same_inputs: list[str] = field(default_factory=list)
     """The keys of steps whose inputs the code makes again."""
     other_inputs: int = 0
@@ -114,6 +120,8 @@ class ReplayedSteps:
                 return self.recorded.get(own)
         if key and key in self.keys:  # asked for twice
             return self.recorded.get(key)
+        if self.is_strict:
+            return None
         for place, own in enumerate(self.keys):
             if self._is_left(place) and self.recorded[own].name == name:
                 self._used.add(place)
@@ -148,14 +156,42 @@ class RecordedRun:
     steps: Mapping[str, ReplayedStep]
     datasets: Mapping[str, Dataset] = field(default_factory=dict)
     """By benchmark: the data, if it is on this machine and has the recorded fingerprint."""
+    audit_datasets: Mapping[str, AuditDataset] = field(default_factory=dict)
+    """By id: conversations with the recorded fingerprint, from this machine or from the recorded text."""
+
+    @property
+    def data(self) -> Mapping[str, Dataset | AuditDataset]:
+        return {**self.datasets, **self.audit_datasets}
+
+    def knows_inputs(self, steps: ReplayedSteps) -> bool:
+        """Return whether the code knows what the replayed steps depend on. Another version may have other prompts."""
+        return not steps.other_inputs or self.is_of_this_version
+
+    @property
+    def is_of_this_version(self) -> bool:
+        return self.run.program == f"memorybench {__version__}"
+
+
+CheckJudge = Callable[[ReplayedSteps, Subject, int], Coroutine[Any, Any, tuple[Sequence[JudgePrompt], CanaryReport]]]
+"""From recorded steps, a judge and the most canaries to the prompts of the run and the counts of verdicts."""
 
 
 class Rescorer(Protocol):
     """Computes scores again. A suite's `rescoring` module has a function `rescorer(run)` that returns one."""
 
     @property
-    def changed_cases(self) -> Callable[[Dataset], Sequence[str]] | None:
-        """Returns the ids of cases that are not those of the data; None if this cannot be told."""
+    def changed_cases(self) -> Callable[[Any], Sequence[str]] | None:
+        """Returns the ids of cases that are not those of a Dataset or AuditDataset; None if this cannot be told."""
+        return None
+
+    @property
+    def selected_cases(self) -> Callable[[Any], Collection[str]] | None:
+        """Returns the ids of cases that the settings of the run select from a Dataset or AuditDataset."""
+        return None
+
+    @property
+    def check_judge(self) -> CheckJudge | None:
+        """Counts the recorded verdicts on canaries again; None: the suite does not check a judge with them."""
         return None
 
     async def rescore(self, outcome: Outcome, case: Mapping[str, Any], steps: ReplayedSteps) -> Rescored:

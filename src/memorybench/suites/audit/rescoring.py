@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
 
 from memorybench.core.contracts import Completion
 from memorybench.core.errors import Unreadable
 from memorybench.core.plans import Performed, Steps
-from memorybench.core.trials import Failure, Outcome, Score, Subject
+from memorybench.core.trials import Failure, Outcome, Score, Subject, Trial
+from memorybench.datasets.audit import AuditDataset
+from memorybench.datasets.prompts import answer_prompt
+from memorybench.files.prompts import load_prompt
+from memorybench.judging.canaries import CanaryReport, check_judge
 from memorybench.judging.judge import Judge
-from memorybench.suites.answering import BY_CODE
+from memorybench.judging.prompts import JudgePrompt
+from memorybench.suites.answering import BY_CODE, Answering, Scoring
+from memorybench.suites.comparison import MODEL_MARK
+from memorybench.suites.ingest import Ingest
+from memorybench.suites.recorded_ingest import RecordedIngest
 from memorybench.suites.repeats import steps_of_repeat
 from memorybench.suites.replayed_steps import (
     CannotRescore,
@@ -21,22 +29,27 @@ from memorybench.suites.replayed_steps import (
     Rescored,
     SilentModel,
 )
+from memorybench.suites.searching import SearchLimits
 
-from .judgement import Judgement, is_declined, judge_answer, judge_prompts, names_stale
-from .plan import MISS_INVENTED, MISS_STALE, trial_of
+from .judgement import Judgement, is_declined, judge_answer, judge_prompts, names_stale, question_of
+from .plan import MISS_INVENTED, MISS_STALE, SHOWN, AuditedSubject, AuditPlan, Transcripts, _Probing, trial_of
+from .prepare import make_probes
 from .probes import Probe
+from .spec import AuditSpec
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _AuditRescorer:
-    """Computes verdicts. Whether evidence was retrieved depends on the conversations, which are not recorded."""
+    """Computes scores. Without the conversations, it is unknown what a search or an answer is about."""
 
     run: RecordedRun
-    changed_cases: None = None
+    _probes: dict[str, list[Probe]] = field(default_factory=dict)
+    _transcripts: dict[str, Transcripts] = field(default_factory=dict)
+    _probing: dict[tuple[str, ...], _Probing] = field(default_factory=dict)
 
     async def rescore(self, outcome: Outcome, case: Mapping[str, Any], steps: ReplayedSteps) -> Rescored:
         spec, trial = self.run.run.spec, outcome.trial
-        if spec.get("verify") or spec.get("probe_model"):
+        if spec.get("probe_model"):
             raise CannotRescore("probes that a model wrote or verified are not scored again")
         if "question" not in case:
             raise CannotRescore("the probe is left out of a public bundle")
@@ -48,6 +61,99 @@ class _AuditRescorer:
             if model.name != spec["judge"]:
                 raise Contradiction(f"step judge asked {model.name}, and the run says {spec['judge']}")
             judge = Judge(SilentModel(model), judge_prompts())
+        dataset = self.run.audit_datasets.get(trial.benchmark)
+        if dataset is None:
+            return await self._without_data(trial, probe, judge, steps, expected)
+        probing = self._probing_of(dataset, trial, judge, steps)
+        performed = await probing.perform(probe, steps, repeat=trial.repeat)
+        return Rescored(performed, are_inputs_known=self.run.knows_inputs(steps), trial=expected)
+
+    def _probing_of(self, dataset: AuditDataset, trial: Trial, judge: Judge | None, steps: ReplayedSteps) -> _Probing:
+        """Return what performs the probes of a subject, with the models that the steps of the trial asked."""
+        model = steps.model_of("answer") or Subject(role="model", name=self._answerers[0])
+        if model.name not in self._answerers:
+            raise Contradiction(f"step answer asked {model.name}, and the run says {', '.join(self._answerers)}")
+        judged_by = judge.model.subject.key if judge else ""
+        key = (dataset.id, trial.subject.key, model.key, judged_by, str(trial.repeat))
+        if key not in self._probing:
+            if dataset.id not in self._transcripts:
+                self._transcripts[dataset.id] = Transcripts(dataset)
+            transcripts, spec = self._transcripts[dataset.id], self.run.run.spec
+            audited = self._audited(trial.subject, model, transcripts, trial.repeat)
+            depth = spec.get("top_k") or max(SHOWN, spec.get("context_limit") or 0)
+            limits = SearchLimits(depth, spec.get("context_limit") or SHOWN, spec.get("token_budget"))
+            plan = AuditPlan(
+                transcripts,
+                self._probes_of(dataset.id),
+                (audited,),
+                judge,
+                limits,
+                verify=bool(spec.get("verify_probes")),
+            )
+            self._probing[key] = _Probing(plan, audited)
+        return self._probing[key]
+
+    def _audited(self, subject: Subject, model: Subject, transcripts: Transcripts, repeat: int) -> AuditedSubject:
+        recorded = self.run.run.fingerprints.get("prompt")
+        text = self.run.run.spec.get("answer_prompt") or (recorded and recorded.text) or load_prompt("audit-answer")
+        answering = Answering(SilentModel(model), {"": answer_prompt(text, "answer_prompt")}, Scoring(method="audit"))
+        if subject.role == "model":
+            if subject.plain() != model.plain():
+                raise Contradiction(f"step answer asked {model.name}, and the trial is about {subject.name}")
+            return AuditedSubject(subject, (answering,) * repeat)
+        name = subject.name
+        if len(self._answerers) > 1:
+            mark = f"{MODEL_MARK}{model.name}"
+            if not name.endswith(mark):
+                raise Contradiction(f"step answer asked {model.name}, and the trial is about {subject.name}")
+            name = name.removesuffix(mark)
+        if subject.role == "baseline":
+            return AuditedSubject(subject, (answering,) * repeat, baseline=name)
+        own = Subject(role=subject.role, name=name, settings=subject.settings)
+        ingest = cast(Ingest, RecordedIngest(own, transcripts.haystack))
+        return AuditedSubject(subject, (answering,) * repeat, ingest)
+
+    @property
+    def _answerers(self) -> list[str]:
+        return str(self.run.run.spec.get("answerer")).split(", ")
+
+    def _probes_of(self, benchmark: str) -> list[Probe]:
+        if benchmark not in self._probes:
+            own = [case for (name, _), case in self.run.cases.items() if name == benchmark]
+            self._probes[benchmark] = [Probe.model_validate(case) for case in own]
+        return self._probes[benchmark]
+
+    def changed_cases(self, dataset: AuditDataset) -> list[str]:
+        """Return the ids of probes that are not those that the code makes from the data."""
+        made = {probe.id: probe.plain() for probe in self._made_probes(dataset)}
+        changed = [probe.id for probe in self._probes_of(dataset.id) if made.get(probe.id) != probe.plain()]
+        if changed and not self.run.is_of_this_version:
+            raise CannotRescore("another version may make other probes")
+        return changed
+
+    def selected_cases(self, dataset: AuditDataset) -> list[str]:
+        return [probe.id for probe in self._made_probes(dataset)]
+
+    def _made_probes(self, dataset: AuditDataset) -> Sequence[Probe]:
+        saved = {name: value for name, value in self.run.run.spec.items() if name in AuditSpec.model_fields}
+        spec = AuditSpec.model_validate(saved)
+        if spec.probe_file or spec.probe_model:
+            raise CannotRescore("the probes are those of a file or a model")
+        return make_probes(spec, dataset).probes
+
+    async def check_judge(
+        self, steps: ReplayedSteps, judge: Subject, limit: int
+    ) -> tuple[Sequence[JudgePrompt], CanaryReport]:
+        names = dict.fromkeys(benchmark for benchmark, _ in self.run.cases)
+        used = judge_prompts().used(question_of(probe) for name in names for probe in self._probes_of(name))
+        return used, await check_judge(steps, Judge(SilentModel(judge)), used, limit)
+
+    async def _without_data(
+        self, trial: Trial, probe: Probe, judge: Judge | None, steps: ReplayedSteps, expected: Trial
+    ) -> Rescored:
+        """Compute verdicts. Whether evidence was retrieved depends on the conversations."""
+        if self.run.run.spec.get("verify_probes"):
+            raise CannotRescore("probes are asked without context first")
         again = steps_of_repeat(steps, trial.repeat)
         answer = _answer(steps, probe)
         try:

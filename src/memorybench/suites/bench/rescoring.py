@@ -10,21 +10,22 @@ from typing import Any, cast
 from pydantic import ValidationError
 
 from memorybench.core.contracts import Completion, Provider
-from memorybench.core.conversation import Memory
 from memorybench.core.errors import BadInput
-from memorybench.core.plans import Performed, Steps
+from memorybench.core.plans import Performed
 from memorybench.core.questions import Dataset, Question
-from memorybench.core.records import canonical, digest
+from memorybench.core.records import canonical
 from memorybench.core.trials import Outcome, Score, Subject
 from memorybench.datasets.config import BenchmarkConfig
 from memorybench.datasets.prompts import answer_prompt, judge_prompt
 from memorybench.journal.rows import Fingerprint
+from memorybench.judging.canaries import CanaryReport, check_judge
 from memorybench.judging.judge import Judge
-from memorybench.judging.prompts import JudgePrompts
+from memorybench.judging.prompts import JudgePrompt, JudgePrompts
 from memorybench.metrics.retrieval import retrieval_metrics
 from memorybench.suites.answering import Answering, Scoring, answer, context_of, estimated_tokens, score
-from memorybench.suites.ingest import Ingest, Retrieved
+from memorybench.suites.ingest import Ingest
 from memorybench.suites.judge_prompts import judge_prompts
+from memorybench.suites.recorded_ingest import RecordedIngest
 from memorybench.suites.repeats import steps_of_repeat
 from memorybench.suites.replayed_steps import (
     CannotRescore,
@@ -42,31 +43,8 @@ from .plan import Bench, RecordedQuestion, _Questioner, _trial, with_evidence
 from .prepare import answer_prompts
 from .recorded import RecordedProvider
 from .scores import memory_bytes
-from .spec import ANSWERS
-
-
-@dataclass(frozen=True, slots=True)
-class _RecordedIngest:
-    """Stands in for a memory whose searches are recorded."""
-
-    subject: Subject
-    dataset: Dataset | None = None
-
-    async def search(self, steps: Steps, haystack: str, query: str, limit: int) -> Sequence[Memory]:
-        assert isinstance(steps, ReplayedSteps)
-        step = steps.next("search")
-        expected = {"query": query, "limit": limit, "provider": self.subject.plain()}
-        for name, value in expected.items():
-            if step.inputs.get(name) != value:
-                raise Contradiction(f"the search has another {name}")
-        if self.dataset is not None:
-            history = self.dataset.haystack(haystack)
-            if step.inputs.get("haystack") not in (history.fingerprint, digest(history)):
-                raise Contradiction("the search is about another history")
-        return Retrieved.model_validate(step.result).memories
-
-    async def leave(self, steps: Steps, haystack: str) -> None:
-        return None
+from .selection import choose_questions
+from .spec import ANSWERS, BenchSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +81,7 @@ class _BenchRescorer:
         candidate = Candidate(trial.subject, provider)
         answering = self._answering(benchmark, steps)
         dataset = self.run.datasets.get(trial.benchmark)
-        ingest = _RecordedIngest(trial.subject, dataset) if is_provider else None
+        ingest = RecordedIngest(trial.subject, dataset.haystack if dataset else None) if is_provider else None
         if dataset is None:
             rescored = await self._without_data(
                 question, candidate, ingest, limits, benchmark, answering, steps, trial.repeat
@@ -126,7 +104,7 @@ class _BenchRescorer:
         self,
         question: Question,
         candidate: Candidate,
-        ingest: _RecordedIngest | None,
+        ingest: RecordedIngest | None,
         limits: SearchLimits,
         benchmark: _Benchmark,
         answering: Answering | None,
@@ -165,6 +143,23 @@ class _BenchRescorer:
         known = {question.id: question for question in dataset.questions}
         own = {id: case for (benchmark, id), case in self.run.cases.items() if benchmark == dataset.name}
         return [id for id, case in own.items() if not _is_same_case(dataset, known.get(id), case)]
+
+    def selected_cases(self, dataset: Dataset) -> list[str]:
+        saved = {name: value for name, value in self.run.run.spec.items() if name in BenchSpec.model_fields}
+        spec = BenchSpec.model_validate({**saved, "chosen": {}})
+        if spec.failed_in is not None:
+            raise CannotRescore("another run decides which questions are asked")
+        return [question.id for question in choose_questions(dataset, spec)]
+
+    async def check_judge(
+        self, steps: ReplayedSteps, judge: Subject, limit: int
+    ) -> tuple[Sequence[JudgePrompt], CanaryReport]:
+        prompts: dict[JudgePrompt, None] = {}
+        for name in dict.fromkeys(benchmark for benchmark, _ in self.run.cases):
+            questions = [_question(case) for (benchmark, _), case in self.run.cases.items() if benchmark == name]
+            prompts |= dict.fromkeys(self._benchmark(name).judge_prompts.used(questions))
+        used = tuple(prompts)
+        return used, await check_judge(steps, Judge(SilentModel(judge)), used, limit)
 
     def _answering(self, benchmark: _Benchmark, steps: ReplayedSteps) -> Answering | None:
         spec, evaluation = self.run.run.spec, benchmark.config.evaluation

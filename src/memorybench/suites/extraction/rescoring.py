@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from memorybench.core.extraction import Extractor
 from memorybench.core.trials import Outcome, Subject
+from memorybench.judging.canaries import CanaryReport
 from memorybench.judging.judge import Judge
-from memorybench.judging.matching_judge import STEP, SUPPORT, EntailmentJudge
-from memorybench.suites.replayed_steps import CannotRescore, RecordedRun, ReplayedSteps, Rescored, SilentModel
+from memorybench.judging.matching_canaries import check_entailment
+from memorybench.judging.matching_judge import PROMPT, STEP, SUPPORT, EntailmentJudge
+from memorybench.judging.prompts import JudgePrompt
+from memorybench.suites.replayed_steps import (
+    CannotRescore,
+    Contradiction,
+    RecordedRun,
+    ReplayedSteps,
+    Rescored,
+    SilentModel,
+)
 
 from .cases import ExtractionCase
 from .plan import ExtractionPlan, trial_of
@@ -30,6 +40,7 @@ class _RecordedExtractor:
 class _ExtractionRescorer:
     run: RecordedRun
     changed_cases: None = None
+    selected_cases: None = None
 
     async def rescore(self, outcome: Outcome, case: Mapping[str, Any], steps: ReplayedSteps) -> Rescored:
         spec, trial = self.run.run.spec, outcome.trial
@@ -42,11 +53,18 @@ class _ExtractionRescorer:
         judge = None
         if spec.get("judge"):
             model = steps.model_of(STEP, SUPPORT) or Subject(role="model", name=spec["judge"])
+            if model.name != spec["judge"]:
+                raise Contradiction(f"a verdict is of {model.name}, and the run says {spec['judge']}")
             judge = EntailmentJudge(Judge(SilentModel(model)))
         extractor: Extractor = _RecordedExtractor(trial.subject)
         plan = ExtractionPlan(trial.benchmark, (labelled,), extractor, judge=judge)
         performed = await plan._perform(labelled, trial.repeat, steps)
-        return Rescored(performed, are_inputs_known=True, trial=expected)
+        return Rescored(performed, are_inputs_known=self.run.knows_inputs(steps), trial=expected)
+
+    async def check_judge(
+        self, steps: ReplayedSteps, judge: Subject, limit: int
+    ) -> tuple[Sequence[JudgePrompt], CanaryReport]:
+        return (PROMPT,), await check_entailment(steps, EntailmentJudge(Judge(SilentModel(judge))), limit)
 
 
 def rescorer(run: RecordedRun) -> _ExtractionRescorer:

@@ -27,6 +27,8 @@ def _no_store(*_: Any) -> Any:
 class _HygieneRescorer:
     run: RecordedRun
     changed_cases: None = None
+    selected_cases: None = None
+    check_judge: None = None
 
     async def rescore(self, outcome: Outcome, case: Mapping[str, Any], steps: ReplayedSteps) -> Rescored:
         spec, trial = self.run.run.spec, outcome.trial
