@@ -159,11 +159,23 @@ def test_a_killed_run_repeats_no_call(command: Command, stub: Stub) -> None:
     assert sum(asked.values()) == len(stub.calls), "verdicts are shared by the runs of a folder"
 
 
-def test_a_changed_file_cannot_be_resumed(command: Command, stub: Stub) -> None:
+def test_a_resumed_run_measures_what_it_began_with(command: Command, stub: Stub) -> None:
+    """A folder that a receiver writes grows, and a service lists other runs later."""
     write_turns(command)
     assert command.killed(*ONLINE, "--run-id", "r", "--concurrency", "1", at=20)
     with (command.folder / "spans.json").open("a") as file:
         file.write(json.dumps(batch(search("new", "", "tea", trace="new"))) + "\n")
+    resumed = command("online", "--resume", "r", "--json")
+    assert resumed.code == 0, resumed.err
+    assert resumed.json["counts"]["scored"] == 10
+    assert command(*ONLINE, "--json").json["counts"]["scored"] == 11
+
+
+def test_a_resumed_run_whose_operations_changed_is_refused(command: Command, stub: Stub) -> None:
+    write_turns(command)
+    assert command.killed(*ONLINE, "--run-id", "r", "--concurrency", "1", at=20)
+    stored = command.folder / "results" / "r" / "searches.jsonl"
+    stored.write_text(stored.read_text().replace("tea-0", "cocoa"))
     said = command("online", "--resume", "r")
     assert said.code == 2
     assert "spans changed" in said.err

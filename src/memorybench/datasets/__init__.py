@@ -7,7 +7,6 @@ sources.py         finds data files, verifies checksums, and `pull`, which downl
 checksums.py       remembers the checksum of a large file
 archives.py        unpacks zip archives, with limits
 items.py           streams the items of a file of any size
-parquet.py         reads the rows of Parquet files
 joins.py           items with their position, and with the content of other files
 paths.py           paths of a config, and names such as @key
 parsing.py         lists in texts

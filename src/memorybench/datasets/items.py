@@ -21,10 +21,9 @@ from memorybench.files.json_stream import NotStreamable, open_window
 from memorybench.files.json_text import decode, load_json
 from memorybench.files.jsonpaths import Path as JsonPath
 from memorybench.files.located import Document, Place
+from memorybench.files.parquet import BinaryValues, stream_parquet
 from memorybench.files.reading import read_lines
 from memorybench.files.rows import decode_line, stream_csv
-
-from .parquet import BinaryValues, stream_parquet
 
 _FAST_COMPRESSION = 1
 _UTF8_MARK = b"\xef\xbb\xbf"

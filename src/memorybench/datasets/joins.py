@@ -13,11 +13,11 @@ from memorybench.core.errors import BadInput
 from memorybench.files.json_text import load_json
 from memorybench.files.jsonpaths import Path
 from memorybench.files.located import Document, Place, Step
+from memorybench.files.parquet import BinaryValues
 from memorybench.text.sanitize import preview
 
 from .config import Data, Join
 from .items import Item, Selection, format_of, read_items
-from .parquet import BinaryValues
 from .paths import Marked, flatten, only, parse_path, place_of
 from .sources import joined_file
 

@@ -19,6 +19,7 @@ from memorybench.core.questions import EvidenceLevel, Question, RubricItem
 from memorybench.core.records import digest
 from memorybench.files.jsonpaths import Path
 from memorybench.files.located import Document, Place
+from memorybench.files.parquet import BinaryValues
 from memorybench.files.templates import Template
 from memorybench.text.sanitize import preview
 from memorybench.text.spelling import suggestion
@@ -33,7 +34,6 @@ from .gold import GoldReader, is_blank
 from .index import Index, index_file, load_index, save_index
 from .items import Item, Selection, Span, read_items, read_span
 from .joins import ItemStream
-from .parquet import BinaryValues
 from .parsing import TextParser
 from .paths import OTHERS, Marked, flatten, only, parse_path, place_of, uses_marks
 from .survey import Survey

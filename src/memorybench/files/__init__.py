@@ -14,5 +14,6 @@ bodies.py       BodyTemplate: nested data with placeholders
 environment.py  expands ${VAR} and ${VAR:-default}
 configs.py      read_config: a config file with environment variables
 jsonpaths.py    Path: JSONPath with fallbacks
+parquet.py      reads the rows of Parquet files
 names.py        checks names and ids that become paths
 """

@@ -24,7 +24,7 @@ BUILT_IN = {
     },
     "audit": {"audit": "check what a model or memory recalls of conversations"},
     "extraction": {"extraction": "test what a memory extractor writes down"},
-    "online": {"online": "measure recorded searches of an agent in its memory"},
+    "online": {"online": "measure recorded searches and writes of an agent's memory"},
     "hygiene": {"hygiene": "check a store or agent for noise, secrets, duplicates and lost facts"},
 }
 """By suite: its verbs with their help. A suite is the object SUITE in suites/<name>/suite.py, loaded when needed."""

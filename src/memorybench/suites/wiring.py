@@ -9,19 +9,21 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from memorybench.core.agents import Agent, Serve, ToolCall, ToolSurface
     from memorybench.core.contracts import Embedder, Model, Provider
     from memorybench.core.extraction import Extractor, FeedbackSink, Trace
-    from memorybench.core.operations import MemorySearch
+    from memorybench.core.operations import MemorySearch, MemoryWrite
     from memorybench.core.plans import Limits
     from memorybench.core.questions import Dataset, Question
     from memorybench.core.stores import Isolation, MemoryStore
     from memorybench.core.trials import Subject
     from memorybench.core.uses import Consent, Use
     from memorybench.datasets.config import BenchmarkConfig, ModelChoice
+
+Row = TypeVar("Row", covariant=True)
 
 
 class Resolved(Protocol):
@@ -159,26 +161,48 @@ class ResolvedTraces(Protocol):
         ...
 
 
-class RecordedSearches(Protocol):
-    """Searches in a memory that happened elsewhere."""
+class SizedRecords(Protocol[Row]):
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Row]: ...
+
+
+class FetchedOperations(Protocol):
+    """Searches and writes in a memory that happened elsewhere, in files of the run."""
 
     @property
     def subject(self) -> Subject: ...
+
+    @property
+    def searches(self) -> SizedRecords[MemorySearch]: ...
+
+    @property
+    def writes(self) -> SizedRecords[MemoryWrite]: ...
+
+    def digest(self) -> str:
+        """Return a digest of the files."""
+        ...
+
+    def remove(self) -> None:
+        """Remove the files."""
+        ...
+
+
+class ResolvedOperations(Protocol):
+    """A source of recorded operations: files of spans, or a LangSmith project."""
 
     @property
     def since(self) -> str | None:
         """The date and time from which they are read."""
         ...
 
-    def count(self) -> int:
-        """Return their number; raise BadInput if there is none."""
+    async def fetch(self, folder: Path) -> FetchedOperations:
+        """Collect the operations into files in this folder, unless they exist. Costs nothing."""
         ...
 
-    def digest(self) -> str:
-        """Return a digest of the file."""
+    async def open_feedback(self, stack: AsyncExitStack) -> FeedbackSink | None:
+        """Open the destination of scores; None if the source accepts none."""
         ...
-
-    def __iter__(self) -> Iterator[MemorySearch]: ...
 
 
 class Wiring(Protocol):
@@ -241,10 +265,23 @@ class Wiring(Protocol):
         since: str | None,
         limit: int | None,
         paths: Mapping[str, str],
+        write_names: Sequence[str] = (),
     ) -> ResolvedTraces: ...
 
-    def searches(self, file: str, *, since: str | None, limit: int | None) -> RecordedSearches:
-        """Return the searches in a file of OpenTelemetry spans."""
+    def operations(
+        self,
+        source: str,
+        *,
+        file: str | None,
+        project: str | None,
+        kinds: Sequence[str],
+        since: str | None,
+        limit: int | None,
+        search_names: Sequence[str],
+        write_names: Sequence[str],
+        feedback: bool,
+    ) -> ResolvedOperations:
+        """Return the operations on a memory in recorded spans."""
         ...
 
     def benchmark(self, name: str) -> BenchmarkConfig: ...

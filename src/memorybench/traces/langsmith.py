@@ -27,12 +27,13 @@ API_URL = "https://api.smith.langchain.com"
 TAG = "memory_extraction"
 PAGE = 100
 """Runs per page: the default of the service, and the maximum of the older API."""
-SHARES = ("precision", "recall", "f1")
+SHARES = ("precision", "recall", "f1", "used")
 """Scores that are posted as feedback; all others are attached to each as `extra`."""
 
 _NOT_SUPPORTED = frozenset({404, 405, 501})
 _CONFLICT = 409
 _ALWAYS = ("id", "start_time", "inputs", "outputs", "error")
+_OF_SPANS = ("trace_id", "name", "run_type", "extra")
 _EPOCH = "1970-01-01T00:00:00+00:00"
 
 Ask = Callable[[], Awaitable[Reply]]
@@ -43,7 +44,8 @@ Attempt = Callable[[Ask], Awaitable[Reply]]
 @dataclass(frozen=True, slots=True)
 class RunQuery:
     project: str
-    tag: str = TAG
+    tag: str | None = TAG
+    """None: all runs."""
     since: datetime | None = None
     """None: since the start of the project. The default of the service is the last day."""
     limit: int | None = None
@@ -82,7 +84,7 @@ class LangSmith:
     async def traces(self) -> AsyncIterator[Trace]:
         """Yield the traces in the order of the service, the latest first."""
         count = 0
-        async for run in self._runs():
+        async for run in self.runs():
             try:
                 trace = self._paths.trace(run, f"run {run['id']}")
             except BadInput as error:
@@ -94,7 +96,11 @@ class LangSmith:
                 return
 
     async def post(self, trace: str, scores: Mapping[str, float], comment: str) -> None:
-        """Post one feedback per share. Its id is derived from run and name, so that a repeat replaces it."""
+        """Post one feedback per share. Its id is derived from run and name, so that a repeat replaces it.
+
+        `trace` is the id of a run, or that of its trace and a slash before it.
+        """
+        trace = trace.rpartition("/")[2]
         project = await self._project()
         counts = {name: value for name, value in scores.items() if name not in SHARES}
         for name in SHARES:
@@ -106,7 +112,8 @@ class LangSmith:
                     if error.status != _CONFLICT:  # it exists already
                         raise
 
-    async def _runs(self) -> AsyncIterator[Mapping[str, Any]]:
+    async def runs(self) -> AsyncIterator[Mapping[str, Any]]:
+        """Yield the runs in the order of the service, the latest first."""
         project = await self._project()
         newer, cursor = True, None
         seen: set[str] = set()
@@ -133,8 +140,12 @@ class LangSmith:
         """Query one page by either API; return its runs and the cursor of the next page."""
         since = self._query.since.isoformat() if self._query.since else project.start
         fields = list(dict.fromkeys((*_ALWAYS, *self._paths.roots)))
+        if self._query.tag is None:
+            fields += [*_OF_SPANS, "parent_run_ids" if newer else "parent_run_id"]
         size = min(PAGE, self._query.limit or PAGE)
-        body: dict[str, Any] = {"filter": f'and(has(tags, {json.dumps(self._query.tag)}), neq(status, "pending"))'}
+        tag = self._query.tag
+        done = 'neq(status, "pending")'
+        body: dict[str, Any] = {"filter": done if tag is None else f"and(has(tags, {json.dumps(tag)}), {done})"}
         if newer:
             # the newer API starts at the host, wherever the older one starts
             url = f"{self._url.removesuffix('/api/v1').removesuffix('/api')}/api/v2/runs/query"

@@ -116,3 +116,23 @@ def _part(part: Any) -> str:
             return ""
         case _:
             raise InvalidConversation(f"invalid part {preview(part)} of a message", "text, or a part with a type")
+
+
+def messages_in(attributes: Mapping[str, Any], *names: str) -> list[Any]:
+    """Return the messages in these attributes of a span, with `content` instead of the `parts` of the conventions."""
+    found: list[Any] = []
+    for name in names:
+        value = attributes.get(name)
+        found += value if isinstance(value, list) else [value] if value else []
+    return [_with_content(one) for one in found]
+
+
+def _with_content(message: Any) -> Any:
+    if not isinstance(message, Mapping) or "content" in message or not isinstance(message.get("parts"), list):
+        return message
+    texts = [
+        part["content"]
+        for part in message["parts"]
+        if isinstance(part, Mapping) and part.get("type") == "text" and isinstance(part.get("content"), str)
+    ]
+    return {**message, "content": "\n".join(texts)}

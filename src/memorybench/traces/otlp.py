@@ -12,12 +12,14 @@ from memorybench.core.extraction import Trace
 from memorybench.core.genai_names import EXISTING_MEMORY, INPUT_MESSAGES, OUTPUT_MESSAGES, RECORDS, WRITES
 from memorybench.core.trials import Subject
 
-from .otlp_spans import OtlpSpan, open_spans
+from .exported_spans import SpanNames
+from .messages import messages_in
+from .otlp_spans import NO_NAMES, OTLP, StoredSpan, open_spans
 from .paths import TracePaths
 
 
 class OtlpTraces:
-    """Reads extractions from a file of OTLP JSON.
+    """Reads extractions from a file of OTLP JSON, or one that a tracing service exported.
 
     A span that writes memories belongs to the conversation in its own `gen_ai.input.messages`, in those of the nearest
     span that contains it, or in those of the last span of its trace that began before it. All writes that belong to one
@@ -25,9 +27,18 @@ class OtlpTraces:
     """
 
     def __init__(
-        self, path: Path, paths: TracePaths, *, since: datetime | None = None, limit: int | None = None
+        self,
+        path: Path,
+        paths: TracePaths,
+        *,
+        source: str = OTLP,
+        names: SpanNames = NO_NAMES,
+        since: datetime | None = None,
+        limit: int | None = None,
     ) -> None:
-        self.subject = Subject(role="traces", name=path.name, settings={"source": "otlp", "paths": paths.texts})
+        self.subject = Subject(role="traces", name=path.name, settings={"source": source, "paths": paths.texts})
+        self._source = source
+        self._names = names
         self._path = path
         self._paths = paths
         self._since = since
@@ -35,7 +46,7 @@ class OtlpTraces:
 
     async def traces(self) -> AsyncIterator[Trace]:
         count, found = 0, False
-        with open_spans(self._path) as table:
+        with open_spans(self._path, self._source, self._names) as table:
             for source, writes in table.writes_by_conversation():
                 found = True
                 if self._since is not None and writes[0].at < self._since:
@@ -43,19 +54,19 @@ class OtlpTraces:
                 if count == self._limit:
                     return
                 count += 1
-                yield self._paths.trace(_row(source, writes), f"{self._path}:{writes[0].line}")
+                yield self._paths.trace(extraction_row(source, writes), f"{self._path}:{writes[0].line}")
         if not found:
             expected = f"gen_ai.operation.name {', '.join(sorted(WRITES))}"
             raise BadInput(str(self._path), "no span writes memories", expected=expected)
 
 
-def _row(source: OtlpSpan | None, writes: Sequence[OtlpSpan]) -> dict[str, Any]:
+def extraction_row(source: StoredSpan | None, writes: Sequence[StoredSpan]) -> dict[str, Any]:
     """Return an extraction with the keys of a JSONL trace."""
     first = writes[0]
     existing = [span.attributes[EXISTING_MEMORY] for span in writes if EXISTING_MEMORY in span.attributes]
     return {
         "id": f"{first.trace}/{source.id if source is not None else first.id}",
-        "conversation": messages_of(source, INPUT_MESSAGES, OUTPUT_MESSAGES) if source is not None else None,
+        "conversation": messages_in(source.attributes, INPUT_MESSAGES, OUTPUT_MESSAGES) if source is not None else None,
         "existing_memory": existing[0] if existing else None,
         "output": _written(writes),
         "start_time": first.at.isoformat(),
@@ -64,33 +75,14 @@ def _row(source: OtlpSpan | None, writes: Sequence[OtlpSpan]) -> dict[str, Any]:
     }
 
 
-def messages_of(span: OtlpSpan, *names: str) -> list[Any]:
-    """Return the messages in these attributes of a span, with `content` instead of the `parts` of the conventions."""
-    found: list[Any] = []
-    for name in names:
-        value = span.attributes.get(name)
-        found += value if isinstance(value, list) else [value] if value else []
-    return [_message(one) for one in found]
-
-
-def _message(message: Any) -> Any:
-    if not isinstance(message, Mapping) or "content" in message or not isinstance(message.get("parts"), list):
-        return message
-    texts = [
-        part["content"]
-        for part in message["parts"]
-        if isinstance(part, Mapping) and part.get("type") == "text" and isinstance(part.get("content"), str)
-    ]
-    return {**message, "content": "\n".join(texts)}
-
-
-def _written(spans: Sequence[OtlpSpan]) -> Any:
+def _written(spans: Sequence[StoredSpan]) -> Any:
     """Return what successful writes stored: the content of the one record, or a list of contents; None if unknown."""
     contents: list[Any] = []
     for span in spans:
         records = span.attributes.get(RECORDS)
-        if not span.is_error and isinstance(records, list):
+        if not span.is_error and span.operation in WRITES and isinstance(records, list):
             contents += [record["content"] for record in records if isinstance(record, Mapping) and "content" in record]
     if not contents:
-        return [] if any(isinstance(span.attributes.get(RECORDS), list) for span in spans) else None
+        stored = (span for span in spans if span.operation in WRITES)
+        return [] if any(isinstance(span.attributes.get(RECORDS), list) for span in stored) else None
     return contents[0] if len(contents) == 1 else contents

@@ -1,4 +1,4 @@
-"""Spans from a file of OTLP JSON, as the file exporter of the OpenTelemetry collector writes it: one batch per line.
+"""Spans from files: OTLP JSON with one batch per line, as the OpenTelemetry collector writes it, and exports.
 
 The spans of a trace are spread over the file, children before parents. They are collected in a temporary database, so
 that a file of any size takes little memory.
@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
@@ -24,22 +24,38 @@ from memorybench.core.genai_names import (
     OUTPUT_MESSAGES,
     RECORDS,
     SEARCH_MEMORY,
+    TOOL_ARGUMENTS,
+    TOOL_NAME,
+    TOOL_RESULT,
     WRITES,
 )
 from memorybench.text.sanitize import preview
 
+from .exported_spans import (
+    OPENINFERENCE_KIND,
+    Content,
+    Span,
+    SpanNames,
+    described,
+    exported_spans,
+    openinference,
+    operation_of,
+)
+from .messages import InvalidConversation, messages_in, turns_of
 from .span_files import numbered_batches
 
 _JSON_ATTRIBUTES = frozenset({INPUT_MESSAGES, OUTPUT_MESSAGES, RECORDS, EXISTING_MEMORY})
 """Attributes whose value is JSON; most exporters write it as a text."""
 _NAMESPACES = ("gen_ai.", "memorybench.")
+OTLP = "otlp"
+NO_NAMES = SpanNames()
 _MAX_DEPTH = 20
-_SPAN = "trace, id, parent, start, line, name, operation, has_messages, has_reply, is_error, attributes"
+_SPAN = "trace, id, parent, start, line, name, operation, has_messages, reply, is_error, attributes"
 _SCHEMA = f"""
     PRAGMA cache_size = -8000;
     CREATE TABLE spans ({_SPAN}, PRIMARY KEY (trace, id)) WITHOUT ROWID;
     CREATE INDEX messages ON spans (trace, start, id) WHERE has_messages;
-    CREATE INDEX replies ON spans (trace, parent, start, id) WHERE has_reply;
+    CREATE INDEX replies ON spans (trace, parent, start, id) WHERE reply <> '';
     CREATE INDEX operations ON spans (operation, start, trace, id);
     CREATE TABLE writes (at INTEGER, trace TEXT, source TEXT, start INTEGER, id TEXT);
 """
@@ -47,18 +63,12 @@ _INSERT = f"INSERT OR IGNORE INTO spans ({_SPAN}) VALUES (?,?,?,?,?,?,?,?,?,?,?)
 
 
 @dataclass(frozen=True, slots=True)
-class OtlpSpan:
-    trace: str
-    id: str
-    parent: str
-    start: int
-    """Nanoseconds since 1970."""
-    line: int
-    name: str
+class StoredSpan(Span):
+    """A span of a SpanTable."""
+
     operation: str = ""
-    is_error: bool = False
-    attributes: Mapping[str, Any] = field(default_factory=dict)
-    """Those of the conventions for generative AI and of memorybench."""
+    reply: str | None = None
+    """The text of `gen_ai.output.messages`; None if there is none, as in a call of a tool."""
 
     @property
     def at(self) -> datetime:
@@ -71,15 +81,17 @@ class SpanTable:
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
 
-    def writes_by_conversation(self) -> Iterator[tuple[OtlpSpan | None, list[OtlpSpan]]]:
+    def writes_by_conversation(
+        self, operations: Collection[str] = WRITES
+    ) -> Iterator[tuple[StoredSpan | None, list[StoredSpan]]]:
         """Yield each conversation, as the span that has its messages, with the spans that wrote memories from it.
 
         Oldest first. None: no span of the trace has messages.
         """
         database = self._database
         database.execute("DELETE FROM writes")
-        marks = ",".join("?" * len(WRITES))
-        found = self._select(f"operation IN ({marks})", *sorted(WRITES))
+        marks = ",".join("?" * len(operations))
+        found = self._select(f"operation IN ({marks})", *sorted(operations))
         for span in found:
             source = self.conversation_of(span)
             row = (source.start, source.id) if source is not None else (span.start, "")
@@ -89,12 +101,12 @@ class SpanTable:
             written = (self._span(trace, id) for _, _, id in group)
             yield self._span(trace, source_id), [one for one in written if one is not None]
 
-    def conversation_of(self, span: OtlpSpan) -> OtlpSpan | None:
+    def conversation_of(self, span: StoredSpan) -> StoredSpan | None:
         """Return the span whose messages led to this one.
 
         It is the span itself, the nearest span around it, or the last of its trace that began before it.
         """
-        nearest: OtlpSpan | None = span
+        nearest: StoredSpan | None = span
         seen: set[str] = set()
         while nearest is not None and nearest.id not in seen:
             if INPUT_MESSAGES in nearest.attributes:
@@ -104,11 +116,11 @@ class SpanTable:
         condition = "trace = ? AND has_messages AND start <= ? ORDER BY start DESC, id DESC LIMIT 1"
         return next(self._select(condition, span.trace, span.start), None)
 
-    def searches(self) -> Iterator[OtlpSpan]:
+    def searches(self) -> Iterator[StoredSpan]:
         """Yield the searches in a memory, oldest first."""
         return self._select("operation = ? ORDER BY start, trace, id", SEARCH_MEMORY)
 
-    def reply_after(self, span: OtlpSpan) -> OtlpSpan | None:
+    def reply_after(self, span: StoredSpan) -> StoredSpan | None:
         """Return the span with what was said after this one.
 
         It is the nearest span around it that has a reply, or the first later one beside it, or beside a span around it.
@@ -116,37 +128,47 @@ class SpanTable:
         level, seen = span, {span.id}
         while True:
             around = self._span(span.trace, level.parent) if level.parent else None
-            if around is not None and OUTPUT_MESSAGES in around.attributes:
+            if around is not None and around.reply is not None:
                 return around
-            condition = "trace = ? AND parent = ? AND has_reply AND start >= ? ORDER BY start, id LIMIT 1"
+            condition = "trace = ? AND parent = ? AND reply <> '' AND start >= ? ORDER BY start, id LIMIT 1"
             beside = next(self._select(condition, span.trace, level.parent, span.start), None)
             if beside is not None or around is None or around.id in seen:
                 return beside
             seen.add(around.id)
             level = around
 
-    def _span(self, trace: str, id: str) -> OtlpSpan | None:
+    def _span(self, trace: str, id: str) -> StoredSpan | None:
         return next(self._select("trace = ? AND id = ?", trace, id), None)
 
-    def _select(self, condition: str, *values: object) -> Iterator[OtlpSpan]:
+    def _select(self, condition: str, *values: object) -> Iterator[StoredSpan]:
         sql = f"SELECT {_SPAN} FROM spans WHERE {condition}"  # noqa: S608  ours
-        for trace, id, parent, start, line, name, operation, _, _, is_error, text in self._database.execute(
+        for trace, id, parent, start, line, name, operation, _, reply, is_error, text in self._database.execute(
             sql, values
         ):
-            yield OtlpSpan(trace, id, parent, start, line, name, operation, bool(is_error), json.loads(text))
+            yield StoredSpan(
+                trace, id, parent, start, line, name, bool(is_error), json.loads(text), operation, reply or None
+            )
 
 
 @contextmanager
-def open_spans(path: Path) -> Iterator[SpanTable]:
-    """Read a file of OTLP JSON, or a folder of them; raise BadInput with the line if it is invalid."""
+def open_spans(path: Path, source: str = OTLP, names: SpanNames = NO_NAMES) -> Iterator[SpanTable]:
+    """Read a file that `source` wrote, or a folder of them; raise BadInput with the line if it is invalid."""
     with closing(sqlite3.connect("")) as database:  # a file without a name, deleted when it is closed
         database.executescript(_SCHEMA)
+        spans = _otlp_spans(path, names) if source == OTLP else exported_spans(path, source, names)
         try:
-            for file, number, batch in numbered_batches(path):
-                database.executemany(_INSERT, _rows(batch, f"{file}:{number}", number))
+            database.executemany(_INSERT, map(_columns, spans))
         except sqlite3.Error as error:  # the disk of temporary files is full
             raise JournalError(f"{path}: cannot collect the spans in a temporary file: {error}") from None
         yield SpanTable(database)
+
+
+def _otlp_spans(path: Path, names: SpanNames) -> Iterator[Span]:
+    for file, number, batch in numbered_batches(path):
+        where = f"{file}:{number}"
+        for scope in _scopes(batch, where):
+            for span in _objects(scope, "spans", where):
+                yield _read(span, where, number, names)
 
 
 def remove_invalid(batch: Any, where: str) -> tuple[int, list[str]]:
@@ -159,7 +181,7 @@ def remove_invalid(batch: Any, where: str) -> tuple[int, list[str]]:
         spans = []
         for span in _objects(scope, "spans", where):
             try:
-                _row(span, where, 0)
+                _columns(_read(span, where, 0, NO_NAMES))
             except BadInput as error:
                 problems.append(str(error))
             else:
@@ -167,12 +189,6 @@ def remove_invalid(batch: Any, where: str) -> tuple[int, list[str]]:
         scope["spans"] = spans
         count += len(spans)
     return count, problems
-
-
-def _rows(batch: Any, where: str, line: int) -> Iterator[tuple[Any, ...]]:
-    for scope in _scopes(batch, where):
-        for span in _objects(scope, "spans", where):
-            yield _row(span, where, line)
 
 
 def _scopes(batch: Any, where: str) -> Iterator[dict[str, Any]]:
@@ -183,30 +199,55 @@ def _scopes(batch: Any, where: str) -> Iterator[dict[str, Any]]:
         yield from _objects(resource, "scopeSpans", where)
 
 
-def _row(span: Mapping[str, Any], where: str, line: int) -> tuple[Any, ...]:
+def _read(span: Mapping[str, Any], where: str, line: int, names: SpanNames) -> Span:
     ids = [span.get(name, "") for name in ("traceId", "spanId", "parentSpanId")]
     if not all(isinstance(id, str) for id in ids) or not ids[0] or not ids[1]:
         raise BadInput(f"{where}: span", f"invalid ids {preview(ids)}", expected="traceId and spanId as text")
-    pairs = (
-        (str(pair["key"]), pair.get("value"))
-        for pair in _objects(span, "attributes", where)
-        if isinstance(pair.get("key"), str) and pair["key"].startswith(_NAMESPACES)
-    )
-    values = ((key, _attribute(key, _value(value, where))) for key, value in pairs)
-    attributes = {key: value for key, value in values if value is not None or key == EXISTING_MEMORY}
+    pairs = [(pair["key"], pair.get("value")) for pair in _objects(span, "attributes", where) if _is_named(pair)]
+    is_openinference = any(key == OPENINFERENCE_KIND for key, _ in pairs)
+    values = {key: _value(value, where) for key, value in pairs if is_openinference or key.startswith(_NAMESPACES)}
+    attributes = {key: value for key, value in values.items() if key.startswith(_NAMESPACES)}
     status = span.get("status")
     is_error = isinstance(status, dict) and status.get("code") in (2, "STATUS_CODE_ERROR")
+    name = str(span.get("name", ""))
+    read = Span(ids[0], ids[1], ids[2], _nanoseconds(span, where), line, name, is_error, attributes)
+    if is_openinference:
+        return described(read, openinference(values), names)
+    tool = str(attributes.get(TOOL_NAME, ""))
+    if tool in names.searches | names.writes or name in names.searches | names.writes:
+        named = tool if tool in names.searches | names.writes else name
+        content = Content(input=attributes.get(TOOL_ARGUMENTS), output=attributes.get(TOOL_RESULT))
+        return described(replace(read, name=named), content, names)
+    return replace(read, attributes={**attributes, OPERATION: operation_of("", attributes, "", names)})
+
+
+def _is_named(pair: Mapping[str, Any]) -> bool:
+    return isinstance(pair.get("key"), str)
+
+
+def _columns(span: Span) -> tuple[Any, ...]:
+    values = ((key, _attribute(key, value)) for key, value in span.attributes.items())
+    attributes = {key: value for key, value in values if value is not None or key == EXISTING_MEMORY}
     return (
-        *ids,
-        _nanoseconds(span, where),
-        line,
-        str(span.get("name", "")),
+        span.trace,
+        span.id,
+        span.parent,
+        span.start,
+        span.line,
+        span.name,
         str(attributes.get(OPERATION, "")),
         INPUT_MESSAGES in attributes,
-        OUTPUT_MESSAGES in attributes,
-        is_error,
+        _reply(attributes),
+        span.is_error,
         json.dumps(attributes),
     )
+
+
+def _reply(attributes: Mapping[str, Any]) -> str:
+    try:
+        return "\n".join(turn.content for turn in turns_of(messages_in(attributes, OUTPUT_MESSAGES)))
+    except InvalidConversation:
+        return ""
 
 
 def _nanoseconds(span: Mapping[str, Any], where: str) -> int:

@@ -85,7 +85,7 @@ async def _write(
     """
     ids: set[str] = set()
     unusable: list[UnusableTrace] = []
-    with _create(path) as file:
+    with create_private(path) as file:
         async for trace in traces:
             if trace.id in ids:
                 continue
@@ -102,6 +102,6 @@ async def _write(
     return len(ids), unusable
 
 
-def _create(path: Path) -> BinaryIO:
+def create_private(path: Path) -> BinaryIO:
     """Create a file that only its owner can read, because conversations are private."""
     return open(path, "wb", _BUFFER, opener=lambda name, flags: os.open(name, flags, 0o600))

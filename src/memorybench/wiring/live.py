@@ -27,14 +27,13 @@ if TYPE_CHECKING:
     from memorybench.core.questions import Dataset, Question
     from memorybench.core.uses import Use
     from memorybench.datasets.config import BenchmarkConfig, ModelChoice
-    from memorybench.traces.otlp_searches import OtlpSearches
 
     from .agents import ResolvedAgent
     from .extractors import ResolvedExtractor
     from .models import ModelResolver, ResolvedModel
     from .providers import Opened
     from .stores import ResolvedStore
-    from .traces import FileTraces, LangSmithTraces
+    from .traces import FileOperations, FileTraces, LangSmithOperations, LangSmithTraces
 
 T = TypeVar("T")
 _CATALOG_FILES = Path(__file__).parents[1] / "catalog"
@@ -196,17 +195,47 @@ class LiveWiring:
         since: str | None,
         limit: int | None,
         paths: Mapping[str, str],
+        write_names: Sequence[str] = (),
     ) -> FileTraces | LangSmithTraces:
         from .traces import resolve_traces
 
-        return resolve_traces(source, file=file, project=project, tag=tag, since=since, limit=limit, paths=paths)
+        return resolve_traces(
+            source,
+            file=file,
+            project=project,
+            tag=tag,
+            since=since,
+            limit=limit,
+            paths=paths,
+            write_names=write_names,
+        )
 
-    def searches(self, file: str, *, since: str | None, limit: int | None) -> OtlpSearches:
-        from memorybench.traces.otlp_searches import OtlpSearches
+    def operations(
+        self,
+        source: str,
+        *,
+        file: str | None,
+        project: str | None,
+        kinds: Sequence[str],
+        since: str | None,
+        limit: int | None,
+        search_names: Sequence[str],
+        write_names: Sequence[str],
+        feedback: bool,
+    ) -> FileOperations | LangSmithOperations:
+        from .traces import resolve_operations
 
-        from .traces import parse_time
-
-        return OtlpSearches(Path(file), since=parse_time(since) if since else None, limit=limit)
+        return resolve_operations(
+            source,
+            file=file,
+            project=project,
+            kinds=kinds,
+            since=since,
+            limit=limit,
+            search_names=search_names,
+            write_names=write_names,
+            feedback=feedback,
+        )
 
     def benchmark(self, name: str) -> BenchmarkConfig:
         # the variables, too: addresses and file names that errors show contain their values

@@ -1,8 +1,9 @@
-"""From the name of a trace source to traces in a file: a LangSmith project, JSONL, or OTLP JSON."""
+"""From the name of a source to traces and operations in files: a LangSmith project, or files of several formats."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -17,16 +18,22 @@ from memorybench.engine.retries import RetryState, with_retries
 from memorybench.engine.stopping import Stop
 from memorybench.http.client import open_http
 from memorybench.http.replies import Reply
+from memorybench.traces.exported_spans import LANGFUSE, LANGSMITH, SpanNames
 from memorybench.traces.jsonl import JsonlTraces
+from memorybench.traces.langfuse import API_URL as LANGFUSE_URL
+from memorybench.traces.langfuse import LangfuseScores
 from memorybench.traces.langsmith import API_URL, TAG, Ask, LangSmith, RunQuery
+from memorybench.traces.operations import OperationFiles, Selection, collect, is_collected
 from memorybench.traces.otlp import OtlpTraces
 from memorybench.traces.paths import OF_FILES, OF_RUNS, TracePaths
-from memorybench.traces.spool import Spool, spool
+from memorybench.traces.spool import Spool, create_private, spool
 
 from .environment import first_variable, redactor
 
 KEY_VARIABLES = ("LANGSMITH_API_KEY", "LANGCHAIN_API_KEY")
 URL_VARIABLES = ("LANGSMITH_ENDPOINT", "LANGCHAIN_ENDPOINT")
+LANGFUSE_KEYS = ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY")
+LANGFUSE_URLS = ("LANGFUSE_BASE_URL", "LANGFUSE_HOST")
 _UNITS = {
     "s": timedelta(seconds=1),
     "m": timedelta(minutes=1),
@@ -39,12 +46,13 @@ _UNITS = {
 @dataclass(frozen=True, slots=True)
 class FileTraces:
     source: TraceSource
+    origin: str = "jsonl"
 
     async def fetch(self, path: Path) -> tuple[Subject, Spool]:
         return self.source.subject, await spool(self.source, path, redactor().clean)
 
     async def open_feedback(self, stack: AsyncExitStack) -> FeedbackSink | None:
-        return None
+        return await open_langfuse(stack) if self.origin == LANGFUSE else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +62,115 @@ class LangSmithTraces:
     key: str
 
     async def fetch(self, path: Path) -> tuple[Subject, Spool]:
-        async with self._open() as source:
+        async with self.open() as source:
             return source.subject, await spool(source, path, redactor().clean)
 
     async def open_feedback(self, stack: AsyncExitStack) -> FeedbackSink | None:
-        return await stack.enter_async_context(self._open())
+        return await stack.enter_async_context(self.open())
 
     @asynccontextmanager
-    async def _open(self) -> AsyncIterator[LangSmith]:
+    async def open(self) -> AsyncIterator[LangSmith]:
         async with open_http(redactor()) as http:
             url = first_variable(*URL_VARIABLES) or API_URL
             yield LangSmith(http, self.key, self.query, self.paths, url=url, attempt=_with_retries)
+
+
+@dataclass(frozen=True, slots=True)
+class FileOperations:
+    """Searches and writes in files of spans."""
+
+    path: Path
+    source: str
+    selection: Selection
+
+    @property
+    def since(self) -> str | None:
+        return self.selection.since.isoformat() if self.selection.since is not None else None
+
+    async def fetch(self, folder: Path) -> OperationFiles:
+        subject = Subject(role="traces", name=self.path.name or str(self.path), settings={"source": self.source})
+        return collect(self.path, folder, subject, self.selection, source=self.source, redact=redactor().clean)
+
+    async def open_feedback(self, stack: AsyncExitStack) -> FeedbackSink | None:
+        return await open_langfuse(stack) if self.source == LANGFUSE else None
+
+
+@dataclass(frozen=True, slots=True)
+class LangSmithOperations:
+    """Searches and writes in the runs of a LangSmith project."""
+
+    traces: LangSmithTraces
+    selection: Selection
+
+    @property
+    def since(self) -> str | None:
+        return self.selection.since.isoformat() if self.selection.since is not None else None
+
+    async def fetch(self, folder: Path) -> OperationFiles:
+        subject = Subject(role="traces", name=self.traces.query.project, settings={"source": LANGSMITH})
+        runs = folder / "runs.jsonl.part"
+        try:
+            if not is_collected(folder):
+                async with self.traces.open() as service:
+                    await _store_runs(service, runs)
+            return collect(runs, folder, subject, self.selection, source=LANGSMITH, redact=redactor().clean)
+        finally:
+            runs.unlink(missing_ok=True)
+
+    async def open_feedback(self, stack: AsyncExitStack) -> FeedbackSink | None:
+        return await self.traces.open_feedback(stack)
+
+
+async def _store_runs(service: LangSmith, path: Path) -> None:
+    size = 0
+    with create_private(path) as file:
+        async for run in service.runs():
+            size += file.write(f"{json.dumps(run)}\n".encode())
+    if not size:
+        raise BadInput("--project", "no runs found", remedy="check the project and --since")
+
+
+async def open_langfuse(stack: AsyncExitStack) -> FeedbackSink:
+    """Open the scores of Langfuse; the keys were checked before."""
+    public, secret = langfuse_keys()
+    http = await stack.enter_async_context(open_http(redactor()))
+    url = first_variable(*LANGFUSE_URLS) or LANGFUSE_URL
+    return LangfuseScores(http, public, secret, url=url)
+
+
+def langfuse_keys() -> tuple[str, str]:
+    """Return the keys of Langfuse from the environment; raise BadInput if one is not set."""
+    keys = [first_variable(name) for name in LANGFUSE_KEYS]
+    for name, key in zip(LANGFUSE_KEYS, keys, strict=True):
+        if key is None:
+            raise BadInput(name, "not set", remedy="set it, or remove --feedback")
+    return str(keys[0]), str(keys[1])
+
+
+def resolve_operations(
+    source: str,
+    *,
+    file: str | None,
+    project: str | None,
+    kinds: Sequence[str],
+    since: str | None,
+    limit: int | None,
+    search_names: Sequence[str],
+    write_names: Sequence[str],
+    feedback: bool,
+) -> FileOperations | LangSmithOperations:
+    names = SpanNames(frozenset(search_names), frozenset(write_names))
+    selection = Selection(tuple(kinds), parse_time(since) if since else None, limit, names)
+    if source == LANGSMITH:
+        if file is not None:
+            return FileOperations(Path(file), source, selection)
+        query = RunQuery(_project(project), tag=None, since=selection.since)
+        return LangSmithOperations(LangSmithTraces(query, TracePaths.of(OF_RUNS), _langsmith_key()), selection)
+    if file is None:
+        raise BadInput("FILE", "missing", expected="a file or folder of spans", remedy="or --source langsmith")
+    if feedback and source == LANGFUSE:
+        langfuse_keys()
+    return FileOperations(Path(file), source, selection)
 
 
 def resolve_traces(
@@ -76,22 +182,33 @@ def resolve_traces(
     since: str | None,
     limit: int | None,
     paths: Mapping[str, str],
+    write_names: Sequence[str] = (),
 ) -> FileTraces | LangSmithTraces:
     since_time = parse_time(since) if since else None
-    if source in ("jsonl", "otlp"):
+    if source != LANGSMITH:
         if file is None:
             raise BadInput("--source", "the file is missing", expected=f"--source {source} FILE")
         trace_paths = TracePaths.of(OF_FILES, paths)
-        if source == "otlp":
-            return FileTraces(OtlpTraces(Path(file), trace_paths, since=since_time, limit=limit))
-        return FileTraces(JsonlTraces(Path(file), trace_paths, limit=limit))
-    if project is None:
+        if source == "jsonl":
+            return FileTraces(JsonlTraces(Path(file), trace_paths, limit=limit))
+        names = SpanNames(writes=frozenset(write_names))
+        spans = OtlpTraces(Path(file), trace_paths, source=source, names=names, since=since_time, limit=limit)
+        return FileTraces(spans, source)
+    query = RunQuery(_project(project), tag=tag or TAG, since=since_time, limit=limit)
+    return LangSmithTraces(query, TracePaths.of(OF_RUNS, paths), _langsmith_key())
+
+
+def _project(name: str | None) -> str:
+    if name is None:
         raise BadInput("--project", "missing", expected="the name of a LangSmith project")
+    return name
+
+
+def _langsmith_key() -> str:
     key = first_variable(*KEY_VARIABLES)
     if key is None:
         raise BadInput(KEY_VARIABLES[0], "not set", remedy="set it, or judge a file with --source jsonl FILE")
-    query = RunQuery(project, tag=tag or TAG, since=since_time, limit=limit)
-    return LangSmithTraces(query, TracePaths.of(OF_RUNS, paths), key)
+    return key
 
 
 def parse_duration(text: str) -> timedelta | None:

@@ -203,7 +203,7 @@ class OnlinePlan:
 
             await steps.once(DISAGREEMENTS, {"trace": trace.id, "rows": pairs}, get_pairs, PairsToReview)
         if self.feedback is not None:
-            await self._post(steps, self.feedback, trace.id, scores, judged.comment)
+            await post_feedback(steps, self.feedback, self.source, trace.id, scores, judged.comment)
         shown = Exhibit(
             asked=asked,
             expected=shorten("\n".join(map(str, judged.stated)), MAX_SHOWN),
@@ -212,21 +212,31 @@ class OnlinePlan:
         )
         return Performed(scores=scores, shown=shown)
 
-    async def _post(self, steps: Steps, sink: FeedbackSink, trace: str, scores: Iterable[Score], comment: str) -> None:
-        """Sends each share with the counts as one step, so that a resumed run sends none of them again."""
-        values = {score.name: score.value for score in scores}
-        counts = {name: values[name] for name in values if name in _FEEDBACK_COUNTS}
-        for name in SHARES:
-            if name in values:
-                feedback = {name: values[name], **counts}
-                await steps.once(
-                    FEEDBACK,
-                    {"source": self.source, "trace": trace, "scores": feedback, "comment": comment},
-                    partial(sink.post, trace, feedback, comment),
-                    type(None),
-                    on=self.source,
-                    shared=True,
-                )
+
+async def post_feedback(
+    steps: Steps,
+    sink: FeedbackSink,
+    source: Subject,
+    trace: str,
+    scores: Iterable[Score],
+    comment: str,
+    *,
+    shares: Sequence[str] = SHARES,
+    counts: Sequence[str] = _FEEDBACK_COUNTS,
+) -> None:
+    """Send each share with the counts as one step, so that a resumed run sends none of them again."""
+    values = {score.name: score.value for score in scores}
+    for name in shares:
+        if name in values:
+            feedback = {name: values[name], **{count: values[count] for count in values if count in counts}}
+            await steps.once(
+                FEEDBACK,
+                {"source": source, "trace": trace, "scores": feedback, "comment": comment},
+                partial(sink.post, trace, feedback, comment),
+                type(None),
+                on=source,
+                shared=True,
+            )
 
 
 def _pairs_to_review(trace: str, by_code: Matching, by_judge: Matching | None = None) -> Iterator[PairToReview]:

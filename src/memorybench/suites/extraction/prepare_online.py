@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from memorybench.core.errors import BadInput
 from memorybench.core.plans import Plan
-from memorybench.core.trials import Subject
 from memorybench.files.writing import write_file
 from memorybench.journal.rows import Fingerprint
 from memorybench.journal.run_reader import RunReader
@@ -14,17 +11,17 @@ from memorybench.judging.enumeration import Enumerator
 from memorybench.judging.judge import Judge
 from memorybench.judging.matching_canaries import IN_ORDER
 from memorybench.judging.matching_judge import EntailmentJudge
-from memorybench.suites.blocking import blocking
 from memorybench.suites.estimates import canary_calls, unpriced_calls
+from memorybench.suites.fetching import fetched
 from memorybench.suites.judge_check import canary_limit
 from memorybench.suites.suite import Opening, PreparedRun, RunPlace
-from memorybench.suites.wiring import FetchedTraces, ResolvedTraces, Wiring
+from memorybench.suites.wiring import Wiring
 
 from .measures import measures
 from .online import DISAGREEMENTS, OnlinePlan, PairsToReview, TraceJudge
 from .plan import SUITE
 from .prepare import JUDGE_VARIABLE
-from .spec import OnlineSpec
+from .spec import FEEDBACK_SOURCES, OnlineSpec
 
 DEFAULT_JUDGE = "gpt-4o"
 TRACES, LABELS = "traces.jsonl", "labels.jsonl"
@@ -32,8 +29,9 @@ TRACES, LABELS = "traces.jsonl", "labels.jsonl"
 
 def prepare_online(spec: OnlineSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
     """Raises before anything is spent; then fetches the traces, which costs nothing."""
-    if spec.feedback and spec.source != "langsmith":
-        raise BadInput("--feedback", "only works with --source langsmith", remedy="remove the flag")
+    if spec.feedback and spec.source not in FEEDBACK_SOURCES:
+        expected = f"--source {' or '.join(FEEDBACK_SOURCES)}"
+        raise BadInput("--feedback", "not supported by this source", expected=expected, remedy="remove the flag")
     source = wiring.traces(
         spec.source,
         file=spec.file,
@@ -42,13 +40,14 @@ def prepare_online(spec: OnlineSpec, wiring: Wiring, place: RunPlace) -> Prepare
         since=spec.since,
         limit=spec.limit,
         paths=spec.paths,
+        write_names=spec.write_names,
     )
     judge = wiring.model(spec.judge_model or wiring.variable(JUDGE_VARIABLE) or DEFAULT_JUDGE)
     if spec.baseline is not None:
         with RunReader.open(place.results) as run_reader:
             if run_reader.run(spec.baseline).suite != SUITE:
                 raise BadInput("--baseline", f"run {spec.baseline} is not a run of `memorybench extraction`")
-    subject, traces = _fetch(source, place.folder)
+    subject, traces = fetched(source.fetch(place.folder / TRACES), place.folder)
 
     judge_calls = 3 * len(traces)  # it lists facts stated, written and withdrawn, and decides pairs that code cannot
     canaries = canary_limit(spec.canaries, judge_calls)
@@ -85,18 +84,6 @@ def prepare_online(spec: OnlineSpec, wiring: Wiring, place: RunPlace) -> Prepare
         hints={"memorybench list --extractors": "what else can be tested"},
         discard=discard,
     )
-
-
-def _fetch(source: ResolvedTraces, folder: Path) -> tuple[Subject, FetchedTraces]:
-    """Fetches the traces into the run's folder. A failure leaves no new folder behind."""
-    new = [place for place in (folder, *folder.parents) if not place.exists()]
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    try:
-        return blocking(source.fetch(folder / TRACES))
-    except BaseException:
-        for place in new:
-            place.rmdir()
-        raise
 
 
 def write_labels(place: RunPlace) -> None:

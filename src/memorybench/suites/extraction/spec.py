@@ -12,8 +12,10 @@ from memorybench.suites.spec import JudgedSpec, RepeatedSpec, flag
 
 PATHS = ("id", "conversation", "existing", "output")
 DEFAULT_TAG = "memory_extraction"
-_FILES = ("jsonl", "otlp")
+_FILES = ("jsonl", "otlp", "langfuse", "phoenix")
 """Sources that are files."""
+FEEDBACK_SOURCES = ("langsmith", "langfuse")
+"""Sources that scores can be sent back to."""
 
 
 class ExtractionSpec(RepeatedSpec):
@@ -38,15 +40,18 @@ class ExtractionSpec(RepeatedSpec):
 
 
 class OnlineSpec(JudgedSpec):
-    source: Literal["langsmith", "jsonl", "otlp"] = flag(
-        help="Read `langsmith`, `jsonl FILE` or `otlp FILE`.", metavar="SOURCE", several_words=True
+    source: Literal["langsmith", "jsonl", "otlp", "langfuse", "phoenix"] = flag(
+        help="Read `langsmith`, or FILE: jsonl, otlp, langfuse, phoenix.", metavar="SOURCE", several_words=True
     )
     file: str | None = None
     project: str | None = flag(None, help="Read runs of this LangSmith project.", metavar="NAME")
     tag: str = flag(DEFAULT_TAG, help="Read LangSmith runs with this tag.", name="--trace-tag", metavar="TAG")
     since: str | None = flag(None, help="Read traces since 24h, 7d or a date.", metavar="TIME")
     limit: int | None = flag(None, help="Judge at most N traces.", metavar="N", ge=1)
-    feedback: bool = flag(False, help="Write the scores back to LangSmith.")
+    write_names: tuple[str, ...] = flag(
+        (), help="Spans with these names write memories.", name="--write-name", metavar="NAME"
+    )
+    feedback: bool = flag(False, help="Write the scores back to LangSmith or Langfuse.")
     judge_model: str | None = flag(
         None, help="Judge the traces with this model.", metavar="MODEL", default_text="$MEMORYBENCH_JUDGE or gpt-4o"
     )
@@ -71,7 +76,7 @@ class OnlineSpec(JudgedSpec):
             values = {**values, "source": name, "file": files[0] if files else values.get("file")}
         known = values.get("source") in ("langsmith", *_FILES)
         if not known or (isinstance(source, (list, tuple)) and len(source) != 1 + (source[0] in _FILES)):
-            expected = "--source langsmith, --source jsonl FILE, or --source otlp FILE"
+            expected = f"--source langsmith, or FILE after --source {', '.join(_FILES)}"
             raise BadInput("--source", "missing or invalid" if source else "missing", expected=expected)
         return values
 

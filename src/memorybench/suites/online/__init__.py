@@ -1,8 +1,8 @@
-"""Measures how an agent in production searches its memory: errors, empty results, and use of what was found.
+"""Measures how an agent in production uses its memory: errors, empty results, use of what was found, and what it wrote.
 
 suite.py    the suite and its command
 spec.py     the options of a run
 prepare.py  a run from its spec
-plan.py     one job per search
+plan.py     one job per search, and one per conversation that memories were written from
 report.py   metrics and report
 """

@@ -1,42 +1,69 @@
-"""One job per recorded search: what is known by code, and what a judge says about the use of its memories."""
+"""One job per recorded search, and one per conversation that memories were written from.
+
+Code counts errors and memories. A judge says which memories of a search are used, and compares what was written with
+what the user stated, as in `extraction online`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 
 from memorybench.core.errors import Unreadable
-from memorybench.core.operations import MemorySearch
+from memorybench.core.extraction import FeedbackSink
+from memorybench.core.operations import MemorySearch, MemoryWrite
 from memorybench.core.plans import Job, Performed, Plan, Steps
 from memorybench.core.trials import Exhibit, Failure, Score, Subject, Trial
 from memorybench.judging.asking import all_of
 from memorybench.judging.use import PROMPT, UseJudge
+from memorybench.suites.extraction.online import TraceJudge, post_feedback
+from memorybench.suites.extraction.plan import check_entailments
+from memorybench.suites.extraction.transcripts import transcript
 from memorybench.suites.judge_check import record_judge_check
+from memorybench.suites.wiring import SizedRecords
 from memorybench.text.sanitize import shorten
 
-SUITE, SEARCHES = "online", "searches"
+from .spec import SEARCHES, WRITES
+
+SUITE = "online"
 DAY, STORE = "day", "store"
-"""Labels of a search."""
-SUCCEEDED, FOUND_ANY, FOUND = "succeeded", "found_any", "found"
+"""Labels of an operation."""
+SUCCEEDED, FOUND_ANY, FOUND, WRITTEN = "succeeded", "found_any", "found", "written"
 USED, USED_COUNT, JUDGED_COUNT = "used", "used_count", "judged_count"
 """Scores: whether a memory was used, how many were, and how many were judged."""
 _MAX_SHOWN = 2000
 
 
 @dataclass(frozen=True, slots=True)
+class Judges:
+    use: UseJudge
+    facts: TraceJudge
+    canaries: Mapping[str, int] = field(default_factory=dict)
+    """By kind of operation: how many cases whose answer is known the judge is checked with."""
+
+    async def check(self, steps: Steps) -> None:
+        if SEARCHES in self.canaries:
+            subject, count = self.use.judge.model.subject, self.canaries[SEARCHES]
+            await record_judge_check(steps, subject, (PROMPT,), count, partial(self.use.check, steps, count))
+        if WRITES in self.canaries and self.facts.entailment is not None:
+            await check_entailments(self.facts.entailment, self.canaries[WRITES], steps)
+
+
+@dataclass(frozen=True, slots=True)
 class OnlinePlan:
     source: Subject
-    searches: Iterable[MemorySearch]
-    size: int
-    judge: UseJudge | None = None
+    searches: SizedRecords[MemorySearch]
+    writes: SizedRecords[MemoryWrite]
+    judges: Judges | None = None
     top_k: int = 3
-    canaries: int = 0
+    feedback: FeedbackSink | None = None
+    """Receives the verdict on each operation once; None: nothing is sent."""
 
     def plan(self) -> Plan:
-        judge = self.judge
-        opening = None if judge is None else partial(_check, judge, self.canaries)
-        return Plan(jobs=self._jobs(), size=self.size, opening=opening)
+        opening = None if self.judges is None else self.judges.check
+        return Plan(jobs=self._jobs(), size=len(self.searches) + len(self.writes), opening=opening)
 
     def _jobs(self) -> Iterator[Job]:
         for index, search in enumerate(self.searches):
@@ -45,31 +72,44 @@ class OnlinePlan:
                 got=shorten(search.reply or "", _MAX_SHOWN),
                 context=shorten("\n".join(search.records or ()), _MAX_SHOWN),
             )
-            labels = {DAY: search.at.date().isoformat() if search.at else "", STORE: search.store}
             yield Job(
-                trial=Trial(
-                    suite=SUITE,
-                    benchmark=SEARCHES,
-                    case_id=search.id,
-                    subject=self.source,
-                    labels={label: value for label, value in labels.items() if value},
-                    cluster=search.trace,
-                ),
-                perform=partial(self._perform, search, shown),
+                trial=self._trial(SEARCHES, search.id, search.trace, search.store, search.at),
+                perform=partial(self._measure_search, search, shown),
                 ordinal=index,
                 shown=shown,
-                spends=self.judge is not None,
+                spends=self.judges is not None,
+            )
+        for index, write in enumerate(self.writes, len(self.searches)):
+            said = transcript(write.extraction.conversation) if write.extraction is not None else ""
+            shown = Exhibit(asked=shorten(said, _MAX_SHOWN))
+            yield Job(
+                trial=self._trial(WRITES, write.id, write.trace, write.store, write.at),
+                perform=partial(self._measure_write, write, shown),
+                ordinal=index,
+                shown=shown,
+                spends=self.judges is not None,
             )
 
-    async def _perform(self, search: MemorySearch, shown: Exhibit, steps: Steps) -> Performed:
+    def _trial(self, kind: str, id: str, trace: str, store: str, at: datetime | None) -> Trial:
+        labels = {DAY: at.date().isoformat() if at else "", STORE: store}
+        return Trial(
+            suite=SUITE,
+            benchmark=kind,
+            case_id=id,
+            subject=self.source,
+            labels={label: value for label, value in labels.items() if value},
+            cluster=trace,
+        )
+
+    async def _measure_search(self, search: MemorySearch, shown: Exhibit, steps: Steps) -> Performed:
         scores = [Score(name=SUCCEEDED, value=float(not search.is_error))]
         if search.count is not None and not search.is_error:
             scores.append(Score(name=FOUND_ANY, value=float(search.count > 0)))
             scores.append(Score(name=FOUND, value=float(search.count)))
-        judge, reply = self.judge, search.reply
-        if judge is None or reply is None or not search.records or search.is_error:
+        reply = search.reply
+        if self.judges is None or reply is None or not search.records or search.is_error:
             return Performed(scores=tuple(scores), shown=shown)
-        judged = search.records[: self.top_k]
+        judge, judged = self.judges.use, search.records[: self.top_k]
         try:
             verdicts = await all_of(*(judge.uses(steps, search.query, memory, reply) for memory in judged))
         except Unreadable as error:
@@ -82,9 +122,32 @@ class OnlinePlan:
         ]
         places = [str(place) for place, is_used in enumerate(verdicts, 1) if is_used]
         reason = f"used: {', '.join(places)} of {len(verdicts)}" if places else f"none of {len(verdicts)} used"
+        if self.feedback is not None:
+            counts = (USED_COUNT, JUDGED_COUNT)
+            await post_feedback(
+                steps, self.feedback, self.source, search.id, scores, reason, shares=(USED,), counts=counts
+            )
         return Performed(scores=tuple(scores), shown=shown.model_copy(update={"reason": reason}))
 
-
-async def _check(judge: UseJudge, canaries: int, steps: Steps) -> None:
-    subject = judge.judge.model.subject
-    await record_judge_check(steps, subject, (PROMPT,), canaries, partial(judge.check, steps, canaries))
+    async def _measure_write(self, write: MemoryWrite, shown: Exhibit, steps: Steps) -> Performed:
+        scores = [Score(name=SUCCEEDED, value=float(not write.is_error))]
+        if write.count is not None:
+            scores.append(Score(name=WRITTEN, value=float(write.count)))
+        if write.extraction is None:
+            shown = shown.model_copy(update={"reason": f"not judged: {write.problem}"})
+            return Performed(scores=tuple(scores), shown=shown)
+        if self.judges is None:
+            return Performed(scores=tuple(scores), shown=shown)
+        try:
+            judged = await self.judges.facts.judge(steps, write.extraction)
+        except Unreadable as error:
+            failure = Failure(kind="Unreadable", message=str(error))
+            return Performed(scores=tuple(scores), shown=shown, unscored=failure)
+        if self.feedback is not None:
+            await post_feedback(steps, self.feedback, self.source, write.id, judged.scores, judged.comment)
+        found = {
+            "expected": shorten("\n".join(map(str, judged.stated)), _MAX_SHOWN),
+            "got": shorten("\n".join(map(str, judged.written)), _MAX_SHOWN),
+            "reason": judged.comment,
+        }
+        return Performed(scores=(*scores, *judged.scores), shown=shown.model_copy(update=found))

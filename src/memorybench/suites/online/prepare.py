@@ -1,43 +1,76 @@
-"""From a spec to a run over recorded searches."""
+"""From a spec to a run over recorded searches and writes."""
 
 from __future__ import annotations
 
+from memorybench.core.errors import BadInput
 from memorybench.core.plans import Plan
 from memorybench.journal.rows import Fingerprint
+from memorybench.judging.enumeration import Enumerator
 from memorybench.judging.judge import Judge
+from memorybench.judging.matching_canaries import IN_ORDER
+from memorybench.judging.matching_judge import EntailmentJudge
 from memorybench.judging.use import CANARIES, UseJudge
 from memorybench.suites.estimates import canary_calls, unpriced_calls
+from memorybench.suites.extraction.online import TraceJudge
+from memorybench.suites.fetching import fetched
 from memorybench.suites.judge_check import canary_limit
 from memorybench.suites.suite import Opening, PreparedRun, RunPlace
 from memorybench.suites.wiring import Wiring
 
-from .plan import SEARCHES, OnlinePlan
+from .plan import Judges, OnlinePlan
 from .report import METRICS
-from .spec import OnlineSpec
+from .spec import FEEDBACK_SOURCES, SEARCHES, WRITES, OnlineSpec
+
+_CALLS_PER_WRITE = 3
+"""A judge lists the facts that were stated, written and withdrawn, and decides pairs that code cannot."""
 
 
 def prepare(spec: OnlineSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
-    """Raises before anything is spent. The file is read here to count its searches, and again when the run begins."""
+    """Raises before anything is spent; then collects the operations in files of the run, which costs nothing."""
     spec.check_canaries(has_judge=spec.judge_model is not None)
-    source = wiring.searches(spec.file, since=spec.since, limit=spec.limit)
+    _check_feedback(spec)
+    source = wiring.operations(
+        spec.source,
+        file=spec.file,
+        project=spec.project,
+        kinds=spec.kinds,
+        since=spec.since,
+        limit=spec.limit,
+        search_names=spec.search_names,
+        write_names=spec.write_names,
+        feedback=spec.feedback,
+    )
     judge = wiring.model(spec.judge_model) if spec.judge_model else None
-    size = source.count()
-    # an upper limit: a search may have found fewer memories
-    judge_calls = size * spec.top_k if judge is not None else 0
-    canaries = min(len(CANARIES), canary_limit(spec.canaries, judge_calls))
-    name = source.subject.name
+    operations = fetched(source.fetch(place.folder), place.folder)
+    searches, writes, name = operations.searches, operations.writes, operations.subject.name
+    sizes = {SEARCHES: len(searches), WRITES: len(writes)}
+    # upper limits: a search may have found fewer memories
+    calls = {SEARCHES: len(searches) * spec.top_k, WRITES: len(writes) * _CALLS_PER_WRITE}
+    known = {SEARCHES: CANARIES, WRITES: IN_ORDER}
+    canaries = {
+        kind: min(len(known[kind]), canary_limit(spec.canaries, calls[kind])) for kind, size in sizes.items() if size
+    }
 
     async def open_plan(opening: Opening) -> Plan:
         model = await judge.open(opening.stack) if judge is not None else None
-        use_judge = UseJudge(Judge(model)) if model is not None else None
-        return OnlinePlan(source.subject, source, size, use_judge, spec.top_k, canaries).plan()
+        judges = (
+            None
+            if model is None
+            else Judges(UseJudge(Judge(model)), TraceJudge(Enumerator(model), EntailmentJudge(Judge(model))), canaries)
+        )
+        sink = await source.open_feedback(opening.stack) if spec.feedback else None
+        return OnlinePlan(operations.subject, searches, writes, judges, spec.top_k, sink).plan()
+
+    def discard() -> None:
+        operations.remove()
+        place.folder.rmdir()
 
     return PreparedRun(
         spec=spec.model_copy(update={"since": source.since}),  # `24h` must mean the same when the run is resumed
-        totals={(SEARCHES, name): size},
+        totals={(kind, name): size for kind, size in sizes.items() if size},
         subjects=(name,),
         fingerprints={
-            "spans": Fingerprint(digest=source.digest()),
+            "spans": Fingerprint(digest=operations.digest()),
             **({"judge model": Fingerprint.of(judge.described())} if judge is not None else {}),
         },
         metrics=METRICS,
@@ -47,10 +80,23 @@ def prepare(spec: OnlineSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
         estimate=lambda: (
             ()
             if judge is None
-            else (
-                unpriced_calls(SEARCHES, name, "judge", judge_calls, spends=judge.price(1000, 100) != 0),
-                canary_calls(SEARCHES, judge, CANARIES[:canaries]),
+            else tuple(
+                row
+                for kind, size in sizes.items()
+                if size
+                for row in (
+                    unpriced_calls(kind, name, "judge", calls[kind], spends=judge.price(1000, 100) != 0),
+                    canary_calls(kind, judge, known[kind][: canaries[kind]]),
+                )
             )
         ),
-        hints={"memorybench extraction online --source otlp FILE": "judge what the agent wrote"},
+        discard=discard,
     )
+
+
+def _check_feedback(spec: OnlineSpec) -> None:
+    if spec.feedback and spec.judge_model is None:
+        raise BadInput("--feedback", "there is no judge whose scores could be sent", remedy="add --judge-model MODEL")
+    if spec.feedback and (spec.source not in FEEDBACK_SOURCES or (spec.source == "langsmith" and spec.file)):
+        expected = "--source langfuse FILE, or --source langsmith --project NAME"
+        raise BadInput("--feedback", "not supported by this source", expected=expected, remedy="remove the flag")

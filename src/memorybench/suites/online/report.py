@@ -1,8 +1,8 @@
-"""The report of a run over recorded searches: measures, also by day and store, and what changed on the last day."""
+"""The report of a run over recorded operations: measures, also by day and store, and what changed on the last day."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from memorybench.core.measures import Metric
 from memorybench.core.report_sections import Case, Cases, Notes, Report
@@ -11,19 +11,29 @@ from memorybench.journal.rows import Run
 from memorybench.metrics.drift import drifts
 from memorybench.metrics.rates import Mean, Pooled, Rate
 from memorybench.suites import report_parts as sections
+from memorybench.suites.extraction.measures import measures
+from memorybench.suites.extraction.online import SHARES
 from memorybench.suites.judge_check import check_document, check_warnings, judge_checks
 from memorybench.suites.stored_run import StoredRun
 
-from .plan import DAY, FOUND, FOUND_ANY, JUDGED_COUNT, STORE, SUCCEEDED, USED, USED_COUNT
+from .plan import DAY, FOUND, FOUND_ANY, JUDGED_COUNT, STORE, SUCCEEDED, USED, USED_COUNT, WRITTEN
+from .spec import SEARCHES, WRITES
 
 MEANINGS = {
     "used": "searches of which the reply uses a memory, of those with memories and a reply (judge)",
     "used_memories": "memories that the reply uses, of those that the judge read",
     "found_any": "searches that found something, of those that did not fail",
-    "succeeded": "searches that did not fail",
     "found": "memories per search",
+    "precision": "facts written that the user stated, of all facts written (judge)",
+    "recall": "facts that the user stated and that were written, of all facts stated (judge)",
+    "f1": "harmonic mean of precision and recall",
+    "keep_done": "old facts that a write left alone, of those that it should",
+    "duplicates": "facts that repeat another",
+    "written": "memories written per conversation",
+    "succeeded": "searches or writes that did not fail",
 }
-MAIN_MEASURES = ("used", "found_any", "succeeded")
+MAIN_MEASURES = ("used", "found_any", "precision", "recall", "f1", "succeeded")
+_OF_WRITES = ("precision", "recall", "f1", "keep_done", "duplicates", "hallucinated", "undecided")
 
 
 def _share(sums: Sequence[float]) -> float | None:
@@ -35,11 +45,16 @@ METRICS: tuple[Metric, ...] = (
     Rate("used", USED),
     Pooled("used_memories", (USED_COUNT, JUDGED_COUNT), _share),
     Rate("found_any", FOUND_ANY),
+    *(measure for measure in measures() if measure.name in _OF_WRITES),
     Rate("succeeded", SUCCEEDED),
     Mean("found", FOUND, unit="memories"),
+    Mean("written", WRITTEN, unit="memories"),
 )
-_DRIFTING = (USED, FOUND_ANY, SUCCEEDED)
-"""Scores that the last day is compared by; each is also the name of its mean."""
+_DRIFTING = {
+    SEARCHES: {USED: "used", FOUND_ANY: "found_any", SUCCEEDED: "succeeded"},
+    WRITES: {name: f"macro_{name}" for name in SHARES} | {SUCCEEDED: "succeeded"},
+}
+"""By kind: scores that the last day is compared by, and the names of their means."""
 _MAX_CASES = 15
 
 
@@ -52,8 +67,8 @@ def facts(runs: Sequence[Run]) -> dict[str, str]:
     run, spec = runs[0], runs[0].spec
     return {
         "Run ID": run.id,
-        "Searches": f"{', '.join(spec['subjects'])} ({run.planned})",
-        "Judge": spec["judge"] or "none: whether memories are used is not measured",
+        "Operations": f"{', '.join(spec['subjects'])} ({run.planned})",
+        "Judge": spec["judge"] or "none: use of memories and truth of writes are not measured",
         "Started": sections.started(run.created),
     }
 
@@ -62,13 +77,15 @@ def report(run: StoredRun) -> Report:
     summary, checks = run.summary, judge_checks(run, {})
     changes = last_day_lines(run.outcomes())
     return Report(
-        title="Recorded searches",
+        title="Recorded operations on a memory",
         warnings=sections.warnings(summary),
         sections=(
             *check_warnings(checks),
-            *sections.score_tables(summary, MEANINGS, (DAY, STORE), (*MAIN_MEASURES, "used_memories", "found")),
+            *sections.score_tables(
+                summary, MEANINGS, (DAY, STORE), (*MAIN_MEASURES, "used_memories", "found", "written")
+            ),
             *([Notes(tuple(changes))] if changes else []),
-            _unused(run.outcomes()),
+            *_failures(run.outcomes()),
             sections.provenance(facts(run.runs)),
             *sections.step_tables(summary),
             Notes((sections.accounting(summary),)),
@@ -78,28 +95,55 @@ def report(run: StoredRun) -> Report:
 
 
 def last_day_lines(outcomes: Iterable[Outcome]) -> list[str]:
-    """Compare the last day with all days before it; nothing if there is only one day."""
-    by_day: dict[str, dict[str, list[float]]] = {}
+    """Compare the last day with all days before it, for each kind of operation; nothing if there is only one day."""
+    by_day: dict[str, dict[str, dict[str, list[float]]]] = {kind: {} for kind in _DRIFTING}
     for outcome in outcomes:
-        day = outcome.trial.labels.get(DAY)
-        for name in _DRIFTING:
-            value = outcome.score(name)
+        kind, day = outcome.trial.benchmark, outcome.trial.labels.get(DAY)
+        for score, name in _DRIFTING.get(kind, {}).items():
+            value = outcome.score(score)
             if day is not None and value is not None:
-                by_day.setdefault(day, {}).setdefault(name, []).append(value)
+                by_day[kind].setdefault(day, {}).setdefault(name, []).append(value)
+    return [line for kind, days in by_day.items() for line in _changes(kind, days)]
+
+
+def _changes(kind: str, by_day: Mapping[str, Mapping[str, list[float]]]) -> list[str]:
     *earlier, last = sorted(by_day) or [""]
     if not earlier:
         return []
-    before = {name: [value for day in earlier for value in by_day[day].get(name, ())] for name in _DRIFTING}
-    today = {name: values for name in _DRIFTING if (values := by_day[last].get(name)) and before[name]}
-    return [f"{last}: {change.sentence('that day', 'before')}" for change in drifts(today, before)]
+    names = _DRIFTING[kind].values()
+    before = {name: [value for day in earlier for value in by_day[day].get(name, ())] for name in names}
+    today = {name: values for name in names if (values := by_day[last].get(name)) and before[name]}
+    where = last if kind == SEARCHES else f"{last}, {kind}"
+    return [f"{where}: {change.sentence('that day', 'before')}" for change in drifts(today, before)]
 
 
-def _unused(outcomes: Iterable[Outcome]) -> Cases:
-    wrong = [one for one in outcomes if one.score(USED) == 0 or one.score(SUCCEEDED) == 0 or one.status != "scored"]
-    cases = []
-    for outcome in wrong[:_MAX_CASES]:
-        shown = outcome.shown
-        why = outcome.failure.message if outcome.failure else shown.reason or "the search failed"
-        fields = (("search", shown.asked), ("found", shown.context), ("reply", shown.got), ("why", why))
-        cases.append(Case((outcome.trial.case_id, outcome.trial.labels.get(DAY, outcome.status)), fields))
-    return Cases("Searches that failed or whose memories were not used", tuple(cases), len(wrong), "None.")
+def _failures(outcomes: Iterable[Outcome]) -> list[Cases]:
+    """List the first searches and writes that failed or were found wanting. The others are only counted."""
+    cases: dict[str, list[Case]] = {SEARCHES: [], WRITES: []}
+    counts, measured = dict.fromkeys(cases, 0), set()
+    for outcome in outcomes:
+        kind, shown = outcome.trial.benchmark, outcome.shown
+        measured.add(kind)
+        scores = (outcome.score(name) for name in (USED, SUCCEEDED, "correct"))
+        if outcome.status == "scored" and 0 not in scores and not shown.reason.startswith("not judged"):
+            continue
+        counts[kind] += 1
+        if len(cases[kind]) < _MAX_CASES:
+            why = outcome.failure.message if outcome.failure else shown.reason or "it failed"
+            fields = _SHOWN[kind]
+            texts = tuple((label, str(getattr(shown, name))) for label, name in fields.items())
+            names = (outcome.trial.case_id, outcome.trial.labels.get(DAY, outcome.status))
+            cases[kind].append(Case(names, (*texts, ("why", why))))
+    return [
+        Cases(_TITLES[kind], tuple(found), counts[kind], "None.") for kind, found in cases.items() if kind in measured
+    ]
+
+
+_TITLES = {
+    SEARCHES: "Searches that failed or whose memories were not used",
+    WRITES: "Writes that failed, differ from what the user stated, or could not be judged",
+}
+_SHOWN = {
+    SEARCHES: {"search": "asked", "found": "context", "reply": "got"},
+    WRITES: {"said": "asked", "stated": "expected", "written": "got"},
+}

@@ -1,16 +1,44 @@
-"""What a run over recorded searches depends on."""
+"""What a run over recorded operations depends on."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, Literal
+
 from memorybench.suites.spec import JudgedSpec, flag
+
+SEARCHES, WRITES = "searches", "writes"
+FEEDBACK_SOURCES = ("langsmith", "langfuse")
+"""Sources that scores can be sent back to."""
 
 
 class OnlineSpec(JudgedSpec):
-    file: str = flag(help="Read spans from this file or folder.", name="file", metavar="FILE")
-    since: str | None = flag(None, help="Read searches since 24h, 7d or a date.", metavar="TIME")
+    file: str | None = flag(None, help="Read spans from this file or folder.", name="file", metavar="FILE")
+    source: Literal["otlp", "langfuse", "phoenix", "langsmith"] = flag(
+        "otlp", help="Read spans that this service exported."
+    )
+    project: str | None = flag(None, help="Read runs of this LangSmith project.", metavar="NAME")
+    only: Literal["searches", "writes"] | None = flag(None, help="Measure `searches` or `writes`.", metavar="KIND")
+    since: str | None = flag(None, help="Read operations since 24h, 7d or a date.", metavar="TIME")
     """A run saves the date here."""
-    limit: int | None = flag(None, help="Measure at most N searches, oldest first.", metavar="N", ge=1)
+    limit: int | None = flag(None, help="Measure at most N of each kind, oldest first.", metavar="N", ge=1)
+    search_names: tuple[str, ...] = flag(
+        (), help="Spans with these names search a memory.", name="--search-name", metavar="NAME"
+    )
+    write_names: tuple[str, ...] = flag(
+        (), help="Spans with these names write memories.", name="--write-name", metavar="NAME"
+    )
     judge_model: str | None = flag(
-        None, help="Decide with this model which memories are used.", metavar="MODEL", default_text="none"
+        None, help="Judge searches and writes with this model.", metavar="MODEL", default_text="none"
     )
     top_k: int = flag(3, help="Judge the first N memories of each search.", metavar="N", ge=1)
+    feedback: bool = flag(False, help="Write the scores back to LangSmith or Langfuse.")
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return (SEARCHES, WRITES) if self.only is None else (self.only,)
+
+    @classmethod
+    def migrate(cls, saved: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Earlier versions measured searches only."""
+        return saved if "source" in saved else {**saved, "only": SEARCHES}

@@ -1,4 +1,4 @@
-"""The online suite: does an agent in production find memories, and use them?"""
+"""The online suite: does an agent in production find and use memories, and write down what was said?"""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ SUITE = Suite(
     commands=(
         Command(
             "online",
-            "measure recorded searches of an agent in its memory",
+            "measure recorded searches and writes of an agent's memory",
             OnlineSpec,
             "memorybench.suites.online.prepare:prepare",
-            "MEMORY SEARCHES, ONLINE",
+            "MEMORY OPERATIONS, ONLINE",
         ),
     ),
     report_module="memorybench.suites.online.report",

@@ -1,0 +1,23 @@
+"""Fetches data into the folder of a run before the run begins."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any, TypeVar
+
+from .blocking import blocking
+
+T = TypeVar("T")
+
+
+def fetched(work: Coroutine[Any, Any, T], folder: Path) -> T:
+    """Return what `work` fetches into the folder, which is created. A failure leaves no new folder behind."""
+    new = [place for place in (folder, *folder.parents) if not place.exists()]
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        return blocking(work)
+    except BaseException:
+        for place in new:
+            place.rmdir()
+        raise

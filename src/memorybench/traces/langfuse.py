@@ -1,0 +1,48 @@
+"""Scores that are sent to Langfuse. Its own client is not used, because it is large and sends in the background."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from uuid import UUID, uuid5
+
+from memorybench.http.client import Http
+
+API_URL = "https://cloud.langfuse.com"
+_SHARES = ("precision", "recall", "f1", "used")
+_NAMESPACE = UUID("6b1f5c7e-0c53-5b0e-9a55-3f0f4f1d8c11")
+
+
+class LangfuseScores:
+    """Posts scores on observations."""
+
+    def __init__(self, http: Http, public_key: str, secret_key: str, *, url: str = API_URL) -> None:
+        self._http = http
+        self._url = url.rstrip("/")
+        self._authorization = base64.b64encode(f"{public_key}:{secret_key}".encode()).decode()
+
+    async def post(self, trace: str, scores: Mapping[str, float], comment: str) -> None:
+        """Post one score per share. `trace` is the ids of a trace and an observation with a slash between them.
+
+        The id of a score is derived from these and its name, so that a repeat replaces it.
+        """
+        trace_id, _, observation = trace.rpartition("/")
+        counts = {name: value for name, value in scores.items() if name not in _SHARES}
+        for name in _SHARES:
+            if name in scores:
+                score = {
+                    "id": str(uuid5(_NAMESPACE, f"{trace}/{name}")),
+                    "traceId": trace_id,
+                    "observationId": observation,
+                    "name": name,
+                    "value": scores[name],
+                    "dataType": "NUMERIC",
+                    "comment": comment,
+                    "metadata": {"program": "memorybench", **counts},
+                }
+                await self._http.request(
+                    "POST",
+                    f"{self._url}/api/public/scores",
+                    headers={"authorization": f"Basic {self._authorization}"},
+                    json=score,
+                )

@@ -1,0 +1,207 @@
+"""Searches and writes in a memory from recorded spans, collected once in files of the run.
+
+Memory use is flat, and a resumed run measures the same operations, even if the source has grown.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from memorybench.core.errors import BadInput, JournalError
+from memorybench.core.extraction import Trace
+from memorybench.core.genai_names import DELETE_MEMORY, QUERY_TEXT, RECORD_COUNT, RECORDS, STORE_ID, WRITES
+from memorybench.core.operations import MemorySearch, MemoryWrite
+from memorybench.core.records import Record
+from memorybench.core.trials import Subject
+
+from .exported_spans import SpanNames
+from .otlp import extraction_row
+from .otlp_spans import NO_NAMES, OTLP, SpanTable, StoredSpan, open_spans
+from .paths import OF_FILES, TracePaths, UnusableTrace
+from .spool import create_private
+
+SEARCHES, WRITTEN = "searches", "writes"
+KINDS = (SEARCHES, WRITTEN)
+_SUFFIX = ".jsonl"
+_BLOCK = 2**20
+T = TypeVar("T", bound=Record)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordFile(Generic[T]):
+    """Records in a file, one per line, which is read again for each iteration."""
+
+    path: Path
+    record: type[T]
+    size: int
+
+    @classmethod
+    def open(cls, path: Path, record: type[T]) -> RecordFile[T]:
+        with path.open("rb") as file:
+            return cls(path, record, sum(1 for _ in file))
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __iter__(self) -> Iterator[T]:
+        with self.path.open("rb") as file:
+            for line in file:
+                yield self.record.model_validate_json(line)
+
+
+@dataclass(frozen=True, slots=True)
+class OperationFiles:
+    """The operations of a run."""
+
+    subject: Subject
+    searches: RecordFile[MemorySearch]
+    writes: RecordFile[MemoryWrite]
+
+    def digest(self) -> str:
+        found = hashlib.sha256()
+        for path in (self.searches.path, self.writes.path):
+            with path.open("rb") as file:
+                while block := file.read(_BLOCK):
+                    found.update(block)
+        return found.hexdigest()
+
+    def remove(self) -> None:
+        for path in (self.searches.path, self.writes.path):
+            path.unlink()
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which operations are measured."""
+
+    kinds: tuple[str, ...] = KINDS
+    since: datetime | None = None
+    limit: int | None = None
+    """The oldest of each kind."""
+    names: SpanNames = NO_NAMES
+
+
+def is_collected(folder: Path) -> bool:
+    return (folder / f"{SEARCHES}{_SUFFIX}").exists()  # it is created last
+
+
+def collect(
+    path: Path,
+    folder: Path,
+    subject: Subject,
+    selection: Selection,
+    *,
+    source: str = OTLP,
+    redact: Callable[[str], str] = str,
+) -> OperationFiles:
+    """Collect the operations of a file into files in `folder`, unless they exist. BadInput if there are none."""
+    searches, writes = (folder / f"{kind}{_SUFFIX}" for kind in KINDS)
+    if not is_collected(folder):
+        try:
+            _collect(path, source, selection, searches, writes, redact)
+        except BaseException:
+            for file in (searches, writes):
+                file.unlink(missing_ok=True)
+            raise
+    return OperationFiles(subject, RecordFile.open(searches, MemorySearch), RecordFile.open(writes, MemoryWrite))
+
+
+def _collect(
+    path: Path, source: str, selection: Selection, searches: Path, writes: Path, redact: Callable[[str], str]
+) -> None:
+    with open_spans(path, source, selection.names) as table:
+        sizes = [
+            _write(writes, _writes(table, selection, path) if WRITTEN in selection.kinds else (), redact),
+            _write(searches, _searches(table, selection) if SEARCHES in selection.kinds else (), redact),
+        ]
+    if not any(sizes):
+        expected = f"gen_ai.operation.name {', '.join(('search_memory', *sorted(WRITES)))}"
+        remedy = "check --since, or name the spans with --search-name and --write-name"
+        raise BadInput(str(path), "no span searches or writes a memory", expected=expected, remedy=remedy)
+
+
+def _searches(table: SpanTable, selection: Selection) -> Iterator[MemorySearch]:
+    since = selection.since
+    found = (span for span in table.searches() if since is None or span.at >= since)
+    for span in islice(found, selection.limit):
+        yield _memory_search(span, table.reply_after(span))
+
+
+def _memory_search(span: StoredSpan, reply: StoredSpan | None) -> MemorySearch:
+    attributes = span.attributes
+    records, count = attributes.get(RECORDS), attributes.get(RECORD_COUNT)
+    texts = tuple(map(_text, records)) if isinstance(records, list) else None
+    known = count if isinstance(count, int) and not isinstance(count, bool) and count >= 0 else None
+    return MemorySearch(
+        id=f"{span.trace}/{span.id}",
+        trace=span.trace,
+        store=str(attributes.get(STORE_ID, "")),
+        query=str(attributes.get(QUERY_TEXT, "")),
+        records=texts,
+        count=len(texts) if texts is not None else known,
+        reply=reply.reply if reply is not None else None,
+        is_error=span.is_error,
+        at=span.at,
+    )
+
+
+def _text(record: Any) -> str:
+    content = record.get("content", record) if isinstance(record, Mapping) else record
+    return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+
+
+def _writes(table: SpanTable, selection: Selection, path: Path) -> Iterator[MemoryWrite]:
+    since, paths = selection.since, TracePaths.of(OF_FILES)
+    groups = table.writes_by_conversation(WRITES | {DELETE_MEMORY})
+    found = ((source, writes) for source, writes in groups if since is None or writes[0].at >= since)
+    for source, writes in islice(found, selection.limit):
+        yield _memory_write(source, writes, paths, f"{path}:{writes[0].line}")
+
+
+def _memory_write(source: StoredSpan | None, writes: list[StoredSpan], paths: TracePaths, where: str) -> MemoryWrite:
+    first, row = writes[0], extraction_row(source, writes)
+    try:
+        extraction: Trace | None = paths.trace(row, where)
+        problem = extraction.problem if isinstance(extraction, UnusableTrace) else ""
+    except BadInput as error:  # a finished trace cannot be corrected
+        extraction, problem = None, str(error)
+    stored = [span for span in writes if span.operation in WRITES and not span.is_error]
+    counts = [len(records) for span in stored if isinstance(records := span.attributes.get(RECORDS), list)]
+    return MemoryWrite(
+        id=str(row["id"]),
+        trace=first.trace,
+        store=str(first.attributes.get(STORE_ID, "")),
+        extraction=None if problem else extraction,
+        problem=problem,
+        count=sum(counts) if len(counts) == len(stored) else None,
+        is_error=any(span.is_error for span in writes),
+        at=first.at,
+    )
+
+
+def _write(path: Path, records: Iterable[Record], redact: Callable[[str], str]) -> int:
+    """Write a file that is complete or absent; return the number of its records."""
+    unfinished, size = path.with_name(f"{path.name}.part"), 0
+    try:
+        with create_private(unfinished) as file:
+            for record in records:
+                file.write(f"{redact(record.model_dump_json())}\n".encode())
+                size += 1
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(unfinished, path)
+    except OSError as error:
+        raise JournalError(f"{path}: cannot write the operations: {error.strerror or error}") from None
+    finally:
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+    return size
