@@ -390,3 +390,14 @@ def test_fields_that_are_read_are_not_called_unread(command: Command) -> None:
     schema = {"itemId": "id", "questions": fields | {"labels": labels}, "context": context}
     unread = preview(command, {"path": "q.json"}, schema)["left_out"]
     assert [one for one in unread if "no path reads" in one] == ['fields of turns that no path reads: "draft"']
+
+
+def test_a_text_of_a_joined_row_is_parsed(command: Command) -> None:
+    """The questions in it were not found, although the text had been parsed."""
+    write(command, "q.json", [{"id": "1", "log": ["x"]}])
+    write(command, "more.json", [{"id": "1", "quiz": json.dumps([{"q": "Who?", "a": "me"}])}])
+    join = {"more": {"files": ["more.json"], "key": "id", "by": "id"}}
+    questions = {"field": "more.quiz", "questionField": "q", "answerField": "a"}
+    schema = {"itemId": "id", "parse": {"more.quiz": "json"}, "questions": questions, "context": {"field": "log"}}
+    read = preview(command, {"path": ".", "files": ["q.json"], "join": join}, schema)
+    assert [one["question"] for one in read["samples"]] == ["Who?"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from itertools import count
 from pathlib import Path as FilePath
@@ -44,7 +44,10 @@ class JoinedItem(Document):
         return Document.where(self, *place) if other is None else other.where(*rest)
 
     def _other(self, place: Place) -> tuple[Document | None, Place]:
-        return (self.joined.get(place[0]), place[1:]) if place else (None, ())
+        if not place or place[0] not in self.joined:
+            return None, ()
+        # a text in it may have been parsed since
+        return replace(self.joined[place[0]], value=self.value[place[0]]), place[1:]
 
 
 class ItemStream:
