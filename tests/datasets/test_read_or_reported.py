@@ -401,3 +401,13 @@ def test_a_text_of_a_joined_row_is_parsed(command: Command) -> None:
     schema = {"itemId": "id", "parse": {"more.quiz": "json"}, "questions": questions, "context": {"field": "log"}}
     read = preview(command, {"path": ".", "files": ["q.json"], "join": join}, schema)
     assert [one["question"] for one in read["samples"]] == ["Who?"]
+
+
+def test_several_fields_make_the_id_of_an_item(tmp_path: Path) -> None:
+    items = [item(user=user, day=day) for user, day in (("ann", 3), ("ann", 4), ("bob", 3))]
+    dataset = opened(tmp_path, items, {"itemId": ["user", "day"]})
+    assert [question.id for question in dataset.questions] == ["ann:3", "ann:4", "bob:3"]
+    assert "schema.itemId" in refused(opened, tmp_path, items, {"itemId": ["user", "question"]}).remedy
+    assert "sample.json" in refused(opened, tmp_path, items, {"itemId": ["user", "none"]}).where
+    for broken in ([], ["user", "$["]):
+        assert "itemId" in refused(opened, tmp_path, items, {"itemId": broken}).where

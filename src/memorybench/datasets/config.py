@@ -207,9 +207,10 @@ class OfficialRetrieval(Section):
 class SchemaMapping(Section):
     """Paths to the fields of an item. A path is a field name or a JSONPath; `a | b` falls back to b."""
 
-    item_id: str = "@index"
-    """Path to the item's id, which must be unique (default: its number, from 1). Names for what is not in the item:
-    `@index`, `@key` (its key, if items are in an object), `@file`, `@stem`, `@folder`."""
+    item_id: str | tuple[str, ...] = "@index"
+    """Path to the item's id, which must be unique (default: its number, from 1), or a list of paths, if several fields
+    make it: `[user, day]` is `ann:3`. Names for what is not in the item: `@index`, `@key` (its key, if items are in an
+    object), `@file`, `@stem`, `@folder`."""
     question: str | None = None
     """Path to the question, if an item has one."""
     answer: str | None = None
@@ -275,6 +276,10 @@ class SchemaMapping(Section):
     metadata: Mapping[str, str] = Field(default_factory=dict)
     """Name → path, within an item. `questionType` and `questionDate` are used in prompts and breakdowns; others become
     labels, and reports break figures down by them."""
+
+    @property
+    def item_id_paths(self) -> tuple[str, ...]:
+        return (self.item_id,) if isinstance(self.item_id, str) else self.item_id
 
 
 class Needles(Section):

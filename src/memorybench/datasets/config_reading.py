@@ -33,7 +33,6 @@ SESSION_VARIABLES = ("date", "sessionDate", "session", "dialogue", "sessionId", 
 """Variables of `formatTemplate`; `sessionDate` is an alias of `date`."""
 
 _QUESTION_PATHS = {
-    "item_id",
     "cluster",
     "question",
     "answer",
@@ -220,6 +219,10 @@ def _check_mapping(config: BenchmarkConfig, document: Document) -> None:
             rule = "semantic-similarity" if is_similar else "f1Rule: locomo"
             problem = f"all is not supported by {rule}, which compares with one answer"
             raise BadInput(part.where("answer_mode"), problem, expected="any", remedy="use another evaluation.method")
+    if not mapping.item_id_paths:
+        raise BadInput(part.where("item_id"), "the list is empty", expected="a path, or a list of paths")
+    for text in mapping.item_id_paths:
+        parse_path(text, part.where("item_id"))
     is_numbered = mapping.evidence_format.startswith(("numbers", "ranges"))
     if is_numbered and "evidence_level" not in mapping.model_fields_set:
         problem, expected = "what do the numbers count?", "evidenceLevel: session, or evidenceLevel: turn"

@@ -129,7 +129,8 @@ def _is_assembled(config: BenchmarkConfig) -> bool:
     mapping = config.mapping
     if mapping is not None and mapping.questions is not None and mapping.questions.prefix_field is not None:
         return True
-    return bool(config.data.join) or "@" in (mapping.item_id if mapping else "") or _names_marks(config)
+    is_marked = mapping is not None and any("@" in text for text in mapping.item_id_paths)
+    return bool(config.data.join) or is_marked or _names_marks(config)
 
 
 def _names_marks(config: BenchmarkConfig) -> bool:
@@ -310,7 +311,7 @@ class _ItemReader:
         self._context = ContextReader(
             mapping.context, config.ingestion.preprocessing, mapping.date_format, f"{where}.context"
         )
-        self._id = parse_path(mapping.item_id, where)
+        self._id_paths = [parse_path(text, where) for text in mapping.item_id_paths]
         metadata = {name: parse_path(path, where) for name, path in mapping.metadata.items()}
         self._kind = next((metadata.pop(name) for name in _TYPE if name in metadata), None)
         self._date = next((metadata.pop(name) for name in _DATE if name in metadata), None)
@@ -455,7 +456,7 @@ class _ItemReader:
         """Return the parts of the item's history that its questions are about, each with its questions."""
         self._items += 1
         item = self._parser.parse(item)
-        id = self._id_at(self._id, item, "schema.itemId", self._item_ids)
+        id = self._item_id(item)
         # an id that marks abstention would reveal it to providers
         memory = id if self._mapping.abstention.id_pattern is None else f"h{self._items}"
         if self._shared is not None and self._stream is not None:
@@ -532,10 +533,11 @@ class _ItemReader:
 
     def _condition_without(self, item: Document) -> str:
         """Return the value of `data.where` that leaves an item out: by its id, if it has one of its own."""
-        id = self._id.first(item.value)
-        is_plain = re.fullmatch(r"[A-Za-z_]\w*", self._id.name or "") and re.fullmatch(r"[\w .:/@-]+", str(id))
-        condition = f"@.{self._id.name} != {id if isinstance(id, int | float) else repr(id)}"
-        condition = condition if is_plain else "@.FIELD != 'VALUE'"
+        path, *others = self._id_paths
+        id = path.first(item.value)
+        is_plain = re.fullmatch(r"[A-Za-z_]\w*", path.name or "") and re.fullmatch(r"[\w .:/@-]+", str(id))
+        condition = f"@.{path.name} != {id if isinstance(id, int | float) else repr(id)}"
+        condition = condition if is_plain and not others else "@.FIELD != 'VALUE'"
         earlier = self._config.data.where
         return f'"{condition}"' if earlier is None else f'"({earlier}) && {condition}"'
 
@@ -604,7 +606,8 @@ class _ItemReader:
             self._survey.add_question(part.value)
         self._note_matches(item, part)
         if self._paths.id is not None:
-            id = self._id_at(self._paths.id, part, self._key("id"), self._ids)
+            key = self._key("id")
+            id = self._unique(_id_text(self._paths.id, part, key), _place(self._paths.id, part), self._ids, key)
         elif self._list is not None:
             id = self._unique(f"{id}:q{n}", part.where, self._ids, "")
         kind = self._kind_of(item, part)
@@ -699,11 +702,9 @@ class _ItemReader:
         known.add(id)
         return id
 
-    def _id_at(self, path: Path, part: Document, key: str, known: set[str]) -> str:
-        id = only(path, part.value, part.where)
-        if id is None or isinstance(id, dict | list | bool) or not str(id).strip():
-            raise _missing("id", path, part, key)
-        return self._unique(str(id), _place(path, part), known, key)
+    def _item_id(self, item: Document) -> str:
+        id = ":".join(_id_text(path, item, "schema.itemId") for path in self._id_paths)
+        return self._unique(id, _place(self._id_paths[0], item), self._item_ids, "schema.itemId")
 
     def _kind_of(self, item: Document, part: Document) -> str:
         kind = only(self._paths.kind, part.value, part.where) if self._paths.kind else None
@@ -861,6 +862,13 @@ def _unnest(matches: Sequence[Any]) -> Sequence[Any]:
 def _place(path: Path, part: Document) -> Callable[[], str]:
     """Return a function that locates the path for an error message."""
     return lambda: part.where(*(place_of(path, part.value) or ()))
+
+
+def _id_text(path: Path, part: Document, key: str) -> str:
+    id = only(path, part.value, part.where)
+    if id is None or isinstance(id, dict | list | bool) or not str(id).strip():
+        raise _missing("id", path, part, key)
+    return str(id)
 
 
 def _missing(what: str, path: Path, part: Document, key: str) -> BadInput:

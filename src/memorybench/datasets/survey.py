@@ -26,7 +26,7 @@ _MOST_NAMES = 20
 _OPTIONAL = ("role", "speaker", "dialog_id", "caption", "image", "date")
 """Keys of `itemSchema` to what turns may lack."""
 _OF_ITEMS = (
-    "item_id", "question", "answer", "rubric", "must_contain", "must_not_contain", "forbidden", "evidence", "choices",
+    "question", "answer", "rubric", "must_contain", "must_not_contain", "forbidden", "evidence", "choices",
     "cluster",
 )  # fmt: skip
 """Keys of `schema` that are paths within an item."""
@@ -181,7 +181,7 @@ def _unread(config: BenchmarkConfig, survey: Survey) -> Iterator[str]:
         return
     context, many = mapping.context, mapping.questions
     item_paths: list[str | None] = [getattr(mapping, name) for name in _OF_ITEMS]
-    item_paths += [*mapping.metadata.values(), *mapping.parse]
+    item_paths += [*mapping.item_id_paths, *mapping.metadata.values(), *mapping.parse]
     item_paths += [context.field, context.date_field, context.id_field, context.prefix]
     item_paths += [join.by for join in config.data.join.values()]
     question_paths: list[str | None] = [*mapping.parse]
