@@ -12,6 +12,11 @@ paths.py           paths of a config, and names such as @key
 parsing.py         lists in texts
 index.py           the index of a large file, which makes the next run start faster
 mapped.py          open_mapped: a dataset described by a config (LoCoMo, LongMemEval and others)
+fingerprints.py    the fingerprint of a dataset
+item_reader.py     reads items: histories, questions, irregularities
+question_reader.py reads one question: text, gold, choices, evidence, labels
+question_paths.py  the paths of a config to questions and their fields
+ids.py             ids of items and questions, and errors for missing fields
 survey.py          what was read: counts, samples, what was left out
 context.py         sessions, turns and gold marks of an item
 choices.py         the choices of a question, and which are right

@@ -164,7 +164,8 @@ def reopen_dataset(
         if Fingerprint.of(dataset.fingerprint).digest != recorded.digest:
             raise changed
         return dataset
-    from memorybench.datasets.mapped import fingerprint_of, index_of, open_mapped
+    from memorybench.datasets.fingerprints import fingerprint_of
+    from memorybench.datasets.mapped import index_of, open_mapped
     from memorybench.datasets.sources import LARGEST, local_source, missing, unpacked_source, verify_files
 
     from .data import cache_folder, source

@@ -1,0 +1,287 @@
+"""Reads items: their histories and questions, and counts irregularities of the data."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from memorybench.core.errors import BadInput
+from memorybench.core.questions import Question
+from memorybench.files.jsonpaths import Path
+from memorybench.files.located import Document, Place
+from memorybench.text.sanitize import preview
+
+from .config import BenchmarkConfig, SchemaMapping
+from .context import ContextReader, ItemContext
+from .ids import DuplicateId, id_text, locate, unique_id
+from .joins import ItemStream
+from .parsing import TextParser
+from .paths import flatten, only, parse_path, place_of
+from .question_paths import ROWS
+from .question_reader import QuestionReader
+from .survey import Survey
+
+_CACHED_CONTEXTS = 8
+"""Contexts kept while the questions are read."""
+_CORRECT_COLUMNS = "correct schema.questions.columns"
+_NOTES = {
+    "repeated": "histories that repeat a session id",
+    "unsorted": "histories not in the order of their dates",
+    "undated": "sessions without a date",
+    "empty": "empty turns, skipped",
+    "empty_sessions": "sessions without turns, skipped",
+    "images": "pictures, not read",
+    "beyond": "sessions or turns after the last question about their history, not read",
+    "filtered_history": "sessions or turns left out by filters in schema.context",
+    "stray_dates": "dates of sessions that are not there",
+    "labels": "labels that are lists or objects, left out",
+    "later": "questions with sessions dated after them",
+    "numbers": "gold answers that are numbers, read as text",
+    "several": "questions with several answers, of which any is right (answerMode)",
+    "blank": "empty answers, rubric items and texts in lists, skipped",
+    "repeated_items": "rubric items that repeat another, scored twice",
+    "unforbidden": "unknown ids that must not be retrieved, dropped",
+    "repaired": "evidence ids with another spelling, repaired",
+    "dropped": "unknown evidence ids, dropped",
+    "ambiguous": "evidence texts that several turns have, dropped",
+    "unproven": "questions without evidence, which have no retrieval figures",
+    "abstain": "questions that their history does not answer",
+    "filtered": "questions left out by the filter in schema.questions.field",
+    "questionless": "items without questions",
+    "unnamed": "questions of a category without a name",
+}
+"""Irregularities of the data. Each note is one of these texts with its count."""
+
+
+class Part(NamedTuple):
+    """A part of the history of an item, and the questions about it, each with its number within the item."""
+
+    haystack: str
+    upto: int | None
+    """Number of members of the history; None: all."""
+    cuts: Sequence[int]
+    """Where the other parts end."""
+    questions: Sequence[tuple[int, Question]]
+
+
+class ItemReader:
+    """Reads the questions of items by the paths of a config, and counts irregularities."""
+
+    def __init__(
+        self, config: BenchmarkConfig, mapping: SchemaMapping, stream: ItemStream | None, survey: Survey | None
+    ) -> None:
+        where = f"{config.name}: schema"
+        self._config, self._mapping = config, mapping
+        self._stream, self._survey = stream, survey
+        self._shared = _shared_join(config, mapping)
+        self._cuts: dict[str, set[int]] = {}
+        self._parser = TextParser(mapping.parse, f"{where}.parse")
+        self._context = ContextReader(
+            mapping.context, config.ingestion.preprocessing, mapping.date_format, f"{where}.context"
+        )
+        self._quirks: Counter[str] = Counter()
+        self._questions = QuestionReader(config, mapping, self._parser, self._context, survey, self._quirks)
+        self._id_paths = [parse_path(text, where) for text in mapping.item_id_paths]
+        self._item_ids: set[str] = set()
+        self._known: dict[str, ItemContext] = _RecentContexts()
+        self._items = 0
+        self._histories: dict[str, Counter[str]] = {}
+        """Irregularities of each history."""
+        self._lengths: dict[str, tuple[int, int]] = {}
+        """Turns of each history, and members that are not read, as a negative number."""
+
+    def notes(self) -> Iterator[str]:
+        quirks = self._quirks.copy()
+        for counts in self._histories.values():
+            quirks.update(counts)
+        for kind, text in _NOTES.items():
+            if quirks[kind]:
+                yield f"{text}: {quirks[kind]:,}"
+        yield from self._questions.notes()
+        if self._stream is not None:
+            yield from self._stream.notes()
+        if self._questions.first_unknown_evidence:
+            yield f"first unknown evidence id: {self._questions.first_unknown_evidence}"
+
+    def check_parsed(self, file: str) -> None:
+        self._parser.raise_if_unused(file)
+
+    def check_evidence(self, file: str) -> None:
+        """Raise BadInput if the config describes evidence, but no question of the data has any."""
+        self._questions.check_evidence(file)
+
+    def find_cuts(self) -> None:
+        """Find where the questions about each shared history are asked, before its sessions are made."""
+        if self._shared is None or self._stream is None or self._mapping.context.prefix is None:
+            return
+        for item in self._stream:
+            document = self._parser.parse(item.document)
+            upto = self._context.prefix_of(document)
+            if upto is not None:
+                self._cuts.setdefault(self._stream.key_of(self._shared, document), set()).add(upto)
+
+    def _read_context(self, item: Document, upto: int | None, cuts: Sequence[int]) -> ItemContext:
+        if self._shared is not None and self._stream is not None and self._cuts:
+            cuts = sorted(self._cuts.get(self._stream.key_of(self._shared, item), ()))
+        return self._context.read(item, cuts, upto)
+
+    def read(self, item: Document) -> list[Part]:
+        """Return the parts of the item's history that its questions are about, each with its questions."""
+        self._items += 1
+        item = self._parser.parse(item)
+        id = self._item_id(item)
+        # an id that marks abstention would reveal it to providers
+        memory = id if self._mapping.abstention.id_pattern is None else f"h{self._items}"
+        if self._shared is not None and self._stream is not None:
+            memory = self._stream.key_of(self._shared, item)
+        if self._survey is not None:
+            self._survey.add_item(item.value)
+        paths = self._questions.paths
+        whole = self._with_rows(item) if paths.columns else item
+        places: dict[int | None, list[tuple[int, Place]]] = {}
+        for n, place in enumerate([()] if paths.questions is None else self._places(whole, paths.questions)):
+            places.setdefault(self._questions.prefix_of(whole, place, n), []).append((n, place))
+        cuts = sorted(upto for upto in places if upto is not None) if paths.after is not None else ()
+        parts: dict[int | None, Part] = {}
+        for upto in places or {self._context.prefix_of(item): []}:
+            context, haystack = self._part_of(item, memory, upto, cuts)
+            history = memory if haystack != memory else ""
+            questions = [
+                (n, self._questions.read(whole, place, n, id, haystack, history, upto or 0, context))
+                for n, place in places.get(upto, ())
+            ]
+            parts[upto] = Part(haystack, upto, cuts, questions)
+        return list(parts.values())
+
+    def _item_id(self, item: Document) -> str:
+        id = ":".join(id_text(path, item, "schema.itemId") for path in self._id_paths)
+        return unique_id(id, locate(self._id_paths[0], item), self._item_ids, "schema.itemId")
+
+    def _part_of(self, item: Document, memory: str, upto: int | None, cuts: Sequence[int]) -> tuple[ItemContext, str]:
+        """Return a part of a history and its name."""
+        is_shared = self._shared is not None or self._questions.paths.after is not None
+        haystack = f"{memory}@{upto}" if is_shared and upto is not None else memory
+        context = self._known.get(haystack)
+        if context is None:
+            context = self._read_context(item, upto, cuts)
+            self._count(memory, context)
+            if self._shared is not None:
+                self._known[haystack] = context
+        return context, haystack
+
+    def _with_rows(self, item: Document) -> Document:
+        """Return the item with its questions: one object for the nth members of all columns."""
+        columns = {
+            name: only(path, item.value, item.where) or [] for name, path in self._questions.paths.columns.items()
+        }
+        for name, column in columns.items():
+            if not isinstance(column, list):
+                where = locate(self._questions.paths.columns[name], item)()
+                raise BadInput(where, f"invalid column {preview(column)}", expected="a list", remedy=_CORRECT_COLUMNS)
+        lengths = {name: len(column) for name, column in columns.items() if column}
+        if len(set(lengths.values())) > 1:
+            found = ", ".join(f"{preview(name)} has {length:,}" for name, length in lengths.items())
+            raise BadInput(item.where(), f"columns of different lengths: {found}", remedy=_CORRECT_COLUMNS)
+        rows = [
+            {name: column[n] for name, column in columns.items() if column}
+            for n in range(max(lengths.values(), default=0))
+        ]
+        value = item.value.copy()
+        value[ROWS] = rows
+        return replace(item, value=value)
+
+    def broken_item(self, error: BadInput, item: Document, others: int) -> BadInput:
+        """Return the error of an item with a condition that leaves it out; `others` cannot be read, either."""
+        more = "" if not others else f" ({others:,} other item{' has' if others == 1 else 's have'} errors)"
+        remedy = error.remedy
+        if not isinstance(error, DuplicateId):
+            remedy = f"{remedy or 'correct it'}, or leave the item out: data.where: {self._condition_without(item)}"
+        return BadInput(error.where, f"{error.problem}{more}", expected=error.expected, remedy=remedy)
+
+    def _condition_without(self, item: Document) -> str:
+        """Return the value of `data.where` that leaves an item out: by its id, if it has one of its own."""
+        path, *others = self._id_paths
+        id = path.first(item.value)
+        is_plain = re.fullmatch(r"[A-Za-z_]\w*", path.name or "") and re.fullmatch(r"[\w .:/@-]+", str(id))
+        condition = f"@.{path.name} != {id if isinstance(id, int | float) else repr(id)}"
+        condition = condition if is_plain and not others else "@.FIELD != 'VALUE'"
+        earlier = self._config.data.where
+        return f'"{condition}"' if earlier is None else f'"({earlier}) && {condition}"'
+
+    def _count(self, memory: str, context: ItemContext) -> None:
+        """Count a history once, by its longest part that a question is about."""
+        length = context.turn_count, -context.left_out.members
+        if memory in self._lengths and self._lengths[memory] >= length:
+            return
+        self._lengths[memory] = length
+        self._histories[memory] = Counter(
+            repeated=context.has_repeated_ids,
+            unsorted=list(context.dates) != sorted(context.dates),
+            undated=context.undated_sessions,
+            empty=context.empty_turns,
+            empty_sessions=context.empty_sessions,
+            images=context.images,
+            beyond=context.left_out.members,
+            filtered_history=context.left_out.filtered,
+            stray_dates=context.left_out.dates,
+        )
+        if self._survey is not None:
+            self._survey.history_keys |= dict.fromkeys(context.left_out.keys)
+            self._survey.add_history(memory, context)
+            for fields in context.raw_turns():
+                self._survey.add_turn(fields)
+
+    def again(self, read_item: Callable[[], Document], part: Part | None = None) -> Callable[[], ItemContext]:
+        upto, cuts = (part.upto, part.cuts) if part is not None else (None, ())
+        return lambda: self._read_context(self._parser.parse(read_item()), upto, cuts)
+
+    def _places(self, item: Document, path: Path) -> list[Place]:
+        """Return the place of each question: of the members of each list that the path matches, and other matches."""
+        matches = path.located(item.value)
+        self._quirks["filtered"] += path.left_out(item.value)
+        if path.singular and not (matches and isinstance(matches[0][1], list)):
+            place, questions = matches[0] if matches else (place_of(path, item.value) or (), None)
+            is_object = isinstance(questions, dict)
+            raise BadInput(
+                item.where(*place),
+                f"invalid list of questions {preview(questions)}",
+                expected=f"a list at {path.text}",
+                remedy=f"write {path.text}.*, or correct schema.questions.field"
+                if is_object
+                else "correct schema.questions.field",
+            )
+        if not any(route.steps for route in path.routes):  # `$.*`: the item's own fields
+            matches = [(at, match) for at, match in matches if at[0] not in self._config.data.join]
+        places = [place for at, match in matches for place, _ in flatten(match, at)]
+        if not places and not path.singular:
+            self._quirks["questionless"] += 1
+        return places
+
+
+class _RecentContexts(dict[str, ItemContext]):
+    """The contexts of the last few histories: items that share one need not read it again."""
+
+    def __setitem__(self, haystack: str, context: ItemContext) -> None:
+        super().__setitem__(haystack, context)
+        while len(self) > _CACHED_CONTEXTS:
+            del self[next(iter(self))]
+
+
+def _shared_join(config: BenchmarkConfig, mapping: SchemaMapping) -> str | None:
+    """Return the name of the join that contains the whole context, so that items share their histories.
+
+    A file that is joined to a file with one item is the history of that item alone.
+    """
+    context = mapping.context
+    paths = [
+        parse_path(text, "schema.context") for text in (context.field, context.id_field, context.date_field) if text
+    ]
+    if any("?" in path.text and "$" in path.text[1:] for path in paths):  # a filter by a value of the item
+        return None
+    firsts = {route.steps[0] if route.steps else None for path in paths for route in path.routes}
+    name = next(iter(firsts)) if len(firsts) == 1 else None
+    join = config.data.join.get(str(name))
+    return None if join is None or (join.file is not None and config.data.items == "$") else str(name)

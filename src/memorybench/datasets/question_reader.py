@@ -1,0 +1,358 @@
+"""Reads one question of an item: its text, gold answer, choices, evidence and labels."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+from memorybench.core.errors import BadInput
+from memorybench.core.questions import Question, RubricItem
+from memorybench.files.jsonpaths import Path
+from memorybench.files.located import Document, Place
+from memorybench.files.templates import Template
+from memorybench.text.sanitize import preview
+
+from .choices import Choices, read_choices
+from .config import BenchmarkConfig, OfficialRetrieval, SchemaMapping
+from .config_reading import RUBRIC_VARIABLES
+from .context import ContextReader, ItemContext, comparable, read_prefix
+from .dates import read_date
+from .evidence import CitationReader, Evidence, EvidenceCheck, resolve
+from .gold import GoldReader, is_blank
+from .ids import id_text, locate, missing_field, unique_id
+from .parsing import TextParser
+from .paths import Marked, only, parse_path
+from .question_paths import parse_question_paths
+from .survey import Survey
+
+OFFICIAL = "official_retrieval"
+"""Label: whether the authors include a question in their averages."""
+COUNTED, LEFT_OUT = "counted by the authors", "left out by the authors"
+
+_TYPE, _DATE = ("questionType", "question_type"), ("questionDate", "question_date")
+
+
+class QuestionReader:
+    """Reads the questions of items by the paths of a config."""
+
+    def __init__(
+        self,
+        config: BenchmarkConfig,
+        mapping: SchemaMapping,
+        parser: TextParser,
+        context: ContextReader,
+        survey: Survey | None,
+        quirks: Counter[str],
+    ) -> None:
+        """Parse the paths of the config. `quirks` counts irregularities."""
+        where = f"{config.name}: schema"
+        self._config, self._mapping = config, mapping
+        self._parser, self._context, self._survey, self._quirks = parser, context, survey, quirks
+        self.paths = paths = parse_question_paths(mapping, where)
+        self._uses_marks = paths.uses_marks
+        self._cluster = None if mapping.cluster is None else parse_path(mapping.cluster, where)
+        self._clusters: dict[str, str] = {}
+        """By memory."""
+        metadata = {name: parse_path(path, where) for name, path in mapping.metadata.items()}
+        self._kind = next((metadata.pop(name) for name in _TYPE if name in metadata), None)
+        self._date = next((metadata.pop(name) for name in _DATE if name in metadata), None)
+        self._labels = metadata
+        self._gold = GoldReader(mapping, paths.rubric, paths.must_contain, paths.must_not_contain, where)
+        self._rubrics = {
+            one.name: [Template.parse(text, RUBRIC_VARIABLES, f"{config.name}: questionTypes") for text in one.rubric]
+            for one in config.question_types
+            if one.rubric
+        }
+        self._unseen_labels = {*self._labels, *paths.labels}
+        of_items = {"questionType": self._kind, "questionDate": self._date}
+        self._unmatched = {self._key(name): path for name, path in paths.optional().items()}
+        """Paths that matched nothing yet, by their keys."""
+        self._unmatched |= {f"schema.metadata.{name}": path for name, path in of_items.items() if path is not None}
+        self._ids: set[str] = set()
+        """Of questions in lists."""
+        cited, format = paths.evidence, mapping.evidence_format
+        key = self._key("evidence") if cited is not None else "schema.context.itemSchema.evidence"
+        self._citations = None if cited is None else CitationReader(cited, format, key)
+        self._forbidden_ids = (
+            None if paths.forbidden is None else CitationReader(paths.forbidden, format, self._key("forbidden"))
+        )
+        self._check = EvidenceCheck(cited, mapping.evidence_level, key, format)
+
+    def _key(self, name: str) -> str:
+        """Return the key of the config that names a field of a question."""
+        if self._mapping.questions is not None:
+            return f"schema.questions.{name}Field"
+        return "schema.itemId" if name == "id" else f"schema.{name}"
+
+    def _note_matches(self, item: Document, part: Document) -> None:
+        for key, path in list(self._unmatched.items()):
+            value = item.value if key.startswith("schema.metadata") else part.value
+            if any(match is not None for match in path.all(value)):
+                del self._unmatched[key]
+
+    def notes(self) -> Iterator[str]:
+        """Yield the labels and paths of which no question has a value."""
+        for name in sorted(self._unseen_labels):
+            yield f"no question has the label {preview(name)}: nothing at its path"
+        for key, path in self._unmatched.items():
+            yield f"no question has a value at {preview(path.text)} ({key})"
+
+    @property
+    def first_unknown_evidence(self) -> str:
+        return self._check.first_unknown
+
+    def check_evidence(self, file: str) -> None:
+        """Raise BadInput if the config describes evidence, but no question of the data has any."""
+        if self.paths.evidence is not None or self._mapping.context.item_schema.evidence is not None:
+            self._check.raise_if_useless(file)
+
+    def prefix_of(self, item: Document, place: Place, n: int) -> int | None:
+        """Return how many members of the history a question is about; None: all."""
+        if self.paths.after is None:
+            return self._context.prefix_of(item)
+        part = self._part(item, place, n)
+        if "@parentIndex" in self.paths.after.text and not self._context.member_number(item, place):
+            lists = sum(isinstance(step, int) for step in _parent_place(item, place))
+            if lists > 1:
+                problem = f"@parentIndex is not the number of a session: its object is in {lists} lists"
+                expected = "questions within schema.context.field, or in one list"
+                raise BadInput(part.where(), problem, expected=expected, remedy="correct schema.questions.prefixField")
+        return read_prefix(self.paths.after, part, "schema.questions.prefixField")
+
+    def read(
+        self,
+        item: Document,
+        place: Place,
+        n: int,
+        id: str,
+        haystack: str,
+        history: str,
+        asked_after: int,
+        context: ItemContext,
+    ) -> Question:
+        """Read the nth question of an item, which is at `place` in it."""
+        part = self._part(item, place, n)
+        if self._survey is not None:
+            self._survey.add_question(part.value)
+        self._note_matches(item, part)
+        if self.paths.id is not None:
+            key = self._key("id")
+            id = unique_id(id_text(self.paths.id, part, key), locate(self.paths.id, part), self._ids, key)
+        elif self.paths.questions is not None:
+            id = unique_id(f"{id}:q{n}", part.where, self._ids, "")
+        kind = self._kind_of(item, part)
+        date = only(self.paths.date, part.value, part.where) if self.paths.date else None
+        if not date:
+            date = only(self._date, item.value, item.where) if self._date else None
+        asked_at = read_date(date, part.where, self._mapping.date_format)
+        abstain = self._abstains(id, kind)
+        gold = self._gold.read(part)
+        text, answers, choices = self._question_and_gold(part, abstain or gold.is_enough)
+        shown = "\n".join((text, *choices.lines)) if choices else text
+        if gold.answers_are_rubric:
+            gold, answers = self._gold.from_answers(answers, part), ()
+        if kind in self._rubrics:
+            listed = {"answer": "\n".join(f"- {answer}" for answer in answers)}
+            rubric = tuple(RubricItem(template.render(listed).strip()) for template in self._rubrics[kind])
+            gold, answers = replace(gold, rubric=rubric), ()
+        self._quirks["blank"] += gold.blanks
+        self._quirks["repeated_items"] += len(gold.rubric) - len(set(gold.rubric))
+        self._quirks["several"] += self._mapping.answer_mode is None and not choices and len(answers) > 1
+        evidence = self._evidence(part, context)
+        self._check.add(part, evidence, context)
+        self._quirks["abstain"] += abstain
+        self._quirks["unproven"] += not (evidence.sessions or evidence.turns)
+        self._quirks["later"] += asked_at is not None and any(at > comparable(asked_at) for at in context.dates)
+        return Question(
+            id=id,
+            labels=self._labels_of(item, part, kind, abstain, evidence, context),
+            haystack=haystack,
+            shared_history=history,
+            asked_after=asked_after if history else 0,
+            cluster=self._cluster_of(item, history or haystack),
+            question=shown,
+            without_choices=text if choices else "",
+            answers=answers,
+            answer_mode="all" if self._mapping.answer_mode == "all" else "any",
+            rubric=gold.rubric,
+            must_contain=gold.must_contain,
+            must_not_contain=gold.must_not_contain,
+            forbidden=self._forbidden(part, context, evidence),
+            asked_at=asked_at,
+            gold_sessions=evidence.sessions,
+            gold_turns=evidence.turns,
+            abstain=abstain,
+            choices=choices.choices if choices else (),
+        )
+
+    def _part(self, item: Document, place: Place, n: int) -> Document:
+        """Return a question: an object, with the names of where it is if a path uses them."""
+        part = item.at(*place)
+        if self.paths.questions is None:
+            return part
+        part = self._parser.parse(part)
+        if not self._uses_marks:
+            return part
+        around = _parent_place(item, place)
+        parent = item.at(*around).value
+        names = [step for step in place if isinstance(step, str)]
+        key = names[-1] if names else ""
+        marks = {"@value": part.value, "@index": n + 1, "@key": key, "@item": item.value, "@parent": parent}
+        number = self._parent_index(item, around)
+        if number is not None:
+            marks["@parentIndex"] = number
+        return replace(part, value=Marked(part.value if isinstance(part.value, dict) else {}, marks))
+
+    def _parent_index(self, item: Document, parent: Place) -> int | None:
+        """Return the number of an object in the history if it is part of it, otherwise in its list; None: no list."""
+        positions = [step + 1 for step in parent if isinstance(step, int)]
+        return self._context.member_number(item, parent) or (positions[-1] if positions else None)
+
+    def _cluster_of(self, item: Document, memory: str) -> str:
+        if self._cluster is None:
+            return ""
+        value = only(self._cluster, item.value, item.where)
+        if value is None or isinstance(value, dict | list) or not str(value).strip():
+            raise missing_field("cluster", self._cluster, item, "schema.cluster")
+        if self._clusters.setdefault(memory, str(value)) != str(value):
+            problem = (
+                f"questions about one history have the clusters {preview(self._clusters[memory])} and {preview(value)}"
+            )
+            raise BadInput(locate(self._cluster, item)(), problem, expected="one", remedy="correct schema.cluster")
+        return str(value)
+
+    def _kind_of(self, item: Document, part: Document) -> str:
+        kind = only(self.paths.kind, part.value, part.where) if self.paths.kind else None
+        if kind is None and self._kind is not None:
+            kind = only(self._kind, item.value, item.where)
+        if kind is None:
+            return ""
+        name = self._config.categories.get(str(kind))
+        self._quirks["unnamed"] += bool(self._config.categories) and name is None
+        return name or str(kind)
+
+    def _abstains(self, id: str, kind: str) -> bool:
+        rules = self._mapping.abstention
+        return kind in rules.categories or (rules.id_pattern is not None and fnmatchcase(id, rules.id_pattern))
+
+    def _forbidden(self, part: Document, context: ItemContext, evidence: Evidence) -> tuple[str, ...]:
+        if self.paths.forbids_others:
+            if self._mapping.evidence_level == "turn":
+                return tuple(turn for turn in context.session_of if turn not in evidence.turns)
+            sessions = (session.id for session in context.sessions)
+            return tuple(session for session in sessions if session not in evidence.sessions)
+        if self._forbidden_ids is None:
+            return ()
+        found = resolve(
+            self._forbidden_ids.read(part), context, self._mapping.evidence_level, self._mapping.evidence_format
+        )
+        self._quirks["unforbidden"] += len(found.dropped) + len(found.ambiguous)
+        return found.turns if self._mapping.evidence_level == "turn" else found.sessions
+
+    def _question_and_gold(self, part: Document, optional: bool) -> tuple[str, tuple[str, ...], Choices | None]:
+        path = self.paths.question
+        text = only(path, part.value, part.where)
+        if not isinstance(text, str) or not text.strip():
+            raise missing_field("question", path, part, self._key("question"))
+        answer = self.paths.answer
+        if answer is None:
+            return text, (), None
+        where = locate(answer, part)
+        matches = _unnest(answer.all(part.value))
+        values = [value for value in matches if not is_blank(value)]
+        self._quirks["blank"] += len(matches) - len(values) if values else 0
+        if not values and not optional:
+            raise self._no_answer(answer, part)
+        offered = self._offered(part)
+        if offered is None:
+            answers = [self._answer(value, where) for value in values]
+            # a rubric may have an item twice, so that it weighs more
+            return text, tuple(answers if self._gold.answers_are_rubric else dict.fromkeys(answers)), None
+        read = read_choices(offered, part.where, self._key("choices"))
+        right = (answer for value in values for answer in read.right(value, self._mapping.choice_index, where))
+        return text, tuple(dict.fromkeys(right)), read
+
+    def _no_answer(self, answer: Path, part: Document) -> BadInput:
+        error = missing_field("answer", answer, part, self._key("answer"))
+        kind = self.paths.kind.first(part.value) if self.paths.kind else None
+        if isinstance(kind, str | int):
+            name = self._config.categories.get(str(kind), str(kind))
+            rule = f"schema.abstention.categories: [{preview(name)}]"
+            error = BadInput(
+                error.where,
+                error.problem,
+                expected=error.expected,
+                remedy=f"{error.remedy}; if it cannot be answered, {rule}",
+            )
+        return error
+
+    def _offered(self, part: Document) -> Any:
+        """Return the choices: what a path leads to, or a list of its matches."""
+        if self.paths.choices is None or self.paths.choices.singular:
+            return self.paths.choices and self.paths.choices.first(part.value)
+        return list(_unnest(self.paths.choices.all(part.value))) or None
+
+    def _answer(self, value: Any, where: Callable[[], str]) -> str:
+        if isinstance(value, dict | list):
+            raise BadInput(
+                where(), f"invalid answer {preview(value)}", expected="a text", remedy="correct schema.answer"
+            )
+        if isinstance(value, bool):
+            return "yes" if value else "no"
+        self._quirks["numbers"] += not isinstance(value, str)
+        # 10.0 would lose its point when answers are compared, and become 100
+        return str(int(value) if isinstance(value, float) and value.is_integer() else value)
+
+    def _evidence(self, part: Document, context: ItemContext) -> Evidence:
+        if self._citations is None:
+            sessions = dict.fromkeys(turn.session for turn in context.marked.values())
+            return Evidence(tuple(sessions), tuple(context.marked))
+        evidence = resolve(
+            self._citations.read(part), context, self._mapping.evidence_level, self._mapping.evidence_format
+        )
+        self._quirks["repaired"] += len(evidence.repaired)
+        self._quirks["dropped"] += len(evidence.dropped)
+        self._quirks["ambiguous"] += len(evidence.ambiguous)
+        return evidence
+
+    def _labels_of(
+        self, item: Document, part: Document, kind: str, abstain: bool, evidence: Evidence, context: ItemContext
+    ) -> dict[str, str]:
+        labels = {"question_type": kind} if kind else {}
+        for paths, document in ((self._labels, item), (self.paths.labels, part)):
+            for name, path in paths.items():
+                value = only(path, document.value, document.where)
+                if isinstance(value, dict | list):
+                    self._quirks["labels"] += 1
+                elif value is not None:
+                    labels[name] = str(value)
+                    self._unseen_labels.discard(name)
+        official = self._mapping.official_retrieval
+        if official is not None:
+            labels[OFFICIAL] = COUNTED if _is_counted(official, abstain, evidence, context) else LEFT_OUT
+        return labels
+
+
+def _parent_place(item: Document, place: Place) -> Place:
+    """Return the place of the nearest object around a place."""
+    ends = (place[:depth] for depth in range(len(place) - 1, -1, -1))
+    return next(end for end in ends if isinstance(item.at(*end).value, dict))
+
+
+def _unnest(matches: Sequence[Any]) -> Sequence[Any]:
+    """Return the members of the list if a path matched one list, else the matches."""
+    return matches[0] if len(matches) == 1 and isinstance(matches[0], list) else matches
+
+
+def _is_counted(official: OfficialRetrieval, abstain: bool, evidence: Evidence, context: ItemContext) -> bool:
+    if abstain and not official.abstention:
+        return False
+    if official.gold_turn_role is None:
+        return bool(evidence.sessions or evidence.turns)
+    if all(turn in context.marked for turn in evidence.turns):  # so that no session need be made
+        return any(context.marked[turn].role == official.gold_turn_role for turn in evidence.turns)
+    roles = {turn.id: turn.role for session in context.sessions for turn in session.turns}
+    return any(roles[turn] == official.gold_turn_role for turn in evidence.turns)
