@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from memorybench.core.measures import Metric
+from memorybench.core.measures import Measure, Metric
 from memorybench.core.report_sections import Case, Cases, Notes, Report
-from memorybench.core.trials import Outcome
+from memorybench.core.trials import Outcome, Trial
 from memorybench.journal.rows import Run
 from memorybench.metrics.drift import drifts
 from memorybench.metrics.rates import Mean, Pooled, Rate
@@ -33,7 +34,7 @@ MEANINGS = {
     "succeeded": "searches or writes that did not fail",
 }
 MAIN_MEASURES = ("used", "found_any", "precision", "recall", "f1", "succeeded")
-_OF_WRITES = ("precision", "recall", "f1", "keep_done", "duplicates", "hallucinated", "undecided")
+_JUDGED_WRITES = ("precision", "recall", "f1", "keep_done", "duplicates", "hallucinated", "undecided")
 
 
 def _share(sums: Sequence[float]) -> float | None:
@@ -41,20 +42,52 @@ def _share(sums: Sequence[float]) -> float | None:
     return used / judged if judged else None
 
 
-METRICS: tuple[Metric, ...] = (
+@dataclass(frozen=True, slots=True)
+class OfKind:
+    """A metric of one kind of operation: only these count as planned."""
+
+    metric: Metric
+    kind: str
+
+    @property
+    def name(self) -> str:
+        return self.metric.name
+
+    def concerns(self, trial: Trial) -> bool:
+        return trial.benchmark == self.kind
+
+    def read(self, outcome: Outcome) -> tuple[float, ...] | None:
+        return self.metric.read(outcome) if self.concerns(outcome.trial) else None
+
+    def measure(self, rows: Sequence[tuple[float, ...]], clusters: Sequence[str], planned: int) -> Measure:
+        return self.metric.measure(rows, clusters, planned)
+
+
+_OF_SEARCHES: tuple[Metric, ...] = (
     Rate("used", USED),
     Pooled("used_memories", (USED_COUNT, JUDGED_COUNT), _share),
     Rate("found_any", FOUND_ANY),
-    *(measure for measure in measures() if measure.name in _OF_WRITES),
-    Rate("succeeded", SUCCEEDED),
     Mean("found", FOUND, unit="memories"),
+)
+_OF_WRITES: tuple[Metric, ...] = (
+    *(measure for measure in measures() if measure.name in _JUDGED_WRITES),
     Mean("written", WRITTEN, unit="memories"),
 )
+METRICS: tuple[Metric, ...] = (
+    *(OfKind(metric, SEARCHES) for metric in _OF_SEARCHES),
+    *(OfKind(metric, WRITES) for metric in _OF_WRITES),
+    Rate("succeeded", SUCCEEDED),
+)
+_SHOWN_MEASURES = {
+    kind: [*(metric.name for metric in found), "succeeded"]
+    for kind, found in {SEARCHES: _OF_SEARCHES, WRITES: _OF_WRITES}.items()
+}
 _DRIFTING = {
     SEARCHES: {USED: "used", FOUND_ANY: "found_any", SUCCEEDED: "succeeded"},
     WRITES: {name: f"macro_{name}" for name in SHARES} | {SUCCEEDED: "succeeded"},
 }
 """By kind: scores that the last day is compared by, and the names of their means."""
+_GROUP_MEASURES = (*MAIN_MEASURES, "used_memories", "found", "written")
 _MAX_CASES = 15
 
 
