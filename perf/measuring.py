@@ -115,6 +115,7 @@ class Setup:
     few: int = 1_000
     many: int = 100_000
     traces: int = 5_000
+    spans: int = 50_000
     probes: int = 1_000
     dialogs: int = 250
     dense_facts: int = 470_000
@@ -151,6 +152,7 @@ def tiny(folder: Path) -> Setup:
         few=2,
         many=4,
         traces=5,
+        spans=50,
         probes=3,
         dialogs=2,
         dense_facts=60,
