@@ -75,6 +75,26 @@ def test_the_exporter_of_the_sdk_is_understood(command: Command) -> None:
     assert searched(command)["found"] == 4
 
 
+def test_our_own_spans_are_received_and_read_back(command: Command) -> None:
+    run = ("eval", "--providers", "bm25", "--limit", "4", "--output", "out", "--run-id", "r")
+    with receiving(command.folder / "spans") as receiver:
+        assert command(*run, "--otel", receiver.url).code == 0
+        assert ", 0 refused" in receiver.stop()
+    spans = [
+        one
+        for received in batches(command.folder / "spans")
+        for resource in received["resourceSpans"]
+        for scope in resource["scopeSpans"]
+        for one in scope["spans"]
+    ]
+    searches = [one for one in spans if one["name"] == "search_memory"]
+    values = [{pair["key"]: pair["value"] for pair in one["attributes"]} for one in searches]
+    found = [int(one["gen_ai.memory.record.count"]["intValue"]) for one in values]
+    said = command("online", "spans", "--only", "searches", "--json")
+    assert said.json["counts"]["scored"] == len(found) > 0
+    assert figures(said.json)["found"] == pytest.approx(sum(found) / len(found))
+
+
 def test_a_batch_that_is_repeated_counts_once(command: Command) -> None:
     """A sender repeats a batch if it did not get the answer."""
     with receiving(command.folder / "spans") as receiver:

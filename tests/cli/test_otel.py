@@ -377,6 +377,8 @@ def test_an_exported_extraction_is_read_back_with_the_same_figures(
     assert from_spans.json["counts"]["scored"] == len(lines) == 12
     assert figures(from_spans.json) == figures(from_steps.json)
     assert (figures(from_spans.json)["precision"], figures(from_spans.json)["recall"]) == (1, 0.5)
+    writes = command("online", "spans.json", "--judge-model", "gpt-4o", "--canaries", "off", "--json", "--output", "c")
+    assert (figures(writes.json)["precision"], figures(writes.json)["recall"]) == (1, 0.5)
 
 
 def test_a_run_that_was_exported_without_texts_is_refused(command: Command, collector: Collector, stub: Stub) -> None:
@@ -398,7 +400,8 @@ def test_exported_searches_are_read_back_with_the_answers_that_followed(
     searches = collector.named("search_memory")
     counts = [span.attributes["gen_ai.memory.record.count"] for span in searches]
     (command.folder / "spans.json").write_text(collector.json_lines())
-    online = ("online", "spans.json", "--judge-model", "gpt-4o", "--canaries", "off", "--top-k", "1", "--run-id", "r")
+    judged = ("--judge-model", "gpt-4o", "--canaries", "off", "--top-k", "1", "--run-id", "r")
+    online = ("online", "spans.json", "--only", "searches", *judged)
     stub.always(completion("yes", model="", tokens=TOKENS))
     measured = figures(command(*online, "--json").json)
     assert measured["found"] == pytest.approx(sum(counts) / len(counts))
