@@ -46,6 +46,15 @@ def test_a_bundle_of_each_suite_is_verified(command: Command, bundle: MakeBundle
     assert command("verify", str(path)).code == 0
 
 
+def test_all_cases_of_an_extractor_are_verified(command: Command) -> None:
+    """Some cases have keys that are not sorted in their file, as they are in the journal."""
+    words = ("extraction", "run", "--extractor", "hoarder", "--judge-model", "scripted/judge", "--no-targets")
+    assert command(*words, "--run-id", "all", "--output", "results").code == 0
+    assert command("bundle", "all").code == 0
+    document = command("verify", "all.mbz", "--json").json
+    assert levels(document, "scores") == levels(document, "texts") == {"proved"}
+
+
 def test_with_the_data_at_hand_every_score_is_computed_again(command: Command, bundle: MakeBundle) -> None:
     document = command("verify", str(bundle("judged")), "--json").json
     assert levels(document, "scores") == {"proved"}

@@ -23,12 +23,12 @@ from typing import Any, Literal, NamedTuple, Protocol
 from memorybench.core.conversation import Turn
 from memorybench.core.plans import Steps
 from memorybench.judging.asking import all_of
-from memorybench.judging.facts import MemoryFact, facts_of
+from memorybench.judging.facts import MemoryFact
 from memorybench.judging.matching import Grid, Matching, is_same, match
 from memorybench.judging.matching_judge import EntailmentJudge
 
 from .cases import ExtractionCase
-from .gold import Gold, find_stored
+from .gold import Gold, find_stored, recorded_facts
 from .transcripts import split_turns
 
 Label = Literal[
@@ -144,7 +144,7 @@ async def examine(steps: Steps, case: ExtractionCase, output: Any, judge: Entail
 def match_output(case: ExtractionCase, output: Any) -> Matching:
     """Matches the facts of an output with those of the gold, by code alone."""
     gold = case.gold
-    return match(Grid(gold.targets, facts_of(output), gold.categories))
+    return match(Grid(gold.targets, recorded_facts(output), gold.categories))
 
 
 async def find_support(steps: Steps, judge: EntailmentJudge, case: Expectation, matching: Matching) -> dict[int, bool]:

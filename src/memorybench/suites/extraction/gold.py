@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from memorybench.files.located import DEEPEST
 from memorybench.judging.facts import MemoryFact, categories_of, facts_of
 from memorybench.judging.matching import Grid, likeness, match
 from memorybench.judging.normal_form import normal_form
@@ -31,9 +32,22 @@ class Gold:
         return (*self.kept, *self.added, *self.removed)
 
 
+def recorded_facts(memory: Any) -> tuple[MemoryFact, ...]:
+    """Return the facts of a memory in the order that the journal gives them: a resumed run reads the same remarks."""
+    return facts_of(_with_sorted_keys(memory))
+
+
+def _with_sorted_keys(memory: Any, depth: int = 0) -> Any:
+    if depth > DEEPEST:
+        return memory  # `facts_of` raises Malformed
+    if isinstance(memory, dict):
+        return {key: _with_sorted_keys(memory[key], depth + 1) for key in sorted(memory, key=str)}
+    return [_with_sorted_keys(one, depth + 1) for one in memory] if isinstance(memory, list | tuple) else memory
+
+
 def gold_of(existing: Any, expected: Any) -> Gold:
     """Compares the memory before with the expected memory after."""
-    before, after, categories = facts_of(existing), facts_of(expected), categories_of(existing)
+    before, after, categories = recorded_facts(existing), recorded_facts(expected), categories_of(existing)
     pairs = identical_pairs(before, after, categories)
     added = tuple(fact for index, fact in enumerate(after) if index not in pairs.values())
     removed = tuple(fact for index, fact in enumerate(before) if index not in pairs)
