@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import sys
 from hashlib import sha256
@@ -228,6 +229,41 @@ def test_secrets_in_comments_of_yaml_are_found(command: Command) -> None:
     )
     found = [(one["category"], one["line"], one["pointer"]) for one in findings(command, "a.yaml")]
     assert found == [("secret", 2, "/note"), ("secret", 3, "#"), ("secret", 4, "#")]
+
+
+def test_what_aliases_repeat_in_yaml_is_read_once(command: Command) -> None:
+    layers = [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 30)]
+    text = "\n".join([f"a0: &a0 [{KEY}]", *layers, "own: &own [*own]"])
+    (command.folder / "rules.yaml").write_text(text)
+    [found] = findings(command, "rules.yaml")
+    assert (found["category"], found["line"]) == ("secret", 1)
+
+
+@pytest.mark.parametrize("form", ["text", "json", "sarif"])
+def test_any_file_name_can_be_reported(command: Command, form: str) -> None:
+    folder = command.folder / "names"
+    folder.mkdir()
+    for name in (b"caf\xe9.md", b"two\nlines.md", b"\x1b[31mred.md"):
+        Path(os.fsdecode(os.fsencode(folder) + b"/" + name)).write_text(f"Deploy key {KEY}\n")
+    output = command.folder / "found"
+    said = command("hygiene", "scan", "names", "--format", form, "--output", str(output))
+    assert said.code == 3, said.err
+    written = output.read_text(encoding="utf-8")
+    if form == "text":
+        assert len(written.splitlines()) == 4
+        assert "\x1b" not in written
+    elif form == "sarif":
+        places = [one["locations"][0]["physicalLocation"] for one in json.loads(written)["runs"][0]["results"]]
+        assert "names/caf%E9.md" in {place["artifactLocation"]["uri"] for place in places}
+    else:
+        assert len(json.loads(written)["findings"]) == 3
+
+
+def test_a_pipe_is_not_read(command: Command) -> None:
+    os.mkfifo(command.folder / "pipe")
+    said = command("hygiene", "scan", "pipe")
+    assert said.code == 2
+    assert "pipe: " in said.err
 
 
 def test_links_out_of_the_folder_and_binary_files_are_counted(command: Command, memory: Path) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import quote
 
 from memorybench.core.errors import BadInput
+from memorybench.text.sanitize import printable
 
 from .scan import ScanFinding, ScanReport
 
@@ -19,8 +21,7 @@ _SECURITY = {"high": "8.0", "medium": "5.0", "low": "2.0"}
 
 def as_text(report: ScanReport) -> str:
     lines = [
-        f"{one.severity:<6}  {one.category:<13}  {one.place}: {one.message}" + (f" at {one.other}" if one.other else "")
-        for one in report.findings
+        f"{one.severity:<6}  {one.category:<13}  {printable(one.place)}: {_message(one)}" for one in report.findings
     ]
     counts = Counter(one.severity for one in report.findings)
     by_severity = ", ".join(f"{counts[severity]} {severity}" for severity in ("high", "medium", "low"))
@@ -33,7 +34,7 @@ def as_text(report: ScanReport) -> str:
 
 
 def as_json(report: ScanReport) -> str:
-    return json.dumps(report.plain(), indent=2, ensure_ascii=False) + "\n"
+    return _json(report.plain())
 
 
 def as_sarif(report: ScanReport, version: str) -> str:
@@ -50,7 +51,17 @@ def as_sarif(report: ScanReport, version: str) -> str:
         "results": [_result(one, order) for one in report.findings],
     }
     schema = "https://json.schemastore.org/sarif-2.1.0.json"
-    return json.dumps({"$schema": schema, "version": "2.1.0", "runs": [run]}, indent=2, ensure_ascii=False) + "\n"
+    return _json({"$schema": schema, "version": "2.1.0", "runs": [run]})
+
+
+def _json(document: Any) -> str:
+    """Return JSON that can be written as UTF-8: the bytes of a file name that are not UTF-8 become escapes."""
+    text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _message(finding: ScanFinding) -> str:
+    return finding.message + (f" at {printable(finding.other)}" if finding.other else "")
 
 
 def _rule_id(finding: ScanFinding) -> str:
@@ -75,12 +86,11 @@ def _result(finding: ScanFinding, order: dict[str, int]) -> dict[str, Any]:
     }
     if finding.pointer:
         location["logicalLocations"] = [{"fullyQualifiedName": finding.pointer}]
-    message = finding.message + (f" at {finding.other}" if finding.other else "")
     return {
         "ruleId": _rule_id(finding),
         "ruleIndex": order[_rule_id(finding)],
         "level": _LEVELS[finding.severity],
-        "message": {"text": message},
+        "message": {"text": _message(finding)},
         "locations": [location],
         "partialFingerprints": {"memorybench/v1": finding.fingerprint},
     }
@@ -88,7 +98,7 @@ def _result(finding: ScanFinding, order: dict[str, int]) -> dict[str, Any]:
 
 def _uri(file: str) -> str:
     path = PurePath(file)
-    return path.as_uri() if path.is_absolute() else quote(path.as_posix())
+    return path.as_uri() if path.is_absolute() else quote(os.fsencode(path.as_posix()))
 
 
 def read_baseline(path: Path) -> list[str]:

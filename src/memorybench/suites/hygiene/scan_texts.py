@@ -88,6 +88,8 @@ def read_paths(paths: list[str]) -> Reading:
         path = Path(name)
         if not path.exists():
             raise BadInput(name, "not found", expected="a file or folder")
+        if not path.is_dir() and not path.is_file():  # reading from a pipe or a device may never end
+            raise BadInput(name, "neither a file nor a folder", expected="a file or folder")
         for file in _files(path, reading) if path.is_dir() else [path]:
             if reading.files >= MOST_FILES:
                 reading.skipped["too many files"] += 1
@@ -166,7 +168,8 @@ def _read_structure(file: str, suffix: str, text: str) -> list[Text]:
             ]
         if suffix in (".yaml", ".yml"):
             nodes = list(yaml.compose_all(text, Loader=yaml.SafeLoader))
-            values = [value for node in nodes if node is not None for value in _yaml_values(node, file, "", "")]
+            seen: set[int] = set()
+            values = [value for node in nodes if node is not None for value in _yaml_values(node, file, "", "", seen)]
             return [*values, *_yaml_comments(text, file)]
     except (ValueError, RecursionError, yaml.YAMLError):
         pass  # a broken file is still text
@@ -205,17 +208,21 @@ def _escape(name: str) -> str:
     return name.replace("~", "~0").replace("/", "~1")
 
 
-def _yaml_values(node: yaml.Node, file: str, key: str, pointer: str) -> Iterator[Text]:
+def _yaml_values(node: yaml.Node, file: str, key: str, pointer: str, seen: set[int]) -> Iterator[Text]:
+    """Yield the strings of a YAML node. What aliases repeat is read once: nested ones would fill the memory."""
+    if id(node) in seen:
+        return
+    seen.add(id(node))
     if isinstance(node, yaml.MappingNode):
         for name, inner in node.value:
             label = str(name.value)
             if _is_sensitive(label):
                 mark = name.start_mark
                 yield Text(file, label, "", mark.line + 1, mark.column + 1, pointer or "/", is_statement=False)
-            yield from _yaml_values(inner, file, label, f"{pointer}/{_escape(label)}")
+            yield from _yaml_values(inner, file, label, f"{pointer}/{_escape(label)}", seen)
     elif isinstance(node, yaml.SequenceNode):
         for at, inner in enumerate(node.value):
-            yield from _yaml_values(inner, file, key, f"{pointer}/{at}")
+            yield from _yaml_values(inner, file, key, f"{pointer}/{at}", seen)
     elif isinstance(node, yaml.ScalarNode):
         mark = node.start_mark
         yield Text(file, node.value, key, mark.line + 1, mark.column + 1, pointer or "/", f"{file}#{key}")
