@@ -95,3 +95,11 @@ def test_find_credentials_returns_every_place() -> None:
     assert ("password", 3, "Larkspur!19") in found
     assert any(kind == "AWS access key" and line == 3 for kind, line, _ in found)
     assert find_credentials("nothing to see") == []
+
+
+@pytest.mark.parametrize("rearrange", [ENCODERS["rot13"], _rot47, lambda text: text[::-1]])
+def test_find_credentials_returns_keys_with_rearranged_letters(rearrange: Callable[[str], str]) -> None:
+    token = rearrange(KEY)
+    text = f"one line\nkept as {token} for later\n"
+    [found] = find_credentials(text)
+    assert (found.kind, text[found.start : found.end]) == ("AWS access key", token)

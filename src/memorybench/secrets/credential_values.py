@@ -23,7 +23,14 @@ _PROSE = re.compile(
     r"once|one|only|or|other|our|out|over|own|per|reset|same|sensitive|she|short|signs|since|"
     r"so|some|still|strong|symbols|than|that|the|their|then|there|these|they|this|those|to|too|"
     r"under|until|up|use|user|very|was|we|weak|weeks|what|when|where|which|who|with|words|"
-    r"years|you|your|als|anders|auch|auf|das|dem|den|der|die|ein|eine|für|im|immer|mit|muss|nicht|noch|oder|und|wie"
+    r"years|you|your|als|am|an|anders|auch|auf|aus|bei|bis|das|dem|den|der|des|die|durch|ein|eine|einem|einen|einer|"
+    r"er|es|für|hat|im|immer|ist|kein|keine|mit|muss|nach|nicht|noch|nur|oder|ohne|sie|sind|und|uns|unter|vom|von|vor|"
+    r"wie|wird|wurde|zu|zum|zur|au|aux|avec|ce|cette|chez|comme|dans|de|des|deux|du|elle|en|encore|est|et|il|la|le|les|"
+    r"leur|mais|ne|nos|notre|nous|ou|où|par|pas|plus|pour|qui|sa|sans|ses|son|sont|sous|sur|très|trop|un|une|vers|votre|"
+    r"vous|antes|con|como|cada|de|del|desde|e|el|ella|en|entre|es|esta|fue|hasta|la|las|lo|los|más|muy|ni|no|nuestra|o|"
+    r"para|pero|por|que|se|según|ser|sin|sobre|solo|su|sus|tiene|todas|todos|una|unos|y|ya|ao|aos|até|com|da|das|do|dos|"
+    r"ela|ele|em|essa|foi|já|mais|mas|muito|na|nas|nem|no|nos|nossa|ou|pela|pelas|pelo|pelos|quem|sem|seu|sua|só|também|"
+    r"tem|todos|uma"
 )
 """Words of ordinary sentences, which a random passphrase does not contain."""
 
@@ -122,7 +129,7 @@ def is_chosen_word(value: str) -> bool:
 
 
 def is_passphrase(phrase: str) -> bool:
-    words: Sequence[str] = re.findall(r"[a-z]+", phrase.lower())
+    words: Sequence[str] = re.findall(r"[^\W\d_]+", phrase.lower())
     prose = any(_PROSE.fullmatch(word) for word in words)
     return not prose and sum(not _STATES.fullmatch(word) for word in words) >= 3
 

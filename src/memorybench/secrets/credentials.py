@@ -15,7 +15,7 @@ from itertools import chain
 
 from .credential_values import is_made_of_words, is_strong
 from .credential_words import WordedKind, find_values
-from .decoding import ROTATIONS, decode_long, decodings, may_be_encoded
+from .decoding import REARRANGEMENTS, ROTATIONS, decode_long, decodings, may_be_encoded
 from .provider_keys import KeyKind, find_keys
 
 Kind = KeyKind | WordedKind
@@ -35,6 +35,8 @@ _USER_AND_PASSWORD = re.compile(r"^[\w.@+-]{2,64}:(?P<value>[\x21-\x7e]{8,64})$"
 """What the header of HTTP basic authentication encodes."""
 _SPELLED_OUT = re.compile(r"(?:(?<=\s)|^)(?:[\w+/=-]{1,4}[ \t]){5,}[\w+/=-]{1,4}(?=\s|$|[.,;])")
 _LONGEST_SPELLED_OUT = 64
+_TOKEN = re.compile(r"(?<!\S)(?=\S*[^A-Za-z\s.,;:/-])\S{16,200}(?!\S)")
+"""May be a key with its letters rearranged: ordinary words are shorter, and have letters only."""
 _DIGEST = re.compile(r"(?:[\w-]{0,12}[=:])?[0-9a-f]{32,128}", re.I)
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")
 
@@ -69,7 +71,7 @@ def credential_in(text: str) -> Kind | None:
 
 def find_credentials(text: str) -> list[Credential]:
     """Return the credentials of a text in the order of their places, also in encoded runs. Overlaps are joined."""
-    found = [*_keys(text), *_encoded(text), *_values(text)]
+    found = [*_keys(text), *_encoded(text), *_rotated(text), *_values(text)]
     if not text.isascii():
         for line in re.finditer(r"[^\n]+", text):
             normal = _normalize(line[0])
@@ -142,6 +144,18 @@ def _encoded(text: str) -> Iterator[Credential]:
                 yield from _in_batch(batch)
                 batch = []
     yield from _in_batch(batch)
+
+
+def _rotated(text: str) -> Iterator[Credential]:
+    """Yield tokens that are keys when their letters are rotated or reversed."""
+    tokens = list(_TOKEN.finditer(text))
+    for rearrange in REARRANGEMENTS:
+        if next(find_keys(rearrange(" ".join(token[0] for token in tokens))), None) is None:
+            continue
+        for token in tokens:
+            key = next((key for key in find_keys(rearrange(token[0])) if key.kind not in _OF_LETTERS), None)
+            if key is not None:
+                yield Credential(key.kind, token.start(), token.end())
 
 
 def _encoded_runs(text: str) -> Iterator[re.Match[str]]:

@@ -268,6 +268,14 @@ def _from_rot47(text: str) -> str:
     return text.translate(_ROT47)
 
 
+def _reversed(text: str) -> str:
+    return text[::-1]
+
+
+REARRANGEMENTS: tuple[Callable[[str], str], ...] = (_from_rot13, _from_rot47, _reversed)
+"""Each moves or replaces single characters, so that a rearranged token is as long as before."""
+
+
 def _expanded(octets: bytes) -> Iterator[bytes]:
     """Yield what gzip or zlib compressed, wherever it begins."""
     for attempt, magic in enumerate(_COMPRESSED.finditer(octets)):
