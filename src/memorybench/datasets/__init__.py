@@ -18,7 +18,9 @@ question_reader.py reads one question: text, gold, choices, evidence, labels
 question_paths.py  the paths of a config to questions and their fields
 ids.py             ids of items and questions, and errors for missing fields
 survey.py          what was read: counts, samples, what was left out
-context.py         sessions, turns and gold marks of an item
+context.py         sessions and gold marks of an item
+turns.py           turns of a session
+item_context.py    the sessions and turns of an item as data
 choices.py         the choices of a question, and which are right
 evidence.py        resolves cited evidence ids to turns and sessions
 dates.py           parses dates

@@ -14,7 +14,7 @@ from memorybench.files.located import Document, Place
 from memorybench.text.sanitize import preview
 from memorybench.text.spelling import suggestion
 
-from .context import ItemContext, words_of
+from .item_context import ItemContext, words_of
 from .paths import flatten, place_of
 
 _NUMBERS = re.compile(r"([0-9]{1,9})(?:\s*[-–]\s*([0-9]{1,9}))?")

@@ -15,8 +15,9 @@ from memorybench.files.located import Document, Place
 from memorybench.text.sanitize import preview
 
 from .config import BenchmarkConfig, SchemaMapping
-from .context import ContextReader, ItemContext
+from .context import ContextReader
 from .ids import DuplicateId, id_text, locate, unique_id
+from .item_context import ItemContext
 from .joins import ItemStream
 from .parsing import TextParser
 from .paths import flatten, only, parse_path, place_of

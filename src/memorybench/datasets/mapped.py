@@ -19,11 +19,11 @@ from memorybench.files.parquet import BinaryValues
 from memorybench.text.sanitize import preview
 
 from .config import BenchmarkConfig
-from .context import ItemContext
 from .evidence import Evidence, resolve
 from .fingerprints import fingerprint_of, settings_of
 from .ids import DuplicateId
 from .index import Index, index_file, load_index, save_index
+from .item_context import ItemContext
 from .item_reader import ItemReader
 from .items import Item, Selection, Span, read_items, read_span
 from .joins import ItemStream

@@ -18,11 +18,12 @@ from memorybench.text.sanitize import preview
 from .choices import Choices, read_choices
 from .config import BenchmarkConfig, OfficialRetrieval, SchemaMapping
 from .config_reading import RUBRIC_VARIABLES
-from .context import ContextReader, ItemContext, comparable, read_prefix
+from .context import ContextReader, read_prefix
 from .dates import read_date
 from .evidence import CitationReader, Evidence, EvidenceCheck, resolve
 from .gold import GoldReader, is_blank
 from .ids import id_text, locate, missing_field, unique_id
+from .item_context import ItemContext, comparable
 from .parsing import TextParser
 from .paths import Marked, only, parse_path
 from .question_paths import parse_question_paths

@@ -17,7 +17,7 @@ from memorybench.files.located import Place
 from memorybench.text.sanitize import preview
 
 from .config import BenchmarkConfig
-from .context import ItemContext
+from .item_context import ItemContext
 from .paths import OTHERS, parse_path
 
 _LONGEST = 100

@@ -1,0 +1,106 @@
+"""The context of an item: sessions and turns, the ids and numbers that evidence refers to, and what is not read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any
+
+from memorybench.core.conversation import Session
+
+from .turns import MarkedTurn
+
+_NOT_WORDS = re.compile(r"(?:[^\w+#%&@$€£¥°=<>-]|_|-(?!\d)|(?<=\w)-)+")
+"""Signs that change what a text says are kept: C++ is not C#, and -5 is not 5."""
+
+
+@dataclass(slots=True)
+class LeftOut:
+    """What a history has and is not read."""
+
+    members: int = 0
+    """Number of members after the prefix."""
+    filtered: int = 0
+    """Number of members and turns that filters of paths leave out."""
+    keys: list[str] = field(default_factory=list)
+    """Keys of an object that are neither sessions nor dates."""
+    dates: int = 0
+    """Number of keys of an object that are dates of no session."""
+
+
+@dataclass(frozen=True)
+class ItemContext:
+    """The sessions of an item and the ids that evidence refers to.
+
+    Sessions are made when they are first read: the questions of a large file are found without them.
+    """
+
+    make_sessions: Callable[[], tuple[Session, ...]]
+    sessions_named: Mapping[str, tuple[str, ...]]
+    """From a session's id in the data to our ids; two if the data repeats the id."""
+    marked: Mapping[str, MarkedTurn]
+    """By turn id."""
+    dates: Sequence[datetime]
+    """Of the sessions that have one, in their order, with a time zone."""
+    undated_sessions: int
+    """Number of sessions without a date."""
+    empty_turns: int
+    """Number of turns without content, which are skipped."""
+    raw_turns: Callable[[], Iterator[Any]]
+    """Yields the turns as the data has them."""
+    number_turns: Callable[[], Mapping[int, str]]
+    """Returns the ids of turns by their number in the data, from 0. Empty turns have a number and no id."""
+    raw_turn_count: int
+    """Number of turns, also of empty ones."""
+    numbered_sessions: Mapping[int, str]
+    """The ids of sessions by their number in the data, from 0. Empty sessions have a number and no id."""
+    numbered_session_count: int
+    """Number of sessions, also of empty ones."""
+    session_count: int
+    """Number of sessions with turns."""
+    turn_count: int
+    """Number of turns with content."""
+    empty_sessions: int = 0
+    """Number of sessions without turns, which are skipped."""
+    images: int = 0
+    """Number of pictures, which are not read."""
+    left_out: LeftOut = field(default_factory=LeftOut)
+
+    @cached_property
+    def sessions(self) -> tuple[Session, ...]:
+        return self.make_sessions()
+
+    @cached_property
+    def session_of(self) -> Mapping[str, str]:
+        """The session of each turn."""
+        return {turn.id or "": session.id for session in self.sessions for turn in session.turns}
+
+    @cached_property
+    def turn_texts(self) -> Mapping[str, str]:
+        """The text of each turn, for evidence that is text."""
+        return {turn.id or "": turn.content.strip() for session in self.sessions for turn in session.turns}
+
+    @cached_property
+    def turn_words(self) -> Mapping[str, str]:
+        return {id: words_of(text) for id, text in self.turn_texts.items()}
+
+    @cached_property
+    def numbered_turns(self) -> Mapping[int, str]:
+        return self.number_turns()
+
+    @property
+    def has_repeated_ids(self) -> bool:
+        return any(len(ids) > 1 for ids in self.sessions_named.values())
+
+
+def words_of(text: str) -> str:
+    """Return the words of a text in lower case, without punctuation, but with signs such as + and %."""
+    return _NOT_WORDS.sub(" ", text.casefold()).strip()
+
+
+def comparable(at: datetime) -> datetime:
+    """Return the date with a time zone: UTC if it has none."""
+    return at if at.tzinfo else at.replace(tzinfo=UTC)

@@ -1,0 +1,240 @@
+"""Reads turns by the paths of `schema.context.itemSchema`."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any, NamedTuple
+
+from memorybench.core.conversation import Turn
+from memorybench.core.errors import BadInput
+from memorybench.files.jsonpaths import Path
+from memorybench.files.located import Document, Place
+from memorybench.text.sanitize import preview
+
+from .config import ItemSchema, Preprocessing
+from .dates import Formats, read_date
+from .paths import only, parse_path
+
+_NO_TEXT = (dict, list, bool)
+_ROLES = ("user", "assistant", "system", "tool")
+_NO = frozenset({"", "0", "false", "no", "f", "n", "none", "null"})
+
+
+class MarkedTurn(NamedTuple):
+    """A turn that the data marks as containing the answer."""
+
+    session: str
+    role: str
+
+
+class RawSession(NamedTuple):
+    """A session of the file."""
+
+    name: str | None
+    """Its id in the data; None: it has none."""
+    turns: Sequence[Any]
+    place: Place | None
+    """Place of its turns within the item; None: unknown."""
+    date: Any = None
+    places: Sequence[Place] | None = None
+    """The place of each turn, if they are not adjacent."""
+    start: int = 0
+    """Index of the first turn at `place`."""
+    number: int | None = 0
+    """Number among the sessions of the data, from 0; None: it is a part of one."""
+
+    def turn_place(self, index: int) -> Place | None:
+        if self.places is not None:
+            return self.places[index]
+        return None if self.place is None else (*self.place, self.start + index)
+
+
+class KeptSession(NamedTuple):
+    """A session without its empty turns."""
+
+    raw: RawSession
+    id: str
+    at: datetime | None
+    turns: Sequence[tuple[int, Any]]
+    """The index of each turn in the file, and its fields without the removed ones."""
+
+
+class TurnReader:
+    """Reads turns by the paths of `schema.context.itemSchema`."""
+
+    def __init__(self, schema: ItemSchema, preprocessing: Preprocessing, date_format: Formats, where: str) -> None:
+        self._content_path = optional_path(schema.content or schema.text, where)
+        self._role = optional_path(schema.role, where)
+        self._speaker = optional_path(schema.speaker, where)
+        self._id = optional_path(schema.dialog_id, where)
+        self._caption = optional_path(schema.caption, where)
+        self._date = optional_path(schema.date, where)
+        self._mark = optional_path(schema.evidence, where)
+        self._image = optional_path(schema.image, where)
+        self._removed = frozenset(preprocessing.remove_fields)
+        self._hidden = {str(route.steps[0]) for route in self._mark.routes} if self._mark else frozenset()
+        self._transform: Callable[[str], str] = partial(html.escape, quote=False) if preprocessing.escape_html else str
+        self._date_format = date_format
+
+    def keep(self, item: Document, session: RawSession) -> list[tuple[int, Any]]:
+        """Return the index and fields of the turns with content."""
+        name = self._content_path.name if self._content_path and not self._caption else None
+        kept = []
+        for index, fields in enumerate(session.turns):
+            if type(fields) is dict:
+                if self._removed:
+                    fields = {k: v for k, v in fields.items() if k not in self._removed}
+                content = fields.get(name)  # a short cut for most turns of large files
+                if type(content) is str and content and not content.isspace():
+                    kept.append((index, fields))
+                    continue
+            if self._content(item, session, index, fields):
+                kept.append((index, fields))
+        self._check_fields(item, session, kept)
+        return kept
+
+    def _check_fields(self, item: Document, session: RawSession, kept: Sequence[tuple[int, Any]]) -> None:
+        """Raise BadInput for an invalid date, role or speaker, which are read later: before anything is spent."""
+        for path in filter(None, (self._role, self._speaker)):
+            for index, fields in kept:
+                if path.name is None or (type(fields) is dict and type(fields.get(path.name)) in (dict, list)):
+                    text_at(path, fields, partial(locate_in, item, session.turn_place(index)))
+        if self._date is not None:
+            for index, fields in kept:
+                self._turn_date(item, session, index, fields)
+
+    def count_images(self, session: RawSession) -> int:
+        if self._image is None:
+            return 0
+        return sum(match is not None for fields in session.turns for match in self._image.all(fields))
+
+    def check_ids(self, item: Document, session: KeptSession, known: set[str]) -> None:
+        """Raise BadInput if a turn has the id of another. Default ids are unique."""
+        if self._id is None:
+            return
+        for index, fields in session.turns:
+            id = self.turn_id(item, session, index, fields)
+            if id in known:
+                where, problem = locate_in(item, session.raw.place), f"duplicate turn id {preview(id)}"
+                raise BadInput(where, problem, remedy="make ids unique, or remove dialogId")
+            known.add(id)
+
+    def marked(self, item: Document, session: KeptSession) -> dict[str, MarkedTurn]:
+        """Return the turns that the data marks as containing the answer."""
+        if self._mark is None:
+            return {}
+        name, find = self._mark.name, self._mark.first
+        return {
+            self.turn_id(item, session, index, fields): MarkedTurn(session.id, _role(text_at(self._role, fields)))
+            for index, fields in session.turns
+            if _is_marked(fields.get(name) if name is not None and type(fields) is dict else find(fields))
+        }
+
+    def turn(self, item: Document, session: KeptSession, index: int, fields: Any) -> Turn:
+        where = partial(locate_in, item, session.raw.turn_place(index))
+        speaker = text_at(self._speaker, fields, where)
+        return Turn(
+            _role(text_at(self._role, fields, where)),
+            self._transform(self._content(item, session.raw, index, fields)),
+            self._transform(speaker) if speaker else None,
+            self._turn_date(item, session.raw, index, fields) if self._date else None,
+            self.turn_id(item, session, index, fields),
+        )
+
+    def turn_id(self, item: Document, session: KeptSession, index: int, fields: Any) -> str:
+        """Return its id, or one made from its place in the file."""
+        if self._id is None:
+            return f"{session.id}:{index + 1}"
+        return (
+            text_at(self._id, fields, partial(locate_in, item, session.raw.turn_place(index)))
+            or f"{session.id}:{index + 1}"
+        )
+
+    def visible(self, fields: Any) -> Any:
+        """Return the fields of a turn as templates show them: without gold marks."""
+        if not isinstance(fields, dict):
+            return fields
+        return {k: _map_texts(v, self._transform) for k, v in fields.items() if k not in self._hidden}
+
+    def _turn_date(self, item: Document, session: RawSession, index: int, fields: Any) -> datetime | None:
+        where = partial(locate_in, item, session.turn_place(index))
+        date = only(self._date, fields, where) if self._date else None
+        return None if date is None else read_date(date, where, self._date_format)
+
+    def _content(self, item: Document, session: RawSession, index: int, fields: Any) -> str:
+        if isinstance(fields, str):
+            return fields.strip() and fields
+        if not isinstance(fields, dict) or self._content_path is None:
+            raise BadInput(
+                locate_in(item, session.turn_place(index)),
+                f"invalid turn {preview(fields)}",
+                expected="a text, or itemSchema.content",
+            )
+        if self._content_path.name is not None:
+            contents = [fields[self._content_path.name]] if self._content_path.name in fields else []
+        else:
+            contents = self._content_path.all(fields)
+        # a list of texts, such as tags, is read whole
+        contents = [text for content in contents for text in (content if _is_texts(content) else [content])]
+        has_image = self._image is not None and bool(self._image.all(fields))
+        if any(isinstance(content, _NO_TEXT) for content in contents) or not (contents or has_image):
+            problem = f"{self._content_path.text} is missing or not a text"
+            remedy = "correct the turn, or schema.context.itemSchema"
+            where = locate_in(item, session.turn_place(index))
+            raise BadInput(where, problem, expected="the content of the turn", remedy=remedy)
+        text = "\n\n".join(str(content) for content in contents if content is not None)
+        where_of = partial(locate_in, item, session.turn_place(index))
+        caption = text_at(self._caption, fields, where_of)
+        if caption:
+            text = f"{text} [shares a photo: {caption}]".lstrip()
+        return text.strip() and text
+
+
+def _is_marked(value: Any) -> bool:
+    """Return whether a turn is marked as evidence; CSV files and some JSON have "false" as a text."""
+    return value.strip().lower() not in _NO if isinstance(value, str) else bool(value)
+
+
+def _role(text: str | None) -> str:
+    """Return the role as APIs write it: some data has `User`."""
+    lower = (text or "user").lower()
+    return lower if lower in _ROLES else text or "user"
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(member, str) for member in value)
+
+
+def _map_texts(value: Any, transform: Callable[[str], str]) -> Any:
+    """Apply `transform` to every text in a JSON value."""
+    match value:
+        case str():
+            return transform(value)
+        case dict():
+            return {key: _map_texts(inner, transform) for key, inner in value.items()}
+        case list():
+            return [_map_texts(inner, transform) for inner in value]
+    return value
+
+
+def optional_path(path: str | None, where: str) -> Path | None:
+    return None if path is None else parse_path(path, where)
+
+
+def locate_in(item: Document, place: Place | None) -> str:
+    return item.where(*(place or ()))
+
+
+def text_at(path: Path | None, fields: Any, where: Callable[[], str] | None = None) -> str | None:
+    """Return the text or number at a path. With `where`, anything else than one of them is an error."""
+    if path is None:
+        return None
+    value = path.first(fields) if where is None else only(path, fields, where)
+    if isinstance(value, dict | list):
+        if where is not None:
+            raise BadInput(where(), f"invalid value {preview(value)} at {path.text}", expected="a text or a number")
+        return None
+    return None if value is None else str(value)
