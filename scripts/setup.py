@@ -36,6 +36,7 @@ REAL_PARTS = {
         "letta-client==1.12.1",
         "mem0ai==2.2.1",
         "hindsight-client==1.1.0",
+        "memobase==0.0.27",
     ],
     "LangMem": ["langmem==0.0.30"],
     "Mnemosyne": ["mnemosyne-memory==3.15.1"],

@@ -96,7 +96,7 @@ def test_added_session_is_searchable_in_its_scope_until_cleared(vendor: str, sta
     with_provider(vendor, stand_in, live)
 
 
-@pytest.mark.parametrize("vendor", [name for name in VENDORS if name != "graphiti"], indirect=True)
+@pytest.mark.parametrize("vendor", [name for name in VENDORS if name not in ("graphiti", "memobase")], indirect=True)
 def test_results_name_the_session_they_came_from(vendor: str, stand_in: StandIn) -> None:
     async def live(provider: HttpProvider) -> None:
         sessions = [session("finch", "My pet is a zebrafinch.", "Oh!"), session("boat", "I sail a dinghy.", "Ah!")]
@@ -135,7 +135,7 @@ def test_session_without_a_date_is_added(vendor: str, stand_in: StandIn) -> None
 def test_document_that_fails_later_fails_while_waiting(vendor: str, stand_in: StandIn) -> None:
     async def live(provider: HttpProvider) -> None:
         receipt = await provider.add(scope(), session("topic", f"This is {FAILING}."))
-        with pytest.raises(ServiceError, match=r"failed|FAILED") as caught:
+        with pytest.raises(ServiceError, match=r"failed|FAILED|\"500\"") as caught:
             await provider.wait_until_searchable(scope(), [receipt])
         assert not isinstance(caught.value, Transient)
 
@@ -332,3 +332,10 @@ class TestHindsight(VendorContract):
 
 class TestGraphiti(VendorContract):
     vendor = "graphiti"
+
+
+class TestMemobase(VendorContract):
+    vendor = "memobase"
+    # its users have ids of the server and no names: another process needs the receipts
+    test_an_unused_scope_is_empty = None  # type: ignore[assignment]
+    test_store_id_changes_if_and_only_if_data_is_lost = None  # type: ignore[assignment]

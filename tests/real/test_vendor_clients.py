@@ -59,6 +59,12 @@ DIFFERENCES: Mapping[str, Mapping[str, str]] = {
         "header idempotency-key": "random in the client; ours is the document's id, so that a repeated add changes "
         "nothing; requests that may be repeated without harm carry none",
     },
+    "memobase": {
+        "header content-type": "ours sends one with a POST that has no body",
+        "query.wait_process": "True in the client, true in ours",
+        "body.id": NULL,
+        "body.fields": NULL,
+    },
     "letta": {
         **STAINLESS,
         "header content-type": "the client sends one with a DELETE that has no body",
@@ -284,6 +290,40 @@ def test_letta() -> None:
             Operation("DELETE", r"/v1/archives/.+", lambda c, our: c.archives.delete(our.path.split("/")[-1])),
         )
         assert unjustified("letta", theirs, ours) == []
+
+
+def test_memobase() -> None:
+    memobase = pytest.importorskip("memobase")
+    ours = requests_of_ours("memobase")
+
+    def user(client: Any, our: Call) -> Any:
+        """The user of a request, whose id is in its path."""
+        [id] = [part for part in our.path.split("/") if re.fullmatch(r"[0-9a-f-]{36}", part)]
+        return client.get_user(id, no_get=True)
+
+    def insert(client: Any, our: Call) -> object:
+        blob = memobase.ChatBlob(messages=our.json["blob_data"]["messages"])
+        return user(client, our).insert(blob, sync=our.query["wait_process"].lower() == "true")
+
+    def search(client: Any, our: Call) -> object:
+        numbers = {"topk": int(our.query["topk"]), "time_range_in_days": int(our.query["time_range_in_days"])}
+        threshold = float(our.query["similarity_threshold"])
+        return user(client, our).search_event_gist(our.query["query"], similarity_threshold=threshold, **numbers)
+
+    with running(VENDORS["memobase"].stand_in()) as stand_in:
+        client = memobase.MemoBaseClient(project_url=stand_in.url, api_key=KEY)
+        theirs = requests_of_client(
+            client,
+            stand_in,
+            ours,
+            Operation("POST", r".*/users", lambda c, our: c.add_user(our.json["data"])),
+            Operation("POST", r".*/insert/.+", insert),
+            Operation("POST", r".*/buffer/.+", lambda c, our: user(c, our).flush(sync=True)),
+            Operation("GET", r".*/search/.+", search),
+            Operation("DELETE", r".*/users/.+", lambda c, our: c.delete_user(our.path.split("/")[-1])),
+        )
+        assert unjustified("memobase", theirs, ours) == []
+        client.client.close()
 
 
 def test_hindsight() -> None:

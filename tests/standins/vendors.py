@@ -18,6 +18,7 @@ from .graphiti import Graphiti
 from .hindsight import Hindsight
 from .letta import Letta
 from .mem0 import Mem0
+from .memobase import Memobase
 from .supermemory import Supermemory
 from .supermemory_v4 import SupermemoryV4
 from .zep import Zep
@@ -40,6 +41,7 @@ VENDORS: Mapping[str, Vendor] = {
     "zep": Vendor(Zep, "ZEP", base="/api/v4"),
     "letta": Vendor(Letta, "LETTA"),
     "hindsight": Vendor(Hindsight, "HINDSIGHT"),
+    "memobase": Vendor(Memobase, "MEMOBASE", base="/api/v1"),
     "graphiti": Vendor(Graphiti, "GRAPHITI", needs_key=False),
 }
 
