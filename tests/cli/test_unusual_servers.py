@@ -237,6 +237,40 @@ def test_a_killed_run_logs_in_again(command: Command, stub: Stub, vault: Vault, 
     assert repeated < sum(stored.values()) / 2, "only the sessions that were under way are sent again"
 
 
+LONG_TOKEN = ARCHIVE.replace(
+    "endpoints:",
+    "setup:\n  - {method: POST, path: /login, captures: {token: $.token}}\nendpoints:",
+).replace('body: {records: "$.documents"}', 'body: {records: "$.documents", token: "${token}"}')
+
+
+def test_batches_are_complete_after_a_shorter_token(run: Callable[..., Said], stub: Stub, archive: Archive) -> None:
+    """The second batch gets status 401, and with the new and shorter token, status 503."""
+    complete = run(ARCHIVE, "--limit", "1")
+    stored = sum(archive.added.values())
+    archive.added.clear()
+    logins = 0
+    batches: Counter[str] = Counter()
+
+    async def behave(request: web.BaseRequest, call: Call) -> web.StreamResponse:
+        nonlocal logins
+        if call.path == "/login":
+            logins += 1
+            return web.json_response({"token": f"sentinel-{logins}-".ljust(3000 if logins == 1 else 20, "x")})
+        if call.path.endswith("/records") and b'"token"' in call.body:
+            batches[call.path] += 1
+            if batches[call.path] in (2, 3):
+                return await status({2: 401, 3: 503}[batches[call.path]])(request, call)
+        return await archive.behave(request, call)
+
+    stub.always(behave)
+    said = run(LONG_TOKEN.replace("batchMessages: 5, ", ""), "--limit", "1", "--run-id", "r2")
+    assert said.code == 0, said.err
+    assert logins > 1
+    assert set(archive.added.values()) == {1}
+    assert len(archive.added) == stored
+    assert measures(said)["recall@10"] == measures(complete)["recall@10"]
+
+
 SIGNER = """\
 import hashlib, hmac
 

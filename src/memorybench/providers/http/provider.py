@@ -255,27 +255,31 @@ class _BatchProvider(HttpProvider):
         assert add is not None
         assert add.document is not None
         rendered = [add.document({**state.variables, **values}) for values in await self._variables(add, documents)]
-        accepted = []
-        start = 0
-        while start < len(documents):
-            size = self._size_of_batch(add, state, documents[start:], rendered[start:])
-            batch, first = slice(start, start + size), documents[start].id
-            if first not in state.accepted:
-                await self._batch_pacer.wait()
-                values = {"documents": rendered[batch]}
-                state.accepted[first] = await self._send(add, state, documents[batch], values)
-            accepted.append(state.accepted[first])
-            start += size
-        return self._scopes.make_receipt(state, add.endpoint, [document.id for document in documents], accepted)
+        # a retry may form other batches: the size of a request depends on variables, such as a token
+        pending = [
+            (document, body)
+            for document, body in zip(documents, rendered, strict=True)
+            if document.id not in state.accepted
+        ]
+        while pending:
+            size = self._size_of_batch(add, state, pending)
+            batch = [document for document, _ in pending[:size]]
+            await self._batch_pacer.wait()
+            values = {"documents": [body for _, body in pending[:size]]}
+            state.accepted |= dict.fromkeys(
+                (document.id for document in batch), await self._send(add, state, batch, values)
+            )
+            pending = pending[size:]
+        ids = [document.id for document in documents]
+        accepted = {id(part): part for part in map(state.accepted.__getitem__, ids)}  # one for many documents
+        return self._scopes.make_receipt(state, add.endpoint, ids, list(accepted.values()))
 
-    def _size_of_batch(
-        self, add: AddRequest, state: ScopeState, documents: Sequence[SentDocument], rendered: Sequence[Any]
-    ) -> int:
+    def _size_of_batch(self, add: AddRequest, state: ScopeState, pending: Sequence[tuple[SentDocument, Any]]) -> int:
         """Return how many of the first documents fit into one request."""
         limits = self._limits
         size, messages = 0, 0
         sessions: set[str] = set()
-        for document in documents[: limits.batch_size]:
+        for document, _ in pending[: limits.batch_size]:
             sessions.add(document.session)
             messages += max(1, len(document.messages))
             if size and (
@@ -286,9 +290,9 @@ class _BatchProvider(HttpProvider):
             size += 1
         if limits.batch_bytes is None:
             return size
-        while (length := self._length(add, state, rendered[:size])) > limits.batch_bytes:
+        while (length := self._length(add, state, [body for _, body in pending[:size]])) > limits.batch_bytes:
             if size == 1:
-                problem = f"a document of session {documents[0].sources[0]} takes {length:,} bytes"
+                problem = f"a document of session {pending[0][0].sources[0]} takes {length:,} bytes"
                 raise ServiceError(
                     f"{self._where}: {problem}; expected at most {limits.batch_bytes:,} (limits.batchBytes); "
                     "set limits.maxCharacters, so that it is split"

@@ -82,7 +82,7 @@ class ScopeState:
     is_cleared: bool = False
     """Whether this process cleared the scope and has not opened it again."""
     accepted: dict[str, Accepted] = field(default_factory=dict)
-    """What an unfinished add has stored, by the first document of each request; a retry continues from there."""
+    """What an unfinished add has stored, by the id of each document; a retry continues from there."""
     searches: dict[tuple[str, int], PageProgress] = field(default_factory=dict)
     """The pages of unfinished searches, by query and limit; a retry continues from there."""
     setup_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
