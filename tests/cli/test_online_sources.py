@@ -335,3 +335,12 @@ def test_unusable_exports_are_refused(command: Command, text: str, flags: tuple[
     said = command("online", "rows.json", *flags)
     assert said.code == 2
     assert not (command.folder / "results").exists()
+
+
+def test_a_bundle_of_the_run_is_verified(command: Command, stub: Stub) -> None:
+    (command.folder / "rows.jsonl").write_bytes(as_jsonl(langfuse(TURNS)))
+    assert command("online", "rows.jsonl", *ONLINE, "--source", "langfuse", "--run-id", "r").code == 0
+    assert command("bundle", "r", "--output", "r.mbz").code == 0
+    said = command("verify", "r.mbz", "--json")
+    assert not [claim for claim in said.json["claims"] if claim["level"] == "contradicted"]
+    assert said.code == 0, said.err

@@ -15,7 +15,7 @@ from memorybench.core.errors import Unreadable
 from memorybench.core.extraction import FeedbackSink
 from memorybench.core.operations import MemorySearch, MemoryWrite
 from memorybench.core.plans import Job, Performed, Plan, Steps
-from memorybench.core.trials import Exhibit, Failure, Score, Subject, Trial
+from memorybench.core.trials import Case, Exhibit, Failure, Score, Subject, Trial
 from memorybench.judging.asking import all_of
 from memorybench.judging.use import PROMPT, UseJudge
 from memorybench.suites.extraction.online import TraceJudge, post_feedback
@@ -34,6 +34,15 @@ SUCCEEDED, FOUND_ANY, FOUND, WRITTEN = "succeeded", "found_any", "found", "writt
 USED, USED_COUNT, JUDGED_COUNT = "used", "used_count", "judged_count"
 """Scores: whether a memory was used, how many were, and how many were judged."""
 _MAX_SHOWN = 2000
+
+
+class RecordedOperation(Case):
+    """What code knows of an operation, so that a bundle has the case of each trial. Texts are in the outcome."""
+
+    kind: str
+    is_error: bool
+    count: int | None = None
+    at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +87,7 @@ class OnlinePlan:
                 ordinal=index,
                 shown=shown,
                 spends=self.judges is not None,
+                case=_case(SEARCHES, search),
             )
         for index, write in enumerate(self.writes, len(self.searches)):
             said = transcript(write.extraction.conversation) if write.extraction is not None else ""
@@ -88,6 +98,7 @@ class OnlinePlan:
                 ordinal=index,
                 shown=shown,
                 spends=self.judges is not None,
+                case=_case(WRITES, write),
             )
 
     def _trial(self, kind: str, id: str, trace: str, store: str, at: datetime | None) -> Trial:
@@ -151,3 +162,9 @@ class OnlinePlan:
             "reason": judged.comment,
         }
         return Performed(scores=(*scores, *judged.scores), shown=shown.model_copy(update=found))
+
+
+def _case(kind: str, operation: MemorySearch | MemoryWrite) -> RecordedOperation:
+    return RecordedOperation(
+        id=operation.id, kind=kind, is_error=operation.is_error, count=operation.count, at=operation.at
+    )
