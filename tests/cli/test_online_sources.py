@@ -337,9 +337,15 @@ def test_unusable_exports_are_refused(command: Command, text: str, flags: tuple[
     assert not (command.folder / "results").exists()
 
 
-def test_a_bundle_of_the_run_is_verified(command: Command, stub: Stub) -> None:
+@pytest.mark.parametrize(
+    "words",
+    [("online", "rows.jsonl", "--source", "langfuse"), ("extraction", "online", "--source", "langfuse", "rows.jsonl")],
+)
+def test_a_bundle_of_the_run_is_verified(command: Command, stub: Stub, words: tuple[str, ...]) -> None:
     (command.folder / "rows.jsonl").write_bytes(as_jsonl(langfuse(TURNS)))
-    assert command("online", "rows.jsonl", *ONLINE, "--source", "langfuse", "--run-id", "r").code == 0
+    assert command(*words, *ONLINE, "--run-id", "r").code == 0
+    case = command("results", "r", "--json").json
+    assert case["counts"]["failed"] == 0
     assert command("bundle", "r", "--output", "r.mbz").code == 0
     said = command("verify", "r.mbz", "--json")
     assert not [claim for claim in said.json["claims"] if claim["level"] == "contradicted"]

@@ -19,7 +19,7 @@ from memorybench.core.errors import Malformed
 from memorybench.core.extraction import FeedbackSink, Trace
 from memorybench.core.plans import Job, Limits, Performed, Plan, Steps
 from memorybench.core.records import Record
-from memorybench.core.trials import Exhibit, Score, Subject, Trial
+from memorybench.core.trials import Case, Exhibit, Score, Subject, Trial
 from memorybench.judging.enumeration import Enumerator
 from memorybench.judging.facts import MemoryFact, categories_of, facts_of
 from memorybench.judging.matching import Grid, Matching, match
@@ -188,6 +188,7 @@ class OnlinePlan:
                 ordinal=index,
                 shown=Exhibit(asked=asked),
                 spends=True,
+                case=Case(id=trace.id),  # it has no gold; a bundle has the case of each trial
             )
 
     async def _perform(self, trace: Trace, asked: str, steps: Steps) -> Performed:

@@ -55,7 +55,7 @@ _REMARK = re.compile(rf"(?:^|; )({_LABELS}): (.*?)(?=; (?:{_LABELS}): |$)", re.D
 
 def case_sections(trial: CaseTrial) -> list[Section] | None:
     """Counts, facts, memory before, conversation, memory after; None for a recorded trace, which has no gold."""
-    if not trial.case:
+    if "conversation" not in trial.case:
         return None
     case, shown = ExtractionCase.model_validate(trial.case), trial.outcome.shown
     extracted = [step.result["memory"] for step in trial.named("extract")]
