@@ -30,7 +30,7 @@ def settings_of(config: BenchmarkConfig) -> tuple[Any, ...]:
         settings = (*settings, rubrics)
     if config.data.where is not None:
         settings = (*settings, config.data.where)
-    if "?" in (config.data.items or ""):
+    if config.data.items is not None:  # two paths into one file are two datasets
         settings = (*settings, config.data.items)
     if not config.data.join:
         return settings

@@ -1,0 +1,54 @@
+"""Benchmark configs and data that can be read in two ways: refused, counted, or read as the documentation says."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import yaml
+
+from tests.cli.command import Command, Said
+
+SCHEMA: dict[str, Any] = {"itemId": "id", "question": "q", "answer": "gold", "context": {"field": "log"}}
+SESSIONS = {"field": "log", "sessionSchema": {"id": "n"}, "itemSchema": {"text": "t"}}
+EVALUATION = {"method": "exact-match"}
+
+
+def row(**changed: Any) -> dict[str, Any]:
+    return {"id": "i1", "q": "Who?", "gold": "Ann", "log": ["Ann came."]} | changed
+
+
+def preview(
+    command: Command, rows: Any, schema: dict[str, Any] | None = None, *, file: str = "d.json", **sections: Any
+) -> Said:
+    """Return what `data preview` says about rows and a config of a few lines."""
+    config = {"name": "sample", "data": {"type": "local", "path": f"./{file}"}, "schema": SCHEMA | (schema or {})}
+    config |= {"evaluation": EVALUATION} | sections
+    (command.folder / "sample.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    (command.folder / file).write_text(rows if isinstance(rows, str) else json.dumps(rows), encoding="utf-8")
+    return command("data", "preview", "sample.yaml", "--json", "--samples", "20")
+
+
+def refusal(said: Said, *parts: str) -> None:
+    """Check that a config or file was refused, in a message with these parts."""
+    assert said.code == 2, said.out
+    for part in parts:
+        assert part in said.err, said.err
+
+
+def test_memories_of_other_items_of_a_file_are_not_reused(command: Command) -> None:
+    def rows(place: str) -> list[dict[str, Any]]:
+        return [row(id=n, q=f"Where is pot {n}?", log=[f"Pot {n} is at {place} {n}."]) for n in range(3)]
+
+    def stages(items: str, *arguments: str) -> dict[str, int]:
+        data = {"type": "local", "path": "./d.json", "items": items}
+        assert preview(command, {"train": rows("Porto"), "test": rows("Faro")}, data=data).code == 0
+        said = command(
+            "eval", "--benchmarks", "sample", "--config-dir", ".", "--providers", "bm25", "--json", *arguments
+        )
+        assert said.code == 0, said.err
+        return {stage["name"]: stage["reused"] for stage in said.json["circumstances"]["stages"]}
+
+    stages("train", "--run-id", "a")
+    assert all(stages("train", "--run-id", "b", "--reuse", "a").values())
+    assert not any(stages("test", "--run-id", "c", "--reuse", "a").values())
