@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 import yaml
 
 from tests.cli.command import Command, Said
@@ -52,3 +53,23 @@ def test_memories_of_other_items_of_a_file_are_not_reused(command: Command) -> N
     stages("train", "--run-id", "a")
     assert all(stages("train", "--run-id", "b", "--reuse", "a").values())
     assert not any(stages("test", "--run-id", "c", "--reuse", "a").values())
+
+
+@pytest.mark.parametrize("key", ["evidence", "choices", "rubric", "forbidden"])
+def test_keys_of_one_question_are_refused_beside_a_list_of_questions(command: Command, key: str) -> None:
+    questions = {"field": "qa", "questionField": "q", "answerField": "gold"}
+    rows = [row(qa=[{"q": "Who?", "gold": "x"}], more=["x", "y"])]
+    schema = {"question": None, "answer": None, "questions": questions, key: "more"}
+    refusal(preview(command, rows, schema), f"schema.{key}", f"questions.{key}Field")
+
+
+@pytest.mark.parametrize(
+    ("kind", "key"),
+    [("object", "dateField"), ("object", "idField"), *(("string", f"{key}Field") for key in ("date", "id", "turns"))],
+)
+def test_fields_of_sessions_are_refused_where_the_type_does_not_read_them(
+    command: Command, kind: str, key: str
+) -> None:
+    context = {"field": "log", "type": kind, key: "more"} | ({"sessionPattern": "s_*"} if kind == "object" else {})
+    rows = [row(log={"s_1": ["Ann came."]} if kind == "object" else "Ann came.", more=["2024-01-01"])]
+    refusal(preview(command, rows, {"context": context}), f"context.{key}", f"type: {kind}")

@@ -70,7 +70,10 @@ def test_many_questions_on_one_conversation() -> None:
     nested = SAMPLE.replace(
         "  question: query\n  answer: $.gold.text | $.gold\n",
         "  questions: {field: qa, questionField: question, answerField: answer, categoryField: category}\n",
-    ).replace("    field: sessions\n", "    field: talk\n    type: object\n    sessionPattern: session_*\n")
+    ).replace(
+        "    field: sessions\n    dateField: dates\n",
+        "    field: talk\n    type: object\n    sessionPattern: session_*\n",
+    )
     config = read_benchmark(document(nested + 'categories: {1: multi-hop, 2: "temporal"}\n'))
     assert config.categories == {"1": "multi-hop", "2": "temporal"}
     assert config.mapping is not None

@@ -43,6 +43,12 @@ _QUESTION_PATHS = {
     "evidence",
     "choices",
 }
+_WITHOUT_EFFECT = {
+    "turns": {"id_field": "remove it", "turns_field": "remove it"},
+    "object": {"id_field": "remove it: the keys are the ids", "date_field": "write datePattern, or type: array"},
+    "string": {"id_field": "remove it", "date_field": "remove it", "turns_field": "remove it"},
+}
+"""Keys of `schema.context` that are not read: by type, each with what to do."""
 WITHOUT_FILES = ("bundled", "plugin")
 """Values of `data.type` whose data is read by a class, not from a file by a mapping."""
 
@@ -294,7 +300,7 @@ def _check_gold(mapping: SchemaMapping, part: Document, *, only_retrieval: bool)
         else (mapping.answer, mapping.rubric, mapping.choices, mapping.must_contain, mapping.must_not_contain)
     )
     if many is not None:
-        for name in ("rubric", "must_contain", "must_not_contain", "forbidden"):
+        for name in ("rubric", "must_contain", "must_not_contain", "forbidden", "evidence", "choices"):
             if getattr(mapping, name) is not None:
                 key = "".join(word.capitalize() if place else word for place, word in enumerate(name.split("_")))
                 raise BadInput(
@@ -336,9 +342,6 @@ def _check_patterns(context: Context, part: Document) -> None:
             raise BadInput(where, f"cannot be combined with {name}Field", remedy="remove one of the two")
         if context.type != "array":
             raise BadInput(part.where("session_schema", name), f"no effect on type: {context.type}", remedy="remove it")
-    for name in ("id_field", "turns_field") if context.type == "turns" else ():
-        if getattr(context, name) is not None:
-            raise BadInput(part.where(name), "no effect on type: turns", remedy="remove it")
     if context.type == "object" and context.session_pattern is None:
         raise BadInput(
             part.where(), '"sessionPattern" is missing', expected="a pattern of session keys, such as session_*"
@@ -355,6 +358,9 @@ def _check_patterns(context: Context, part: Document) -> None:
                 f"invalid pattern {preview(pattern)}",
                 expected="exactly one *, in place of the number",
             )
+    for name, remedy in _WITHOUT_EFFECT.get(context.type, {}).items():
+        if getattr(context, name) is not None:
+            raise BadInput(part.where(name), f"no effect on type: {context.type}", remedy=remedy)
 
 
 def _paths(mapping: SchemaMapping) -> Iterator[tuple[Place, str]]:
