@@ -73,3 +73,46 @@ def test_fields_of_sessions_are_refused_where_the_type_does_not_read_them(
     context = {"field": "log", "type": kind, key: "more"} | ({"sessionPattern": "s_*"} if kind == "object" else {})
     rows = [row(log={"s_1": ["Ann came."]} if kind == "object" else "Ann came.", more=["2024-01-01"])]
     refusal(preview(command, rows, {"context": context}), f"context.{key}", f"type: {kind}")
+
+
+def gold_of(said: Said) -> list[list[str]]:
+    assert said.code == 0, said.err
+    return [sample["answers"] for sample in said.json["samples"]]
+
+
+def notes_of(said: Said) -> str:
+    assert said.code == 0, said.err
+    return "\n".join(said.json["left_out"])
+
+
+def test_a_gold_label_that_is_the_text_of_another_choice_is_the_label(command: Command) -> None:
+    rows = [
+        row(id=1, gold="1", opt={"1": "2", "2": "1", "3": "0"}),
+        row(id=2, gold="A", opt=["A. B", "B. A"]),
+        row(id=3, gold="A", opt=["C", "B", "A"]),
+    ]
+    said = preview(command, rows, {"choices": "opt"})
+    assert gold_of(said) == [["(1) 2"], ["(A) B"], ["(c) A"]]
+    assert "read as the label: 2" in notes_of(said)
+
+
+@pytest.mark.parametrize(
+    ("path", "options"),
+    [
+        ("opt[*].text", [{"label": "B", "text": "blue"}, {"label": "A", "text": "red"}]),
+        ("opt.*", {"B": "blue", "A": "red"}),
+    ],
+)
+def test_a_gold_label_is_refused_if_the_path_leaves_labels_in_another_order_out(
+    command: Command, path: str, options: Any
+) -> None:
+    refusal(preview(command, [row(gold="A", opt=options)], {"choices": path}), "[0].gold", "label")
+    assert gold_of(preview(command, [row(gold="red", opt=options)], {"choices": path})) == [["(b) red"]]
+    chosen = {"choices": "opt[*].text", "answer": "opt[?@.label == $.gold].text"}
+    if isinstance(options, list):
+        assert gold_of(preview(command, [row(gold="A", opt=options)], chosen)) == [["(b) red"]]
+
+
+def test_labels_in_order_beside_the_texts_of_choices_are_those_shown(command: Command) -> None:
+    options = [{"label": "A", "text": "blue"}, {"label": "B", "text": "red"}]
+    assert gold_of(preview(command, [row(gold="B", opt=options)], {"choices": "opt[*].text"})) == [["(b) red"]]

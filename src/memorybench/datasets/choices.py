@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import getitem
 from string import ascii_lowercase
 from typing import Any
 
 from memorybench.core.errors import BadInput
 from memorybench.core.questions import Choice
+from memorybench.files.located import Place
 from memorybench.text.sanitize import preview
 
 _LABELLED = re.compile(
@@ -26,7 +29,9 @@ class Choices:
     lines: tuple[str, ...]
     """One per choice: as the data writes it if it has a label of its own, otherwise with the label a, b, c …"""
     are_labels_unclear: bool = False
-    """The texts begin with labels in no order: a gold label may be one of those, or one of a, b, c …"""
+    """The data has labels in no order: a gold label may be one of those, or one of a, b, c …"""
+    are_labels_own: bool = False
+    """The data has the labels."""
 
     def right(self, answer: Any, first: int | None, where: Callable[[], str]) -> tuple[str, ...]:
         """Return the accepted answers for a gold answer: the choice with its label, its text, and its label.
@@ -50,14 +55,28 @@ class Choices:
         text, count = str(answer).strip(), len(self.choices)
         if first is not None and _is_number(answer):
             return [int(text) - first] if 0 <= int(text) - first < count else []
+        labels, label = tuple(choice.label for choice in self.choices), text.strip(_DECORATION)
         # the whole choice before its text: "B. Jones" may be a name, or the label B and the name Jones
-        for texts in (self.lines, tuple(map(str, self.choices)), tuple(choice.text for choice in self.choices)):
+        candidates = [self.lines, tuple(map(str, self.choices)), self._texts]
+        if self.are_labels_own:  # {"1": "2", "2": "1"}: the gold 1 is the label
+            candidates.insert(2, labels)
+        for texts in candidates:
             if text in texts:
                 return [place for place, other in enumerate(texts) if other == text]
         if self.are_labels_unclear:
             return []
-        label = text.strip(_DECORATION).lower()
-        return [place for place, choice in enumerate(self.choices) if choice.label.lower() == label]
+        return [place for place, other in enumerate(labels) if other.lower() == label.lower()]
+
+    @property
+    def _texts(self) -> tuple[str, ...]:
+        return tuple(choice.text for choice in self.choices)
+
+    def is_label_or_text(self, answer: Any, first: int | None) -> bool:
+        """Return whether a gold answer that is read as the label of a choice is the text of another."""
+        text = str(answer).strip()
+        if not self.are_labels_own or text not in self._texts:
+            return False
+        return self._places(answer, first) != [place for place, other in enumerate(self._texts) if other == text]
 
     def _expected(self, first: int | None) -> str:
         index = "" if first is None else f", or its index from {first}"
@@ -67,10 +86,37 @@ class Choices:
     def _remedy(self, answer: Any, first: int | None) -> str:
         if first is None and _is_number(answer) and 0 <= int(answer) <= len(self.choices):
             return "if it is an index, set schema.choiceIndex to that of the first choice: 0 or 1"
+        if self.are_labels_unclear:
+            return (
+                "if it is a label, write a path to the object of label and text, or a path to the text of the right "
+                "choice, such as options[?@.label == $.answer].text"
+            )
         return "correct it"
 
 
-def read_choices(value: Any, where: Callable[[], str], key: str) -> Choices:
+def has_other_labels(matches: Sequence[tuple[Place, Any]], part: Any) -> bool:
+    """Return whether the data has labels of the choices in another order than a, b, c ….
+
+    They are the names of the choices (`options.*`), or another field of the objects that contain them
+    (`options[*].text`).
+    """
+    if not all(place and isinstance(place[-1], str) for place, _ in matches):
+        return False
+    parents = [reduce(getitem, place[:-1], part) for place, _ in matches]
+    own = [place[-1] for place, _ in matches]
+    columns = [own] if len(set(own)) > 1 else [[parent.get(name) for parent in parents] for name in parents[0]]
+    return any(_are_letters(column) for column in columns)
+
+
+def _are_letters(values: Sequence[Any]) -> bool:
+    """Return whether the values are different letters, and not a, b, c … in this order."""
+    letters = [str(value).strip(_DECORATION).lower() for value in values]
+    if len(set(letters)) < len(letters) or any(len(letter) != 1 or not letter.isalpha() for letter in letters):
+        return False
+    return not ascii_lowercase.startswith("".join(letters))
+
+
+def read_choices(value: Any, where: Callable[[], str], key: str, *, have_other_labels: bool = False) -> Choices:
     """Read choices from an array or from an object of label and text; `key` names them in error messages.
 
     Texts of an array have labels of their own only if all of them begin with one, in one spelling and in order from A,
@@ -78,16 +124,17 @@ def read_choices(value: Any, where: Callable[[], str], key: str) -> Choices:
     """
     if isinstance(value, dict) and value:
         named = tuple(Choice(str(label).strip(_DECORATION), _text(text, where)) for label, text in value.items())
-        return Choices(named, tuple(map(str, named)))
+        return Choices(named, tuple(map(str, named)), are_labels_own=True)
     if not isinstance(value, list) or not 2 <= len(value) <= len(ascii_lowercase):
         expected = f"2 to {len(ascii_lowercase)} choices"
         raise BadInput(where(), f"invalid choices {preview(value)}", expected=expected, remedy=f"correct it or {key}")
     texts = tuple(_text(text, where) for text in value)
     labelled = [match for text in texts if (match := _LABELLED.fullmatch(text))]
     if len(labelled) == len(texts) and _is_in_order(labelled):
-        return Choices(tuple(Choice(match["label"], match["text"]) for match in labelled), texts)
+        named = tuple(Choice(match["label"], match["text"]) for match in labelled)
+        return Choices(named, texts, have_other_labels, are_labels_own=True)
     choices = tuple(Choice(label, text) for label, text in zip(ascii_lowercase, texts, strict=False))
-    return Choices(choices, tuple(map(str, choices)), are_labels_unclear=len(labelled) == len(texts))
+    return Choices(choices, tuple(map(str, choices)), have_other_labels or len(labelled) == len(texts))
 
 
 def _is_in_order(labelled: list[re.Match[str]]) -> bool:

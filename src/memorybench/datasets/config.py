@@ -251,7 +251,7 @@ class SchemaMapping(Section):
     """Path to the choices of a multiple-choice question: an array, or an object of label and text. They are appended to
     the question. The gold answer is a choice as the data writes it, its text, or its label: a, b, c …, or that at the
     beginning of the choices, if all of them have one, in order (`A. beef`, `B. lentils`). Such choices are shown as
-    written."""
+    written. If the data has labels, a gold answer that is a label and also the text of another choice is the label."""
     choice_index: Literal[0, 1] | None = None
     """The index of the first choice, if gold answers are indexes. With it, every gold answer that is a number is an
     index."""

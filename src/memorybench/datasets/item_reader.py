@@ -41,6 +41,7 @@ _NOTES = {
     "labels": "labels that are lists or objects, left out",
     "later": "questions with sessions dated after them",
     "numbers": "gold answers that are numbers, read as text",
+    "label_or_text": "gold answers that are the label of a choice and the text of another, read as the label",
     "several": "questions with several answers, of which any is right (answerMode)",
     "blank": "empty answers, rubric items and texts in lists, skipped",
     "repeated_items": "rubric items that repeat another, scored twice",

@@ -15,7 +15,7 @@ from memorybench.files.located import Document, Place
 from memorybench.files.templates import Template
 from memorybench.text.sanitize import preview
 
-from .choices import Choices, read_choices
+from .choices import Choices, has_other_labels, read_choices
 from .config import BenchmarkConfig, OfficialRetrieval, SchemaMapping
 from .config_reading import RUBRIC_VARIABLES
 from .context import ContextReader, read_prefix
@@ -268,11 +268,15 @@ class QuestionReader:
         if not values and not optional:
             raise self._no_answer(answer, part)
         offered = self._offered(part)
-        if offered is None:
+        if offered is None or self.paths.choices is None:
             answers = [self._answer(value, where) for value in values]
             # a rubric may have an item twice, so that it weighs more
             return text, tuple(answers if self._gold.answers_are_rubric else dict.fromkeys(answers)), None
-        read = read_choices(offered, part.where, self._key("choices"))
+        other = not self.paths.choices.singular and has_other_labels(self.paths.choices.located(part.value), part.value)
+        read = read_choices(offered, part.where, self._key("choices"), have_other_labels=other)
+        self._quirks["label_or_text"] += sum(
+            read.is_label_or_text(value, self._mapping.choice_index) for value in values
+        )
         right = (answer for value in values for answer in read.right(value, self._mapping.choice_index, where))
         return text, tuple(dict.fromkeys(right)), read
 
