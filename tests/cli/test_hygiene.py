@@ -179,6 +179,18 @@ def test_a_run_that_skips_everything_is_not_green(command: Command, flags: tuple
     assert command("hygiene", "run", "--resume", "r", "--allow-code", "--json").code == code
 
 
+@pytest.mark.parametrize(("flags", "code"), [((), 3), (("--allow-skips",), 0)])
+def test_a_check_that_fails_on_a_store_without_memory_is_not_green(
+    command: Command, flags: tuple[str, ...], code: int
+) -> None:
+    """The store keeps nothing and shows nothing, so the facts that a violation leaves out are missing anyway."""
+    bind(command, BLIND_STORE.replace("[recall]", "[]"), "blind")
+    run = ("hygiene", "run", "memory-multiturn-continuity", "memory-recall-noise", "--store", "blind", "--allow-code")
+    said = command(*run, *flags, "--no-mutants", "--json")
+    assert said.json["counts"]["scored"] == 0
+    assert said.code == code, said.err
+
+
 def test_each_run_plants_new_values_and_names_its_seed(command: Command) -> None:
     seeds = []
     for run in ("a", "b"):

@@ -111,6 +111,13 @@ class HygienePlan:
             raise Lacking(NO_SOURCE)
         if report.result == "skipped":
             raise Lacking(report.reason)
+        if trial.phase == "violation" and report.result == "detected" and not _must_block(scenario):
+            # a check that fails on a store which keeps nothing has detected no violation
+            original = await self._report(steps, scenario, _well_behaved(scenario))
+            if original.result == "skipped":
+                raise Lacking(
+                    f"the well-behaved script is skipped, so a failed check proves nothing: {original.reason}"
+                )
         reason = add_skips(report.reason, report.findings)
         scores = _scores(scenario, trial, report, original)
         return Performed(scores=tuple(scores), shown=trial.exhibit(scenario, report.result, reason))
@@ -146,6 +153,11 @@ class HygienePlan:
         return await steps.once("probe", inputs, probe, StoreProbe, on=self.store.subject, after=play.claim)
 
 
+def _must_block(scenario: Scenario) -> bool:
+    """Return whether a store fails that accepts the violation: a stable contract requires that it blocks it."""
+    return scenario.contract == "stable" and scenario.deterministic.violation.expectation == "defend-or-detect"
+
+
 def _scores(scenario: Scenario, trial: ScriptTrial, report: PhaseReport, original: PhaseReport | None) -> list[Score]:
     """Return the scores of a trial; `original` is the report of the well-behaved script, for a mutant."""
     if trial.phase == "agent":
@@ -158,9 +170,7 @@ def _scores(scenario: Scenario, trial: ScriptTrial, report: PhaseReport, origina
             return [Score(name="equivalent", value=1.0, reason=reason)]  # no assertion could kill it
         killed = Score(name="killed", value=float(report.is_caught), reason=report.reason)
         return [killed, *kill_scores(report.findings)]
-    good = {"compliant", "defended", "detected"}
-    if scenario.contract == "stable" and scenario.deterministic.violation.expectation == "defend-or-detect":
-        good.discard("detected")  # a stable contract requires that the store blocks the violation
+    good = {"compliant", "defended", *(() if _must_block(scenario) else ("detected",))}
     passed = report.result in good
     scores = [Score(name="passed", value=float(passed), reason="" if passed else report.reason)]
     if trial.phase == "violation":

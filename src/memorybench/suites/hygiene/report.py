@@ -153,7 +153,7 @@ STATES = {
     "unscored": "the result could not be decided",
     "blocked": "the phase was not started: it needs consent",
 }
-ALL_SKIPPED = "Every phase was skipped, so nothing was checked (--allow-skips accepts that)."
+ALL_SKIPPED = "Every well-behaved phase was skipped, so nothing was checked (--allow-skips accepts that)."
 _BAD_STATES = frozenset({"violated", "missed", "accepted", "failed"})
 _UNDECIDED = frozenset({"skipped", "blocked", "unscored"})
 _PHASES = {"well_behaved": "well-behaved", "violation": "violation", "real_model": "agent"}
@@ -223,8 +223,9 @@ def passes(run: StoredRun) -> bool:
 
 
 def _skips_everything(run: StoredRun) -> bool:
-    counts = run.summary.counts
-    return bool(counts["skipped"]) and counts["skipped"] == counts["planned"]
+    """Whether nothing shows that the store works: a store that keeps nothing leaves a clean memory."""
+    checked = [one.status for one in run.outcomes() if one.trial.labels.get("phase") in ("well_behaved", "real_model")]
+    return bool(checked) and set(checked) <= {"skipped"}
 
 
 def has_check_faults(outcomes: Sequence[Outcome]) -> bool:

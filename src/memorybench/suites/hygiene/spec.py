@@ -32,7 +32,7 @@ class HygieneSpec(ShardedSpec):
         None, help="Seed the planted secrets and facts.", metavar="N", default_text="new in every run"
     )
     mutants: bool = flag(True, help="Skip the self-checks with generated faulty scripts.")
-    allow_skips: bool = flag(False, help="Accept a run that skips every phase.")
+    allow_skips: bool = flag(False, help="Accept a run that skips every well-behaved phase.")
     agent: str | None = flag(None, help="Prompt this agent instead of playing scripts.", metavar="NAME")
     model: str | None = flag(None, help="Set the agent's model.", metavar="MODEL")
     tools: ToolSurface | None = flag(
