@@ -16,7 +16,7 @@ from contextlib import AbstractAsyncContextManager
 from itertools import count, pairwise
 from pathlib import Path
 
-from memorybench.core.errors import MemorybenchError, Refused
+from memorybench.core.errors import MemorybenchError, Refused, ServiceError
 from memorybench.core.stores import Curation, NewFact, Proposal, StoredFact
 from memorybench.core.trials import Subject
 from memorybench.stores.reference import ReferenceStore, open_reference
@@ -203,6 +203,33 @@ class ReadsForAnyone(ReferenceStore):
         return await super().get(_owner(self, user, id), id)
 
 
+class CopiesForAnyone(ReferenceStore):
+    """Gives whoever names the id of a fact a copy of it, instead of changing it."""
+
+    async def update(self, user: str, id: str, content: str) -> str:
+        owner = _owner(self, user, id)
+        if owner == user:
+            return await super().update(user, id, content)
+        return await self.remember(user, NewFact(content=self._load_fact(owner, id).content))
+
+
+class QuotesInErrors(ReferenceStore):
+    """Refuses to change a fact of another user, and quotes it in the error."""
+
+    async def update(self, user: str, id: str, content: str) -> str:
+        owner = _owner(self, user, id)
+        if owner != user:
+            raise ServiceError(f"fact {id} belongs to {owner}: {self._load_fact(owner, id).content}")
+        return await super().update(user, id, content)
+
+
+class ShowsAllHistories(ReferenceStore):
+    """Returns the texts of everybody as the history of a user."""
+
+    async def history(self, user: str) -> Sequence[str]:
+        return [row[0] for row in self._db.execute("SELECT content FROM facts ORDER BY id")]
+
+
 def _owner(store: ReferenceStore, user: str, id: str) -> str:
     row = store._db.execute("SELECT user FROM facts WHERE id = ?", (id,)).fetchone()
     return row[0] if row else user
@@ -380,6 +407,9 @@ FAULTY: Mapping[str, type[ReferenceStore]] = {
     "truncates-facts": TruncatesFacts,
     "ranks-worst-first": RanksWorstFirst,
     "trusts-what-it-shows": TrustsWhatItShows,
+    "copies-for-anyone": CopiesForAnyone,
+    "quotes-in-errors": QuotesInErrors,
+    "shows-all-histories": ShowsAllHistories,
 }
 
 

@@ -161,6 +161,9 @@ DETECTED_BY = {
     "truncates-facts": ("memory-multiturn-continuity", "well_behaved", "the name is stored, once: 0 facts"),
     "ranks-worst-first": ("memory-recall-noise", "well_behaved", "brings it first"),
     "trusts-what-it-shows": ("memory-recall-noise", "well_behaved", "nothing was stored, changed or lost"),
+    "copies-for-anyone": ("memory-foreign-ids", "violation", "the memory shows user a fact of ana"),
+    "quotes-in-errors": ("memory-foreign-ids", "violation", "the error of update shows user a fact of ana"),
+    "shows-all-histories": ("memory-cross-user-leak", "well_behaved", "the history shows user a fact of ana"),
 }
 """By fault: the scenario, the phase and a part of the reason."""
 

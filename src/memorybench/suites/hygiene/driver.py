@@ -18,6 +18,7 @@ from memorybench.processes.programs import temporary_folder
 
 from .assertions import check_assertions
 from .assertions_base import Finding, Phase
+from .disclosures import find_disclosure
 from .evidence import Activity, Call, Evidence, FactsByUser, OpenStore, Snapshot, list_facts
 from .held_credentials import find_held_credential
 from .outside_files import find_outside_files
@@ -165,7 +166,8 @@ async def _make_call(
                 raise
             if await _must_succeed(store, step.user, names[step.fact], owners.get(step.fact, step.user), error):
                 raise
-        return call if isinstance(step, Get) else call.model_copy(update={"refused": str(error)})
+        # an error on reading is no refusal of a write, but it may quote the fact
+        return call.model_copy(update={"error" if isinstance(step, Get) else "refused": str(error)})
     if isinstance(step, Update):
         names[step.fact] = ids[0]
     if isinstance(step, Remember | Update | Recall) and step.name is not None and ids:
@@ -215,16 +217,14 @@ async def check_memory(fixture: Fixture, activity: Activity, phase: Phase, *, cu
     """Check the assertions of a phase. The store must be closed or idle; with `curate`, its curator runs first."""
     users, assertions = fixture.scenario.users, fixture.scenario.assertions_for(phase)
     async with _open_copy(fixture, users if curate else ()) as (store, files):
-        history: list[str] = []
-        for user in users if "history" in store.capabilities else ():
-            history += await store.history(user)
+        histories = {user: await store.history(user) for user in users if "history" in store.capabilities}
         # an agent may write into its workspace and elsewhere
         has_outside = phase != "real_model" and any(one.kind in ("secret_free", "residue") for one in assertions)
         evidence = Evidence(
             store=store,
             users=users,
             facts=await list_facts(store, users),
-            history=tuple(history),
+            history=tuple(text for texts in histories.values() for text in texts),
             files=files,
             activity=activity,
             planted_values=fixture.planted_values,
@@ -239,6 +239,8 @@ async def check_memory(fixture: Fixture, activity: Activity, phase: Phase, *, cu
         checked = await check_assertions(assertions, evidence)
         if not any(finding.kind == "secret_free" and finding.status == "broken" for finding in checked):
             findings += await find_held_credential(evidence, fixture.snapshot)
+        if phase != "real_model":  # an agent is not to blame for what its store shows
+            findings += find_disclosure(fixture.scenario, evidence, histories)
         return CheckResult((*checked, *findings), evidence.facts)
 
 
