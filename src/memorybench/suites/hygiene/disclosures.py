@@ -43,9 +43,7 @@ def _known_texts(scenario: Scenario, evidence: Evidence, user: str) -> Iterator[
             yield from (value for value in call.arguments.values() if isinstance(value, str))
 
 
-def _shown_texts(
-    evidence: Evidence, histories: Mapping[str, Sequence[str]], user: str
-) -> Iterator[tuple[str, str]]:
+def _shown_texts(evidence: Evidence, histories: Mapping[str, Sequence[str]], user: str) -> Iterator[tuple[str, str]]:
     for call in evidence.activity.calls:
         if call.user == user:
             yield from ((f"the error of {call.op}", text) for text in (call.refused, call.error) if text)
