@@ -1,7 +1,7 @@
 """Memory systems that run in this process: each adds, finds, updates, resumes and clears, in one table.
 
 The table is printed at the end of the tests. Models and embedders are scripted, so that only the systems' own time
-counts; the last rows are of systems with a real model, which is too small to write good memories.
+counts.
 """
 
 from __future__ import annotations
@@ -19,21 +19,17 @@ from typing import Any
 
 import pytest
 
-from memorybench.core.contracts import Listing, Model, Provider, Scope
+from memorybench.core.contracts import Model, Provider, Scope
 from memorybench.core.conversation import Session, Turn
 from memorybench.core.errors import ServiceError
 from memorybench.core.spending import Spending, Tally
 from memorybench.embedding.scripted import open_scripted_embedder
-from memorybench.models.opening import open_model
-from memorybench.models.presets import Options, resolve
 from memorybench.models.scripted import ScriptedModel
 from memorybench.providers.agent_files import MemoryMd, MemoryTool
 from memorybench.providers.bm25 import Bm25
 from memorybench.providers.hybrid import Hybrid
-from memorybench.secrets.redaction import Redactor
 from memorybench.testing import ProviderContract
 
-pytest_plugins = ("tests.real.local_llm",)
 # LangMem imports names that LangGraph has deprecated
 pytestmark = [pytest.mark.real, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
@@ -176,11 +172,6 @@ async def measure(open_system: Callable[[Path], Opened], folder: Path) -> dict[s
     }
 
 
-async def contents(provider: Provider) -> list[str]:
-    assert isinstance(provider, Listing)
-    return [memory.content for memory in await provider.list(HOME)]
-
-
 async def _add(provider: Provider, scope: Scope, one: Session) -> None:
     await provider.wait_until_searchable(scope, [await provider.add(scope, one)])
 
@@ -202,63 +193,6 @@ def test_a_system_adds_finds_updates_resumes_and_clears(
     assert row["new found"], "the new name is found"
     assert (row["calls/add"] > 0) == (name in ("memory-tool", "langmem"))
     assert row["old gone"] == (name in ("memory-tool", "langmem")), "only a model knows that a name has changed"
-
-
-REAL = {
-    "memory-tool": lambda folder, model: as_opened(MemoryTool(folder / "tool", model, "memory-tool")),
-    "langmem": open_langmem,
-}
-
-
-@pytest.mark.timeout(1800)  # of a busy machine
-@pytest.mark.parametrize("name", REAL)
-def test_a_system_with_a_real_model(
-    name: str, tmp_path: Path, local_llm: str, add_row: Callable[[str, dict[str, Any]], None]
-) -> None:
-    """The model is tiny: its calls may be wrong, but none is lost, each is charged, and a failed add stores nothing."""
-    added = [one for one in sessions() if one.id in ("old", "new")]
-
-    async def live() -> dict[str, Any]:
-        address = resolve("vllm/smollm2", {"VLLM_BASE_URL": local_llm})
-        options = Options(max_tokens=120, timeout=900)
-        adds, failed = [], 0
-        async with open_model(address, key=None, redactor=Redactor([]), options=options) as model:
-            with Tally() as tally:
-                async with REAL[name](tmp_path, model) as provider:
-                    for one in added:
-                        before = await contents(provider)
-                        with Tally() as of_add:
-                            start = time.perf_counter()
-                            try:
-                                await _add(provider, HOME, one)
-                            except ServiceError:
-                                failed += 1
-                                assert await contents(provider) == before
-                            adds.append((time.perf_counter() - start) * 1000)
-                        assert of_add.spent.calls >= 1
-                        assert of_add.spent.input_tokens > 100
-                    stored = await contents(provider)
-                start = time.perf_counter()
-                async with REAL[name](tmp_path, model) as provider:
-                    assert await contents(provider) == stored, "resumed"
-                    resume = (time.perf_counter() - start) * 1000
-                    search = await elapsed(provider.search(HOME, "What is my cat called?", 10))
-                    clear = await elapsed(provider.clear(HOME))
-                    assert await contents(provider) == []
-        return {
-            "add ms": median(adds),
-            "search ms": search,
-            "resume ms": resume,
-            "clear ms": clear,
-            "new found": any("Mochi" in text for text in stored),
-            "old gone": not any("Tofu" in text for text in stored),
-            "chars": sum(map(len, stored)),
-            "calls/add": tally.spent.calls / len(adds),
-            "$/add": None if tally.spent.cost is None else tally.spent.cost / len(adds),
-            "failed adds": failed,
-        }
-
-    add_row(f"{name} (SmolLM2)", asyncio.run(live()))
 
 
 def test_langmem_names_the_sessions_of_a_memory_and_adds_each_once(tmp_path: Path) -> None:
