@@ -34,8 +34,7 @@ def day(spans: int) -> list[Turn]:
     return turns
 
 
-@pytest.mark.parametrize("spans", [200, pytest.param(50_000, marks=pytest.mark.slow)])
-@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("spans", [200, pytest.param(8_000, marks=pytest.mark.slow)])
 def test_figures_equal_a_count_of_the_labels_across_a_kill(
     command: Command, stub: Stub, scores: Stub, spans: int
 ) -> None:
