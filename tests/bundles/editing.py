@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import tempfile
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from memorybench.bundles.archive import CONTENT, Entry, merkle_root
+from memorybench.bundles.contents import Rows, import_rows, report_document
+from memorybench.bundles.making import derived_texts, entry_of
+from memorybench.bundles.rows import RunRow
+
+ROWS = ("cases.jsonl", "steps.jsonl", "attempts.jsonl", "outcomes.jsonl", "notes.jsonl")
 
 RUNS = {
     "plain": ("eval", "--end", "2"),
@@ -52,6 +58,19 @@ def write_files(path: Path, files: Mapping[str, bytes], *, repair: bool = True) 
         for name, content in own.items():
             archive.writestr(name, content)
     return path
+
+
+def derive_files(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return the files with a report and descriptions that follow from the rows, as a careful attacker writes them."""
+    with tempfile.TemporaryDirectory() as place:
+        written = {name: Path(place) / name for name in ("run.json", *ROWS)}
+        for name, file in written.items():
+            file.write_bytes(files[name])
+        run = import_rows(Rows.in_files(written), Path(place) / "results")
+        report = report_document(run, Path(place) / "results")
+        entries = {name: entry_of(file) for name, file in written.items()}
+        texts = derived_texts(RunRow.model_validate_json(files["run.json"]), report, entries)
+    return {**files, **{name: text.encode() for name, text in texts.items()}}
 
 
 def rows_of(files: Mapping[str, bytes], name: str) -> list[dict[str, Any]]:

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from memorybench.bundles.archive import Entry
-from memorybench.bundles.contents import Rows, import_rows, report_document
-from memorybench.bundles.making import derived_texts
-from memorybench.bundles.rows import RunRow
 from memorybench.core.records import canonical
 from memorybench.engine.steps import step_key
 from memorybench.journal.rows import Fingerprint
-from tests.bundles.editing import as_lines, read_files, rows_of, write_files
+from tests.bundles.editing import ROWS, as_lines, derive_files, read_files, rows_of, write_files
 from tests.cli.command import Command
-
-ROWS = ("cases.jsonl", "steps.jsonl", "attempts.jsonl", "outcomes.jsonl", "notes.jsonl")
 
 
 class Forgery:
@@ -69,24 +61,12 @@ class Forgery:
         """Return the names of claims by level; scores by their own names."""
         files = {**self._files, "run.json": canonical(self.run).encode()}
         files |= {name: as_lines(self.rows[name.removesuffix(".jsonl")]) for name in ROWS}
-        with tempfile.TemporaryDirectory() as place:
-            written = {name: Path(place) / name for name in ("run.json", *ROWS)}
-            for name, file in written.items():
-                file.write_bytes(files[name])
-            run = import_rows(Rows.in_files(written), Path(place) / "results")
-            report = report_document(run, Path(place) / "results")
-            entries = {name: Entry.model_validate(_entry(files[name])) for name in written}
-            texts = derived_texts(RunRow.model_validate_json(files["run.json"]), report, entries)
-        files |= {name: text.encode() for name, text in texts.items()}
+        files = derive_files(files)
         said = command("verify", str(write_files(self._path.with_name("forged.mbz"), files)), "--json", *options)
         levels: dict[str, set[str]] = {"proved": set(), "declared": set(), "unchecked": set(), "contradicted": set()}
         for claim in said.json["claims"]:
             levels[claim["level"]] |= {claim["name"], *claim["names"]}
         return levels
-
-
-def _entry(content: bytes) -> dict[str, Any]:
-    return {"sha256": hashlib.sha256(content).hexdigest(), "size": len(content)}
 
 
 @pytest.fixture
