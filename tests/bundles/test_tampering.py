@@ -127,7 +127,12 @@ def change_run(files: Files, rng: random.Random, _: Files) -> Change:
     run = json.loads(files["run.json"])
     path = change_leaf(run, rng, lambda path: True)
     files["run.json"] = json.dumps(run).encode()
-    return Change(f"run {path}", ("settings",) if path[0] == "spec" else ("fingerprints",) if len(path) > 1 else ())
+    declared = {"spec": "settings", "id": "settings", "program": "settings", "fingerprints": "fingerprints"}
+    return Change(f"run {path}", (declared.get(path[0], "times and costs"),) if path[0] not in _CHECKED else ())
+
+
+_CHECKED = ("suite", "planned", "status")
+"""Fields of a run that follow from its rows."""
 
 
 def change_report(files: Files, rng: random.Random, _: Files) -> Change:

@@ -581,9 +581,9 @@ class _Check:
             "results of steps: that providers, stores, agents, extractors and models really gave them",
             n=len(self._steps),
         )
-        text = "when trials and calls took place, durations, tokens, costs, tries, and attempts of calls"
+        text = "when run, trials and calls took place, durations, tokens, costs, tries, and attempts of calls"
         yield claim("times and costs", "declared", text)
-        yield claim("settings", "declared", "that the run had these settings, command line, versions and notes")
+        yield claim("settings", "declared", "that the run had this name, settings, command line, versions and notes")
         yield claim("other runs", "declared", "that no other runs were made and left out")
 
 
