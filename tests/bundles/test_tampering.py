@@ -224,11 +224,12 @@ def test_a_change_is_detected_or_listed_as_declared(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, CHANGES, 100))
 @pytest.mark.parametrize("name", RUNS)
 def test_none_of_300_changes_passes_as_proved(
-    bundle: MakeBundle, starter: dict[str, Dataset], command: Command, name: str
+    bundle: MakeBundle, starter: dict[str, Dataset], command: Command, name: str, first: int
 ) -> None:
-    tamper(bundle, name, range(CHANGES), starter)
+    tamper(bundle, name, range(first, first + 100), starter)
 
 
 @pytest.mark.parametrize("name", RUNS)
