@@ -116,3 +116,31 @@ def test_a_gold_label_is_refused_if_the_path_leaves_labels_in_another_order_out(
 def test_labels_in_order_beside_the_texts_of_choices_are_those_shown(command: Command) -> None:
     options = [{"label": "A", "text": "blue"}, {"label": "B", "text": "red"}]
     assert gold_of(preview(command, [row(gold="B", opt=options)], {"choices": "opt[*].text"})) == [["(b) red"]]
+
+
+NUMBERED = {"evidence": "ev", "evidenceLevel": "session"}
+
+
+def test_numbers_of_sessions_need_a_format(command: Command) -> None:
+    rows = [row(ev=[1], log=[["Ann came."], ["Bob came."]])]
+    refusal(preview(command, rows, NUMBERED), "[0].ev", "schema.evidenceFormat: numbers-from-0 or numbers-from-1")
+    for first, session in ((0, "s2"), (1, "s1")):
+        said = preview(command, rows, NUMBERED | {"evidenceFormat": f"numbers-from-{first}"})
+        assert said.json["samples"][0]["evidence"] == [session]
+
+
+@pytest.mark.parametrize(
+    ("keys", "first", "session"),
+    [((2, 3, 4), 1, "session_2"), ((1, 2), 1, "session_2"), ((0, 1, 2), 0, "session_2"), ((1, 2), 0, None),
+     ((0, 2), 1, None)],
+)  # fmt: skip
+def test_sessions_in_an_object_have_the_numbers_of_their_keys(
+    command: Command, keys: tuple[int, ...], first: int, session: str | None
+) -> None:
+    context = {"field": "log", "type": "object", "sessionPattern": "session_*"}
+    rows = [row(ev=[2], log={f"session_{key}": [f"Turn {key}."] for key in keys})]
+    said = preview(command, rows, NUMBERED | {"context": context, "evidenceFormat": f"numbers-from-{first}"})
+    if session is None:
+        refusal(said, "d.json", f"schema.evidenceFormat: numbers-from-{1 - first}")
+    else:
+        assert said.json["samples"][0]["evidence"] == [session]

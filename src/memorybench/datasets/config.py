@@ -243,7 +243,8 @@ class SchemaMapping(Section):
     """Spelling of evidence ids: `exact` as in the context, or `dialog-ids` as in LoCoMo, where `D8:6; D9:17`, `D:11:26`
     and `D30:05` are split and repaired. `text`: evidence is the text of a turn, or a part that only one turn contains;
     case and punctuation are ignored, signs such as + are not. `numbers-from-0` and `numbers-from-1`: numbers of turns,
-    through all sessions, or of sessions, as `evidenceLevel` says, which must be written. `ranges-from-0` and
+    through all sessions, or of sessions, as `evidenceLevel` says, which must be written. Sessions in an object have the
+    numbers of their keys. `ranges-from-0` and
     `ranges-from-1`: also pairs of numbers, `3-7` or `[[3, 7]]`, of the first and the last. `[3, 7]` is a range if the
     evidence of every question is such a pair; otherwise it is refused, because it may be two numbers. Unknown ids,
     texts and numbers, and texts that several turns have, are dropped and counted."""

@@ -46,7 +46,7 @@ _QUESTION_PATHS = {
 _WITHOUT_EFFECT = {
     "turns": {"id_field": "remove it", "turns_field": "remove it"},
     "object": {"id_field": "remove it: the keys are the ids", "date_field": "write datePattern, or type: array"},
-    "string": {"id_field": "remove it", "date_field": "remove it", "turns_field": "remove it"},
+    "string": dict.fromkeys(("id_field", "date_field", "turns_field"), "remove it, or set schema.context.type: array"),
 }
 """Keys of `schema.context` that are not read: by type, each with what to do."""
 WITHOUT_FILES = ("bundled", "plugin")

@@ -70,9 +70,9 @@ class ContextReader:
         numbers: dict[int, str] = {}
         left_out = LeftOut()
         empty = turn_count = empty_sessions = images = raw_count = number_count = 0
+        is_keyed, first_key = self._context.type == "object", None
         for position, raw in enumerate(self._raw_sessions(item, cuts, upto, left_out), 1):
             # session ids may reveal which session is gold; keys of an object are only numbers
-            is_keyed = self._context.type == "object"
             id = raw.name if is_keyed and raw.name is not None else f"{session_name}{position}"
             turns = self._turns.keep(item, raw)
             empty += len(raw.turns) - len(turns)
@@ -80,6 +80,7 @@ class ContextReader:
             images += self._turns.count_images(raw)
             start, raw_count = raw_count, raw_count + len(raw.turns)
             number_count = max(number_count, 0 if raw.number is None else raw.number + 1)
+            first_key = raw.number if is_keyed and first_key is None else first_key
             if not turns:
                 empty_sessions += not raw.turns
                 continue
@@ -117,6 +118,7 @@ class ContextReader:
             turn_count=turn_count,
             empty_sessions=empty_sessions,
             images=images,
+            first_key=first_key,
             left_out=left_out,
         )
 
@@ -215,8 +217,6 @@ class ContextReader:
                 for start, piece in pieces
             ]
         names, dates = self._ids_and_dates(item, whole, upto)
-        # without ids, evidence may name sessions by their index
-        has_ids = names is not None or self._own_id is not None
         sessions = []
         for index, (at, member) in enumerate(members):
             place_text, own = partial(locate_in, item, at), None
@@ -225,7 +225,7 @@ class ContextReader:
             if isinstance(member, dict):
                 name = name or text_at(self._own_id, member, place_text)
                 own = only(self._own_date, member, place_text) if self._own_date is not None else None
-            raw = self._raw(name if has_ids else str(index), member, at, date or own, left_out)
+            raw = self._raw(name, member, at, date or own, left_out)
             sessions.append(raw._replace(number=index))
         return sessions
 
@@ -237,10 +237,9 @@ class ContextReader:
         used = {dated[number] for number in numbers.values() if number in dated}
         left_out.dates += len(date_keys.keys() - used)
         left_out.keys += [key for key in value if key not in numbers and key not in date_keys]
-        lowest = min(numbers.values(), default=0)
         for key, number in sorted(numbers.items(), key=lambda pair: pair[1]):
             date = value[dated[number]] if number in dated else None
-            yield self._raw(key, value[key], (*place, key), date, left_out)._replace(number=number - lowest)
+            yield self._raw(key, value[key], (*place, key), date, left_out)._replace(number=number)
 
     def _raw(self, name: str | None, member: Any, place: Place, date: Any, left_out: LeftOut) -> RawSession:
         """Return a session. Lists within lists of turns are flattened, and all matches of `turnsField` are read."""

@@ -192,10 +192,18 @@ class EvidenceCheck:
         if self.format not in FORMATS:
             size = f"{context.raw_turn_count:,} turns"
             if self.level == "session":
-                size = f"{context.numbered_session_count:,} sessions; if turns are numbered, set evidenceLevel: turn"
+                count = context.numbered_session_count - (context.first_key or 0)
+                size = f"{count:,} sessions; if turns are numbered, set evidenceLevel: turn"
             return f"correct {self.key} or schema.evidenceFormat: the history has {size}"
         if self.level == "session":
-            return "set schema.evidenceLevel: turn" if id in context.session_of else "correct schema.context.idField"
+            if id in context.session_of:
+                return "set schema.evidenceLevel: turn"
+            if not context.sessions_named and _NUMBERS.fullmatch(id):
+                return (
+                    "sessions have no ids: set schema.evidenceFormat: numbers-from-0 or numbers-from-1, and "
+                    "schema.evidenceLevel: session"
+                )
+            return "correct schema.context.idField"
         if id in context.sessions_named:
             return "set schema.evidenceLevel: session"
         remedy = "correct schema.context.itemSchema.dialogId"
@@ -256,6 +264,7 @@ def _resolve_numbers(cited: Iterable[Any], context: ItemContext, level: Evidence
     ids, count = context.numbered_turns, context.raw_turn_count
     if level == "session":
         ids, count = context.numbered_sessions, context.numbered_session_count
+        first = first if context.first_key is None else 0  # the number of a key counts
     found = {text: numbered(text, first, ids, count) for text in map(str, cited)}
     gold = dict.fromkeys(id for known in found.values() for id in known)
     return _evidence(gold, context, level, dropped=tuple(text for text, known in found.items() if not known))

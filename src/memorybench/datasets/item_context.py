@@ -56,9 +56,10 @@ class ItemContext:
     raw_turn_count: int
     """Number of turns, also of empty ones."""
     numbered_sessions: Mapping[int, str]
-    """The ids of sessions by their number in the data, from 0. Empty sessions have a number and no id."""
+    """The ids of sessions by their number in the data: from 0, or that of their key in an object. Empty sessions have a
+    number and no id."""
     numbered_session_count: int
-    """Number of sessions, also of empty ones."""
+    """Number of sessions, also of empty ones; in an object, one more than the highest number of a key."""
     session_count: int
     """Number of sessions with turns."""
     turn_count: int
@@ -67,6 +68,8 @@ class ItemContext:
     """Number of sessions without turns, which are skipped."""
     images: int = 0
     """Number of pictures, which are not read."""
+    first_key: int | None = None
+    """Lowest number of a key, if sessions are in an object."""
     left_out: LeftOut = field(default_factory=LeftOut)
 
     @cached_property

@@ -315,6 +315,7 @@ class QuestionReader:
         if self._citations is None:
             sessions = dict.fromkeys(turn.session for turn in context.marked.values())
             return Evidence(tuple(sessions), tuple(context.marked))
+        self._check_numbers(part, context)
         evidence = resolve(
             self._citations.read(part), context, self._mapping.evidence_level, self._mapping.evidence_format
         )
@@ -322,6 +323,16 @@ class QuestionReader:
         self._quirks["dropped"] += len(evidence.dropped)
         self._quirks["ambiguous"] += len(evidence.ambiguous)
         return evidence
+
+    def _check_numbers(self, part: Document, context: ItemContext) -> None:
+        """Raise BadInput if evidence is numbered from another number than the keys of sessions."""
+        format, first = self._mapping.evidence_format, context.first_key
+        if first is None or self._mapping.evidence_level != "session" or not format.startswith(("numbers", "ranges")):
+            return
+        if (first == 0) != format.endswith("0"):
+            problem = f"the keys of sessions begin at {first}, but evidence is numbered from {format[-1]}"
+            remedy = f"set schema.evidenceFormat: {format[:-1]}{min(first, 1)}"
+            raise BadInput(part.where(), problem, expected="the numbers of keys", remedy=remedy)
 
     def _labels_of(
         self, item: Document, part: Document, kind: str, abstain: bool, evidence: Evidence, context: ItemContext
