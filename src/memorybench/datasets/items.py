@@ -18,12 +18,13 @@ from typing import Any, NamedTuple
 from memorybench.core.errors import BadInput
 from memorybench.files.json_places import JsonLines
 from memorybench.files.json_stream import NotStreamable, open_window
-from memorybench.files.json_text import decode, load_json
+from memorybench.files.json_text import DuplicateKey, decode, load_json, unique_object
 from memorybench.files.jsonpaths import Path as JsonPath
 from memorybench.files.located import Document, Place
 from memorybench.files.parquet import BinaryValues, stream_parquet
 from memorybench.files.reading import read_lines
 from memorybench.files.rows import decode_line, stream_csv
+from memorybench.text.sanitize import preview
 
 _FAST_COMPRESSION = 1
 _UTF8_MARK = b"\xef\xbb\xbf"
@@ -251,7 +252,7 @@ def _read_text(path: Path, span: Span) -> str:
 
 
 def _csv_item(row: Document) -> Item:
-    return _packed_item(replace(row, value={name: _cell(text) for name, text in row.value.items()}))
+    return _packed_item(replace(row, value={name: _cell(text, row, name) for name, text in row.value.items()}))
 
 
 def _packed_item(row: Document) -> Item:
@@ -264,11 +265,14 @@ def _compress(text: str) -> Callable[[], str]:
     return lambda: zlib.decompress(data).decode()
 
 
-def _cell(text: str) -> object:
+def _cell(text: str, row: Document, name: str) -> object:
     """Return the JSON array or object in the cell, else the unchanged text."""
     if text.lstrip()[:1] in ("[", "{"):
         try:
-            return json.loads(text)
+            return json.loads(text, object_pairs_hook=unique_object)
+        except DuplicateKey as error:
+            problem = f"duplicate key {preview(str(error))}"
+            raise BadInput(row.where(name), problem, expected="each key once", remedy="remove one") from None
         except (ValueError, RecursionError):
             return text
     return text

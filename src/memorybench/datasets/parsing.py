@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import ast
+import io
 import json
+import re
+import tokenize
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 from memorybench.core.errors import BadInput
+from memorybench.files.json_text import DuplicateKey, unique_object
 from memorybench.files.jsonpaths import Path
 from memorybench.files.located import Document, Place
 from memorybench.text.sanitize import preview
@@ -18,6 +24,8 @@ from .paths import parse_path
 
 _LONGEST_LITERAL = 2**20
 """Characters of a Python literal: parsing one needs about a hundred times its size."""
+
+_NEAR_QUOTES = re.compile(r"""['"]\s*\w{0,2}['"]""")
 
 
 class TextParser:
@@ -56,14 +64,48 @@ def _parse(text: str, format: str, document: Document, place: Place, path: Path)
         return parts if parts[-1] else parts[:-1]  # an empty part has a place: the others keep their index
     try:
         if format == "json":
-            return json.loads(text)
+            return json.loads(text, object_pairs_hook=unique_object)
         if len(text) > _LONGEST_LITERAL:
             raise ValueError
-        return _plain(ast.literal_eval(text.strip()))
+        tree = ast.parse(text.strip(), mode="eval")
+        literal = _plain(ast.literal_eval(tree))
+        key = _duplicate_key(tree)
+        if key is not None:
+            raise DuplicateKey(key)
+        if _has_adjacent_texts(text.strip()):
+            raise BadInput(
+                document.where(*place),
+                f"no comma between two texts in {preview(text)}",
+                expected="a Python list, not a numpy array",
+                remedy=f"write the commas, or correct schema.parse.{path.text}",
+            )
+        return literal
+    except DuplicateKey as error:
+        problem = f"duplicate key {preview(str(error))} in {preview(text)}"
+        raise BadInput(document.where(*place), problem, expected="each key once", remedy="remove one") from None
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         kind = "JSON" if format == "json" else "a Python literal"
         remedy = f"correct it, or schema.parse.{path.text}"
         raise BadInput(document.where(*place), f"{preview(text)} is not {kind}", remedy=remedy) from None
+
+
+def _has_adjacent_texts(text: str) -> bool:
+    """Return whether texts follow each other without a comma: Python joins those of `['Porto' 'Lisbon']`."""
+    if not _NEAR_QUOTES.search(text):
+        return False
+    tokens = (token.type for token in tokenize.generate_tokens(io.StringIO(text).readline))
+    kinds = [kind for kind in tokens if kind not in (tokenize.NL, tokenize.COMMENT)]
+    return any(kind == following == tokenize.STRING for kind, following in pairwise(kinds))
+
+
+def _duplicate_key(tree: ast.AST) -> str | None:
+    """Return a key that an object of a literal has twice."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Dict):
+            counts = Counter(str(key.value) for key in node.keys if isinstance(key, ast.Constant))
+            if counts.total() > len(counts):
+                return next(key for key in counts if counts[key] > 1)
+    return None
 
 
 def _plain(value: Any) -> Any:

@@ -7,6 +7,7 @@ deeper than DEEPEST, and lone surrogates.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -24,8 +25,8 @@ from .reading import LARGEST, read_text
 _CONTAINERS = frozenset((dict, list))
 
 
-class _Repeated(ValueError):
-    pass
+class DuplicateKey(ValueError):
+    """An object has a key twice, which is the message."""
 
 
 class _NotFinite(ValueError):
@@ -72,10 +73,12 @@ def decode_at(text: str, start: int) -> tuple[Any, int]:
     return value, end
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def unique_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object of these keys and values, as an `object_pairs_hook`; raise DuplicateKey."""
     made = dict(pairs)
     if len(made) != len(pairs):
-        raise _Repeated
+        counts = Counter(key for key, _ in pairs)
+        raise DuplicateKey(next(key for key in counts if counts[key] > 1))
     return made
 
 
@@ -90,9 +93,9 @@ def _float(literal: str) -> float:
     return number
 
 
-_QUICK = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant)
+_QUICK = json.JSONDecoder(object_pairs_hook=unique_object, parse_constant=_constant)
 # a float hook doubles the time for files of vectors, so it is only used to locate the number that _check found
-_THOROUGH = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant, parse_float=_float)
+_THOROUGH = json.JSONDecoder(object_pairs_hook=unique_object, parse_constant=_constant, parse_float=_float)
 
 
 def _check(value: Any) -> None:
@@ -166,7 +169,7 @@ def _fault(error: ValueError | RecursionError, text: str) -> _Fault:
     # search with the decoder that raised: another one may stop at a different error
     place, offset = find_invalid_value(text, _THOROUGH if isinstance(error, _Overflow) else _QUICK)
     match error:
-        case _Repeated():
+        case DuplicateKey():
             key, offset = find_duplicate_key(text, offset)
             return _Fault(offset, f"duplicate key {preview(key)}", "each key once", "remove one", (*place, key))
         case _NotFinite():
