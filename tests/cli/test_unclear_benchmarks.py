@@ -144,3 +144,36 @@ def test_sessions_in_an_object_have_the_numbers_of_their_keys(
         refusal(said, "d.json", f"schema.evidenceFormat: numbers-from-{1 - first}")
     else:
         assert said.json["samples"][0]["evidence"] == [session]
+
+
+@pytest.mark.parametrize("gold", ["['Porto' 'Lisbon']", "['a cat'\n 'a dog']", "[('Porto', 'x''y')]"])
+def test_texts_without_a_comma_are_not_joined(command: Command, gold: str) -> None:
+    refusal(preview(command, [row(gold=gold)], {"parse": {"gold": "python"}}), "[0].gold", "comma")
+
+
+@pytest.mark.parametrize("gold", ["['Porto', 'it''s']", "['', '', 'it\\'s']", "[\"'a' 'b'\"]", "['''a''', r'b']"])
+def test_quotes_within_a_text_are_not_two_texts(command: Command, gold: str) -> None:
+    said = preview(command, [row(gold=gold)], {"parse": {"gold": "python"}})
+    assert said.code == (2 if "it''s" in gold else 0), said.err
+
+
+@pytest.mark.parametrize("format", ["csv", "json", "python"])
+def test_duplicate_keys_within_a_text_are_refused(command: Command, format: str) -> None:
+    history = '{"s_1": ["Bob came."], "s_1": ["Ann came."]}'
+    schema: dict[str, Any] = {"context": {"field": "log", "type": "object", "sessionPattern": "s_*"}}
+    if format == "csv":
+        rows = 'id,q,gold,log\n1,Who?,Ann,"' + history.replace('"', '""') + '"\n'
+        refusal(preview(command, rows, schema, file="d.csv"), "d.csv:2", "log", 'duplicate key "s_1"')
+        return
+    schema["parse"] = {"log": format}
+    refusal(preview(command, [row(log=history)], schema), "[0].log", 'duplicate key "s_1"')
+
+
+@pytest.mark.parametrize(
+    ("key", "path"), [("text", "$['criterion','detail']"), ("weight", "points[*]"), ("text", "$..detail")]
+)
+def test_several_matches_in_an_item_of_a_rubric_are_refused(command: Command, key: str, path: str) -> None:
+    item = {"criterion": "names Ann", "detail": "the nurse", "points": [2, 5], "more": {"detail": "lost"}}
+    schema = {"answer": None, "rubric": "rubric", "rubricItem": {"text": "criterion", key: path}}
+    said = preview(command, [row(rubric=[item])], schema, evaluation={"method": "llm-judge"})
+    refusal(said, "[0].rubric", f"schema.rubricItem.{key}", "matches 2 values")

@@ -15,7 +15,7 @@ from memorybench.text.normalisation import normalise_answer
 from memorybench.text.sanitize import preview
 
 from .config import SchemaMapping
-from .paths import place_of
+from .paths import only, place_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +65,9 @@ class GoldReader:
         return replace(self.read(part), rubric=rubric)
 
     def _item(self, item: Any, path: Path, part: Document) -> RubricItem:
-        text = item if self._text is None else self._text.first(item)
-        weight = 1 if self._weight is None else self._weight.first(item)
         where = part.where(*(place_of(path, part.value) or ()))
+        text = item if self._text is None else only(self._text, item, lambda: f"{where}: schema.rubricItem.text")
+        weight = 1 if self._weight is None else only(self._weight, item, lambda: f"{where}: schema.rubricItem.weight")
         if not isinstance(text, str) or not text.strip():
             problem, expected = f"invalid item of a rubric {preview(item)}", "a text, or an object with rubricItem.text"
             raise BadInput(where, problem, expected=expected, remedy="correct schema.rubricItem")
