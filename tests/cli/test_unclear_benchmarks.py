@@ -177,3 +177,16 @@ def test_several_matches_in_an_item_of_a_rubric_are_refused(command: Command, ke
     schema = {"answer": None, "rubric": "rubric", "rubricItem": {"text": "criterion", key: path}}
     said = preview(command, [row(rubric=[item])], schema, evaluation={"method": "llm-judge"})
     refusal(said, "[0].rubric", f"schema.rubricItem.{key}", "matches 2 values")
+
+
+def test_data_files_in_subfolders_are_read_or_listed(command: Command) -> None:
+    (command.folder / "data/sub/deep").mkdir(parents=True)
+    for name in ("data/a.json", "data/sub/b.json", "data/sub/deep/c.json"):
+        (command.folder / name).write_text(json.dumps([row(id=name)]))
+    said = preview(command, [], data={"type": "local", "path": "./data"})
+    assert said.json["counts"]["items"] == 1
+    assert "sub/b.json" in notes_of(said)
+    assert "sub/deep/c.json" in notes_of(said)
+    said = preview(command, [], data={"type": "local", "path": "./data", "files": ["**/*.json"]})
+    assert said.json["counts"]["items"] == 3
+    assert "sub/b.json" not in notes_of(said)

@@ -60,7 +60,8 @@ class Data(Section):
     files: tuple[str, ...] = ()
     """Files of the Hugging Face dataset, local folder or zip archive that `path` names, if the data is more than one
     file. Locally and in archives also globs such as `*/questions.json`, whose files are sorted by name, and exceptions
-    such as `!draft*`. Their items are read in this order (default: every data file in the folder)."""
+    such as `!draft*`. Their items are read in this order (default: every data file in the folder;
+    those in subfolders are listed by `data preview` and not read)."""
     join: Mapping[str, Join] = Field(default_factory=dict)
     """Name of a field → another file, whose content each item gets under this name."""
     sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")

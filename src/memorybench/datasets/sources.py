@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import quote, urlsplit
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
 
 LARGEST = 8 * 2**30
 """Largest download in bytes, if the config gives no size."""
+
+_MOST_FILES = 10_000
+"""Files in subfolders that are looked at, to say which of them are not read."""
 
 State = Literal["present", "missing", "changed"]
 
@@ -87,7 +91,8 @@ class Source:
     """The folder of all files, if the config names them by globs or joins them."""
     published_at: str = ""
     skipped: tuple[str, ...] = ()
-    """Names of files that a glob of the config matches, and that are not data files."""
+    """Names of files that are not read: that a glob of the config matches, and that are not data files, or that are in
+    subfolders of a folder."""
 
     @property
     def item_files(self) -> list[Path]:
@@ -172,7 +177,10 @@ def _local_source(config: BenchmarkConfig, root: Piece) -> Source:
     if data.files and not root.file.exists():
         return Source(config.name, data.licence, (root,))
     if root.file.is_dir():
-        return _in_folder(config, data if data.files else data.model_copy(update={"files": ("*",)}), root.file)
+        if data.files:
+            return _in_folder(config, data, root.file)
+        source = _in_folder(config, data.model_copy(update={"files": ("*",)}), root.file)
+        return replace(source, skipped=(*source.skipped, *_in_subfolders(source, root.file)))
     return _in_folder(config, data.model_copy(update={"files": (root.file.name,)}), root.file.parent)
 
 
@@ -220,6 +228,14 @@ def _skipped(folder: Path, names: Sequence[str]) -> Iterator[str]:
     for file, name in sorted(matches.items()):
         if not _is_data(file, folder, name) and not is_system_file(str(file.relative_to(folder))):
             yield file.relative_to(folder).as_posix()
+
+
+def _in_subfolders(source: Source, folder: Path) -> Iterator[str]:
+    """Yield the data files in subfolders, which a config without `files` does not read."""
+    read = {piece.file for piece in source.pieces}
+    files = islice(folder.glob("*/**/*"), _MOST_FILES)  # the folder may be a whole disk
+    for file in sorted(file for file in files if _is_data(file, folder, "") and file not in read):
+        yield file.relative_to(folder).as_posix()
 
 
 def _excluded(folder: Path, names: Sequence[str]) -> set[Path]:

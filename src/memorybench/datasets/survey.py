@@ -48,7 +48,7 @@ class Survey:
     history_keys: dict[str, None] = field(default_factory=dict)
     """Keys of histories that are neither sessions nor dates."""
     skipped_files: Sequence[str] = ()
-    """Files that are not data files."""
+    """Files that are not data files, or in subfolders that the config does not name."""
     unmatched_paths: dict[str, Path] = field(default_factory=dict)
     """Paths within turns that matched nothing yet, by their keys."""
 
@@ -167,7 +167,7 @@ def _answers(question: Question) -> list[str]:
 def _unmatched(survey: Survey) -> Iterator[str]:
     """Yield the files, keys and paths of which nothing was read."""
     if survey.skipped_files:
-        yield f"files that are not data files, not read: {_listed(survey.skipped_files)}"
+        yield f"files not read, which are no data files or in subfolders: {_listed(survey.skipped_files)}"
     if survey.history_keys:
         yield f"keys of histories that sessionPattern does not fit: {_listed(list(survey.history_keys))}"
     for key, path in survey.unmatched_paths.items():
