@@ -190,3 +190,20 @@ def test_data_files_in_subfolders_are_read_or_listed(command: Command) -> None:
     said = preview(command, [], data={"type": "local", "path": "./data", "files": ["**/*.json"]})
     assert said.json["counts"]["items"] == 3
     assert "sub/b.json" not in notes_of(said)
+
+
+@pytest.mark.parametrize("empty", ["", " ", [], None])
+def test_an_empty_value_falls_back_to_the_next_path(command: Command, empty: Any) -> None:
+    schema = {
+        "answer": "gold | alt",
+        "evidence": "ev | ev2",
+        "context": {"field": "log", "sessionSchema": {"id": "n"}, "itemSchema": {"content": "t | u"}},
+    }
+    log = [{"n": "x", "t": "Bob came."}, {"n": "y", "t": empty, "u": "Ann came."}]
+    said = preview(command, [row(gold=empty, alt="Ann", ev=empty, ev2=["y"], log=log)], schema)
+    assert gold_of(said) == [["Ann"]]
+    (sample,) = said.json["samples"]
+    assert (sample["evidence"], sample["last_turn"]) == (["s2"], "Ann came.")
+    said = preview(command, [row(gold=0, alt="Ann", ev="x", ev2=["y"], log=log)], schema)
+    assert gold_of(said) == [["0"]]
+    assert said.json["samples"][0]["evidence"] == ["s1"]

@@ -206,7 +206,8 @@ class OfficialRetrieval(Section):
 
 
 class SchemaMapping(Section):
-    """Paths to the fields of an item. A path is a field name or a JSONPath; `a | b` falls back to b."""
+    """Paths to the fields of an item. A path is a field name or a JSONPath; `a | b` falls back to b if a is
+    missing, null or empty."""
 
     item_id: str | tuple[str, ...] = "@index"
     """Path to the item's id, which must be unique (default: its number, from 1), or a list of paths, if several fields

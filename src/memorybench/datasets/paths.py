@@ -47,7 +47,7 @@ def parse_path(text: str, where: str) -> Path:
         if match[3] not in known:
             remedy = suggestion(match[3], known)
             raise BadInput(where, f"unknown name {match[3]}", expected=join_names(known), remedy=remedy)
-    return replace(Path.parse(_MARK.sub(r'\1\2$["\3"]', text), where), text=text)
+    return replace(Path.parse(_MARK.sub(r'\1\2$["\3"]', text), where), text=text, skips_empty=True)
 
 
 def uses_marks(path: Path | None) -> bool:
@@ -58,7 +58,7 @@ def place_of(path: Path, value: Any) -> Place | None:
     """Return the place in `value` that the path leads to; None if it may lead to several."""
     if not path.singular:
         return None
-    return next((route.steps for route in path.routes if route.all(value)), path.routes[0].steps)
+    return next((place for place, _ in path.located(value)), path.routes[0].steps)
 
 
 def only(path: Path, value: Any, where: Callable[[], str]) -> Any:

@@ -100,6 +100,8 @@ class Path:
     where: str
     name: str | None = None
     """The name, if the path is a single one: most paths of turns are, and a benchmark has millions of turns."""
+    skips_empty: bool = False
+    """Whether empty texts, lists and objects fall back to the next alternative, as null does."""
 
     @classmethod
     def parse(cls, text: str, where: str) -> Path:
@@ -116,11 +118,14 @@ class Path:
         return all(route.singular for route in self.routes)
 
     def all(self, value: Any) -> list[Any]:
-        """Return the matches of the first alternative with a match other than null, else of the first with any."""
+        """Return the matches of the first alternative with a match other than null, else of the first with any.
+
+        If the path `skips_empty`, other than null and empty.
+        """
         found: list[Any] = []
         for route in self.routes:
             matches: list[Any] = self._apply(route.all, value)
-            if any(match is not None for match in matches):
+            if any(self._is_value(match) for match in matches):
                 return matches
             found = found or matches
         return found
@@ -130,7 +135,7 @@ class Path:
         found: list[tuple[Place, Any]] = []
         for route in self.routes:
             matches: list[tuple[Place, Any]] = self._apply(route.located, value)
-            if any(match is not None for _, match in matches):
+            if any(self._is_value(match) for _, match in matches):
                 return matches
             found = found or matches
         return found
@@ -165,6 +170,11 @@ class Path:
         if self.name is not None and type(value) is dict:
             return value.get(self.name)
         return next(iter(self.all(value)), None)
+
+    def _is_value(self, match: Any) -> bool:
+        if match is None or not self.skips_empty:
+            return match is not None
+        return bool(match.strip()) if isinstance(match, str) else bool(match) or not isinstance(match, dict | list)
 
     def _apply(self, find: Callable[[Any], list[Any]], value: Any) -> list[Any]:
         try:
