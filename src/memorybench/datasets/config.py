@@ -228,7 +228,8 @@ class SchemaMapping(Section):
     """Paths within an item of a rubric."""
     must_contain: str | None = None
     """Path to a text or an array of texts, all of which a right answer contains. Code decides: case, punctuation and
-    articles are ignored, and whole words are compared. It decides alone, also if there is a gold answer."""
+    articles are ignored, but not signs as in -5, 1.5 and C++, and whole words are compared. It decides alone, also if
+    there is a gold answer."""
     must_not_contain: str | None = None
     """Path to a text or an array of texts, none of which a right answer contains. If there is a gold answer, a right
     answer must also agree with it. Memories that contain one are counted in `forbidden_hit` and `drift`."""

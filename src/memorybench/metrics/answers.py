@@ -11,19 +11,27 @@ from collections import Counter
 from collections.abc import Sequence
 from math import fsum
 
-from memorybench.text.normalisation import normalise_answer
+from memorybench.text.normalisation import comparable_answer, normalise_answer, normalise_signs
 from memorybench.text.words import space_ideographs
+
+_TRUTH = {"true": "yes", "false": "no"}
+"""A gold answer that is a boolean of the data is yes or no."""
 
 
 def exact_match(answer: str, gold: str) -> float:
-    """Returns 1 if both are the same text after normalisation, else 0."""
-    return float(normalise_answer(answer) == normalise_answer(gold))
+    """Returns 1 if both are the same text after normalisation, else 0. The answer True is yes, and False is no.
+
+    SQuAD's rule drops all punctuation and articles. Here, signs of numbers and names stay (`normalise_signs`), and so
+    do articles if a text has no other word: the grade A.
+    """
+    answer, gold = comparable_answer(answer), comparable_answer(gold)
+    return float(_TRUTH.get(answer, answer) == _TRUTH.get(gold, gold))
 
 
 def contains(answer: str, gold: str) -> float:
     """Returns 1 if the words of the gold answer occur in the answer in sequence, else 0; an empty gold gives 0."""
     # each character of scripts without blanks counts as a word
-    gold, answer = (normalise_answer(space_ideographs(text)) for text in (gold, answer))
+    gold, answer = (normalise_signs(space_ideographs(text)) for text in (gold, answer))
     return float(bool(gold) and f" {gold} " in f" {answer} ")
 
 
@@ -57,7 +65,7 @@ def exact_list(answer: str, golds: Sequence[str]) -> float:
 
 
 def _parts(text: str) -> list[str]:
-    return [part for piece in _SEPARATORS.split(text) if (part := normalise_answer(piece))]
+    return [part for piece in _SEPARATORS.split(text) if (part := comparable_answer(piece))]
 
 
 def rubric_score(scores: Sequence[float], weights: Sequence[float], *, partial_credit: bool = True) -> float:

@@ -216,7 +216,7 @@ def _by_code(scoring: Scoring, question: Question, response: str) -> list[Score]
     else:
         exact = max(exact_match(response, gold) for gold in question.answers)
         overlap = max(token_f1(response, gold) for gold in question.answers)
-        contained = max(contains(response, gold) for gold in question.answers)
+        contained = max(exact, *(contains(response, gold) for gold in question.answers))
     scores = [Score(name="exact_match", value=exact), Score(name="answer_f1", value=overlap)]
     # F1 is a degree, not a verdict: only a method that decides makes an answer right or wrong
     decided = None if question.rubric else {"exact-match": exact, "contains": contained}.get(scoring.method)

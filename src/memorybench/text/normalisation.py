@@ -12,6 +12,15 @@ _SUPERSCRIPT = re.compile(r"(?<=\d)[⁰¹²³⁴-⁹]+")
 _INVISIBLE = frozenset(("Cf", "Co"))
 """Unicode categories that show nothing, or nothing that two readers agree on."""
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
+_SIGNED_ARTICLES = re.compile(r"\b(a|an|the)\b(?![+#])")
+_UNSIGNED = re.compile(
+    r"((?<=\d)[.:/^*-](?=\d)"  # 1.5, 12:30, 3/4, 2024-05-06
+    r"|(?<![\w.])-(?=[$€£]?\.?\d)|(?<![\w.])\.(?=\d)"  # -5, .5
+    r"|(?<=[a-z])[+#]+(?!\w))"  # C++, C#
+    rf"|[{re.escape(string.punctuation)}]"
+)
+_DASHES = re.compile(r"[\u2013\u2212](?=[$€£]?\.?\d)")
+"""En dashes and minus signs before digits."""
 NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
@@ -39,3 +48,20 @@ def normalise_answer(text: str) -> str:
     Rajpurkar et al., "SQuAD: 100,000+ questions for machine comprehension of text", 2016.
     """
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(NO_PUNCTUATION)).split())
+
+
+def normalise_signs(text: str) -> str:
+    """Returns the text as `normalise_answer` does, but with signs that change what it says.
+
+    1.5 is not 15, -5 is not 5, 12:30 is not 1230, and C++ is not C. A comma in a number is dropped: 1,000 is 1000.
+    """
+    return " ".join(_SIGNED_ARTICLES.sub(" ", _without_punctuation(text)).split())
+
+
+def comparable_answer(text: str) -> str:
+    """Returns the text as `normalise_signs` does; with articles or punctuation, if it has nothing else."""
+    return normalise_signs(text) or " ".join(_without_punctuation(text).split()) or " ".join(text.lower().split())
+
+
+def _without_punctuation(text: str) -> str:
+    return _UNSIGNED.sub(r"\1", _DASHES.sub("-", text.lower()))
