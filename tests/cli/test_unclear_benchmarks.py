@@ -207,3 +207,47 @@ def test_an_empty_value_falls_back_to_the_next_path(command: Command, empty: Any
     said = preview(command, [row(gold=0, alt="Ann", ev="x", ev2=["y"], log=log)], schema)
     assert gold_of(said) == [["0"]]
     assert said.json["samples"][0]["evidence"] == ["s1"]
+
+
+TURNS = {"field": "log", "sessionSchema": {"id": "n"}, "itemSchema": {"text": "t"}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "sections", "noted", "name"),
+    [
+        ({"abstention": {"categories": ["nope"]}}, {}, "schema.abstention.categories", "fact"),
+        ({}, {"questionTypes": [{"name": "nope"}]}, "questionTypes", "fact"),
+        (
+            {},
+            {"evaluation": EVALUATION | {"answerPrompt": {"byQuestionType": {"nope": "${question}"}}}},
+            "byQuestionType",
+            "fact",
+        ),
+        ({}, {"ingestion": {"preprocessing": {"removeFields": ["nope"]}}}, "removeFields", "secret"),
+        ({"context": TURNS | {"sessionSchema": {"id": "nope"}}}, {}, "schema.context.sessionSchema.id", "n"),
+        ({}, {"data": {"type": "local", "path": "./d.json", "where": "@.nope != 'x'"}}, "data.where", "id"),
+    ],
+)
+def test_names_that_the_data_does_not_have_are_noted(
+    command: Command, schema: dict[str, Any], sections: dict[str, Any], noted: str, name: str
+) -> None:
+    rows = [row(type="fact", log=[{"n": "x", "t": "Ann came.", "secret": 1}])]
+    schema = {"context": TURNS, "metadata": {"questionType": "type"}} | schema
+    (note,) = [one for one in notes_of(preview(command, rows, schema, **sections)).splitlines() if "nope" in one]
+    assert noted in note
+    known = json.loads(json.dumps({"schema": schema} | sections).replace("nope", name))
+    assert noted not in notes_of(preview(command, rows, known.pop("schema"), **known))
+
+
+@pytest.mark.parametrize(
+    ("schema", "evaluation", "key"),
+    [
+        ({"rubricItem": {"text": "t"}}, {}, "schema.rubricItem"),
+        ({}, {"partialCredit": False}, "evaluation.partialCredit"),
+        ({}, {"method": "contains", "f1Rule": "locomo"}, "evaluation.f1Rule"),
+    ],
+)
+def test_keys_without_effect_are_refused(
+    command: Command, schema: dict[str, Any], evaluation: dict[str, Any], key: str
+) -> None:
+    refusal(preview(command, [row()], schema, evaluation=EVALUATION | evaluation), "sample.yaml:", key)

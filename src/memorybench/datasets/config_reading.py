@@ -21,7 +21,7 @@ from memorybench.files.yaml_file import load_yaml
 from memorybench.text.sanitize import preview
 from memorybench.text.spelling import join_names, suggestion, unknown_name
 
-from .config import AnswerPrompt, BenchmarkConfig, Context, Join, JudgePrompts, SchemaMapping
+from .config import AnswerPrompt, BenchmarkConfig, Context, Join, JudgePrompts, RubricItemSchema, SchemaMapping
 from .dates import check_format
 from .prompts import answer_prompt, judge_prompt
 
@@ -314,6 +314,8 @@ def _check_gold(mapping: SchemaMapping, part: Document, *, only_retrieval: bool)
         raise BadInput(where, f'"{key}" is missing', expected=expected)
     if mapping.choice_index is not None and not choices:
         raise BadInput(part.where("choice_index"), "no effect without choices", remedy="remove it")
+    if mapping.rubric_item != RubricItemSchema.model_construct() and not rubric:
+        raise BadInput(part.where("rubric_item"), "no effect without rubric", remedy="remove it, or write rubric")
     mode = mapping.answer_mode
     if mode is None:
         return
@@ -411,12 +413,24 @@ def _has_rubric(mapping: SchemaMapping) -> bool:
     return any(own) or mapping.answer_mode == "rubric"
 
 
+def _scores_rubrics(config: BenchmarkConfig) -> bool:
+    mapping = config.mapping
+    assert mapping is not None
+    rubric = mapping.rubric if mapping.questions is None else mapping.questions.rubric_field
+    return bool(rubric) or mapping.answer_mode == "rubric" or any(kind.rubric for kind in config.question_types)
+
+
 def _check_evaluation(config: BenchmarkConfig, document: Document) -> None:
     part, evaluation = document.at("evaluation"), config.evaluation
     if evaluation.method == "custom" and evaluation.custom_evaluator is None:
         raise BadInput(part.where(), '"customEvaluator" is missing', expected="./file.py:function")
     if evaluation.custom_evaluator is not None:
         _check_evaluator(evaluation.custom_evaluator, part.where("custom_evaluator"))
+    if evaluation.f1_rule == "locomo" and evaluation.method == "contains":
+        problem = "locomo has no effect on method: contains"
+        raise BadInput(part.where("f1_rule"), problem, expected="method: f1", remedy="remove one of the two")
+    if "partial_credit" in evaluation.model_fields_set and config.mapping is not None and not _scores_rubrics(config):
+        raise BadInput(part.where("partial_credit"), "no effect without a rubric", remedy="remove it")
     types = [kind.name for kind in config.question_types]
     sections: tuple[tuple[str, AnswerPrompt | JudgePrompts, Callable[[str, str], Template]], ...] = (
         ("answer_prompt", evaluation.answer_prompt, answer_prompt),

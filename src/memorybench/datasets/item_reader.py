@@ -92,6 +92,7 @@ class ItemReader:
         self._items = 0
         self._histories: dict[str, Counter[str]] = {}
         """Irregularities of each history."""
+        self._has_session_ids = False
         self._lengths: dict[str, tuple[int, int]] = {}
         """Turns of each history, and members that are not read, as a negative number."""
 
@@ -102,6 +103,9 @@ class ItemReader:
         for kind, text in _NOTES.items():
             if quirks[kind]:
                 yield f"{text}: {quirks[kind]:,}"
+        id_path = self._mapping.context.session_schema.id
+        if id_path is not None and not self._has_session_ids:
+            yield f"no session has a value at {preview(id_path)} (schema.context.sessionSchema.id)"
         yield from self._questions.notes()
         if self._stream is not None:
             yield from self._stream.notes()
@@ -215,6 +219,7 @@ class ItemReader:
 
     def _count(self, memory: str, context: ItemContext) -> None:
         """Count a history once, by its longest part that a question is about."""
+        self._has_session_ids = self._has_session_ids or bool(context.sessions_named)
         length = context.turn_count, -context.left_out.members
         if memory in self._lengths and self._lengths[memory] >= length:
             return

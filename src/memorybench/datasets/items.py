@@ -7,6 +7,7 @@ Items of gzipped files, CSV files and Parquet files stay in memory, compressed.
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -27,6 +28,8 @@ from memorybench.files.rows import decode_line, stream_csv
 from memorybench.text.sanitize import preview
 
 _FAST_COMPRESSION = 1
+_FIELD = re.compile(r"@\.([^\W\d]\w*)")
+"""A field of the item within a condition."""
 _UTF8_MARK = b"\xef\xbb\xbf"
 
 
@@ -82,6 +85,9 @@ class Selection:
     def __init__(self, condition: str | None, where: str) -> None:
         """Parse the condition; `where` names it in error messages."""
         self._path = None if condition is None else JsonPath.parse(f"$[?{condition}]", where)
+        is_plain = condition is not None and "[?" not in condition  # names in an inner filter are not those of items
+        self._unseen_fields = dict.fromkeys(_FIELD.findall(condition or "")) if is_plain else {}
+        """Fields of the condition that no item had yet."""
         self.left_out = 0
         """Number of items that do not satisfy the condition."""
         self.filtered = 0
@@ -95,10 +101,15 @@ class Selection:
             yield f"items left out by the filter in data.items: {self.filtered:,}"
         if self.left_out:
             yield f"items left out by data.where: {self.left_out:,}"
+        for name in self._unseen_fields:
+            yield f"no item has the field {preview(name)} (data.where)"
 
     def of(self, items: Iterable[Item]) -> Iterator[Item]:
         """Yield the items that satisfy the condition, and count the others."""
         for item in items:
+            if self._unseen_fields and isinstance(item.document.value, dict):
+                fields = item.document.value
+                self._unseen_fields = {name: None for name in self._unseen_fields if name not in fields}
             if self._path is None or self._path.all([item.document.value]):
                 yield item
             else:

@@ -72,6 +72,8 @@ class QuestionReader:
         self._unmatched = {self._key(name): path for name, path in paths.optional().items()}
         """Paths that matched nothing yet, by their keys."""
         self._unmatched |= {f"schema.metadata.{name}": path for name, path in of_items.items() if path is not None}
+        self._types = _types_of(config)
+        self._seen_types: set[str] = set()
         self._ids: set[str] = set()
         """Of questions in lists."""
         cited, format = paths.evidence, mapping.evidence_format
@@ -100,6 +102,9 @@ class QuestionReader:
             yield f"no question has the label {preview(name)}: nothing at its path"
         for key, path in self._unmatched.items():
             yield f"no question has a value at {preview(path.text)} ({key})"
+        for kind, key in self._types.items():
+            if kind not in self._seen_types:
+                yield f"no question has the type {preview(kind)} ({key})"
 
     @property
     def first_unknown_evidence(self) -> str:
@@ -145,6 +150,7 @@ class QuestionReader:
         elif self.paths.questions is not None:
             id = unique_id(f"{id}:q{n}", part.where, self._ids, "")
         kind = self._kind_of(item, part)
+        self._seen_types.add(kind)
         date = only(self.paths.date, part.value, part.where) if self.paths.date else None
         if not date:
             date = only(self._date, item.value, item.where) if self._date else None
@@ -350,6 +356,22 @@ class QuestionReader:
         if official is not None:
             labels[OFFICIAL] = COUNTED if _is_counted(official, abstain, evidence, context) else LEFT_OUT
         return labels
+
+
+def _types_of(config: BenchmarkConfig) -> dict[str, str]:
+    """Return the types of questions that a config names, each with the first key that names it."""
+    evaluation = config.evaluation
+    keyed = {
+        "schema.abstention.categories": config.mapping.abstention.categories if config.mapping else (),
+        "questionTypes": [kind.name for kind in config.question_types],
+        "evaluation.answerPrompt.byQuestionType": evaluation.answer_prompt.by_question_type,
+        "evaluation.judgePrompts.byQuestionType": evaluation.judge_prompts.by_question_type,
+    }
+    types: dict[str, str] = {}
+    for key, names in keyed.items():
+        for name in names:
+            types.setdefault(name, key)
+    return types
 
 
 def _parent_place(item: Document, place: Place) -> Place:

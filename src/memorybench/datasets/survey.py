@@ -117,7 +117,7 @@ def summarize(config: BenchmarkConfig, dataset: _ReadDataset, survey: Survey, sa
         },
         "question_types": dict(kinds.most_common()),
         "samples": [_sample(dataset, questions[place]) for place in places],
-        "left_out": [*dataset.notes, *_unmatched(survey), *_unread(config, survey)],
+        "left_out": [*dataset.notes, *_unmatched(survey), *_unremoved(config, survey), *_unread(config, survey)],
     }
 
 
@@ -172,6 +172,13 @@ def _unmatched(survey: Survey) -> Iterator[str]:
         yield f"keys of histories that sessionPattern does not fit: {_listed(list(survey.history_keys))}"
     for key, path in survey.unmatched_paths.items():
         yield f"no turn has a value at {preview(path.text)} ({key})"
+
+
+def _unremoved(config: BenchmarkConfig, survey: Survey) -> Iterator[str]:
+    """Yield the fields that turns should lose and do not have."""
+    for name in config.ingestion.preprocessing.remove_fields if config.mapping is not None else ():
+        if name not in survey.turn_fields:
+            yield f"no turn has the field {preview(name)} (ingestion.preprocessing.removeFields)"
 
 
 def _unread(config: BenchmarkConfig, survey: Survey) -> Iterator[str]:
