@@ -185,7 +185,7 @@ def test_ids_assigned_by_the_service_name_sources(stub: Stub) -> None:
     async def live(provider: HttpProvider) -> None:
         await provider.add(HOME, TALK)
         [memories] = await provider.search(HOME, "cat", 1)
-        assert memories.sources == ("answer_1", "answer_1:3", "u9")
+        assert memories.sources == ("answer_1", "answer_1:3")
 
     run_with_provider(text, stub.url, live)
 

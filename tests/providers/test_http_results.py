@@ -85,7 +85,7 @@ def test_score_direction_is_respected(stub: Stub) -> None:
 
 def test_parallel_arrays_are_zipped(stub: Stub) -> None:
     near, far = search_memories(stub, {"docs": [["a", "b"]], "far": [[2.0, 0.5]], "ids": [["1", "2"]]}, ZIPPED)
-    assert (near.content, near.score, near.id, near.sources) == ("b", -0.5, "2", ("2",))
+    assert (near.content, near.score, near.id) == ("b", -0.5, "2")
     assert far.content == "a"
     assert search_memories(stub, {"docs": [[]], "far": [[]], "ids": [[]]}, ZIPPED) == []
     assert search_memories(stub, {"docs": [["a"]], "far": None, "ids": [["1"]]}, ZIPPED)[0].score is None
@@ -204,10 +204,10 @@ def test_key_returned_by_a_service_is_not_stored(stub: Stub) -> None:
 
 
 @pytest.mark.parametrize("named", [["s1", None], "s1"])
-def test_unknown_source_ids_are_returned_unchanged(stub: Stub, named: Any) -> None:
+def test_unknown_ids_are_no_sources(stub: Stub, named: Any) -> None:
     response = LISTED.replace("{", "{sourcesField: $.from, ", 1)
     [memory] = search_memories(stub, results({"memory": "a", "from": named}), response)
-    assert memory.sources == ("s1",)
+    assert memory.sources is None
 
 
 def test_invalid_path_is_an_error_before_any_request(stub: Stub) -> None:

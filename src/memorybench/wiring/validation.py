@@ -28,6 +28,7 @@ from memorybench.metrics.names import known_metrics
 from memorybench.models.config import cards_in, read_model
 from memorybench.providers.config.provider import ProviderConfig
 from memorybench.providers.config.reading import needed_variables, read_provider
+from memorybench.providers.config.variables import can_name_sources
 from memorybench.stores.config import StoreConfig
 from memorybench.stores.config_reading import read_store
 
@@ -96,6 +97,8 @@ def _unused(provider: ProviderConfig) -> Iterator[str]:
     response = endpoints.search.response
     if (response.zip.sources if response.zip else response.sources_field) is None:
         yield "no recall: endpoints.search.response.sourcesField is missing"
+    elif not can_name_sources(provider):
+        yield "no recall: endpoints.add sends no id that sourcesField could return; send documentId, or use storedAs"
     if endpoints.batch_add is not None and not capabilities.unordered and capabilities.supports_batch is not False:
         yield "endpoints.batchAdd is not used: it needs capabilities.unordered"
 

@@ -50,6 +50,8 @@ VARIABLES: Mapping[str, frozenset[str]] = {
 """Variables of each request, in addition to the captures of `setup`."""
 MESSAGE_NAMES = frozenset({"role", "speaker", "content", "date", "epoch", "turnId"})
 POLL_ID = "pollId"
+_SENT_IDS = frozenset({"documentId", "sessionId", "metadata", "turnId"})
+"""Variables with an id of ours."""
 
 # common names of our variables elsewhere, for suggestions
 _ALSO_KNOWN_AS = {"id": "documentId", "text": "content", "timestamp": "epoch", "namespace": "scope", "topK": "limit"}
@@ -91,6 +93,21 @@ def unscoped_deletions(config: ProviderConfig) -> Iterator[str]:
             carriers |= call.captures.keys()
         elif call.method == "DELETE" or (stage == "teardown" and call.method != "GET"):
             yield f"{stage}[{place[1]}] ({call.method} {call.path})"
+
+
+def can_name_sources(config: ProviderConfig) -> bool:
+    """Return whether results can name their sources: by an id of ours that is sent, or by one of `storedAs`."""
+    document = Document(config.name, config.model_dump())
+    for place, _, call in _requests(config):
+        if isinstance(call, Storing):
+            part = document.at(*place)
+            used = [*_used(part, call, AnyName())]
+            for template in ("message", "document"):
+                if getattr(call, template, None) is not None:
+                    used += _used_in(part.at(template), AnyName())
+            if call.stored_as is not None or _SENT_IDS & {name for name, _ in used}:
+                return True
+    return False
 
 
 def _requests(config: ProviderConfig) -> Iterator[tuple[Place, str, Call]]:

@@ -18,10 +18,11 @@ from memorybench.http.replies import Reply
 from memorybench.providers.config.variables import MEMORY_ID
 from memorybench.secrets.redaction import Redactor
 
+from .documents import sources_by_our_ids
 from .paging import PageProgress
 from .requests import Api, RequestTemplate, Values
 from .service import ScopeRequest, Service
-from .waiting import Send, wait_until_done
+from .waiting import Marker, Send, wait_until_done
 
 _MAX_READABLE = 60
 _UNAUTHORIZED = 401
@@ -88,8 +89,8 @@ class ScopeState:
     setup_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def find_sources(self, id: str) -> Sequence[str]:
-        """Return the sources of an id; an unknown id is returned as it is."""
-        return self.sources.get(id, (id,))
+        """Return the sources of an id. An unknown id has none: it is one of the service and may equal a session id."""
+        return self.sources.get(id, ())
 
 
 class Scopes:
@@ -110,6 +111,8 @@ class Scopes:
             ids = {"runId": scope.run, "benchmarkId": scope.benchmark, "haystackId": scope.haystack}
             variables = ChainMap({**names, **ids}, self._login.variables)
             state = self._states[scope] = ScopeState(variables, Login(self._service.scope_logins, variables))
+            if self._service.uses_marker:  # another process may have added it
+                state.sources |= sources_by_our_ids(Marker.of(scope, self._service.splitter).documents)
         return state
 
     async def open(self, scope: Scope) -> ScopeState:

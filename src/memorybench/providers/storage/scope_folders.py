@@ -50,8 +50,8 @@ class ScopeFolders:
         known |= new
 
     def find_sources(self, scope: str, document: str) -> Sequence[str]:
-        """Return the sources of a document; an unknown id is returned as it is."""
-        return self._load_sources(scope).get(document, (document,))
+        """Return the sources of a document. An unknown id has none: it is one of the system."""
+        return self._load_sources(scope).get(document, ())
 
     def all_sources(self, scope: str) -> Mapping[str, Sequence[str]]:
         """Return the sources of every document."""

@@ -37,7 +37,7 @@ _LONGEST_TURN = 4000
 _MOST_TURNS = 40
 """Turns that are recorded where a benchmark names only the gold sessions."""
 _NO_SOURCES = (
-    "{}: recall is not computed, because none of its memories names the session that it comes from"
+    "{}: recall is not computed, because none of its memories names a session that was sent"
     " (HTTP providers: endpoints.search.response.sourcesField)"
 )
 
