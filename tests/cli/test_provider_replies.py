@@ -138,3 +138,19 @@ def test_sources_without_ids_of_ours_are_told_by_validate(
     said = run(CONFIG.replace('id: "$.documentId", ', ""))
     assert note_kinds(said) == ["no sources"]
     assert "no recall: " in command("validate", "notes.yaml").out
+
+
+def test_a_memory_of_several_adds_names_all_their_sessions(run: Callable[..., Said], notes: Notes) -> None:
+    """The service merges three notes into one memory each."""
+
+    def answer(hits: Hits) -> Any:
+        texts = [text for one in notes.texts.values() for text in one.values()]
+        merged = [{"id": f"m{n}", "text": " ".join(texts[3 * n : 3 * n + 3])} for n in range(2)]
+        best = hits[0]["text"]
+        return {"hits": sorted(merged, key=lambda one: best not in one["text"])}
+
+    notes.added = lambda count: {"memory": f"m{(count - 1) // 3}"}
+    notes.answer = answer
+    said = run(CONFIG.replace("    body: {id:", "    storedAs: $.memory\n    body: {id:"))
+    assert said.code == 0, said.err
+    assert measures(said)["recall@3"] == 1.0

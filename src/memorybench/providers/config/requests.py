@@ -123,7 +123,8 @@ class Storing(Request):
 
     stored_as: str | None = None
     """JSONPath in the reply to the ids that the system assigned (one per message or document, or one for all), if
-    results name their sources by them."""
+    results name their sources by them. An id that several replies have names the sources of all: the system merged
+    documents."""
     wait: Wait | None = None
     """How to wait until the documents are searchable; without it, the reply means that they are. `probe` is short for
     `mode: probe`."""

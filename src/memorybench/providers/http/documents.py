@@ -7,7 +7,7 @@ the same in every process, and results are translated back.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -156,15 +156,25 @@ def sources_by_our_ids(documents: Sequence[SentDocument]) -> Sources:
     return sources
 
 
+def merge_sources(parts: Iterable[Mapping[str, Sequence[str]]], into: Sources | None = None) -> Sources:
+    """Add the sources of each id to `into`. An id that occurs again has all of them: the service merged documents."""
+    merged = {} if into is None else into
+    for part in parts:
+        for id, sources in part.items():
+            merged[id] = tuple(dict.fromkeys((*merged.get(id, ()), *sources)))
+    return merged
+
+
 def sources_by_assigned_ids(ids: Sequence[str], documents: Sequence[SentDocument]) -> Sources | None:
     """Return the sources of each id that the service assigned; None if they cannot be matched."""
     if len(documents) > 1:
         if len(ids) != len(documents):
             return None
-        return {id: document.sources for id, document in zip(ids, documents, strict=True)}
+        return merge_sources({id: document.sources} for id, document in zip(ids, documents, strict=True))
     [document] = documents
     if len(ids) == len(document.messages):
-        return {id: (document.sources[0], message.turn) for id, message in zip(ids, document.messages, strict=True)}
+        session = document.sources[0]
+        return merge_sources({id: (session, message.turn)} for id, message in zip(ids, document.messages, strict=True))
     return dict.fromkeys(ids, document.sources)
 
 

@@ -20,7 +20,7 @@ from memorybench.providers.config.requests import Probe
 from memorybench.providers.storage.turns import replace_surrogates
 from memorybench.secrets.redaction import Redactor
 
-from .documents import SentDocument, shorten, sources_by_assigned_ids, sources_by_our_ids
+from .documents import SentDocument, merge_sources, shorten, sources_by_assigned_ids, sources_by_our_ids
 from .paging import PageProgress, PageTemplate, read_pages
 from .requests import Api, Values, read_ids
 from .scopes import Accepted, Scopes, ScopeState
@@ -159,7 +159,7 @@ class HttpProvider:
                 raise reply.malformed(
                     f"{len(ids)} ids at {add.stored_as.text}; expected {len(documents)}, one per document"
                 )
-            sources |= assigned
+            merge_sources([assigned], sources)
         return Accepted(tuple(polls), sources)
 
     async def _search(self, scope: Scope, query: str, limit: int) -> list[Memory]:

@@ -18,7 +18,7 @@ from memorybench.http.replies import Reply
 from memorybench.providers.config.variables import MEMORY_ID
 from memorybench.secrets.redaction import Redactor
 
-from .documents import sources_by_our_ids
+from .documents import merge_sources, sources_by_our_ids
 from .paging import PageProgress
 from .requests import Api, RequestTemplate, Values
 from .service import ScopeRequest, Service
@@ -173,8 +173,8 @@ class Scopes:
         self, state: ScopeState, endpoint: str, ids: Sequence[str], accepted: Sequence[Accepted]
     ) -> Receipt:
         """Finish an add. The receipt has all that another process needs to wait, search and clear."""
-        sources = {id: ids_of_source for part in accepted for id, ids_of_source in part.sources.items()}
-        state.sources |= sources
+        sources = merge_sources(part.sources for part in accepted)
+        merge_sources([sources], state.sources)
         for id in ids:
             state.accepted.pop(id, None)
         return Receipt(
@@ -196,9 +196,9 @@ class Scopes:
             setup: Mapping[str, Any] = receipt.captured["setup"]
             state.variables |= {name: value for name, value in setup.items() if name not in self._service.secrets}
             self._redactor.add(*(str(value) for name, value in setup.items() if name in self._service.secrets))
-            state.sources |= {id: tuple(sources) for id, sources in receipt.captured["sources"].items()}
             state.finished_setup = len(self._service.setup)
             state.is_cleared = False
+        merge_sources((receipt.captured["sources"] for receipt in receipts), state.sources)
 
     def _is_public(self, name: str, state: ScopeState) -> bool:
         value = str(state.variables[name])
