@@ -159,6 +159,20 @@ def test_result_without_text_is_an_error(stub: Stub, item: Any) -> None:
     assert "at $.memory | $.chunk" in error_line(stub, results(item))
 
 
+def test_all_parts_of_a_text_are_joined(stub: Stub) -> None:
+    response = "{results: $.results, contentField: '$.parts[*].text'}"
+    parts = [{"text": "header"}, {"image": "x.png"}, {"text": "The cat is Otto."}]
+    [memory] = search_memories(stub, results({"parts": parts}), response)
+    assert memory.content == "header\nThe cat is Otto."
+    assert "at $.parts[*].text" in error_line(stub, results({"parts": [*parts, {"text": 5}]}), response)
+
+
+@pytest.mark.parametrize("name", ["scoreField", "idField", "dateField"])
+def test_several_values_of_a_single_field_are_an_error(stub: Stub, name: str) -> None:
+    response = f"{{results: $.results, contentField: $.memory, {name}: '$.of[*]'}}"
+    assert "2 values at $.of[*]" in error_line(stub, results({"memory": "a", "of": [1, 2]}), response)
+
+
 def test_html_with_status_200_is_an_error(stub: Stub) -> None:
     assert "invalid JSON" in error_line(stub, html())
 

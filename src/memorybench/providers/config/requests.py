@@ -169,7 +169,8 @@ class Response(Section):
     results: str | None = None
     """JSONPath to the array of results. It may be empty; a missing array is an error."""
     content_field: str | None = None
-    """JSONPath to the content, within one result."""
+    """JSONPath to the content, within one result. If it has several texts, such as `$.parts[*].text`, they are
+    lines."""
     score_field: str | None = None
     """JSONPath to the score, within one result. A missing score is not 0."""
     id_field: str | None = None

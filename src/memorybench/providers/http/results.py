@@ -60,7 +60,7 @@ class ResponseTemplate:
 
     def id_of(self, result: Any) -> Any:
         """Return the id of a result; None if it has none."""
-        return self._value("id", result)
+        return next(iter(self._values("id", result)), None)
 
     def _read_results(self, reply: Reply, data: Any) -> Sequence[Any]:
         assert self.results is not None
@@ -90,11 +90,22 @@ class ResponseTemplate:
         path = self.fields.get(name)
         return path.all(result) if path is not None else []
 
-    def _value(self, name: str, result: Any) -> Any:
-        return next(iter(self._values(name, result)), None)
+    def _single(self, name: str, reply: Reply, result: Any) -> Any:
+        """Return the value of a field that has one; None if it is missing."""
+        values = self._values(name, result)
+        if len(values) > 1:
+            raise reply.malformed(f"{len(values)} values at {self.fields[name].text}; expected one per result")
+        return values[0] if values else None
+
+    def _content(self, reply: Reply, result: Any, place: int) -> str:
+        """Return the text of a result. Several texts, such as those of its parts, are lines."""
+        texts = self._values("content", result)
+        if not texts or not all(isinstance(text, str) for text in texts):
+            raise reply.malformed(f"result {place + 1}: missing text at {self.fields['content'].text}")
+        return "\n".join(texts)
 
     def _score(self, reply: Reply, result: Any) -> float | None:
-        score = self._value("score", result)
+        score = self._single("score", reply, result)
         if score is None or self.direction == "none":
             return None
         if isinstance(score, bool) or not isinstance(score, int | float) or not math.isfinite(score):
@@ -102,9 +113,8 @@ class ResponseTemplate:
         return -float(score) if self.direction == "lower" else float(score)
 
     def _memory(self, reply: Reply, result: Any, score: float | None, place: int, find_sources: FindSources) -> Memory:
-        content, date, id = (self._value(name, result) for name in ("content", "date", "id"))
-        if not isinstance(content, str):
-            raise reply.malformed(f"result {place + 1}: missing text at {self.fields['content'].text}")
+        content = self._content(reply, result, place)
+        date, id = (self._single(name, reply, result) for name in ("date", "id"))
         chunks = _flatten(self._values("chunks", result))
         if not all(isinstance(chunk, str) for chunk in chunks):
             raise reply.malformed(f"result {place + 1}: invalid chunk at {self.fields['chunks'].text}; expected text")
