@@ -100,6 +100,23 @@ def test_links_of_the_header_are_followed(stub: Stub) -> None:
     assert dict(stub.calls[1].query) == {"page": "b"}
 
 
+@pytest.mark.parametrize(
+    ("link", "is_followed"),
+    [
+        ('</search?page=b>; rel="last next"', True),
+        ("</search?page=b>; title=more; rel=next", True),
+        ("</search?page=b>;REL=Next", True),
+        ('</search?page=b>; rel="next-archive"', False),
+        ('</search?page=b>; title="; rel=next"', False),
+        ('</search?page=a,b;c>; rel="prev", </search?page=b>; title="a, b"; rel="next"', True),
+    ],
+)
+def test_a_link_may_have_several_relations(stub: Stub, link: str, is_followed: bool) -> None:
+    stub.next(reply({"hits": hits(9)}, headers={"Link": link}), reply({"hits": hits(8)}), path="/search")
+    search(BY_LINK, stub, 50)
+    assert [call.query.get("page") for call in stub.calls] == [None, "b"][: 1 + is_followed]
+
+
 def test_a_link_header_may_occur_twice(stub: Stub) -> None:
     links = CIMultiDict([("Link", '</first>; rel="first"'), ("Link", '</search?page=b>; rel="next"')])
     stub.next(reply({"hits": hits(9)}, headers=links), reply({"hits": hits(8)}), path="/search")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from email.message import Message
 from typing import Any
 
 from yarl import URL
@@ -19,7 +20,8 @@ from memorybench.providers.config.requests import Pages
 from .requests import parse_path
 from .results import ResponseTemplate
 
-_NEXT_LINK = re.compile(r'<([^>]*)>\s*;[^,]*\brel="?next"?', re.IGNORECASE)
+_LINK = re.compile(r"""<(?P<url>[^>]*)>(?P<parameters>(?:[^,<"]|"(?:[^"\\]|\\.)*")*)""")
+"""One link of the header Link (RFC 8288); quoted parameters may contain commas."""
 
 SendPage = Callable[[Mapping[str, Any], str | None], Awaitable[Reply | None]]
 """Requests a page with these variables, or at this URL; None if its error status is accepted."""
@@ -138,12 +140,23 @@ def _read_next(path: Path, reply: Reply) -> str | int | None:
     return value
 
 
+def _next_link(reply: Reply) -> str | None:
+    """Return the URL of the first link whose relations include `next`: it may have several."""
+    # the header may occur several times, which means the same as one with commas
+    header = ", ".join(value for name, value in reply.headers.items() if name.lower() == "link")
+    for link in _LINK.finditer(header):
+        parsed = Message()
+        parsed["Link"] = f"link{link['parameters']}"
+        relations = parsed.get_param("rel", header="Link")
+        if isinstance(relations, str) and "next" in relations.lower().split():
+            return link["url"]
+    return None
+
+
 def _read_link(path: Path | None, reply: Reply) -> str | None:
     """Return the URL of the next page, which must be on the same server: the request contains credentials."""
     if path is None:
-        # the header may occur several times, which means the same as one with commas
-        found = _NEXT_LINK.search(", ".join(value for name, value in reply.headers.items() if name.lower() == "link"))
-        value: Any = found[1] if found else None
+        value: Any = _next_link(reply)
     else:
         value = path.first(reply.json())
     if value is None or value == "":
