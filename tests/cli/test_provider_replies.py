@@ -154,3 +154,19 @@ def test_a_memory_of_several_adds_names_all_their_sessions(run: Callable[..., Sa
     said = run(CONFIG.replace("    body: {id:", "    storedAs: $.memory\n    body: {id:"))
     assert said.code == 0, said.err
     assert measures(said)["recall@3"] == 1.0
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda hits: web.Response(body=b'{"hits": [{"id": "x", "text": "lost"}], "hits": []}'),
+    ],
+    ids=["repeated key"],
+)
+def test_an_unclear_reply_to_a_search_is_a_failure(
+    run: Callable[..., Said], notes: Notes, answer: Callable[[Hits], Any]
+) -> None:
+    notes.answer = answer
+    said = run()
+    assert said.json["counts"]["failed"] == len(THINGS)
+    assert "GET" in said.json["failures"][0]["reason"]

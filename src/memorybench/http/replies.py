@@ -47,9 +47,11 @@ class Reply:
         return describe(self.method, self.url, self.redactor)
 
     def json(self) -> Any:
-        """Parse the body as JSON, whatever its content type; Malformed if it is not valid JSON."""
+        """Parse the body as JSON, whatever its content type; Malformed if it is not valid JSON or repeats a key."""
         try:
             return _DECODER.decode(self.body.removeprefix(BOM_UTF8).decode())
+        except _RepeatedKey:
+            raise self.malformed("a key occurs twice in an object, and it is unknown which value counts") from None
         except (ValueError, RecursionError):  # bad UTF-8, bad JSON, NaN, 5,000 digits; 200,000 brackets
             raise self.malformed("invalid JSON") from None
 
@@ -110,4 +112,15 @@ def _reject_constant(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON")
 
 
-_DECODER = json.JSONDecoder(parse_constant=_reject_constant)
+class _RepeatedKey(ValueError):
+    pass
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise _RepeatedKey
+    return members
+
+
+_DECODER = json.JSONDecoder(parse_constant=_reject_constant, object_pairs_hook=_unique_keys)
