@@ -160,8 +160,10 @@ def test_a_memory_of_several_adds_names_all_their_sessions(run: Callable[..., Sa
     "answer",
     [
         lambda hits: web.Response(body=b'{"hits": [{"id": "x", "text": "lost"}], "hits": []}'),
+        lambda hits: web.json_response({"hits": hits[:1]}, status=206),
+        lambda hits: {"hits": [{**hit, "text": " "} for hit in hits]},
     ],
-    ids=["repeated key"],
+    ids=["repeated key", "partial content", "blank texts"],
 )
 def test_an_unclear_reply_to_a_search_is_a_failure(
     run: Callable[..., Said], notes: Notes, answer: Callable[[Hits], Any]
@@ -170,3 +172,10 @@ def test_an_unclear_reply_to_a_search_is_a_failure(
     said = run()
     assert said.json["counts"]["failed"] == len(THINGS)
     assert "GET" in said.json["failures"][0]["reason"]
+
+
+def test_a_memory_without_text_is_no_hit(run: Callable[..., Said], notes: Notes) -> None:
+    notes.answer = lambda hits: {"hits": [{**hits[0], "text": ""}, *hits[1:]]}
+    said = run()
+    assert said.code == 0, said.err
+    assert measures(said)["recall@5"] == 0

@@ -17,6 +17,7 @@ from .requests import parse_path, redact
 
 FindSources = Callable[[str], Sequence[str]]
 """Translates an id in a result to the ids of sessions and turns."""
+_PARTIAL_CONTENT = 206
 _FIELDS = ("content", "score", "id", "sources", "date", "chunks")
 
 
@@ -43,6 +44,10 @@ class ResponseTemplate:
 
     def memories(self, reply: Reply, limit: int | None, find_sources: FindSources) -> list[Memory]:
         """Return the best `limit` memories, best first; ties, and results without scores, in the order of the reply."""
+        if reply.status == _PARTIAL_CONTENT:
+            raise reply.malformed(
+                f"HTTP {_PARTIAL_CONTENT}: the reply is a part of the results, and there are no pages"
+            )
         return self.best([(reply, result) for result in self.read_results(reply)], limit, find_sources)
 
     def read_results(self, reply: Reply) -> Sequence[Any]:
@@ -56,7 +61,12 @@ class ResponseTemplate:
         places = list(range(len(results)))
         if None not in scores:
             places.sort(key=lambda place: -(scores[place] or 0.0))
-        return [self._memory(*results[place], scores[place], place, find_sources) for place in places[:limit]]
+        best = places[:limit]
+        memories = [self._memory(*results[place], scores[place], place, find_sources) for place in best]
+        if limit is not None and best and all(self._is_blank(results[place][1]) for place in best):
+            # probably another field has the texts; a listing may contain one memory that is blank
+            raise results[0][0].malformed(f"all texts at {self.fields['content'].text} are blank")
+        return memories
 
     def id_of(self, result: Any) -> Any:
         """Return the id of a result; None if it has none."""
@@ -97,6 +107,10 @@ class ResponseTemplate:
             raise reply.malformed(f"{len(values)} values at {self.fields[name].text}; expected one per result")
         return values[0] if values else None
 
+    def _is_blank(self, result: Any) -> bool:
+        texts = (*self._values("content", result), *_flatten(self._values("chunks", result)))
+        return not any(str(text).strip() for text in texts)
+
     def _content(self, reply: Reply, result: Any, place: int) -> str:
         """Return the text of a result. Several texts, such as those of its parts, are lines."""
         texts = self._values("content", result)
@@ -118,7 +132,9 @@ class ResponseTemplate:
         chunks = _flatten(self._values("chunks", result))
         if not all(isinstance(chunk, str) for chunk in chunks):
             raise reply.malformed(f"result {place + 1}: invalid chunk at {self.fields['chunks'].text}; expected text")
-        ids = [redact(str(value), reply) for value in _flatten(self._values("sources", result))]
+        # a memory without text cannot answer a question, so that it is no hit
+        named = [] if self._is_blank(result) else _flatten(self._values("sources", result))
+        ids = [redact(str(value), reply) for value in named]
         return Memory(
             id=f"result {place + 1}" if id is None else redact(str(id), reply),
             content=redact(content if date is None else f"[{date}] {content}", reply),
