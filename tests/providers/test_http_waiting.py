@@ -10,6 +10,7 @@ from memorybench.core.contracts import Listing, Receipt
 from memorybench.core.errors import BadInput, Denied, Malformed, NotReady, ServiceError
 from memorybench.providers.http.provider import HttpProvider
 from tests.doubles.stub import Stub, reply, reset, status, together
+from tests.doubles.unusual_servers import ARCHIVE
 from tests.providers.http_memory import PROBED, MemoryService
 from tests.providers.http_opening import HOME, run_with_provider, session
 
@@ -74,6 +75,23 @@ def test_every_id_of_a_reply_is_polled(stub: Stub) -> None:
     stub.next(reply({"state": "queued"}), reply({"state": "ok"}), reply({"state": "ok"}))
     run_with_provider(POLLED, stub.url, wait_until_searchable)
     assert sorted(polls(stub)) == ["/events/eu/2", "/events/eu/e1", "/events/eu/e1"]
+
+
+def test_an_id_that_occurs_twice_is_polled_once(stub: Stub) -> None:
+    stub.next(reply({"event": ["e1", "e1"], "region": "eu"}), path="/add")
+    stub.always(reply({"state": "ok"}))
+    run_with_provider(POLLED, stub.url, wait_until_searchable)
+    assert polls(stub) == ["/events/eu/e1"]
+
+
+def test_one_job_for_several_documents_is_an_error_with_per_document(stub: Stub) -> None:
+    stub.always(reply({"jobs": ["j1", "j1"]}))
+
+    async def add(provider: HttpProvider) -> None:
+        await provider.add(HOME, session("topic", "My cat is Otto.", "My dog is Rex."))
+
+    with pytest.raises(Malformed, match="perDocument"):
+        run_with_provider(ARCHIVE, stub.url, add)
 
 
 def test_parallel_polls_are_limited(stub: Stub) -> None:

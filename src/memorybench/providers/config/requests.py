@@ -55,8 +55,9 @@ class Poll(Call):
     timeout: int = Field(default=300_000, ge=1)
     """Timeout in milliseconds; after it, the haystack fails and is not scored."""
     per_document: bool | None = None
-    """Whether the reply to a `batchAdd` has one `id` per document, in their order. Any other number is then an error,
-    and each poll has the `documentId` of its document."""
+    """Whether the reply to a `batchAdd` has one `id` per document, in their order. Any other number, or an id that
+    occurs twice, is then an error, and each poll has the `documentId` of its document. Without it, an id that occurs
+    twice is polled once."""
 
 
 class Probe(Section):
@@ -170,7 +171,7 @@ class Response(Section):
     """JSONPath to the array of results. It may be empty; a missing array is an error."""
     content_field: str | None = None
     """JSONPath to the content, within one result. If it has several texts, such as `$.parts[*].text`, they are
-    lines."""
+    lines. A result whose text is blank names no source; a search with only such results is an error."""
     score_field: str | None = None
     """JSONPath to the score, within one result. A missing score is not 0."""
     id_field: str | None = None

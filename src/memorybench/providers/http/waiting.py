@@ -58,10 +58,13 @@ class PollTemplate:
         if not ids:
             raise reply.malformed(f"missing id at {self.id.text}, which the status is polled by")
         if not self.per_document:
-            return [{**documents[0], POLL_ID: id} for id in ids]
+            return [{**documents[0], POLL_ID: id} for id in dict.fromkeys(ids)]
         if len(ids) != len(documents):
             expected = f"{len(documents)}, one per document (perDocument)"
             raise reply.malformed(f"{len(ids)} ids at {self.id.text}; expected {expected}")
+        if len(set(ids)) < len(ids):
+            problem = f"ids at {self.id.text} occur twice; expected one per document (perDocument)"
+            raise reply.malformed(f"{problem}; remove perDocument if a job may have several documents")
         return [{**document, POLL_ID: id} for document, id in zip(documents, ids, strict=True)]
 
 
