@@ -179,3 +179,11 @@ def test_a_memory_without_text_is_no_hit(run: Callable[..., Said], notes: Notes)
     said = run()
     assert said.code == 0, said.err
     assert measures(said)["recall@5"] == 0
+
+
+def test_a_memory_that_is_returned_twice_counts_once(run: Callable[..., Said], notes: Notes) -> None:
+    notes.answer = lambda hits: {"hits": [hits[0]] * 10 + hits[1:]}
+    said = run()
+    assert said.code == 0, said.err
+    [note] = said.json["notes"]
+    assert note["kind"] == "search cut short"

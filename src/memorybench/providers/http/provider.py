@@ -171,22 +171,35 @@ class HttpProvider:
         values: dict[str, Any] = {**self._search_settings, "query": text, "limit": limit}
         if "embedding" in search.request.names:
             [values["embedding"]] = await self._embed([text])
+        is_short = False
         if search.pages is None:
             await self._search_pacer.wait()
             reply = await self._scopes.send(search.request, state, values)
-            return [] if reply is None else search.response.memories(reply, limit, state.find_sources)
-        progress = state.searches.pop((text, limit), None) or PageProgress()
-        try:
-            is_short = await self._read_pages(search, search.pages, state, values, progress, limit)
-        except Transient:
-            state.searches[text, limit] = progress
-            raise
-        memories = search.response.best(progress.results, limit, state.find_sources)
-        shortfall = (
-            f"{self._where} has more than {search.pages.max_pages} pages (pages.maxPages) of results, which are fewer "
-            f"than the {limit} memories of a search; memories on later pages count as not found"
-        )
-        return Found(memories, shortfall) if is_short else memories
+            results = [] if reply is None else search.response.whole(reply)
+        else:
+            progress = state.searches.pop((text, limit), None) or PageProgress()
+            try:
+                is_short = await self._read_pages(search, search.pages, state, values, progress, limit)
+            except Transient:
+                state.searches[text, limit] = progress
+                raise
+            results = progress.results
+        distinct = search.response.distinct(results)
+        memories = search.response.best(distinct, limit, state.find_sources)
+        if is_short:
+            assert search.pages is not None
+            shortfall = (
+                f"{self._where} has more than {search.pages.max_pages} pages (pages.maxPages) of results, which are "
+                f"fewer than the {limit} memories of a search; memories on later pages count as not found"
+            )
+            return Found(memories, shortfall)
+        if len(distinct) < len(results) and len(memories) < limit:
+            return Found(
+                memories,
+                f"{self._where} returned a memory several times in one search, which counts once; a search has fewer "
+                f"than {limit} memories",
+            )
+        return memories
 
     async def _read_pages(
         self,

@@ -44,11 +44,15 @@ class ResponseTemplate:
 
     def memories(self, reply: Reply, limit: int | None, find_sources: FindSources) -> list[Memory]:
         """Return the best `limit` memories, best first; ties, and results without scores, in the order of the reply."""
+        return self.best(self.whole(reply), limit, find_sources)
+
+    def whole(self, reply: Reply) -> list[tuple[Reply, Any]]:
+        """Return the results of a reply that is not one of several pages."""
         if reply.status == _PARTIAL_CONTENT:
             raise reply.malformed(
                 f"HTTP {_PARTIAL_CONTENT}: the reply is a part of the results, and there are no pages"
             )
-        return self.best([(reply, result) for result in self.read_results(reply)], limit, find_sources)
+        return [(reply, result) for result in self.read_results(reply)]
 
     def read_results(self, reply: Reply) -> Sequence[Any]:
         """Return the results of a reply as they are."""
@@ -67,6 +71,14 @@ class ResponseTemplate:
             # probably another field has the texts; a listing may contain one memory that is blank
             raise results[0][0].malformed(f"all texts at {self.fields['content'].text} are blank")
         return memories
+
+    def distinct(self, results: Sequence[tuple[Reply, Any]]) -> list[tuple[Reply, Any]]:
+        """Return the results without those whose id and text an earlier one has; passages of a document are kept."""
+        found: dict[Any, tuple[Reply, Any]] = {}
+        for place, (reply, result) in enumerate(results):
+            id = self.id_of(result)
+            found.setdefault(place if id is None else (str(id), str(self._values("content", result))), (reply, result))
+        return list(found.values())
 
     def id_of(self, result: Any) -> Any:
         """Return the id of a result; None if it has none."""
