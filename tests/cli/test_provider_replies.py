@@ -26,7 +26,10 @@ evaluation: {method: exact-match}
 ITEM = {
     "id": "i1",
     "qa": [{"q": f"Where is the {thing}?", "a": f"place {n}", "ev": [f"s{n}"]} for n, thing in enumerate(THINGS, 1)],
-    "log": [{"n": f"s{n}", "t": [{"x": f"The {thing} is at place {n}."}]} for n, thing in enumerate(THINGS, 1)],
+    "log": [
+        {"n": f"s{n}", "t": [{"x": f"The {thing} is at place {n}."}, {"x": "I see."}]}
+        for n, thing in enumerate(THINGS, 1)
+    ],
 }
 CONFIG = """\
 name: notes
@@ -187,3 +190,29 @@ def test_a_memory_that_is_returned_twice_counts_once(run: Callable[..., Said], n
     assert said.code == 0, said.err
     [note] = said.json["notes"]
     assert note["kind"] == "search cut short"
+
+
+@pytest.mark.parametrize("can_clear", [True, False])
+@pytest.mark.parametrize(
+    ("unit", "added"),
+    [
+        ("session", lambda count: {"memory": None}),
+        ("message", lambda count: {"memory": count} if count == 1 else web.json_response({}, status=400)),
+    ],
+    ids=["invalid reply", "part of a session"],
+)
+def test_a_failed_add_leaves_nothing_behind_or_says_so(
+    run: Callable[..., Said], stub: Stub, notes: Notes, unit: str, added: Callable[[int], Any], can_clear: bool
+) -> None:
+    async def behave(request: web.BaseRequest, call: Call) -> web.StreamResponse:
+        if call.method == "DELETE" and not can_clear:
+            return web.json_response({}, status=400)
+        return await notes.behave(request, call)
+
+    stub.always(behave)
+    notes.added = added
+    wait = "{id: $.memory, method: GET, path: /jobs, accept: [404]}"
+    said = run(CONFIG.replace("  search:", f"    unit: {unit}\n    wait: {wait}\n  search:"))
+    assert said.json["counts"]["failed"] == len(THINGS)
+    assert len(notes.cleared) == can_clear
+    assert note_kinds(said) == ([] if can_clear else ["leaked scope"])

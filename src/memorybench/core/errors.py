@@ -78,6 +78,8 @@ class ServiceError(MemorybenchError):
         """The HTTP status of the service's reply; None if there is no reply or no HTTP."""
         self.reason = reason
         """Why no secure connection was made, such as "unknown certificate authority"; "" for other errors."""
+        self.may_leave_data = False
+        """Whether a failed add may have stored something, so that the scope must be cleared."""
 
 
 class Transient(ServiceError):

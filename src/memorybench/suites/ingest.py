@@ -373,8 +373,9 @@ class Ingest:
         try:
             receipt = await steps.once("add", add.inputs, work, Receipt, on=self._provider.subject, paid=self._spends)
         except ServiceError as error:
-            if isinstance(error.__cause__, Transient) and error.__cause__.uncertain:
-                self._stored.add(scope.haystack)  # no reply, but the session may be stored
+            cause = error.__cause__ if isinstance(error.__cause__, Transient) else None  # after the last try
+            if error.may_leave_data or (cause is not None and (cause.uncertain or cause.may_leave_data)):
+                self._stored.add(scope.haystack)  # the session, or a part of it, may be stored
             raise
         self._stored.add(scope.haystack)
         return receipt

@@ -9,7 +9,7 @@ from typing import Any
 
 from memorybench.core.contracts import Embedder, Receipt, Scope
 from memorybench.core.conversation import Found, Memory, Session
-from memorybench.core.errors import BadInput, ServiceError, Transient
+from memorybench.core.errors import BadInput, Malformed, ServiceError, Transient
 from memorybench.core.records import digest
 from memorybench.core.trials import Subject
 from memorybench.http.client import encode_json, open_http
@@ -145,7 +145,16 @@ class HttpProvider:
     async def _send(
         self, add: AddRequest, state: ScopeState, documents: Sequence[SentDocument], values: Values
     ) -> Accepted:
-        reply = await self._scopes.send(add.request, state, values)
+        try:
+            reply = await self._scopes.send(add.request, state, values)
+            return self._read_accepted(add, documents, reply)
+        except ServiceError as error:
+            # an invalid reply has a status of success; what was accepted before is part of the same add
+            error.may_leave_data = isinstance(error, Malformed) or bool(state.accepted)
+            raise
+
+    @staticmethod
+    def _read_accepted(add: AddRequest, documents: Sequence[SentDocument], reply: Reply | None) -> Accepted:
         data = add.reader.read_json(reply)
         captures = add.reader.read_captures(reply, data)
         polls: list[Values] = []
