@@ -370,6 +370,49 @@ class TrustsWhatItShows(ReferenceStore):
         return facts
 
 
+class SearchesOldTexts(ReferenceStore):
+    """Does not update its index: a search returns the text that a fact had at first."""
+
+    async def recall(self, user: str, query: str, limit: int) -> Sequence[StoredFact]:
+        return [self._as_indexed(fact) for fact in await super().recall(user, query, limit)]
+
+    def _as_indexed(self, fact: StoredFact) -> StoredFact:
+        old = _first_text(self, fact.id)
+        return fact if old is None else fact.model_copy(update={"content": old})
+
+
+class ReturnsOldTexts(ReferenceStore):
+    """Returns the text before a correction beside the new one."""
+
+    async def recall(self, user: str, query: str, limit: int) -> Sequence[StoredFact]:
+        facts = await super().recall(user, query, limit)
+        old = [(fact, _first_text(self, fact.id)) for fact in facts]
+        return [*(fact.model_copy(update={"content": text}) for fact, text in old if text is not None), *facts][:limit]
+
+
+def _first_text(store: ReferenceStore, id: str) -> str | None:
+    row = store._db.execute("SELECT content FROM history WHERE fact = ? ORDER BY rowid", (id,)).fetchone()
+    return row[0] if row else None
+
+
+class CuratesForEverybody(ReferenceStore):
+    async def curate(self, user: str, *, apply: bool) -> Curation:
+        users = [row[0] for row in self._db.execute("SELECT DISTINCT user FROM facts ORDER BY user")]
+        done = [await super(CuratesForEverybody, self).curate(one, apply=apply) for one in users]
+        return Curation(applied=apply, proposals=tuple(proposal for one in done for proposal in one.proposals))
+
+
+class JoinsFactsInCuration(ReferenceStore):
+    """Stores the beginning of one fact with the end of another, so that no word is new."""
+
+    async def curate(self, user: str, *, apply: bool) -> Curation:
+        done = await super().curate(user, apply=apply)
+        facts = [fact.content.split() for fact in self._load_facts(user)]
+        if apply and len(facts) > 1:
+            await self.remember(user, NewFact(content=" ".join([*facts[0][:-3], *facts[1][-3:]])))
+        return done
+
+
 FAULTY: Mapping[str, type[ReferenceStore]] = {
     "accepts-secrets": AcceptsSecrets,
     "duplicates-on-update": DuplicatesOnUpdate,
@@ -410,6 +453,10 @@ FAULTY: Mapping[str, type[ReferenceStore]] = {
     "copies-for-anyone": CopiesForAnyone,
     "quotes-in-errors": QuotesInErrors,
     "shows-all-histories": ShowsAllHistories,
+    "searches-old-texts": SearchesOldTexts,
+    "returns-old-texts": ReturnsOldTexts,
+    "curates-for-everybody": CuratesForEverybody,
+    "joins-facts-in-curation": JoinsFactsInCuration,
 }
 
 

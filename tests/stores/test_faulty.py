@@ -29,7 +29,7 @@ async def behaviour(fault: str | None, folder: Path) -> dict[str, object]:
         try:
             seen[name] = await work  # type: ignore[misc]
         except MemorybenchError as error:
-            seen[name] = type(error).__name__
+            seen[name] = f"{type(error).__name__}{' with a fact' if 'cocoa' in str(error) else ''}"
         return seen[name]
 
     async with opened() as store:  # type: ignore[attr-defined]
@@ -61,7 +61,10 @@ async def behaviour(fault: str | None, folder: Path) -> dict[str, object]:
         dry = await store.curate(ANN, apply=False)
         seen["proposed"] = [proposal.ids for proposal in dry.proposals]
         seen["after a dry run"] = contents(await store.list(ANN))
+        for text in ("Bob rows on Sundays", "Bob rows on Sundays."):
+            await tried(text, store.remember(BOB, NewFact(content=text)))
         await store.curate(ANN, apply=True)
+        seen["of others after the curation"] = contents(await store.list(BOB))
         seen["after the curation"] = contents(await store.list(ANN))
     async with opened() as store:  # type: ignore[attr-defined]
         seen["next session"] = contents(await store.list(ANN))
