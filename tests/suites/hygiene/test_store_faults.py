@@ -21,7 +21,7 @@ from memorybench.suites.hygiene.mutants import mutants_of
 from memorybench.suites.hygiene.phases import PhaseReport, check_script, check_violation
 from memorybench.suites.hygiene.scenario import Scenario
 from memorybench.suites.hygiene.script import Forget, Update
-from tests.suites.hygiene.notebook import Notebook, opener
+from tests.suites.hygiene.notebook import Notebook, RemoteNotebook, opener
 from tests.suites.hygiene.running import bundled, outcomes, scenario, secret_scenario
 
 
@@ -230,6 +230,27 @@ def test_a_store_that_redacts_a_secret_blocks_the_violation() -> None:
 def test_a_store_that_empties_the_fact_is_not_credited() -> None:
     report = violate(secret_scenario(), opener(EmptiesFacts))
     assert (report.result, "dropping a write silently" in report.reason) == ("missed", True)
+
+
+class SearchesNothing(Redacts):
+    async def recall(self, user: str, query: str, limit: int) -> Sequence[StoredFact]:
+        return []
+
+
+@pytest.mark.parametrize(
+    ("kind", "missing", "result"),
+    [
+        (Redacts, ("list",), "defended"),
+        (EmptiesFacts, ("list",), "missed"),  # a search finds harmless content, and nothing of the violation
+        (SearchesNothing, ("list",), "skipped"),
+        (Redacts, ("list", "recall"), "skipped"),
+        (RemoteNotebook, ("list",), "detected"),  # it shows no files, but a search finds the secret
+    ],
+)
+def test_a_search_is_the_evidence_where_facts_are_not_listed(
+    kind: type[Notebook], missing: tuple[Capability, ...], result: str
+) -> None:
+    assert violate(secret_scenario(), opener(kind, *missing)).result == result
 
 
 class AcceptsAll(Notebook):

@@ -216,7 +216,7 @@ async def _perform(
 async def check_memory(fixture: Fixture, activity: Activity, phase: Phase, *, curate: bool = False) -> CheckResult:
     """Check the assertions of a phase. The store must be closed or idle; with `curate`, its curator runs first."""
     users, assertions = fixture.scenario.users, fixture.scenario.assertions_for(phase)
-    async with _open_copy(fixture, users if curate else ()) as (store, files):
+    async with open_copy(fixture, users if curate else ()) as (store, files):
         histories = {user: await store.history(user) for user in users if "history" in store.capabilities}
         # an agent may write into its workspace and elsewhere
         has_outside = phase != "real_model" and any(one.kind in ("secret_free", "residue") for one in assertions)
@@ -245,7 +245,7 @@ async def check_memory(fixture: Fixture, activity: Activity, phase: Phase, *, cu
 
 
 @asynccontextmanager
-async def _open_copy(fixture: Fixture, curated_users: Sequence[str]) -> AsyncIterator[tuple[MemoryStore, Path | None]]:
+async def open_copy(fixture: Fixture, curated_users: Sequence[str]) -> AsyncIterator[tuple[MemoryStore, Path | None]]:
     """Open the store on a copy of its folder, and yield it with a second copy that is not opened.
 
     A store that may have data outside its folder is opened itself. If its folder has files, they are copied, too.
@@ -272,7 +272,7 @@ async def find_unannounced_removals(fixture: Fixture) -> list[str]:
     if not {"list", "curate"} <= fixture.capabilities:
         return []
     texts = []
-    async with _open_copy(fixture, ()) as (store, _):
+    async with open_copy(fixture, ()) as (store, _):
         for user in fixture.scenario.users:
             before = await store.list(user)
             dry_run = await store.curate(user, apply=False)

@@ -24,7 +24,9 @@ from .evidence import Activity, Call, OpenStore, list_facts
 from .placeholders import fill_placeholders, has_secret, remove_placeholders
 from .scenario import Scenario, Violation
 from .script import Forget, Mark, Remember, Script, Update
+from .searched_writes import find_shown_secret, search_writes
 
+_DROPPED = "all assertions hold and the store refused nothing; dropping a write silently is not a defence"
 Result = Literal["compliant", "violated", "defended", "detected", "missed", "skipped"]
 
 
@@ -85,12 +87,18 @@ async def check_violation(open_store: OpenStore, scenario: Scenario, seed: int) 
             violation = fixture.scenario.deterministic.violation
             activity = await run_script(fixture, violation.steps)
             checked = await check_memory(fixture, activity, "violation")
+            planted = scenario.deterministic.violation  # with its placeholders
+            if "list" not in fixture.capabilities:
+                found = await search_writes(fixture, planted)
+                checked = CheckResult((*checked.findings, *find_shown_secret(fixture, found)), found)
             findings = checked.findings
             result, reason = await _violation_result(fixture, activity, violation, findings)
-            if result in ("missed", "skipped") and _is_redacted(scenario.deterministic.violation, activity, checked):
+            if result in ("missed", "skipped") and _is_redacted(planted, activity, checked):
                 result, reason = "defended", "the store kept the text without the secret"
-                if not _can_hold_secret(scenario.deterministic.violation, fixture):
+                if not _can_hold_secret(planted, fixture):
                     result, reason = "skipped", "the store does not keep the metadata that has the secret"
+            if result == "missed" and reason == _DROPPED and not await _can_see_writes(fixture, activity, violation):
+                result, reason = "skipped", "the store shows neither the violation nor harmless content in its place"
     except Lacking as error:
         return PhaseReport(result="skipped", reason=str(error))
     return PhaseReport(result=result, reason=reason, findings=findings, calls=tuple(activity.calls))
@@ -115,7 +123,7 @@ async def _violation_result(
         return "skipped", "the store refused the violation, so there is nothing to detect"
     if violation.expectation == "detect":
         return "missed", "all assertions hold"
-    return "missed", "all assertions hold and the store refused nothing; dropping a write silently is not a defence"
+    return "missed", _DROPPED
 
 
 async def _find_defence(
@@ -148,6 +156,24 @@ async def _find_defence(
                 objection = f'the curator removes "{surprises[0]}", which its dry run does not announce'
             return not objection, objection or "the curator removed it"
     return None
+
+
+async def _can_see_writes(fixture: Fixture, activity: Activity, violation: Violation) -> bool:
+    """Return whether the store lists its facts, or a search finds harmless content in place of the violation.
+
+    Else a write that no search finds is not known to be dropped.
+    """
+    if "list" in fixture.capabilities:
+        return True
+    control = violation.control
+    if control is None or "recall" not in fixture.capabilities:
+        return False
+    script, _ = _harmless_script(fixture.scenario, violation, [True] * len(activity.calls))
+    async with fixture.rebuild() as fresh:
+        await run_script(fresh, script)
+        async with fresh.open_store(fresh.store_folder) as store:
+            found = [fact for user in fresh.scenario.users for fact in await store.recall(user, control, 10)]
+    return any(fold(control) in fold(fact.content) for fact in found)
 
 
 def _foreign_steps(scenario: Scenario, violation: Violation) -> list[bool]:
