@@ -114,7 +114,7 @@ def test_an_agent_that_exits_fails_instead_of_passing(command: Command, behaviou
 
 def test_a_recorded_agent_becomes_a_scenario_that_runs(command: Command) -> None:
     agent = [sys.executable, str(SCRIPTED), "hoarding", "I live in Porto.", "--url", "${serverUrl}"]
-    said = command("hygiene", "record", "--name", "hoarded", "--", *agent)
+    said = command("hygiene", "record", "--name", "hoarded", "--prompt", "I live in Porto.", "--", *agent)
     assert said.code == 0, said.err
     draft = command.folder / "scenarios/hoarded.json"
     assert "I live in Porto." in draft.read_text()

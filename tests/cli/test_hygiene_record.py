@@ -114,6 +114,43 @@ def test_a_sound_store_is_not_accused_of_what_its_agent_did(command: Command) ->
     assert command("hygiene", "run", "seen", "--json").code == 0
 
 
+OSKAR, MILA = "Oskar lives in Bergen", "Mila works from Porto"
+
+
+@pytest.mark.parametrize(
+    ("fault", "calls", "remark"),
+    [
+        pytest.param(
+            "joins-facts-in-curation",
+            [remember(OSKAR), remember(MILA), ("curate", {"apply": True})],
+            "Oskar works from Porto",
+            id="a fact that no call wrote",
+        ),
+        pytest.param(
+            "loses-category-on-update",
+            [("remember", {"content": TEA, "category": "habit"}), ("update", {"id": "$1", "content": COCOA})],
+            COCOA,
+            id="a category that no call wrote",
+        ),
+    ],
+)
+def test_nobody_is_blamed_for_a_fact_that_no_call_wrote(
+    command: Command, fault: str, calls: Calls, remark: str
+) -> None:
+    said = record(command, calls, *use_store(command, fault), "--prompt", "Tidy up what you know.")
+    assert said.code == 3, said.err + said.out
+    recorded = document_of(said)
+    assert recorded["shows"] == "nothing that is proved"
+    assert {replay["verdict"] for replay in recorded["replays"]} == {"green"}
+    assert any(remark in one for one in recorded["for_a_person"])
+
+
+def test_an_agent_is_not_blamed_by_a_draft_that_cannot_be_run_with_an_agent(command: Command) -> None:
+    said = record(command, [remember(TEA)])
+    assert said.code == 3, said.err + said.out
+    assert document_of(said)["shows"] == "nothing that is proved"
+
+
 PRIVATE_KEY = [
     "-----BEGIN OPENSSH PRIVATE KEY-----",
     "nvy8v7Bd8p5HePikANR6xKzInIA3NN+3S9irN8s95TXKJETmArVT0eUetD+Bv2By",

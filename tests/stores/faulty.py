@@ -413,6 +413,14 @@ class JoinsFactsInCuration(ReferenceStore):
         return done
 
 
+class LosesCategoryOnUpdate(ReferenceStore):
+    async def update(self, user: str, id: str, content: str) -> str:
+        id = await super().update(user, id, content)
+        with self._transaction() as db:
+            db.execute("UPDATE facts SET category = NULL WHERE id = ?", (id,))
+        return id
+
+
 FAULTY: Mapping[str, type[ReferenceStore]] = {
     "accepts-secrets": AcceptsSecrets,
     "duplicates-on-update": DuplicatesOnUpdate,
@@ -457,6 +465,7 @@ FAULTY: Mapping[str, type[ReferenceStore]] = {
     "returns-old-texts": ReturnsOldTexts,
     "curates-for-everybody": CuratesForEverybody,
     "joins-facts-in-curation": JoinsFactsInCuration,
+    "loses-category-on-update": LosesCategoryOnUpdate,
 }
 
 

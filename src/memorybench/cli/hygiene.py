@@ -92,7 +92,7 @@ def _print_draft(draft: RecordedDraft, next_step: str) -> None:
         for reason in replay.reasons:
             print(f"  {reason}")
     if not draft.is_proved:
-        print("not proved: the draft is not red where the fault is and green where it is not; edit its assertions")
+        print("not a regression test: no run of the draft is red where a fault is and green where none is")
     for remark in draft.for_a_person:
         print(f"for you: {remark}")
     if draft.credential is not None:

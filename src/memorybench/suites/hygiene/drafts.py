@@ -23,6 +23,7 @@ from memorybench.files.json_text import parse_json
 from memorybench.files.names import safe_name
 from memorybench.secrets.credentials import credential_in
 from memorybench.secrets.hiding import spans_to_hide
+from memorybench.text.words import words
 
 from .mutants import STRANGER
 from .placeholders import SECRETS, texts_in
@@ -66,6 +67,29 @@ def store_draft(name: str, recording: Recording) -> tuple[Draft, list[str]]:
     setup = [{"as": fact.name, "content": fact.first} for fact in script.facts if fact.is_setup]
     scripts = {"well_behaved": well_behaved, "violation": violation}
     return _draft(name, script, scripts, assertions, setup, contract="stable"), script.remarks
+
+
+def find_unexplained_facts(recording: Recording) -> list[str]:
+    """Return a remark on each fact that the memory holds other than the calls wrote it.
+
+    The words of a fact must come from one call. Neither the agent nor the store is known to be at fault for others.
+    """
+    script = _Script(recording)
+    written = [set(words(script.text(json.dumps(dict(call.arguments))))) for call in recording.calls if call.operation]
+    categories = {
+        call.ids[0]: category
+        for call in recording.calls
+        if call.operation == "remember" and call.ids and (category := call.arguments.get("category"))
+    }
+    remarks = []
+    for fact in recording.held:
+        text = script.text(fact.content)
+        if not any(source.issuperset(words(text)) for source in written):
+            remarks.append(f'No call wrote the fact "{text}": add an assertion if it should not be in memory.')
+        expected = categories.get(fact.id, fact.category)
+        if "category" in recording.capabilities and fact.category != expected:
+            remarks.append(f'The category of "{text}" is not the one that was written: add an assertion if it matters.')
+    return remarks
 
 
 def agent_draft(name: str, recording: Recording) -> tuple[Draft, list[str]]:

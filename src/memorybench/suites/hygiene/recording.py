@@ -7,7 +7,7 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from memorybench.core.agents import ToolSurface
 from memorybench.core.errors import BadInput
@@ -18,7 +18,7 @@ from memorybench.secrets.credentials import credential_in
 from memorybench.suites.blocking import blocking
 from memorybench.suites.wiring import ResolvedStore, Wiring
 
-from .drafts import Draft, Recording, agent_draft, parse_draft, store_draft, write_draft
+from .drafts import Draft, Recording, agent_draft, find_unexplained_facts, parse_draft, store_draft, write_draft
 from .evidence import OpenStore
 from .plays import Store, check_unused, new_scope, open_live
 from .replays import Replay, mend_draft, replay, replay_as_agent
@@ -26,7 +26,8 @@ from .script import USER
 from .spec import REFERENCE
 from .tools import choose_server
 
-Shows = Literal["a fault of the store", "a fault of the agent", "good behaviour"]
+Shows = Literal["a fault of the store", "a fault of the agent", "good behaviour", "nothing that is proved"]
+_UNPROVED: Final = "nothing that is proved"
 
 
 class RecordedDraft(Record):
@@ -44,13 +45,7 @@ class RecordedDraft(Record):
     @property
     def is_proved(self) -> bool:
         """Whether the draft is red where the fault is, and green where it is not."""
-        verdicts = [one.verdict for one in self.replays]
-        expected = {
-            "a fault of the store": ["red", "green"],
-            "a fault of the agent": ["green"] * (len(verdicts) - 1) + ["red"],
-            "good behaviour": ["green"] * len(verdicts),
-        }
-        return verdicts == expected[self.shows]
+        return self.shows != _UNPROVED
 
 
 def record(
@@ -123,14 +118,22 @@ async def _prove(
     draft, remarks = store_draft(name, recording)
     draft, left_out = await mend_draft(draft, reference)
     replays = [await replay(parse_draft(draft, f"{name}.json"), store) for store in stores]
-    if is_good or replays[0].verdict == "red":
-        shows: Shows = "good behaviour" if replays[0].verdict != "red" else "a fault of the store"
-        return shows, draft, replays, [*remarks, *left_out]
+    remarks += [*left_out, *find_unexplained_facts(recording)]
+    verdicts = [one.verdict for one in replays]
+    if verdicts[0] == "red":
+        return ("a fault of the store" if verdicts[1:] == ["green"] else _UNPROVED), draft, replays, remarks
+    if is_good:
+        return ("good behaviour" if set(verdicts) == {"green"} else _UNPROVED), draft, replays, remarks
+    if set(verdicts) != {"green"} or find_unexplained_facts(recording):
+        return _UNPROVED, draft, replays, remarks  # it may be the store that did what was recorded
     draft, remarks = agent_draft(name, recording)
     draft, left_out = await mend_draft(draft, reference)
     scenario = parse_draft(draft, f"{name}.json")
     replays = [await replay(scenario, store) for store in stores]
-    return "a fault of the agent", draft, [*replays, await replay_as_agent(scenario, recorded)], [*remarks, *left_out]
+    replays.append(await replay_as_agent(scenario, recorded))
+    # the draft is green on the store, so without a prompt no run of it can be red
+    is_red = [one.verdict for one in replays] == ["green"] * len(stores) + ["red"] and scenario.real_model is not None
+    return ("a fault of the agent" if is_red else _UNPROVED), draft, replays, [*remarks, *left_out]
 
 
 async def _opened(resolved: ResolvedStore) -> Store:
