@@ -421,6 +421,17 @@ class LosesCategoryOnUpdate(ReferenceStore):
         return id
 
 
+class CuratorVouchesForTools(ReferenceStore):
+    """Names the user as the source of every fact that the curator has seen."""
+
+    async def curate(self, user: str, *, apply: bool) -> Curation:
+        done = await super().curate(user, apply=apply)
+        if apply:
+            with self._transaction() as db:
+                db.execute("UPDATE facts SET source = 'user' WHERE user = ?", (user,))
+        return done
+
+
 FAULTY: Mapping[str, type[ReferenceStore]] = {
     "accepts-secrets": AcceptsSecrets,
     "duplicates-on-update": DuplicatesOnUpdate,
@@ -466,6 +477,7 @@ FAULTY: Mapping[str, type[ReferenceStore]] = {
     "curates-for-everybody": CuratesForEverybody,
     "joins-facts-in-curation": JoinsFactsInCuration,
     "loses-category-on-update": LosesCategoryOnUpdate,
+    "curator-vouches-for-tools": CuratorVouchesForTools,
 }
 
 

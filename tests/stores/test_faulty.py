@@ -34,7 +34,7 @@ async def behaviour(fault: str | None, folder: Path) -> dict[str, object]:
 
     async with opened() as store:  # type: ignore[attr-defined]
         assert isinstance(store, ReferenceStore)
-        await tried("remembered", store.remember(ANN, TEA))
+        await tried("remembered", store.remember(ANN, TEA.model_copy(update={"category": "habit"})))
         await tried("again", store.remember(ANN, TEA))
         kayak = await tried("kayak", store.remember(ANN, KAYAK))
         await tried("secret", store.remember(ANN, NewFact(content="My password is hunter2!")))
@@ -44,6 +44,7 @@ async def behaviour(fault: str | None, folder: Path) -> dict[str, object]:
         for _ in range(2):
             seen["counts"] = [fact.retrieval_count for fact in await store.list(ANN)]
         await tried("forgotten", store.forget(ANN, str(kayak)))
+        seen["categories"] = [fact.category for fact in await store.list(ANN)]
         seen["listed"] = contents(await store.list(ANN))
         seen["others"] = contents(await store.list(BOB))
         seen["history"] = list(await store.history(ANN))
@@ -64,6 +65,7 @@ async def behaviour(fault: str | None, folder: Path) -> dict[str, object]:
         for text in ("Bob rows on Sundays", "Bob rows on Sundays."):
             await tried(text, store.remember(BOB, NewFact(content=text)))
         await store.curate(ANN, apply=True)
+        seen["sources after the curation"] = [fact.source for fact in await store.list(ANN)]
         seen["of others after the curation"] = contents(await store.list(BOB))
         seen["after the curation"] = contents(await store.list(ANN))
     async with opened() as store:  # type: ignore[attr-defined]

@@ -167,6 +167,8 @@ DETECTED_BY = {
     "searches-old-texts": ("memory-search-after-update", "well_behaved", "finds the new level: 0 calls of recall"),
     "returns-old-texts": ("memory-search-after-update", "well_behaved", "text before the correction: 2 calls"),
     "curates-for-everybody": ("memory-curation-of-others", "well_behaved", "of Ana stand as they did"),
+    "loses-category-on-update": ("memory-trust-on-update", "well_behaved", "stays in its category: no fact of the"),
+    "curator-vouches-for-tools": ("memory-curation-of-others", "well_behaved", "said to come from a tool"),
     "joins-facts-in-curation": ("memory-faithful-consolidation", "well_behaved", "joins words of several facts"),
 }
 """By fault: the scenario, the phase and a part of the reason."""

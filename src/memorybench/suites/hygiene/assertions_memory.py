@@ -48,12 +48,21 @@ class Content(MatchingAssertion):
 
     kind: Literal["content"]
     present: bool = True
+    category: str | None = None
+    """Only facts of this category match."""
 
     async def find_problem(self, evidence: Evidence) -> str:
-        matching = [fact for _, fact in evidence.facts_of(self.user) if self.matches(fact.content)]
+        if self.category is not None and "category" not in evidence.capabilities:
+            raise Lacking("the store lacks category")
+        matching = [
+            fact
+            for _, fact in evidence.facts_of(self.user)
+            if self.matches(fact.content) and self.category in (None, fact.category)
+        ]
         if bool(matching) == self.present:
             return ""
-        return f"{'a' if matching else 'no'} fact matches {self.description}{quote_facts(matching)}"
+        kind = "fact" if self.category is None else f'fact of the category "{self.category}"'
+        return f"{'a' if matching else 'no'} {kind} matches {self.description}{quote_facts(matching)}"
 
 
 class SecretFree(BaseAssertion):
