@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from pydantic import ValidationError
 
@@ -150,10 +150,11 @@ class _Check:
             n = len(self._cases) + len(self._steps) + len(self._outcomes)
             yield claim("rows", "proved", "every row has the form of its table, and occurs once", n=n)
         yield from self._keys()
-        yield from self._trials()
-        yield from self._fingerprints()
         recorded = self._recorded()
-        rescorer = None if self._public else suite_of(recorded.run).rescorer(recorded)
+        suite_rescorer = suite_of(recorded.run).rescorer(recorded)
+        yield from self._trials(suite_rescorer)
+        yield from self._fingerprints()
+        rescorer = None if self._public else suite_rescorer
         yield from self._data(recorded, rescorer)
         yield from self._selection(recorded, rescorer)
         yield from self._models()
@@ -208,9 +209,9 @@ class _Check:
         if wrong:
             yield claim("inputs of steps", "contradicted", "the key of a step is not the digest of its inputs", wrong)
 
-    def _trials(self) -> Iterator[Claim]:
+    def _trials(self, rescorer: Rescorer | None) -> Iterator[Claim]:
         """Each planned trial has one outcome, which rests on recorded steps and on a recorded case."""
-        wrong = []
+        wrong, unknown = [], ""
         places = set()
         for row in self._outcomes:
             outcome, name = row.body, _name(row.body)
@@ -237,31 +238,85 @@ class _Check:
         if is_whole and places and (len(places) != planned or max(places) >= planned):
             wrong.append("the places of the outcomes have gaps")
         if is_whole:
-            wrong += self._without_outcome()
+            try:
+                wrong += self._other_subjects() or self._other_trials(rescorer)
+            except CannotRescore as error:
+                unknown = _text(str(error))
         asked = {(row.body.trial.benchmark, row.body.trial.case_id) for row in self._outcomes}
         wrong += [f"case {_text(id)}: has no outcome" for benchmark, id in self._cases if (benchmark, id) not in asked]
         if wrong:
             yield claim("trials", "contradicted", "outcomes do not fit the run, its cases and its steps", wrong)
+        elif unknown:
+            yield claim("trials", "declared", f"that no trials are missing or added ({unknown})", n=found)
         else:
-            text = "each subject has an outcome for each case of the bundle, with its steps"
+            text = "each subject of the settings has an outcome for each trial of each case, with its steps"
             if found < planned:
                 text = f"each outcome has its case and its steps; {planned - found} planned trials have no outcome"
             yield claim("trials", "proved", text, n=found)
 
-    def _without_outcome(self) -> list[str]:
-        """Return the trials that a complete run lacks: every subject gets every case of its benchmark."""
-        asked: dict[tuple[str, str], set[str]] = defaultdict(set)
+    def _other_subjects(self) -> list[str]:
+        """Return how the subjects of a complete run differ from those of its settings."""
+        spec = self.run.spec
+        benchmarks, subjects = spec.get("benchmarks"), spec.get("subjects")
+        if not _are_names(benchmarks) or not _are_names(subjects):
+            raise CannotRescore("the settings do not name the benchmarks and subjects")
+        keys: dict[str, set[str]] = defaultdict(set)
+        found: dict[tuple[str, str], int] = Counter()
         for row in self._outcomes:
             trial = row.body.trial
-            asked[trial.benchmark, trial.subject.key].add(trial.case_id)
-        expected: dict[str, set[str]] = defaultdict(set)
-        for (benchmark, _), cases in asked.items():
-            expected[benchmark] |= cases
-        return [
-            f"{_text(benchmark)}: a subject has {len(cases)} of {len(expected[benchmark])} cases"
-            for (benchmark, _), cases in asked.items()
-            if cases != expected[benchmark]
+            keys[trial.subject.name].add(trial.subject.key)
+            found[trial.benchmark, trial.subject.name] += 1
+        saved = spec.get("questions")
+        sizes = saved if isinstance(saved, dict) else {}
+        # traces may have no operations of one kind
+        named = [name for name in benchmarks if sizes.get(name) != 0 or any(own == name for own, _ in found)]
+        expected = {(benchmark, subject) for benchmark in named for subject in subjects}
+        wrong = [f"{_text(name)}: has several settings" for name, own in keys.items() if len(own) > 1]
+        wrong += [f"{_text(one)}: {_text(name)} has no outcomes" for one, name in sorted(expected - found.keys())]
+        wrong += [
+            f"{_text(one)}: {_text(name)} is not named by the settings" for one, name in sorted(found.keys() - expected)
         ]
+        if len(set(subjects)) != len(subjects):
+            wrong.append("the settings name a subject twice")
+        return wrong
+
+    def _other_trials(self, rescorer: Rescorer | None) -> list[str]:
+        """Return how the trials of a complete run differ: every subject gets every case in every repeat."""
+        repeats = self.run.spec.get("repeats") or 1
+        if not isinstance(repeats, int) or not 1 <= repeats <= max(1, len(self._outcomes)):
+            return ["the settings have another number of repeats"]
+        found: dict[tuple[str, str, str], list[tuple[str, int]]] = defaultdict(list)
+        cases: dict[str, set[str]] = defaultdict(set)
+        subjects = set()
+        for row in self._outcomes:
+            trial = row.body.trial
+            found[trial.benchmark, trial.case_id, trial.subject.key].append((trial.variant, trial.repeat))
+            cases[trial.benchmark].add(trial.case_id)
+            subjects.add(trial.subject.key)
+        if len(subjects) * sum(map(len, cases.values())) > len(self._outcomes):
+            return ["a subject lacks cases that another one has"]
+        wrong = []
+        for benchmark, ids in cases.items():
+            for id in sorted(ids):
+                expected = self._trials_of_case(benchmark, id, rescorer)
+                for subject in subjects:
+                    own = sorted(found[benchmark, id, subject])
+                    if expected is None:  # one trial per repeat; its variant is compared with the case elsewhere
+                        is_same = sorted(repeat for _, repeat in own) == list(range(1, repeats + 1))
+                    else:
+                        is_same = own == sorted(expected)
+                    if not is_same:
+                        wrong.append(f"{_text(benchmark)} × {_text(id)}: a subject lacks trials, or has others")
+        return wrong
+
+    def _trials_of_case(self, benchmark: str, id: str, rescorer: Rescorer | None) -> Collection[tuple[str, int]] | None:
+        """Return the variant and repeat of each trial that a case implies; None: one trial per repeat."""
+        if rescorer is None or rescorer.trials_of_case is None:
+            return None
+        case = self._cases.get((benchmark, id))
+        if case is None:  # of trials that failed
+            raise CannotRescore("a case is not recorded")
+        return rescorer.trials_of_case(case.body)
 
     def _fingerprints(self) -> Iterator[Claim]:
         wrong, proved, declared, redacted = [], [], [], []
@@ -677,6 +732,10 @@ def _fingerprint(dataset: Dataset | AuditDataset) -> Fingerprint:
     if isinstance(dataset, AuditDataset):
         return Fingerprint.of_parts(dataset.canonical_parts())
     return Fingerprint.of(dataset.fingerprint)
+
+
+def _are_names(value: object) -> TypeGuard[list[str]]:
+    return isinstance(value, list) and bool(value) and all(isinstance(one, str) for one in value)
 
 
 def _model_of(step: StepRow) -> str | None:

@@ -190,6 +190,11 @@ class Rescorer(Protocol):
         return None
 
     @property
+    def trials_of_case(self) -> Callable[[Mapping[str, Any]], Collection[tuple[str, int]]] | None:
+        """Returns the variant and repeat of each trial that a recorded case implies; None: one trial per repeat."""
+        return None
+
+    @property
     def check_judge(self) -> CheckJudge | None:
         """Counts the recorded verdicts on canaries again; None: the suite does not check a judge with them."""
         return None

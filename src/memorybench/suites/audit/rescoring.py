@@ -43,6 +43,7 @@ class _AuditRescorer:
     """Computes scores. Without the conversations, it is unknown what a search or an answer is about."""
 
     run: RecordedRun
+    trials_of_case: None = None
     _probes: dict[str, list[Probe]] = field(default_factory=dict)
     _transcripts: dict[str, Transcripts] = field(default_factory=dict)
     _probing: dict[tuple[str, ...], _Probing] = field(default_factory=dict)

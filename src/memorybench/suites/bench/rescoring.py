@@ -61,6 +61,7 @@ class _Benchmark:
 @dataclass(slots=True)
 class _BenchRescorer:
     run: RecordedRun
+    trials_of_case: None = None
     _benchmarks: dict[str, _Benchmark] = field(default_factory=dict)
 
     async def rescore(self, outcome: Outcome, case: Mapping[str, Any], steps: ReplayedSteps) -> Rescored:

@@ -58,6 +58,11 @@ class AttemptReport(Record):
         return "; ".join(f"{one.claim}: {one.found}" for one in self.findings if one.status == status)
 
 
+def attempt_name(repeat: int) -> str:
+    """Return the variant of the trial that is the given attempt at a scenario."""
+    return f"attempt {repeat}"
+
+
 @dataclass(frozen=True, slots=True)
 class Attempts:
     """Every scenario with prompts, `repeats` times."""
@@ -93,7 +98,7 @@ class Attempts:
         subject = self.agent.model_copy(update={"settings": settings})
         with_prompts = [scenario for scenario in self.scenarios if scenario.real_model is not None]
         for ordinal, (scenario, repeat) in enumerate(product(with_prompts, range(1, self.repeats + 1))):
-            trial = make_trial(scenario, self.benchmark, subject, "real_model", f"attempt {repeat}")
+            trial = make_trial(scenario, self.benchmark, subject, "real_model", attempt_name(repeat))
             perform, shown = make_perform(scenario, repeat), _exhibit(scenario)
             yield Job(trial=trial, perform=perform, ordinal=ordinal, case=scenario, shown=shown, spends=True)
 

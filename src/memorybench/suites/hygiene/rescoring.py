@@ -12,7 +12,7 @@ from memorybench.core.records import digest
 from memorybench.core.trials import Outcome
 from memorybench.suites.replayed_steps import CannotRescore, Contradiction, RecordedRun, ReplayedSteps, Rescored
 
-from .attempts import AttemptReport, _exhibit, attempt_scores
+from .attempts import AttemptReport, _exhibit, attempt_name, attempt_scores
 from .checks import add_skips
 from .plan import HygienePlan, make_trial, script_trials
 from .plays import Store
@@ -49,6 +49,18 @@ class _HygieneRescorer:
         plan = HygienePlan((scenario,), store, trial.benchmark, seed=spec.get("seed") or 0, run=self.run.run.id)
         performed = await plan._perform(scenario, script, steps)
         return Rescored(performed, are_inputs_known=spec.get("seed") is not None, trial=expected)
+
+    def trials_of_case(self, case: Mapping[str, Any]) -> list[tuple[str, int]]:
+        spec = self.run.run.spec
+        if spec.get("mode", "scenarios") != "scenarios":
+            raise CannotRescore(f"which trials `hygiene {spec['mode']}` has is not computed again")
+        if "assertions" not in case:
+            raise CannotRescore("the scenario is left out of a public bundle")
+        scenario = Scenario.model_validate(case)
+        if spec.get("agent"):
+            return [(attempt_name(repeat), 1) for repeat in range(1, (spec.get("repeats") or 1) + 1)]
+        scripts = script_trials(scenario, self_checks=bool(spec.get("mutants", True)))
+        return [(script.variant, 1) for script in scripts]
 
 
 def _rescore_attempt(scenario: Scenario, steps: ReplayedSteps) -> Performed:
