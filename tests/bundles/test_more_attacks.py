@@ -84,3 +84,66 @@ def test_a_subject_cannot_be_copied_with_other_settings(command: Command, forger
     forgery.rows["outcomes"] += copies
     forgery.run["planned"] = len(forgery.rows["outcomes"])
     assert "trials" in forgery.verify(command)["contradicted"]
+
+
+def _drop_scores(row: dict[str, Any], *names: str) -> None:
+    row["body"]["scores"] = [score for score in row["body"]["scores"] if score["name"] not in names]
+
+
+def _with_score(forgery: Forgery, name: str, value: float) -> list[dict[str, Any]]:
+    return [
+        row
+        for row in forgery.rows["outcomes"]
+        if any(score["name"] == name and score["value"] == value for score in row["body"]["scores"])
+    ]
+
+
+def _steps_of_twin(forgery: Forgery, row: dict[str, Any]) -> int:
+    """The place of the first step that is about the other probe of a pair."""
+    names = {step["key"]: step["name"] for step in forgery.rows["steps"]}
+    own = [names[key] for key in row["body"]["steps"]]
+    first = "search" if "search" in own else "answer"
+    return own.index(first, own.index(first) + 1)
+
+
+@pytest.mark.parametrize("version", ["", "memorybench 0.0.1"])
+@pytest.mark.parametrize(("score", "subject"), [("paired", "bm25"), ("ordered", "bm25"), ("ordered", "full-context")])
+def test_bad_scores_of_pairs_cannot_be_left_out(
+    command: Command, bundle: Callable[..., Path], score: str, subject: str, version: str
+) -> None:
+    forgery = Forgery(bundle("audit"))
+    forgery.run["program"] = version or forgery.run["program"]
+    rows = [row for row in _with_score(forgery, score, 0.0) if _subject(row) == subject]
+    assert rows
+    for row in rows:
+        row["body"]["steps"] = row["body"]["steps"][: _steps_of_twin(forgery, row)]
+        _drop_scores(row, score, "consistent")
+    found = forgery.verify(command)
+    assert "scores" in found["contradicted"] or "missing" in found["declared"]
+
+
+def test_a_second_verdict_on_a_wrong_answer_cannot_be_left_out(command: Command, bundle: Callable[..., Path]) -> None:
+    forgery = Forgery(bundle("audit"))
+    names = {step["key"]: step["name"] for step in forgery.rows["steps"]}
+    rows = [row for row in _with_score(forgery, "miss_invented", 1.0) if names[row["body"]["steps"][-1]] == "judge"]
+    rows = [row for row in rows if names[row["body"]["steps"][-2]] == "judge"]
+    assert rows
+    for row in rows:
+        row["body"]["steps"].pop()
+        _drop_scores(row, "miss_invented", "answered")
+    assert "scores" in forgery.verify(command)["contradicted"]
+
+
+def test_a_call_without_result_is_declared(command: Command, bundle: Callable[..., Path]) -> None:
+    """The author may invent a failed call instead of a bad verdict."""
+    forgery = Forgery(bundle("audit"))
+    row = _with_score(forgery, "miss_invented", 1.0)[0]
+    key = row["body"]["steps"][-1]
+    (step,) = (step for step in forgery.rows["steps"] if step["key"] == key)
+    forgery.rows["steps"].remove(step)
+    attempt = {name: step[name] for name in ("key", "name", "subject", "started", "tries", "uncertain", "calls")}
+    attempt |= {"input_tokens": 0, "output_tokens": 0, "cost": None, "id": 10**6, "ended": step["started"]}
+    forgery.rows["attempts"].append({**attempt, "error": "no verdict"})
+    _drop_scores(row, "miss_invented", "answered")
+    found = forgery.verify(command)
+    assert found["contradicted"] or "missing" in found["declared"]

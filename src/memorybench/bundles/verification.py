@@ -71,6 +71,7 @@ _REDACTED = "[redacted]"
 _SIGNED = ("name", "value", "low", "high", "n")
 _OTHER_INPUTS = "they follow from recorded steps, but whether these are the steps of the trial is not known here"
 _NOT_SCORED = "that the trial could not be scored is not shown by a missing or unreadable reply"
+_NO_RESULT = "a call of the trial has no result, so that scores may be missing"
 _UNLIKE = 1e-9
 """How much a recomputed score may differ, relative to its size: other versions of numpy may round otherwise."""
 
@@ -160,7 +161,7 @@ class _Check:
         yield from self._models()
         yield from self._verdicts()
         yield from self._canaries(rescorer)
-        yield from self._scores(rescorer)
+        yield from self._scores(recorded, rescorer)
         yield from self._derived_files()
         yield from self._declared()
 
@@ -538,9 +539,9 @@ class _Check:
         if wrong:
             yield claim("verdicts", "contradicted", "the judge's reply gives another verdict", wrong)
 
-    def _scores(self, rescorer: Rescorer | None) -> Iterator[Claim]:
+    def _scores(self, recorded: RecordedRun, rescorer: Rescorer | None) -> Iterator[Claim]:
         """Compute the scores of each trial again from its case and its recorded steps."""
-        found = blocking(self._rescore(rescorer))
+        found = blocking(self._rescore(rescorer, is_of_this_version=recorded.is_of_this_version))
         if found.proved:
             text = f"computed again from cases and recorded steps: {_list(found.proved)}"
             yield claim("scores", "proved", text, n=sum(found.proved.values()), names=sorted(found.proved))
@@ -559,7 +560,7 @@ class _Check:
             yield claim("prompts", "proved", text, n=len(found.same_inputs))
         self.same_inputs.update(found.same_inputs)
 
-    async def _rescore(self, rescorer: Rescorer | None) -> _Rescores:
+    async def _rescore(self, rescorer: Rescorer | None, *, is_of_this_version: bool) -> _Rescores:
         found = _Rescores()
         for row in self._outcomes:
             outcome = row.body
@@ -594,7 +595,7 @@ class _Check:
                 found.wrong.append(f"{_name(outcome)}: {_text(str(error).splitlines()[0] if str(error) else '?')}")
                 continue
             found.same_inputs += steps.same_inputs
-            found.compare(outcome, rescored, steps)
+            found.compare(outcome, rescored, steps, is_of_this_version=is_of_this_version)
         return found
 
     def _derived_files(self) -> Iterator[Claim]:
@@ -659,8 +660,12 @@ class _Rescores:
     def declare(self, reason: str, names: Mapping[str, int]) -> None:
         self.declared[reason].update(names)
 
-    def compare(self, outcome: Outcome, rescored: Rescored, steps: ReplayedSteps) -> None:
+    def compare(self, outcome: Outcome, rescored: Rescored, steps: ReplayedSteps, *, is_of_this_version: bool) -> None:
         name, performed = _name(outcome), rescored.performed
+        if steps.missing and rescored.are_inputs_known and is_of_this_version:
+            self.wrong.append(f"{name}: lacks steps: {_text(', '.join(steps.missing))}")
+        elif steps.missing or steps.failed:
+            self.declare(_NO_RESULT, {"missing": 1})
         if rescored.trial is not None and rescored.trial.plain() != outcome.trial.plain():
             self.wrong.append(f"{name}: the trial has other labels than its case")
         if rescored.are_inputs_known and steps.other_inputs:

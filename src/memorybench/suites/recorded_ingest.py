@@ -25,6 +25,8 @@ class RecordedIngest:
         """Return the recorded result of a search. Raise Contradiction if it was another search."""
         assert isinstance(steps, ReplayedSteps)
         if "search" not in steps.unused():
+            # its key is not known here: a failed step of the trial may be this search
+            (steps.failed if steps.has_failures else steps.missing).append("search")
             raise Unreadable("step search is not recorded")
         step = steps.next("search")
         expected = {"query": query, "limit": limit, "provider": self.subject.plain()}

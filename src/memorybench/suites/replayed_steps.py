@@ -60,14 +60,20 @@ class ReplayedSteps:
     same_inputs: list[str] = field(default_factory=list)
     """The keys of steps whose inputs the code makes again."""
     other_inputs: int = 0
+    failed: list[str] = field(default_factory=list)
+    """The names of steps that the trial asked for and that have no result."""
+    missing: list[str] = field(default_factory=list)
+    """The names of steps that the code asks for and the trial did not."""
     _used: set[int] = field(default_factory=set)
 
     async def once(
         self, name: str, inputs: Mapping[str, Any], work: Callable[[], Awaitable[T]], returns: type[T], **limits: Any
     ) -> T:
-        step = self._find(name, step_key(name, canonical(inputs)))
+        key = step_key(name, canonical(inputs))
+        step = self._find(name, key)
         if step is None:
-            # a paid call that failed, such as a first reply of the judge that could not be read
+            # the key of a call that failed, such as an unreadable reply of the judge, is one of the outcome
+            (self.failed if key in self.keys else self.missing).append(name)
             raise Unreadable(f"step {name} is not recorded")
         try:
             return TypeAdapter(returns).validate_json(canonical(step.result))
@@ -93,6 +99,11 @@ class ReplayedSteps:
         """Return the names of recorded steps that no score was computed from."""
         left = [self.recorded[key] for place, key in enumerate(self.keys) if self._is_left(place)]
         return [step.name for step in left if step.name not in _AT_THE_END]
+
+    @property
+    def has_failures(self) -> bool:
+        """Whether the trial asked for steps that have no result."""
+        return any(key not in self.recorded for key in self.keys)
 
     def is_recorded(self, name: str, inputs: Mapping[str, Any]) -> bool:
         return step_key(name, canonical(inputs)) in self.recorded
