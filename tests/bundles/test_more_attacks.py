@@ -147,3 +147,49 @@ def test_a_call_without_result_is_declared(command: Command, bundle: Callable[..
     _drop_scores(row, "miss_invented", "answered")
     found = forgery.verify(command)
     assert found["contradicted"] or "missing" in found["declared"]
+
+
+@pytest.mark.parametrize("name", ["extraction", "judged", "audit"])
+def test_the_note_about_the_judge_follows_from_its_check(
+    command: Command, bundle: Callable[..., Path], name: str
+) -> None:
+    forgery = Forgery(bundle(name))
+    assert "canaries" in forgery.verify(command)["proved"]
+    (note,) = (note for note in forgery.rows["notes"] if note["kind"] == "judge")
+    note["text"] = "judge scripted/judge on canaries: sensitivity 24 of 24, specificity 24 of 24"
+    assert "canaries" in forgery.verify(command)["contradicted"]
+
+
+def test_a_check_cannot_be_hidden_by_a_note(command: Command, forgery: Forgery) -> None:
+    forgery.rows["steps"] = [step for step in forgery.rows["steps"] if step["name"] not in ("judge check", "canary")]
+    assert "canaries" in forgery.verify(command)["contradicted"], "the note still has the counts"
+
+
+@pytest.mark.parametrize("limit", [-1, 0, 1, 2, 3])
+@pytest.mark.parametrize("is_repaired", [False, True])
+def test_canaries_are_those_of_the_settings(
+    command: Command, bundle: Callable[..., Path], limit: int, is_repaired: bool
+) -> None:
+    """The author counts only the first verdicts, on which the judge was right."""
+    forgery = Forgery(bundle("extraction"))
+    (check,) = (step for step in forgery.rows["steps"] if step["name"] == "judge check")
+    counts = [{**count, "n": 1, "unreadable": 0} for count in check["result"]["counts"]][: max(0, limit)]
+    check["result"]["counts"] = counts
+    forgery.replace_inputs("judge check", lambda inputs: inputs.update(limit=limit))
+    if is_repaired:
+        forgery.run["spec"]["canaries"] = limit
+    assert _is_unproved(forgery.verify(command), "canaries")
+
+
+@pytest.mark.parametrize("change", ["evidence", "history", "unknown field"])
+def test_the_whole_case_is_that_of_the_data(command: Command, forgery: Forgery, change: str) -> None:
+    for row in forgery.rows["cases"]:
+        body = row["body"]
+        if change == "history":
+            del body["history"]
+        elif change == "evidence":
+            del body["history"]
+            body["evidence"] = []
+        else:
+            body["gold_texts"] = ["forged"]
+    assert _is_unproved(forgery.verify(command), "cases")

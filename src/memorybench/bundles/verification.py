@@ -24,10 +24,12 @@ from memorybench.datasets.audit import AuditDataset, read_canonical_audit
 from memorybench.engine.steps import step_key
 from memorybench.journal.rows import Fingerprint, Run
 from memorybench.judging.canaries import STEP as CANARY
+from memorybench.judging.canaries import CanaryReport
 from memorybench.judging.judge import Verdict, reread_verdict
 from memorybench.suites.blocking import blocking
+from memorybench.suites.judge_check import NOTE as JUDGE_NOTE
 from memorybench.suites.judge_check import STEP as JUDGE_CHECK
-from memorybench.suites.judge_check import prompts_digest
+from memorybench.suites.judge_check import canary_limit, check_note, prompts_digest, unchecked_note
 from memorybench.suites.recorded_form import ERRORS
 from memorybench.suites.registry import suite_of
 from memorybench.suites.replayed_steps import (
@@ -138,6 +140,7 @@ class _Check:
     _steps: dict[str, StepRow] = field(default_factory=dict)
     _attempted: set[str] = field(default_factory=set)
     _outcomes: list[OutcomeRow] = field(default_factory=list)
+    _judge_notes: list[str] = field(default_factory=list)
 
     @property
     def _public(self) -> bool:
@@ -160,7 +163,8 @@ class _Check:
         yield from self._selection(recorded, rescorer)
         yield from self._models()
         yield from self._verdicts()
-        yield from self._canaries(rescorer)
+        yield from self._canaries(recorded, rescorer)
+        yield from self._check_notes(recorded)
         yield from self._scores(recorded, rescorer)
         yield from self._derived_files()
         yield from self._declared()
@@ -187,8 +191,9 @@ class _Check:
                 yield f"outcome {outcome.trial}"
             trials.add(outcome.trial)
             self._outcomes.append(outcome)
-        for _ in self.rows.of(NOTES, NoteRow):
-            pass
+        for note in self.rows.of(NOTES, NoteRow):
+            if note.kind == JUDGE_NOTE:
+                self._judge_notes.append(note.text)
 
     def _keys(self) -> Iterator[Claim]:
         """A step's key is the digest of its name and inputs."""
@@ -476,7 +481,7 @@ class _Check:
         if wrong:
             yield claim("models", "contradicted", "steps asked other models than the settings name", wrong)
 
-    def _canaries(self, rescorer: Rescorer | None) -> Iterator[Claim]:
+    def _canaries(self, recorded: RecordedRun, rescorer: Rescorer | None) -> Iterator[Claim]:
         """The counts of a check of the judge follow from its recorded verdicts on canaries."""
         checks = [step for step in self._steps.values() if step.name == JUDGE_CHECK]
         verdicts = [key for key, step in self._steps.items() if step.name == CANARY]
@@ -487,10 +492,18 @@ class _Check:
                 yield claim("canaries", "declared", "that the judge was not checked with known answers")
             return
         for step in checks:
-            level, text = self._canary_level(step, verdicts, rescorer)
+            level, text = self._canary_level(step, verdicts, recorded, rescorer, is_only=len(checks) == 1)
             yield claim("canaries", level, text, [step.key] if level == "contradicted" else (), n=len(verdicts))
 
-    def _canary_level(self, step: StepRow, verdicts: Sequence[str], rescorer: Rescorer | None) -> tuple[Level, str]:
+    def _canary_level(
+        self,
+        step: StepRow,
+        verdicts: Sequence[str],
+        recorded: RecordedRun,
+        rescorer: Rescorer | None,
+        *,
+        is_only: bool,
+    ) -> tuple[Level, str]:
         if rescorer is None or rescorer.check_judge is None:
             return "declared", "how the judge decided cases with known answers"
         steps = ReplayedSteps(verdicts, self._steps, is_strict=True)
@@ -505,9 +518,50 @@ class _Check:
             return "declared", "how the judge decided cases with known answers, which are not those of this version"
         if not is_same:
             return "contradicted", "the recorded verdicts give other counts"
+        expected = self._expected_canaries(rescorer)
+        if recorded.is_of_this_version and limit < 1:
+            return "contradicted", "the judge was checked with no known answers"
+        if recorded.is_of_this_version and is_only and steps.unused():
+            return "contradicted", "not all recorded verdicts on known answers are counted"
+        if recorded.is_of_this_version and expected is not None and limit != expected:
+            return "contradicted", f"the settings ask for {expected} known answers, and the check for {limit}"
         if report.unreadable:
             return "declared", f"that the judge gave {report.unreadable} replies that cannot be read"
+        if expected != limit or steps.unused() or not report.counts:
+            return "declared", "that the judge was checked with these known answers, and no others"
         return "proved", "the check of the judge counts its recorded verdicts on cases with known answers"
+
+    def _expected_canaries(self, rescorer: Rescorer) -> int | None:
+        """Return how many canaries the settings ask for; None if this is unknown."""
+        asked = self.run.spec.get("canaries")
+        if asked is not None:
+            return asked if isinstance(asked, int) else 0
+        is_whole = self.run.status == "complete" and not self.run.spec.get(SHARD)
+        if not is_whole or rescorer.judge_calls is None:
+            return None
+        calls = 0
+        try:
+            for row in self._outcomes:
+                case = self._cases[row.body.trial.benchmark, row.body.trial.case_id]
+                calls += rescorer.judge_calls(case.body)
+        except (CannotRescore, LookupError):  # cases of failed trials may be missing
+            return None
+        return canary_limit(None, calls)
+
+    def _check_notes(self, recorded: RecordedRun) -> Iterator[Claim]:
+        """What the report says about the check of the judge follows from its counts."""
+        checks = [step for step in self._steps.values() if step.name == JUDGE_CHECK]
+        if any(step.result is None for step in checks) or not recorded.is_of_this_version:
+            return  # left out, or written in other words
+        if checks:
+            expected = {check_note(CanaryReport.model_validate(step.result)) for step in checks}
+        else:
+            expected = {unchecked_note(str(self.run.spec.get("judge")))}
+        wrong = [_text(text) for text in self._judge_notes if text not in expected]
+        if not self._judge_notes and checks:
+            wrong.append("the note is missing")
+        if wrong:
+            yield claim("canaries", "contradicted", "a note about the judge does not follow from its check", wrong)
 
     def _verdicts(self) -> Iterator[Claim]:
         judged = [step for step in self._steps.values() if step.name in _JUDGING]

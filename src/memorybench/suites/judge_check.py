@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from .stored_run import StoredRun
 
 STEP = "judge check"
+NOTE = "judge"
+"""The kind of the note about the check."""
 LEAST_RATE = 0.9
 """A judge fails if its sensitivity or its specificity on canaries is significantly below this rate."""
 ENOUGH = 24
@@ -54,7 +56,7 @@ async def record_judge_check(
 ) -> None:
     """Performs the check with up to `limit` canaries, and records its result once for the report."""
     if not limit:
-        await steps.note("judge", f"judge {judge.name}: not checked; --canaries {ENOUGH} checks it with known answers")
+        await steps.note(NOTE, unchecked_note(judge.name))
         return
     inputs = {"judge": judge, "prompts": prompts_digest(prompts), "limit": limit}
     # the canaries are steps of their own: inside a step, they would wait for its slot
@@ -64,10 +66,19 @@ async def record_judge_check(
         return found or await check()
 
     report = await steps.once(STEP, inputs, get_report, CanaryReport)
+    await steps.note(NOTE, check_note(report))
+
+
+def unchecked_note(judge: str) -> str:
+    return f"judge {judge}: not checked; --canaries {ENOUGH} checks it with known answers"
+
+
+def check_note(report: CanaryReport) -> str:
+    """Return what the report says about a check, and whether it has few canaries."""
     asked = report.sensitivity[1] + report.specificity[1] + report.unreadable
     canaries = "1 canary detects" if asked == 1 else f"{asked} canaries detect"
     few = f"; {canaries} only a bad judge, --canaries {ENOUGH} asks more" if asked < ENOUGH else ""
-    await steps.note("judge", report.sentence() + few)
+    return report.sentence() + few
 
 
 def prompts_digest(prompts: Sequence[object]) -> str:

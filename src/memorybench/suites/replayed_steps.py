@@ -210,6 +210,11 @@ class Rescorer(Protocol):
         """Counts the recorded verdicts on canaries again; None: the suite does not check a judge with them."""
         return None
 
+    @property
+    def judge_calls(self) -> Callable[[Mapping[str, Any]], int] | None:
+        """Returns how many verdicts a trial of a recorded case needs: the number of canaries depends on it."""
+        return None
+
     async def rescore(self, outcome: Outcome, case: Mapping[str, Any], steps: ReplayedSteps) -> Rescored:
         """Return what the trial scores. Raise CannotRescore if that is unknown, Lacking if it is to be skipped."""
         ...

@@ -142,6 +142,9 @@ class _AuditRescorer:
             raise CannotRescore("the probes are those of a file or a model")
         return make_probes(spec, dataset).probes
 
+    def judge_calls(self, case: Mapping[str, Any]) -> int:
+        return 1
+
     async def check_judge(
         self, steps: ReplayedSteps, judge: Subject, limit: int
     ) -> tuple[Sequence[JudgePrompt], CanaryReport]:

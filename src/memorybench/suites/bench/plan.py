@@ -67,7 +67,7 @@ def with_evidence(question: Question, haystack: Haystack, history: str) -> Recor
     return RecordedQuestion(**{**dict(question), "evidence": tuple(evidence), "history": history})
 
 
-def _history_digest(haystack: Haystack) -> str:
+def history_digest(haystack: Haystack) -> str:
     """Return a digest of the turns of a haystack. `digest` would take longer, because it writes JSON."""
     parts = (
         f"{session.id}\0{session.at}\0{turn.role}\0{turn.speaker}\0{turn.at}\0{turn.content}\0"
@@ -273,7 +273,7 @@ class _Questioner:
         self._all_turns = lru_cache(maxsize=SIDE_BY_SIDE)(lambda id: all_turns(bench.dataset.haystack(id)))
         self._partners = partners(bench.dataset.questions) if candidate.name == PLACEBO else {}
         self._noted = False
-        self._history = lru_cache(maxsize=SIDE_BY_SIDE)(lambda id: _history_digest(bench.dataset.haystack(id)))
+        self._history = lru_cache(maxsize=SIDE_BY_SIDE)(lambda id: history_digest(bench.dataset.haystack(id)))
 
     async def perform(self, question: Question, steps: Steps, *, repeat: int = 1) -> Performed:
         try:

@@ -462,9 +462,13 @@ def _judge_calls(benchmark: _Benchmark) -> int:
     """Calls of the judge for each provider: one per question, item of a rubric and corrected question."""
     calls = 0
     for question in benchmark.questions:
-        by_code = question.must_contain or question.must_not_contain
-        calls += len(question.rubric) or (0 if by_code else 1 + (question.id in benchmark.corrected))
+        calls += judge_calls(question, is_corrected=question.id in benchmark.corrected)
     return calls
+
+
+def judge_calls(question: Question, *, is_corrected: bool = False) -> int:
+    by_code = question.must_contain or question.must_not_contain
+    return len(question.rubric) or (0 if by_code else 1 + is_corrected)
 
 
 def _context_sizes(benchmark: _Benchmark, provider: ResolvedProvider) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, cast
 
 from pydantic import ValidationError
@@ -39,8 +40,8 @@ from memorybench.suites.searching import SearchLimits
 
 from .baselines import Candidate
 from .measures import plugin_metrics
-from .plan import Bench, RecordedQuestion, _Questioner, _trial, with_evidence
-from .prepare import answer_prompts
+from .plan import Bench, _Questioner, _trial, history_digest, with_evidence
+from .prepare import answer_prompts, judge_calls
 from .recorded import RecordedProvider
 from .scores import memory_bytes
 from .selection import choose_questions
@@ -143,7 +144,19 @@ class _BenchRescorer:
         """Return the ids of questions that, with their gold, are not those of the data."""
         known = {question.id: question for question in dataset.questions}
         own = {id: case for (benchmark, id), case in self.run.cases.items() if benchmark == dataset.name}
-        return [id for id, case in own.items() if not _is_same_case(dataset, known.get(id), case)]
+        history = lru_cache(maxsize=1)(lambda id: history_digest(dataset.haystack(id)))
+        changed = []
+        for id, case in own.items():
+            question = known.get(id)
+            if question is None or question.plain() != _question(case).plain():
+                changed.append(id)
+                continue
+            expected = with_evidence(question, dataset.haystack(question.haystack), history(question.haystack))
+            if json.loads(canonical(expected)) != json.loads(canonical(case)):
+                if not self.run.is_of_this_version:
+                    raise CannotRescore("another version may record other evidence")
+                changed.append(id)
+        return changed
 
     def selected_cases(self, dataset: Dataset) -> list[str]:
         saved = {name: value for name, value in self.run.run.spec.items() if name in BenchSpec.model_fields}
@@ -151,6 +164,11 @@ class _BenchRescorer:
         if spec.failed_in is not None:
             raise CannotRescore("another run decides which questions are asked")
         return [question.id for question in choose_questions(dataset, spec)]
+
+    def judge_calls(self, case: Mapping[str, Any]) -> int:
+        if self.run.run.spec.get("corrected"):
+            raise CannotRescore("a corrected answer key is not part of a bundle")
+        return judge_calls(_question(case))
 
     async def check_judge(
         self, steps: ReplayedSteps, judge: Subject, limit: int
@@ -185,15 +203,6 @@ class _BenchRescorer:
         if name not in self._benchmarks:
             self._benchmarks[name] = _read_benchmark(self.run, name)
         return self._benchmarks[name]
-
-
-def _is_same_case(dataset: Dataset, own: Question | None, case: Mapping[str, Any]) -> bool:
-    if own is None or own.plain() != _question(case).plain():
-        return False
-    if "history" not in case:
-        return True
-    recorded = RecordedQuestion.model_validate(case)
-    return bool(with_evidence(own, dataset.haystack(own.haystack), recorded.history).plain() == recorded.plain())
 
 
 def _question(case: Mapping[str, Any]) -> Question:

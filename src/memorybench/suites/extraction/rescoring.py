@@ -62,6 +62,9 @@ class _ExtractionRescorer:
         performed = await plan._perform(labelled, trial.repeat, steps)
         return Rescored(performed, are_inputs_known=self.run.knows_inputs(steps), trial=expected)
 
+    def judge_calls(self, case: Mapping[str, Any]) -> int:
+        return 1
+
     async def check_judge(
         self, steps: ReplayedSteps, judge: Subject, limit: int
     ) -> tuple[Sequence[JudgePrompt], CanaryReport]:

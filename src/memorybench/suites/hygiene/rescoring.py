@@ -29,6 +29,7 @@ class _HygieneRescorer:
     changed_cases: None = None
     selected_cases: None = None
     check_judge: None = None
+    judge_calls: None = None
 
     async def rescore(self, outcome: Outcome, case: Mapping[str, Any], steps: ReplayedSteps) -> Rescored:
         spec, trial = self.run.run.spec, outcome.trial
