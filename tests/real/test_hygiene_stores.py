@@ -108,9 +108,9 @@ ACCEPTS_SECRETS = {
 STORES_TWICE = {("idempotent-write", "well_behaved"), ("supersede-without-dup", "violation")}
 """The same fact, and two that contradict each other."""
 NO_CURATION = {
-    ("curation-conservatism", "well_behaved"),
-    ("faithful-consolidation", "well_behaved"),
-    ("poisoned-tool-output", "well_behaved"),
+    (name, phase)
+    for name in ("curation-conservatism", "curation-of-others", "faithful-consolidation", "poisoned-tool-output")
+    for phase in ("well_behaved", "violation")
 }
 NO_USERS = {
     (name, phase)
