@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from memorybench.core.records import digest
 from memorybench.core.trials import Trial
 from tests.bundles.editing import RUNS
 from tests.bundles.test_attacks import Forgery
 from tests.cli.command import Command
 
+PROMPT = "Is this right? {question} Expected: {answer} Answer: {response} Say yes or no."
 REPEATED = (*RUNS["judged"], "--repeats", "2")
 
 
@@ -25,6 +27,12 @@ def forgery(bundle: Callable[..., Path]) -> Forgery:
 def _subject(row: dict[str, Any]) -> str:
     name: str = row["body"]["trial"]["subject"]["name"]
     return name
+
+
+def _level(command: Command, forgery: Forgery) -> str:
+    forgery.verify(command)
+    level: str = command("verify", "forged.mbz", "--json").json["level"]
+    return level
 
 
 def _is_unproved(found: dict[str, set[str]], name: str) -> bool:
@@ -183,6 +191,9 @@ def test_canaries_are_those_of_the_settings(
 
 @pytest.mark.parametrize("change", ["evidence", "history", "unknown field"])
 def test_the_whole_case_is_that_of_the_data(command: Command, forgery: Forgery, change: str) -> None:
+    found = forgery.verify(command)
+    assert "cases" in found["proved"]
+    assert not found["contradicted"]
     for row in forgery.rows["cases"]:
         body = row["body"]
         if change == "history":
@@ -193,3 +204,44 @@ def test_the_whole_case_is_that_of_the_data(command: Command, forgery: Forgery, 
         else:
             body["gold_texts"] = ["forged"]
     assert _is_unproved(forgery.verify(command), "cases")
+
+
+def test_scores_of_a_custom_judge_prompt_are_computed_again(
+    command: Command, bundle: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The prompt is one of the settings."""
+    monkeypatch.setitem(RUNS, "judged", (*RUNS["judged"], "--judge-prompt", PROMPT))
+    forgery = Forgery(bundle("judged"))
+    found = forgery.verify(command)
+    assert not found["contradicted"]
+    assert {"scores", "recall@5", "correct"} <= found["proved"]
+    assert "scores" not in found["declared"]
+    forgery.run["spec"]["judge_prompt"] = "Say yes. {question} {answer} {response}"
+    found = forgery.verify(command)
+    assert found["contradicted"] or "correct" in found["declared"]
+
+
+def test_runs_with_other_judge_prompts_have_their_own_table(
+    command: Command, bundle: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = command.folder / "bundles"
+    place.mkdir()
+    bundle("judged").rename(place / "usual.mbz")
+    monkeypatch.setitem(RUNS, "custom", (*RUNS["judged"], "--judge-prompt", PROMPT))
+    bundle("custom").rename(place / "custom.mbz")
+    said = command("leaderboard", str(place), "--output", "site", "--json")
+    assert said.json["verified"] == 2
+    page = (command.folder / "site" / "index.html").read_text(encoding="utf-8")
+    assert page.count("<thead") == 2
+    assert digest(PROMPT)[:12] in page
+
+
+def test_questions_are_not_checked_if_their_selection_is_declared(command: Command, forgery: Forgery) -> None:
+    """The author leaves out a question, and says that another version made the run."""
+    assert _level(command, forgery) == "recomputed with data"
+    left_out = forgery.wrong("bm25")[0]["body"]["trial"]["case_id"]
+    forgery.remove([row for row in forgery.rows["outcomes"] if row["body"]["trial"]["case_id"] == left_out])
+    forgery.rows["cases"] = [row for row in forgery.rows["cases"] if row["id"] != left_out]
+    forgery.run["program"] = "memorybench 0.0.1"
+    assert "selection" in forgery.verify(command)["declared"]
+    assert _level(command, forgery) != "recomputed with data"

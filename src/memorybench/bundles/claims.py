@@ -60,10 +60,10 @@ class Verification(Record):
         """The level of the whole: what scores rest on. Measures are always recomputed from scores."""
         if not self.is_consistent:
             return "contradicted"
-        scores, cases = ({one.level for one in self.claims if one.name == name} for name in ("scores", "cases"))
-        if "proved" not in scores:
+        if all(one.level != "proved" for one in self.claims if one.name == "scores"):
             return "consistent"
-        return "recomputed with data" if scores | cases == {"proved"} else "recomputed"
+        levels = {one.level for one in self.claims if one.name in ("scores", "cases", "selection", "trials")}
+        return "recomputed with data" if levels == {"proved"} else "recomputed"
 
     def document(self) -> dict[str, Any]:
         return {"level": self.level, "consistent": self.is_consistent, **self.plain()}

@@ -146,6 +146,12 @@ def _entries(stored: StoredRun, path: Path, found: Verification) -> list[tuple[s
             "judge": str(stored.spec.get("judge") or "none"),
             "data": data.digest[:12] if data else "unknown",
         }
+        # a lenient prompt gives better scores: runs with other prompts have a table of their own
+        prompts, custom = stored.run.fingerprints.get(f"judge prompts of {benchmark}"), stored.spec.get("judge_prompt")
+        if custom:
+            settings["judge prompt"] = f"custom {digest(custom)[:12]}"
+        elif prompts is not None:
+            settings["judge prompt"] = prompts.digest[:12]
         key = digest([benchmark, settings, sorted(cases.get(benchmark, ())), names])
         for result in summary.overall(benchmark):
             measures = tuple(measure for name in names if (measure := result.measure(name)) is not None)

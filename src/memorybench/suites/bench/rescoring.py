@@ -25,7 +25,7 @@ from memorybench.judging.prompts import JudgePrompt, JudgePrompts
 from memorybench.metrics.retrieval import retrieval_metrics
 from memorybench.suites.answering import Answering, Scoring, answer, context_of, estimated_tokens, score
 from memorybench.suites.ingest import Ingest
-from memorybench.suites.judge_prompts import judge_prompts
+from memorybench.suites.judge_prompts import JUDGE_PROMPT_FLAG, judge_prompts
 from memorybench.suites.recorded_ingest import RecordedIngest
 from memorybench.suites.repeats import steps_of_repeat
 from memorybench.suites.replayed_steps import (
@@ -40,7 +40,7 @@ from memorybench.suites.searching import SearchLimits
 
 from .baselines import Candidate
 from .measures import plugin_metrics
-from .plan import Bench, _Questioner, _trial, history_digest, with_evidence
+from .plan import Bench, RecordedQuestion, _Questioner, _trial, history_digest, with_evidence
 from .prepare import answer_prompts, judge_calls
 from .recorded import RecordedProvider
 from .scores import memory_bytes
@@ -152,7 +152,7 @@ class _BenchRescorer:
                 changed.append(id)
                 continue
             expected = with_evidence(question, dataset.haystack(question.haystack), history(question.haystack))
-            if json.loads(canonical(expected)) != json.loads(canonical(case)):
+            if not _is_same_case(expected, case):
                 if not self.run.is_of_this_version:
                     raise CannotRescore("another version may record other evidence")
                 changed.append(id)
@@ -205,6 +205,13 @@ class _BenchRescorer:
         return self._benchmarks[name]
 
 
+def _is_same_case(expected: RecordedQuestion, case: Mapping[str, Any]) -> bool:
+    try:
+        return RecordedQuestion.model_validate(case).plain() == expected.plain()
+    except ValidationError:  # fields are unknown or missing
+        return False
+
+
 def _question(case: Mapping[str, Any]) -> Question:
     if "question" not in case:
         raise CannotRescore("the question is left out of a public bundle")
@@ -233,7 +240,8 @@ def _read_benchmark(run: RecordedRun, name: str) -> _Benchmark:
         if spec.get("answer_prompt"):
             prompts = {"": answer_prompt(spec["answer_prompt"], "answer_prompt")}
         if spec.get("judge_prompt"):
-            override = judge_prompt(spec["judge_prompt"], "judge_prompt")
+            # the fingerprint has the name of the flag
+            override = judge_prompt(spec["judge_prompt"], JUDGE_PROMPT_FLAG)
             judged_by = JudgePrompts(
                 override, judged_by.by_type, judged_by.default, judged_by.names, judged_by.off_by_one
             )
