@@ -207,7 +207,7 @@ class _BenchRescorer:
 
 def _is_same_case(expected: RecordedQuestion, case: Mapping[str, Any]) -> bool:
     try:
-        return RecordedQuestion.model_validate(case).plain() == expected.plain()
+        return bool(RecordedQuestion.model_validate(case).plain() == expected.plain())
     except ValidationError:  # fields are unknown or missing
         return False
 
