@@ -361,7 +361,7 @@ class _Check:
         )
 
     def _case_keys(self) -> Iterable[tuple[str, str]]:
-        """Return the keys of all cases, in the order in which the run asked them."""
+        """Return the keys of all cases, in the order in which the run asked their questions."""
         trials = (row.body.trial for row in sorted(self._outcomes, key=lambda row: row.ordinal))
         asked = dict.fromkeys((trial.benchmark, trial.case_id) for trial in trials)
         return [*(key for key in asked if key in self._cases), *(key for key in self._cases if key not in asked)]
@@ -456,7 +456,7 @@ class _Check:
             return None
 
     def _models(self) -> Iterator[Claim]:
-        """The models that steps asked are those of the settings."""
+        """Check that every model that a step called is one of the settings."""
         if self._public:
             return  # the inputs of steps are left out, and listed as unchecked
         judges, answerers = (str(self.run.spec.get(key) or "").split(", ") for key in ("judge", "answerer"))

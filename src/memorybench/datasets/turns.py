@@ -44,7 +44,7 @@ class RawSession(NamedTuple):
     start: int = 0
     """Index of the first turn at `place`."""
     number: int | None = 0
-    """Number among the sessions of the data, from 0, or that of its key; None: it is a part of one."""
+    """Index of the session in the data, from 0, or the number in its key; None: this is only a part of a session."""
 
     def turn_place(self, index: int) -> Place | None:
         if self.places is not None:

@@ -119,7 +119,7 @@ class Operation:
     """The names of the fields of the query string."""
     required: Sequence[str]
     results: str
-    """The path to a list of objects in the reply; empty if there is none."""
+    """Return the path to a list of objects in the reply; an empty one if the reply has no such list."""
     item: Sequence[str]
     """The names of the fields of such an object."""
 

@@ -64,7 +64,7 @@ def measure_table(pairs: Sequence[Pair]) -> Table:
 
 
 def sentences(pairs: Sequence[Pair]) -> list[str]:
-    """What is significant; or, if nothing is, the first measure. Then what a reader of the table must know."""
+    """Return a sentence for each significant difference, or for the first measure if there is none, and a note."""
     lines = [pair.sentence() for pair in pairs if pair.comparison.significant] or [pairs[0].sentence()]
     lower = [pair.measure for pair in pairs if not pair.higher_is_better]
     return [*lines, f"Lower is better: {', '.join(lower)}."] if lower else lines

@@ -166,7 +166,7 @@ class RecordedRun:
     """By benchmark and id."""
     steps: Mapping[str, ReplayedStep]
     datasets: Mapping[str, Dataset] = field(default_factory=dict)
-    """By benchmark: the data, if it is on this machine and has the recorded fingerprint."""
+    """By benchmark. Data that is not on this machine, or has another fingerprint than the run recorded, is left out."""
     audit_datasets: Mapping[str, AuditDataset] = field(default_factory=dict)
     """By id: conversations with the recorded fingerprint, from this machine or from the recorded text."""
 

@@ -1,7 +1,7 @@
 """A small OTLP/HTTP server that stores the spans it receives as OTLP JSON, for commands that read such files.
 
-It answers as the protocol asks: https://opentelemetry.io/docs/specs/otlp/#otlphttp. Protocol Buffers need the extra
-`otel`; JSON does not.
+The receiver answers as the protocol requires: https://opentelemetry.io/docs/specs/otlp/#otlphttp. Protocol Buffers
+need the extra `otel`; JSON does not.
 """
 
 from __future__ import annotations

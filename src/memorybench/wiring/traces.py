@@ -127,7 +127,7 @@ async def _store_runs(service: LangSmith, path: Path) -> None:
         async for run in service.runs():
             size += file.write(f"{json.dumps(run)}\n".encode())
     if not size:
-        raise BadInput("--project", "no runs found", remedy="check the project and --since")
+        raise BadInput("--project", "no LangSmith runs found", remedy="check the name of the project and --since")
 
 
 async def open_langfuse(stack: AsyncExitStack) -> FeedbackSink:

@@ -177,9 +177,9 @@ class Response(Section):
     id_field: str | None = None
     """JSONPath to the memory's id, within one result."""
     sources_field: str | None = None
-    """JSONPath to the ids of the sessions or messages that the result came from, usually in our `metadata`. Only an id
-    that was sent (`documentId`, `sessionId`, `turnId`) or read with `storedAs` counts. Without it, there are no
-    retrieval figures."""
+    """JSONPath to the ids of the sessions or messages that the result came from, usually in the `metadata` that
+    was sent. Only an id that was sent (`documentId`, `sessionId`, `turnId`) or read with `storedAs` counts. Without
+    this key, there are no retrieval figures."""
     date_field: str | None = None
     """JSONPath to the date of the memory, which is put before the content."""
     chunks_field: str | None = None

@@ -157,7 +157,7 @@ def sources_by_our_ids(documents: Sequence[SentDocument]) -> Sources:
 
 
 def merge_sources(parts: Iterable[Mapping[str, Sequence[str]]], into: Sources | None = None) -> Sources:
-    """Add the sources of each id to `into`. An id that occurs again has all of them: the service merged documents."""
+    """Add the sources of each id to `into`. An id that occurs twice gets the sources of both: a service may merge."""
     merged = {} if into is None else into
     for part in parts:
         for id, sources in part.items():

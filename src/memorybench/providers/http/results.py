@@ -113,7 +113,7 @@ class ResponseTemplate:
         return path.all(result) if path is not None else []
 
     def _single(self, name: str, reply: Reply, result: Any) -> Any:
-        """Return the value of a field that has one; None if it is missing."""
+        """Return the only value of a field; None if it has none. Several are an error of the service."""
         values = self._values(name, result)
         if len(values) > 1:
             raise reply.malformed(f"{len(values)} values at {self.fields[name].text}; expected one per result")

@@ -28,7 +28,7 @@ TRACES, LABELS = "traces.jsonl", "labels.jsonl"
 
 
 def prepare_online(spec: OnlineSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
-    """Raises before anything is spent; then fetches the traces, which costs nothing."""
+    """Check the settings, and raise before any paid call; then fetch the traces, which costs nothing."""
     if spec.feedback and spec.source not in FEEDBACK_SOURCES:
         expected = f"--source {' or '.join(FEEDBACK_SOURCES)}"
         raise BadInput("--feedback", "not supported by this source", expected=expected, remedy="remove the flag")

@@ -26,7 +26,7 @@ _CALLS_PER_WRITE = 3
 
 
 def prepare(spec: OnlineSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
-    """Raises before anything is spent; then collects the operations in files of the run, which costs nothing."""
+    """Check the settings, and raise before any paid call; then write the operations to files in the run's folder."""
     spec.check_canaries(has_judge=spec.judge_model is not None)
     _check_feedback(spec)
     source = wiring.operations(
