@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
+import select
+import socket
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -73,6 +76,21 @@ def test_the_exporter_of_the_sdk_is_understood(command: Command) -> None:
     assert (spans[0]["traceId"], spans[0]["spanId"]) == (f"{context.trace_id:032x}", f"{context.span_id:016x}")
     assert spans[0]["parentSpanId"] == spans[1]["spanId"]
     assert searched(command)["found"] == 4
+
+
+def test_slow_senders_do_not_hold_up_others(command: Command) -> None:
+    with receiving(command.folder / "spans") as receiver:
+        address = urlsplit(receiver.url)
+        slow = [socket.create_connection((address.hostname or "", address.port or 0)) for _ in range(6)]
+        for one in slow:
+            head = f"POST /v1/traces HTTP/1.1\r\nHost: {address.netloc}\r\nContent-Type: application/json\r\n"
+            one.sendall(f"{head}Content-Length: 1000\r\n\r\n{{".encode())
+        assert receiver.post(batch(*TURNS[0])).status == 200
+        assert select.select(slow, [], [], 0)[0] == [], "none of them was given up first"
+        for one in slow:
+            one.close()
+        assert receiver.post(batch(*TURNS[1])).status == 200
+        assert "Traceback" not in receiver.stop()
 
 
 def test_our_own_spans_are_received_and_read_back(command: Command) -> None:

@@ -32,7 +32,9 @@ JSON, PROTOBUF = "application/json", "application/x-protobuf"
 MAX_BODY = 16 * 2**20
 """Bytes of a request, after it is unpacked."""
 _MAX_WORKING, _MAX_WAITING = 4, 256
-"""Requests whose body is in memory, and those that wait for their turn."""
+"""Requests with a large body in memory, and requests in all."""
+_SMALL_BODY = 2**20
+"""Bytes of a body that is read at once, so that slow senders of small ones do not hold up the others."""
 _BODY_SECONDS = 60
 _FULL_SECONDS, _BUSY_SECONDS = 60, 1
 """Sent as Retry-After."""
@@ -70,8 +72,12 @@ class Receiver:
             raise _Refused(503, _UNAVAILABLE, "too many requests at once", _BUSY_SECONDS)
         self._waiting += 1
         try:
+            if _is_small(request):
+                body = await _read_body(request)
+                async with self._working:
+                    return await self._store(request, body)
             async with self._working:
-                return await self._store(request)
+                return await self._store(request, await _read_body(request))
         finally:
             self._waiting -= 1
 
@@ -91,17 +97,8 @@ class Receiver:
         if (request.content_length or 0) > MAX_BODY:
             raise _too_large()
 
-    async def _store(self, request: web.Request) -> list[str]:
+    async def _store(self, request: web.Request, body: bytes) -> list[str]:
         """Return a problem for each span that was not stored."""
-        try:
-            async with asyncio.timeout(_BODY_SECONDS):
-                body = await request.read()
-        except web.HTTPRequestEntityTooLarge:
-            raise _too_large() from None
-        except TimeoutError:
-            raise _Refused(408, _UNAVAILABLE, "the body did not arrive in time") from None
-        except (web.RequestPayloadError, web.HTTPBadRequest):
-            raise _Refused(400, _INVALID, "the body is incomplete or not compressed as its encoding says") from None
         parse = _from_protobuf if request.content_type == PROTOBUF else _from_json
         line, count, problems = await asyncio.to_thread(_line, parse, body, self.redact)
         if count:
@@ -121,6 +118,24 @@ class _Refused(Exception):
     def __init__(self, status: int, code: int, message: str, retry_after: int | None = None) -> None:
         super().__init__(message)
         self.status, self.code, self.retry_after = status, code, retry_after
+
+
+def _is_small(request: web.Request) -> bool:
+    """Return whether a body is known to be small: a compressed one may grow when it is unpacked."""
+    length = request.content_length
+    return length is not None and length <= _SMALL_BODY and not request.headers.get("Content-Encoding")
+
+
+async def _read_body(request: web.Request) -> bytes:
+    try:
+        async with asyncio.timeout(_BODY_SECONDS):
+            return await request.read()
+    except web.HTTPRequestEntityTooLarge:
+        raise _too_large() from None
+    except TimeoutError:
+        raise _Refused(408, _UNAVAILABLE, "the body did not arrive in time") from None
+    except (web.RequestPayloadError, web.HTTPBadRequest, OSError):
+        raise _Refused(400, _INVALID, "the body is incomplete or not compressed as its encoding says") from None
 
 
 @asynccontextmanager
