@@ -3,6 +3,7 @@
 import base64
 import gzip
 import io
+import lzma
 import random
 import sqlite3
 import time
@@ -112,6 +113,28 @@ def test_a_compressed_copy_in_a_row_of_a_database_is_in_its_table(tmp_path: Path
         database.commit()
     (found,) = make_search(tmp_path).search().leftovers
     assert (found.file, found.encoding, found.detail) == ("facts.db", "zlib", "row in table old")
+
+
+def test_a_row_and_unused_bytes_of_a_database_are_told_apart(tmp_path: Path) -> None:
+    """One copy is in a row, one where a row was, and one compressed in a row of another table."""
+    text = f"My cat is called {DELETED[0]}, and this is a long story about it."
+    with closing(sqlite3.connect(tmp_path / "facts.db")) as database:
+        database.execute("PRAGMA secure_delete = OFF")
+        database.execute("CREATE TABLE facts (content)")
+        database.execute("CREATE TABLE audit (content)")
+        database.execute("CREATE TABLE packed (content)")
+        database.executemany("INSERT INTO facts VALUES (?)", [["I like tea."], [text], ["I like milk."]])
+        database.execute("INSERT INTO audit VALUES (?)", [text])
+        database.execute("INSERT INTO packed VALUES (?)", [lzma.compress(text.replace(*DELETED[:2]).encode() * 50)])
+        database.commit()
+        database.execute("DELETE FROM facts WHERE content = ?", [text])
+        database.commit()
+    found = {(one.text, one.area, one.detail) for one in make_search(tmp_path).search().leftovers}
+    assert found == {
+        (DELETED[0], "free pages", "unused bytes of page 2"),
+        (DELETED[0], "files", "row in table audit"),
+        (DELETED[1], "files", "row on page 4"),
+    }
 
 
 @pytest.mark.parametrize("codec", ["utf-8", "utf-16-le", "utf-32-le", "utf-32-be"])

@@ -9,18 +9,17 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from memorybench.core.records import Record
-from memorybench.secrets.canaries import find_text, locate
+from memorybench.secrets.canaries import find_text
 from memorybench.secrets.compressed import looks_packed, unpack
 
 from .copies import Check, find_copies
+from .database_places import database_place
 from .outside_files import find_temporary_files
 
 Area = Literal["files", "free pages", "write-ahead log", "logs", "backups"]
@@ -196,7 +195,7 @@ class FileSearch:
             for offset, encoding in copies[text][:_MOST_PLACES]:
                 found_area, detail = area, ""
                 if is_database and offset is not None:
-                    detail = _database_place(path, octets, offset, text)
+                    detail = database_place(path, octets, offset, text)
                     found_area = area if detail.startswith("row") else "free pages"
                 leftovers.append(
                     Leftover(text=text, file=name, offset=offset, encoding=encoding, area=found_area, detail=detail)
@@ -232,43 +231,3 @@ def _area(name: str, octets: bytes, *, is_moved: bool) -> Area:
     if is_moved or _BACKUP_NAME.search(name):
         return "backups"
     return "logs" if _LOG_NAME.search(name) else "files"
-
-
-def _database_place(path: Path, octets: bytes, offset: int, text: str) -> str:
-    """Return where in a SQLite file a byte is: `row in table …`, `free page …` or `unused bytes of page …`."""
-    size = int.from_bytes(octets[16:18]) or 65536
-    size = 65536 if size == 1 else size
-    page = offset // size + 1
-    if page in _free_pages(octets, size):
-        return f"free page {page}"
-    table = _table_with(path, text)
-    return f"row in table {table}" if table is not None else f"unused bytes of page {page}"
-
-
-def _free_pages(octets: bytes, size: int) -> set[int]:
-    """Return the pages on the free list (https://www.sqlite.org/fileformat.html#the_freelist)."""
-    pages: set[int] = set()
-    trunk = int.from_bytes(octets[32:36])
-    while trunk and trunk not in pages:
-        pages.add(trunk)
-        page = octets[(trunk - 1) * size : trunk * size]
-        count = min(int.from_bytes(page[4:8]), size // 4 - 2)
-        pages |= {int.from_bytes(page[8 + 4 * n : 12 + 4 * n]) for n in range(count)}
-        trunk = int.from_bytes(page[:4])
-    return pages
-
-
-def _table_with(path: Path, text: str) -> str | None:
-    """Return the first table with a row that holds the text; None if there is none, or the file cannot be read."""
-    try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as database:
-            database.text_factory = bytes
-            tables = database.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
-            for (name,) in tables:
-                quoted = name.decode().replace('"', '""')
-                for row in database.execute(f'SELECT * FROM "{quoted}"'):  # noqa: S608  the name is quoted
-                    if any(isinstance(cell, bytes) and locate(text, cell, find_text) is not None for cell in row):
-                        return str(name.decode())
-    except sqlite3.Error:
-        return None
-    return None
