@@ -6,7 +6,7 @@ import base64
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -48,12 +48,28 @@ TURNS = (
 that the user stated 3 were written, and nothing else."""
 NEW_MEMORY = re.compile(r"<new-memory [0-9a-f]+>\n(.*?)\n</new-memory", re.DOTALL)
 ONLINE = ("--judge-model", "gpt-4o", "--canaries", "off", "--write-name", "remember")
+
+
+def decorated(turns: Sequence[Turn]) -> list[dict[str, Any]]:
+    """The arguments of functions as the decorator of Langfuse records them, and documents of LangChain.js."""
+    rows = langfuse(turns)
+    for row in rows:
+        if row["name"] == "recall":
+            args = [json.loads(row["input"])["query"]]
+            row["input"] = {"args": args, "kwargs": {"user": "u"}}
+            row["output"] = [{"pageContent": one["page_content"]} for one in json.loads(row["output"])]
+        elif row["name"] == "agent":
+            row["input"] = {"args": [], "kwargs": {"messages": json.loads(row["input"])}}
+    return rows
+
+
 FORMS = {
     "langfuse.jsonl": ("langfuse", langfuse, as_jsonl),
     "langfuse.json": ("langfuse", langfuse, as_json),
     "langfuse.csv": ("langfuse", langfuse, as_csv),
     "langfuse.parquet": ("langfuse", langfuse, as_parquet),
     "langfuse-reply.json": ("langfuse", langfuse, as_reply),
+    "decorated.jsonl": ("langfuse", decorated, as_jsonl),
     "phoenix.jsonl": ("phoenix", phoenix, as_jsonl),
     "phoenix.json": ("phoenix", phoenix, as_json),
     "phoenix.csv": ("phoenix", phoenix, as_csv),

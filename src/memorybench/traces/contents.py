@@ -16,7 +16,7 @@ _MESSAGE_LISTS = ("messages", "choices", "generations", "conversation", "input_m
 _MESSAGES = ("output", "input", "question", "query", "answer", "response", "reply", "result", "text", "value")
 """Keys of an object that stands for one message."""
 _RECORD_LISTS = ("documents", "results", "memories", "records", "facts", "items", "hits", "matches", "output", "result")
-_RECORD_TEXTS = ("content", "memory", "page_content", "text", "fact", "document", "value", "summary")
+_RECORD_TEXTS = ("content", "memory", "page_content", "pageContent", "text", "fact", "document", "value", "summary")
 _QUERIES = ("query", "input", "question", "text", "search_query", "q")
 _NOT_STORED = frozenset({"NONE", "NOOP", "DELETE"})
 """Events of mem0 for memories that it did not write."""
@@ -24,17 +24,22 @@ _MAX_DEPTH = 8
 
 
 def parsed(value: Any) -> Any:
-    """Return the value of a text that is JSON or a Python literal, as pandas writes lists into CSV; else the value."""
-    if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "["):
-        return value
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        pass
-    try:
-        return ast.literal_eval(value.strip())
-    except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
-        return value
+    """Return the value of a text that is JSON or a Python literal, as pandas writes lists into CSV; else the value.
+
+    Of the recorded arguments of a function, it is the one that has the content.
+    """
+    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            try:
+                value = ast.literal_eval(value.strip())
+            except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
+                return value
+    match value:
+        case {"args": list() as args, "kwargs": Mapping() as named} if len(value) == 2:  # the decorator of Langfuse
+            return args[0] if args and not any(key in named for key in (*_QUERIES, *_MESSAGE_LISTS)) else named
+    return value
 
 
 def messages(value: Any, role: str, depth: int = 0) -> list[Any] | None:
