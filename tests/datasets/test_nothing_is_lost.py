@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from memorybench.core.errors import BadInput
 from memorybench.datasets.mapped import MappedDataset, open_mapped
+from memorybench.datasets.paths import parse_path
 from memorybench.datasets.survey import Survey
-from memorybench.files.jsonpaths import Path as JsonPath
 from memorybench.files.located import Place
 from tests.datasets.described import config
 
@@ -80,10 +80,10 @@ def test_every_text_of_a_turn_is_read_or_the_data_is_refused(
     assert len(turns) + empty == len(found)
     for turn in found:
         if isinstance(turn, dict):
-            leaves = [leaf for match in JsonPath.parse(content, "").all(turn) for leaf in flat(match)]
+            leaves = [leaf for match in parse_path(content, "").all(turn) for leaf in flat(match)]
             texts = [str("" if leaf is None else leaf).strip() for leaf in leaves]
             assert all(text in read for text in texts)
-            matched = JsonPath.parse(speaker, "").all(turn) if speaker else []
+            matched = parse_path(speaker, "").all(turn) if speaker else []
             assert len(matched) <= 1 or not any(texts), "an empty turn is skipped and counted, whoever spoke"
         else:
             assert str(turn).strip() in read
@@ -91,12 +91,12 @@ def test_every_text_of_a_turn_is_read_or_the_data_is_refused(
 
 def matched_turns(item: Any, field: str, within: str | None) -> list[Any]:
     """What the paths match, by another way: members of the history, and the turns in each."""
-    path = JsonPath.parse(field, "")
+    path = parse_path(field, "")
     members = path.first(item) if path.singular else path.all(item)
     found = []
     for member in members:
         if isinstance(member, dict) and within is not None:
-            found += [turn for match in JsonPath.parse(within, "").all(member) for turn in flat(match)]
+            found += [turn for match in parse_path(within, "").all(member) for turn in flat(match)]
         else:
             found += flat(member)
     return [turn for turn in found if not (within is not None and turn is None)]
@@ -130,7 +130,7 @@ def test_every_evidence_id_is_resolved_or_counted(file: Path, gold: Any, path: s
     dataset = opened(file, answers(gold) | {"h": turns}, schema)
     if dataset is None:
         return
-    matches = JsonPath.parse(path, "").located(answers(gold))
+    matches = parse_path(path, "").located(answers(gold))
     found = {at: leaf for place, match in matches for at, leaf in placed(match, place)}
     values = {at for at, leaf in found.items() if not isinstance(leaf, dict)}
     # an object is read if what is in it is matched, too
@@ -150,7 +150,7 @@ def test_every_question_is_read_or_the_data_is_refused(file: Path, quiz: Any, pa
     item = {"id": "q", "quiz": quiz, "h": [{"text": "one"}]}
     dataset = opened(file, item, {"question": None, "answer": None, "questions": questions, "context": context})
     if dataset is not None:
-        found = [question for match in JsonPath.parse(path, "").all(item) for question in flat(match)]
+        found = [question for match in parse_path(path, "").all(item) for question in flat(match)]
         assert len(dataset.questions) == len(found)
 
 

@@ -156,7 +156,7 @@ def test_a_violation_that_cannot_be_performed_is_skipped() -> None:
 
 
 def test_a_violation_that_no_assertion_can_read_is_skipped() -> None:
-    report = violate(secret_scenario(), RemoteNotebook, "list", "history")
+    report = violate(secret_scenario(), RemoteNotebook, "list", "history", "recall")
     assert (report.result, report.reason) == ("skipped", "no key: the store shows none of its facts, history, files")
 
 
