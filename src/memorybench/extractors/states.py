@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 from memorybench.core.conversation import Turn
@@ -14,7 +15,6 @@ from memorybench.files.json_text import decode
 from memorybench.text.sanitize import preview
 
 _FENCED = re.compile(r"^```\w*\s*\n(.*?)\n\s*```", re.DOTALL | re.MULTILINE)
-_OUTERMOST = re.compile(r"[{\[].*[}\]]", re.DOTALL)
 
 Redact = Callable[[str], str]
 """Removes secrets from a text."""
@@ -60,14 +60,18 @@ def find_memory(text: str, where: str) -> MemoryState | MemoryInText:
     try:
         return read_memory(text, where)
     except Malformed:
-        candidates = _FENCED.findall(text) or _OUTERMOST.findall(text)
+        candidates = _FENCED.findall(text) or [_outermost(text)]
         if len(candidates) != 1:
             raise
-        try:
+        with suppress(Malformed):
             return MemoryInText(read_memory(candidates[0], where))
-        except Malformed:
-            pass
         raise
+
+
+def _outermost(text: str) -> str:
+    """Return the part of a text from the first opening bracket to the last closing one."""
+    starts = [at for bracket in "{[" if (at := text.find(bracket)) >= 0]
+    return text[min(starts) : 1 + max(text.rfind("}"), text.rfind("]"))] if starts else ""
 
 
 def as_memory(value: Any, where: str) -> MemoryState:
