@@ -156,7 +156,8 @@ def drop_row(files: Files, rng: random.Random, _: Files) -> Change:
     dropped = rows.pop(rng.randrange(len(rows)))
     files[name] = as_lines(rows)
     declared = {"notes.jsonl": ("settings",), "attempts.jsonl": ("times and costs",), "steps.jsonl": ("replies",)}
-    is_used = any(dropped.get("key") in row["body"]["steps"] for row in rows_of(files, "outcomes.jsonl"))
+    steps = [key for row in rows_of(files, "outcomes.jsonl") for key in row["body"]["steps"]]
+    is_used = name == "steps.jsonl" and dropped["key"] in steps
     return Change(f"dropped {name} {dropped.get('name', '')}", () if is_used else declared.get(name, ()))
 
 

@@ -51,7 +51,7 @@ def commands(folder: Path) -> Iterator[list[str]]:
         yield ["hygiene", "corrections", "--store", name]
     yield ["online", "data.json", "--judge-model", "scripted/echo"]
     yield ["online", ".", "--judge-model", "scripted/echo"]
-    yield ["online", "receive", "--output", "spans", "--port", "0", "--for", "1s"]
+    yield ["online", "receive", "--output", "results/spans", "--port", "0", "--for", "1s"]
     yield ["hygiene", "record", "--store", "s-mcp-command", "--", "true"]
     for name in configs["agent"]:
         paid = ["--agent-turn", "--i-understand-model-cost"]
