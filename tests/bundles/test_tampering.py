@@ -198,7 +198,8 @@ def starter() -> dict[str, Dataset]:
     return {"starter": wiring.dataset(wiring.benchmark("starter"))}
 
 
-def tamper(bundle: MakeBundle, name: str, seeds: range, datasets: dict[str, Dataset]) -> None:
+def tamper(bundle: MakeBundle, name: str, seeds: range, datasets: dict[str, Dataset]) -> list[str]:
+    """Return the changes that pass as proved."""
     original = read_files(bundle(name))
     others = read_files(bundle("judged" if name != "judged" else "plain"))
     path = bundle(name)
@@ -214,14 +215,14 @@ def tamper(bundle: MakeBundle, name: str, seeds: range, datasets: dict[str, Data
         found = verify(write_files(path, files), datasets)
         if found is not None and not is_honest(found, change):
             missed.append(f"{seed}: {change.what}")
-    assert not missed
+    return missed
 
 
 @pytest.mark.parametrize("name", RUNS)
 def test_a_change_is_detected_or_listed_as_declared(
     bundle: MakeBundle, starter: dict[str, Dataset], command: Command, name: str
 ) -> None:
-    tamper(bundle, name, range(2 * len(KINDS)), starter)
+    assert tamper(bundle, name, range(2 * len(KINDS)), starter) == []
 
 
 @pytest.mark.slow
@@ -230,7 +231,7 @@ def test_a_change_is_detected_or_listed_as_declared(
 def test_none_of_300_changes_passes_as_proved(
     bundle: MakeBundle, starter: dict[str, Dataset], command: Command, name: str, first: int
 ) -> None:
-    tamper(bundle, name, range(first, first + 100), starter)
+    assert tamper(bundle, name, range(first, first + 100), starter) == []
 
 
 @pytest.mark.parametrize("name", RUNS)

@@ -167,7 +167,7 @@ def _answers(question: Question) -> list[str]:
 def _unmatched(survey: Survey) -> Iterator[str]:
     """Yield the files, keys and paths of which nothing was read."""
     if survey.skipped_files:
-        yield f"files not read, which are no data files or in subfolders: {_listed(survey.skipped_files)}"
+        yield f"files that are not read (of another type, or in a subfolder): {_listed(survey.skipped_files)}"
     if survey.history_keys:
         yield f"keys of histories that sessionPattern does not fit: {_listed(list(survey.history_keys))}"
     for key, path in survey.unmatched_paths.items():

@@ -144,7 +144,7 @@ class ResponseTemplate:
         chunks = _flatten(self._values("chunks", result))
         if not all(isinstance(chunk, str) for chunk in chunks):
             raise reply.malformed(f"result {place + 1}: invalid chunk at {self.fields['chunks'].text}; expected text")
-        # a memory without text cannot answer a question, so that it is no hit
+        # a memory without text cannot answer a question, so it does not count as a hit
         named = [] if self._is_blank(result) else _flatten(self._values("sources", result))
         ids = [redact(str(value), reply) for value in named]
         return Memory(

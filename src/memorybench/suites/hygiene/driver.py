@@ -166,7 +166,7 @@ async def _make_call(
                 raise
             if await _must_succeed(store, step.user, names[step.fact], owners.get(step.fact, step.user), error):
                 raise
-        # an error on reading is no refusal of a write, but it may quote the fact
+        # an error while reading does not mean that a write was refused, but it may quote the fact
         return call.model_copy(update={"error" if isinstance(step, Get) else "refused": str(error)})
     if isinstance(step, Update):
         names[step.fact] = ids[0]
