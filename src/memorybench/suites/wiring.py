@@ -149,6 +149,51 @@ class FetchedTraces(Protocol):
     def __iter__(self) -> Iterator[Trace]: ...
 
 
+class SpanQuery(Protocol):
+    """Which recorded spans to read; the spec of a run says it."""
+
+    @property
+    def source(self) -> str: ...
+
+    @property
+    def file(self) -> str | None: ...
+
+    @property
+    def project(self) -> str | None: ...
+
+    @property
+    def since(self) -> str | None: ...
+
+    @property
+    def limit(self) -> int | None: ...
+
+    @property
+    def write_names(self) -> Sequence[str]: ...
+
+
+class TraceQuery(SpanQuery, Protocol):
+    """Which traces of an extractor to read."""
+
+    @property
+    def tag(self) -> str: ...
+
+    @property
+    def paths(self) -> Mapping[str, str]: ...
+
+
+class OperationQuery(SpanQuery, Protocol):
+    """Which operations on a memory to read."""
+
+    @property
+    def search_names(self) -> Sequence[str]: ...
+
+    @property
+    def kinds(self) -> Sequence[str]: ...
+
+    @property
+    def feedback(self) -> bool: ...
+
+
 class ResolvedTraces(Protocol):
     """A source of traces: a LangSmith project or a file."""
 
@@ -255,32 +300,9 @@ class Wiring(Protocol):
 
     def extractor(self, name: str | None, command: str | None, model: str | None) -> ResolvedExtractor: ...
 
-    def traces(
-        self,
-        source: str,
-        *,
-        file: str | None,
-        project: str | None,
-        tag: str | None,
-        since: str | None,
-        limit: int | None,
-        paths: Mapping[str, str],
-        write_names: Sequence[str] = (),
-    ) -> ResolvedTraces: ...
+    def traces(self, query: TraceQuery) -> ResolvedTraces: ...
 
-    def operations(
-        self,
-        source: str,
-        *,
-        file: str | None,
-        project: str | None,
-        kinds: Sequence[str],
-        since: str | None,
-        limit: int | None,
-        search_names: Sequence[str],
-        write_names: Sequence[str],
-        feedback: bool,
-    ) -> ResolvedOperations:
+    def operations(self, query: OperationQuery) -> ResolvedOperations:
         """Return the operations on a memory in recorded spans."""
         ...
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from memorybench.core.questions import Dataset, Question
     from memorybench.core.uses import Use
     from memorybench.datasets.config import BenchmarkConfig, ModelChoice
+    from memorybench.suites.wiring import OperationQuery, TraceQuery
 
     from .agents import ResolvedAgent
     from .extractors import ResolvedExtractor
@@ -185,57 +186,15 @@ class LiveWiring:
 
         return self._resolve(partial(resolve_extractor, self.catalog, name, command, model, self._consent))
 
-    def traces(
-        self,
-        source: str,
-        *,
-        file: str | None,
-        project: str | None,
-        tag: str | None,
-        since: str | None,
-        limit: int | None,
-        paths: Mapping[str, str],
-        write_names: Sequence[str] = (),
-    ) -> FileTraces | LangSmithTraces:
+    def traces(self, query: TraceQuery) -> FileTraces | LangSmithTraces:
         from .traces import resolve_traces
 
-        return resolve_traces(
-            source,
-            file=file,
-            project=project,
-            tag=tag,
-            since=since,
-            limit=limit,
-            paths=paths,
-            write_names=write_names,
-        )
+        return resolve_traces(query)
 
-    def operations(
-        self,
-        source: str,
-        *,
-        file: str | None,
-        project: str | None,
-        kinds: Sequence[str],
-        since: str | None,
-        limit: int | None,
-        search_names: Sequence[str],
-        write_names: Sequence[str],
-        feedback: bool,
-    ) -> FileOperations | LangSmithOperations:
+    def operations(self, query: OperationQuery) -> FileOperations | LangSmithOperations:
         from .traces import resolve_operations
 
-        return resolve_operations(
-            source,
-            file=file,
-            project=project,
-            kinds=kinds,
-            since=since,
-            limit=limit,
-            search_names=search_names,
-            write_names=write_names,
-            feedback=feedback,
-        )
+        return resolve_operations(query)
 
     def benchmark(self, name: str) -> BenchmarkConfig:
         # the variables, too: addresses and file names that errors show contain their values

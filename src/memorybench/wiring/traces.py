@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from memorybench.core.errors import BadInput
 from memorybench.core.extraction import FeedbackSink, TraceSource
@@ -29,6 +30,9 @@ from memorybench.traces.paths import OF_FILES, OF_RUNS, TracePaths
 from memorybench.traces.spool import Spool, create_private, spool
 
 from .environment import first_variable, redactor
+
+if TYPE_CHECKING:
+    from memorybench.suites.wiring import OperationQuery, TraceQuery
 
 KEY_VARIABLES = ("LANGSMITH_API_KEY", "LANGCHAIN_API_KEY")
 URL_VARIABLES = ("LANGSMITH_ENDPOINT", "LANGCHAIN_ENDPOINT")
@@ -147,55 +151,33 @@ def langfuse_keys() -> tuple[str, str]:
     return str(keys[0]), str(keys[1])
 
 
-def resolve_operations(
-    source: str,
-    *,
-    file: str | None,
-    project: str | None,
-    kinds: Sequence[str],
-    since: str | None,
-    limit: int | None,
-    search_names: Sequence[str],
-    write_names: Sequence[str],
-    feedback: bool,
-) -> FileOperations | LangSmithOperations:
-    names = SpanNames(frozenset(search_names), frozenset(write_names))
-    selection = Selection(tuple(kinds), parse_time(since) if since else None, limit, names)
-    if source == LANGSMITH:
-        if file is not None:
-            return FileOperations(Path(file), source, selection)
-        query = RunQuery(_project(project), tag=None, since=selection.since)
-        return LangSmithOperations(LangSmithTraces(query, TracePaths.of(OF_RUNS), _langsmith_key()), selection)
-    if file is None:
+def resolve_operations(query: OperationQuery) -> FileOperations | LangSmithOperations:
+    names = SpanNames(frozenset(query.search_names), frozenset(query.write_names))
+    since = parse_time(query.since) if query.since else None
+    selection = Selection(tuple(query.kinds), since, query.limit, names)
+    if query.source == LANGSMITH and query.file is None:
+        runs = RunQuery(_project(query.project), tag=None, since=since)
+        return LangSmithOperations(LangSmithTraces(runs, TracePaths.of(OF_RUNS), _langsmith_key()), selection)
+    if query.file is None:
         raise BadInput("FILE", "missing", expected="a file or folder of spans", remedy="or --source langsmith")
-    if feedback and source == LANGFUSE:
+    if query.feedback and query.source == LANGFUSE:
         langfuse_keys()
-    return FileOperations(Path(file), source, selection)
+    return FileOperations(Path(query.file), query.source, selection)
 
 
-def resolve_traces(
-    source: str,
-    *,
-    file: str | None,
-    project: str | None,
-    tag: str | None,
-    since: str | None,
-    limit: int | None,
-    paths: Mapping[str, str],
-    write_names: Sequence[str] = (),
-) -> FileTraces | LangSmithTraces:
-    since_time = parse_time(since) if since else None
-    if source != LANGSMITH:
-        if file is None:
-            raise BadInput("--source", "the file is missing", expected=f"--source {source} FILE")
-        trace_paths = TracePaths.of(OF_FILES, paths)
-        if source == "jsonl":
-            return FileTraces(JsonlTraces(Path(file), trace_paths, limit=limit))
-        names = SpanNames(writes=frozenset(write_names))
-        spans = OtlpTraces(Path(file), trace_paths, source=source, names=names, since=since_time, limit=limit)
-        return FileTraces(spans, source)
-    query = RunQuery(_project(project), tag=tag or TAG, since=since_time, limit=limit)
-    return LangSmithTraces(query, TracePaths.of(OF_RUNS, paths), _langsmith_key())
+def resolve_traces(query: TraceQuery) -> FileTraces | LangSmithTraces:
+    since = parse_time(query.since) if query.since else None
+    if query.source == LANGSMITH:
+        runs = RunQuery(_project(query.project), tag=query.tag or TAG, since=since, limit=query.limit)
+        return LangSmithTraces(runs, TracePaths.of(OF_RUNS, query.paths), _langsmith_key())
+    if query.file is None:
+        raise BadInput("--source", "the file is missing", expected=f"--source {query.source} FILE")
+    file, paths = Path(query.file), TracePaths.of(OF_FILES, query.paths)
+    if query.source == "jsonl":
+        return FileTraces(JsonlTraces(file, paths, limit=query.limit))
+    names = SpanNames(writes=frozenset(query.write_names))
+    spans = OtlpTraces(file, paths, source=query.source, names=names, since=since, limit=query.limit)
+    return FileTraces(spans, query.source)
 
 
 def _project(name: str | None) -> str:

@@ -32,16 +32,7 @@ def prepare_online(spec: OnlineSpec, wiring: Wiring, place: RunPlace) -> Prepare
     if spec.feedback and spec.source not in FEEDBACK_SOURCES:
         expected = f"--source {' or '.join(FEEDBACK_SOURCES)}"
         raise BadInput("--feedback", "not supported by this source", expected=expected, remedy="remove the flag")
-    source = wiring.traces(
-        spec.source,
-        file=spec.file,
-        project=spec.project,
-        tag=spec.tag,
-        since=spec.since,
-        limit=spec.limit,
-        paths=spec.paths,
-        write_names=spec.write_names,
-    )
+    source = wiring.traces(spec)
     judge = wiring.model(spec.judge_model or wiring.variable(JUDGE_VARIABLE) or DEFAULT_JUDGE)
     if spec.baseline is not None:
         with RunReader.open(place.results) as run_reader:

@@ -29,17 +29,7 @@ def prepare(spec: OnlineSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
     """Check the settings, and raise before any paid call; then write the operations to files in the run's folder."""
     spec.check_canaries(has_judge=spec.judge_model is not None)
     _check_feedback(spec)
-    source = wiring.operations(
-        spec.source,
-        file=spec.file,
-        project=spec.project,
-        kinds=spec.kinds,
-        since=spec.since,
-        limit=spec.limit,
-        search_names=spec.search_names,
-        write_names=spec.write_names,
-        feedback=spec.feedback,
-    )
+    source = wiring.operations(spec)
     judge = wiring.model(spec.judge_model) if spec.judge_model else None
     operations = fetched(source.fetch(place.folder), place.folder)
     searches, writes, name = operations.searches, operations.writes, operations.subject.name
