@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypedDict, TypeVar, Unpack
 
 from .measures import Metric
 from .retry_defaults import FIRST_DELAY, LONGEST_DELAY, TRIES
@@ -35,6 +35,19 @@ class Watch(Protocol):
     def add_sessions(self, adding: Adding) -> None: ...
 
 
+class StepOptions(TypedDict, total=False):
+    on: Subject | None
+    """The subject whose limits and retries apply."""
+    paid: bool
+    """Record an attempt before the work starts."""
+    highest_cost: Callable[[], float | None] | None
+    """Returns the most that paid work can cost, in dollars; None if unknown."""
+    shared: bool
+    """Any run of the results folder may reuse the step."""
+    after: Callable[[], Awaitable[object]] | None
+    """Awaited before the work: a search needs an ingest first, and a recorded search needs none."""
+
+
 class Steps(Protocol):
     """Performs named work once: a step in the journal is returned, not repeated."""
 
@@ -44,19 +57,11 @@ class Steps(Protocol):
         inputs: Mapping[str, Any],
         work: Callable[[], Awaitable[T]],
         returns: type[T],
-        *,
-        on: Subject | None = None,
-        paid: bool = False,
-        highest_cost: Callable[[], float | None] | None = None,
-        shared: bool = False,
-        after: Callable[[], Awaitable[object]] | None = None,
+        **options: Unpack[StepOptions],
     ) -> T:
         """Return the recorded result of `name` with `inputs`; otherwise call `work` and record its result first.
 
-        `on` is the subject whose limits and retries apply. `paid` work is recorded as an attempt before it starts,
-        with the most that it can cost, if `highest_cost` knows that. A `shared` step may be reused by any run of the
-        results folder. `after` is awaited before `work`: a search needs an ingest first, and a recorded search needs
-        none. Parse inside `work`, so that a reply that cannot be parsed is not recorded.
+        Parse inside `work`, so that a reply that cannot be parsed is not recorded.
         """
         ...
 

@@ -9,12 +9,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, Unpack
 
 from pydantic import TypeAdapter
 
 from memorybench.core.errors import JournalError, Malformed, MemorybenchError
-from memorybench.core.plans import Adding, Limits, Watch
+from memorybench.core.plans import Adding, Limits, StepOptions, Watch
 from memorybench.core.records import canonical
 from memorybench.core.spending import Spending, Tally
 from memorybench.core.trials import Subject
@@ -44,12 +44,12 @@ class StepRequest(Generic[T]):
     inputs: str
     work: Callable[[], Awaitable[T]]
     adapter: TypeAdapter[T]
-    subject: Subject | None
-    paid: bool
-    highest_cost: Callable[[], float | None] | None
-    shared: bool
-    after: Callable[[], Awaitable[object]] | None
-    observer: TrialObserver | None = None
+    observer: TrialObserver | None
+    on: Subject | None = None
+    paid: bool = False
+    highest_cost: Callable[[], float | None] | None = None
+    shared: bool = False
+    after: Callable[[], Awaitable[object]] | None = None
 
 
 class RunSteps:
@@ -132,7 +132,7 @@ class RunSteps:
             return await self._call(request)
 
     async def _call(self, request: StepRequest[T]) -> tuple[T, str]:
-        subject = request.subject.name if request.subject else ""
+        subject = request.on.name if request.on else ""
         attempt = None
         if request.paid:
             self._budget.allow()
@@ -149,7 +149,7 @@ class RunSteps:
         state, started = RetryState(), now()
         with Tally() as tally:
             try:
-                value = await with_retries(work, self._limiter(request.subject), state)
+                value = await with_retries(work, self._limiter(request.on), state)
                 value, result = self._as_recorded(value, request.adapter)
             except (Exception, Interrupted) as error:
                 if attempt is not None:
@@ -200,7 +200,7 @@ class RunSteps:
             request.observer.add_step(
                 EndedStep(
                     name=request.name,
-                    subject=request.subject,
+                    subject=request.on,
                     inputs=request.inputs,
                     result=result,
                     started=started,
@@ -247,20 +247,13 @@ class JobSteps:
         inputs: Mapping[str, Any],
         work: Callable[[], Awaitable[T]],
         returns: type[T],
-        *,
-        on: Subject | None = None,
-        paid: bool = False,
-        highest_cost: Callable[[], float | None] | None = None,
-        shared: bool = False,
-        after: Callable[[], Awaitable[object]] | None = None,
+        **options: Unpack[StepOptions],
     ) -> T:
         text = canonical(inputs)
         key = step_key(name, text)
         if not _in_prerequisite.get():
             self.keys.append(key)
-        request: StepRequest[T] = StepRequest(
-            key, name, text, work, _adapter(returns), on, paid, highest_cost, shared, after, self._observer
-        )
+        request: StepRequest[T] = StepRequest(key, name, text, work, _adapter(returns), self._observer, **options)
         return await self._run_steps.once(request)
 
     def is_recorded(self, name: str, inputs: Mapping[str, Any]) -> bool:

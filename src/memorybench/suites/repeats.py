@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 if TYPE_CHECKING:
     from memorybench.core.contracts import Model
-    from memorybench.core.plans import Adding, Steps
-    from memorybench.core.trials import Subject
+    from memorybench.core.plans import Adding, StepOptions, Steps
 
     from .wiring import ResolvedModel
 
@@ -30,24 +29,9 @@ class _RepeatSteps:
         inputs: Mapping[str, Any],
         work: Callable[[], Awaitable[T]],
         returns: type[T],
-        *,
-        on: Subject | None = None,
-        paid: bool = False,
-        highest_cost: Callable[[], float | None] | None = None,
-        shared: bool = False,
-        after: Callable[[], Awaitable[object]] | None = None,
+        **options: Unpack[StepOptions],
     ) -> T:
-        return await self.steps.once(
-            name,
-            self._with_repeat(inputs),
-            work,
-            returns,
-            on=on,
-            paid=paid,
-            highest_cost=highest_cost,
-            shared=shared,
-            after=after,
-        )
+        return await self.steps.once(name, self._with_repeat(inputs), work, returns, **options)
 
     def is_recorded(self, name: str, inputs: Mapping[str, Any]) -> bool:
         return self.steps.is_recorded(name, self._with_repeat(inputs))

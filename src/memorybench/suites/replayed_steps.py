@@ -67,7 +67,7 @@ class ReplayedSteps:
     _used: set[int] = field(default_factory=set)
 
     async def once(
-        self, name: str, inputs: Mapping[str, Any], work: Callable[[], Awaitable[T]], returns: type[T], **limits: Any
+        self, name: str, inputs: Mapping[str, Any], work: Callable[[], Awaitable[T]], returns: type[T], **options: Any
     ) -> T:
         key = step_key(name, canonical(inputs))
         step = self._find(name, key)

@@ -26,7 +26,7 @@ class UnrecordedSteps:
         returns: type[T],
         *,
         after: Callable[[], Awaitable[object]] | None = None,
-        **limits: Any,
+        **options: Any,
     ) -> T:
         key = digest([name, inputs])
         if key not in self._results:
