@@ -166,7 +166,7 @@ def _show(found: Verification) -> None:
 
 
 def given_budget(args: argparse.Namespace) -> float | None:
-    """Return the dollars of --budget; None if there is no limit."""
+    """Return the limit that --budget sets, in dollars; None without --budget."""
     from memorybench.suites.spec import RunOptions, make_spec
 
     budget = make_spec(RunOptions, given_fields(args, RunOptions)).budget
