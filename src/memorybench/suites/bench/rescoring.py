@@ -39,9 +39,9 @@ from memorybench.suites.replayed_steps import (
 from memorybench.suites.searching import SearchLimits
 
 from .baselines import Candidate
+from .benchmarks import answer_prompts, judge_calls
 from .measures import plugin_metrics
 from .plan import Bench, RecordedQuestion, _Questioner, _trial, history_digest, with_evidence
-from .prepare import answer_prompts, judge_calls
 from .recorded import RecordedProvider
 from .scores import memory_bytes
 from .selection import choose_questions

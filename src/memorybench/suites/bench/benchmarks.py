@@ -1,0 +1,131 @@
+"""The benchmarks of a run: their questions, prompts and limits, read and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from memorybench.core.errors import BadInput
+from memorybench.datasets.prompts import answer_prompt
+from memorybench.files.prompts import load_prompt
+from memorybench.suites.answering import CHOICE
+from memorybench.suites.judge_prompts import judge_prompts
+from memorybench.suites.sampling import describe_sample
+from memorybench.suites.searching import SearchLimits
+from memorybench.suites.shards import Unit
+
+from .selection import choose_questions
+from .spec import BenchSpec
+
+if TYPE_CHECKING:
+    from memorybench.core.questions import Dataset, Question
+    from memorybench.datasets.config import BenchmarkConfig, Evaluation
+    from memorybench.datasets.errata import Citing
+    from memorybench.files.templates import Template
+    from memorybench.judging.prompts import JudgePrompts
+    from memorybench.suites.wiring import Wiring
+
+_CLOSED_WORDS = 3
+"""Gold answers with more words on average are free text, unless the benchmark says otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """One benchmark, read and checked."""
+
+    config: BenchmarkConfig
+    dataset: Dataset
+    questions: tuple[Question, ...]
+    prompts: Mapping[str, Template]
+    judge_prompts: JudgePrompts
+    corrected: Mapping[str, Question]
+    limits: SearchLimits
+    method: str
+    """What decides right or wrong, unless there is a judge."""
+
+    @property
+    def name(self) -> str:
+        return self.dataset.name
+
+    @property
+    def judge_calls(self) -> int:
+        """Calls of the judge for each provider: one per question, item of a rubric and corrected question."""
+        return sum(judge_calls(one, is_corrected=one.id in self.corrected) for one in self.questions)
+
+
+def answer_prompts(config: BenchmarkConfig, override: str | None = None) -> Mapping[str, Template]:
+    """The answer prompts of a benchmark, by question type; "" for all others."""
+    own, where = config.evaluation.answer_prompt, f"{config.name}: evaluation.answerPrompt"
+    if override is not None:
+        if not own.user_override:
+            raise BadInput("--answer-prompt", f"{config.name} keeps its own prompts (answerPrompt.userOverride: false)")
+        return {"": answer_prompt(override, "--answer-prompt")}
+    texts = {"": own.default or load_prompt("bench-answer"), **own.by_question_type}
+    mapping = config.mapping
+    if own.default is None and mapping and (mapping.choices or (mapping.questions and mapping.questions.choices_field)):
+        texts[CHOICE] = load_prompt("bench-choice")
+    return {kind: answer_prompt(text, where) for kind, text in texts.items()}
+
+
+def read_benchmark(
+    name: str, spec: BenchSpec, wiring: Wiring, failed: Mapping[str, Collection[str]] | None
+) -> Benchmark:
+    config = wiring.benchmark(name)
+    file = spec.data_files.get(name)
+    dataset = wiring.dataset(config, Path(file) if file else None)
+    errata = spec.errata.get(name)
+    corrected: dict[str, Question] = {}
+    if errata:
+        if not hasattr(dataset, "cited"):
+            raise BadInput("--errata", f"not supported for the answer key of {dataset.name}")
+        from memorybench.datasets.errata import load_errata
+
+        found = load_errata(Path(errata), cast("Citing", dataset))
+        corrected = {id: erratum.corrected for id, erratum in found.items()}
+    return Benchmark(
+        config,
+        dataset,
+        choose_questions(dataset, spec, None if failed is None else failed.get(dataset.name, ())),
+        answer_prompts(config, spec.answer_prompt),
+        judge_prompts(config, spec.judge_prompt),
+        corrected,
+        SearchLimits.of(spec, name, depth=config.search.default_limit, shown=config.search.context_limit),
+        spec.methods.get(dataset.name) or _scoring_method(config.evaluation, dataset.questions),
+    )
+
+
+def _scoring_method(evaluation: Evaluation, questions: Sequence[Question]) -> str:
+    """Free text is seldom equal to the gold answer, so exact match would call nearly every answer wrong."""
+    if evaluation.method != "exact-match" or evaluation.closed_answers:
+        return evaluation.method
+    words = [min(len(gold.split()) for gold in one.answers) for one in questions if one.answers and not one.choices]
+    is_closed = not words or sum(words) <= _CLOSED_WORDS * len(words)
+    return "exact-match" if is_closed and evaluation.closed_answers is None else "f1"
+
+
+def units_of(benchmarks: Sequence[Benchmark]) -> set[Unit]:
+    return {(benchmark.name, question.group) for benchmark in benchmarks for question in benchmark.questions}
+
+
+def part_of(benchmarks: Sequence[Benchmark], part: Collection[Unit] | None) -> tuple[Benchmark, ...]:
+    """The benchmarks with the questions on these histories only; None: on all."""
+    if part is None:
+        return tuple(benchmarks)
+    return tuple(
+        replace(one, questions=tuple(question for question in one.questions if (one.name, question.group) in part))
+        for one in benchmarks
+    )
+
+
+def samples_of(benchmarks: Sequence[Benchmark]) -> dict[str, dict[str, int]]:
+    return {
+        benchmark.name: describe_sample(benchmark.questions, benchmark.dataset.questions, lambda one: one.group)
+        for benchmark in benchmarks
+    }
+
+
+def judge_calls(question: Question, *, is_corrected: bool = False) -> int:
+    by_code = question.must_contain or question.must_not_contain
+    return len(question.rubric) or (0 if by_code else 1 + is_corrected)
