@@ -23,10 +23,11 @@ from memorybench.judging.matching_judge import EntailmentJudge
 from memorybench.metrics.names import ALIASES
 from memorybench.reporting.export import layout, rows
 from memorybench.reporting.report_files import FORMATS, write_reports
-from memorybench.suites import merging, running
+from memorybench.suites import merging
 from memorybench.suites.case_view import case_document, find_case
 from memorybench.suites.extraction.evaluator import MemoryExtractionEvaluator
 from memorybench.suites.extraction.online import TraceJudge
+from memorybench.suites.finished import find_finished, rewrite_reports, write_ci_files
 from memorybench.suites.gate import Gate, check_gate, report_of
 from memorybench.suites.hygiene.scan import ModelReader, ScanReport
 from memorybench.suites.hygiene.scan import scan as scan_memory
@@ -35,6 +36,7 @@ from memorybench.suites.registry import commands, open_run
 from memorybench.suites.run_comparison import RunComparison, compare_runs
 from memorybench.suites.saved_report import save_report
 from memorybench.suites.spec import RunOptions, make_spec, own_options
+from memorybench.suites.starting import start_run
 from memorybench.suites.stored_run import find_folder
 from memorybench.suites.suite import RunPlace, default_folders
 from memorybench.suites.summary import Summary
@@ -104,7 +106,7 @@ class RunResult:
         others = [name for name in formats if name != "html"]
         if output is not None:
             return write_reports(report, Path(output), others, html)
-        return running.rewrite_reports(report, RunPlace(self.folder, self.run_id), others, html)
+        return rewrite_reports(report, RunPlace(self.folder, self.run_id), others, html)
 
     def to_pandas(self) -> pandas.DataFrame:
         """One row per question and provider, with the columns of `memorybench export`. Needs pandas."""
@@ -138,10 +140,10 @@ def run(command: str, **values: Any) -> RunResult:
     options = make_spec(RunOptions, {name: values.pop(name) for name in names if name in values})
     learn_journal(options.journal)
     wiring = LiveWiring()
-    finished = running.find_finished(*matches[0], values, options, redact=wiring.redact, make_page=make_page)
+    finished = find_finished(*matches[0], values, options, redact=wiring.redact, make_page=make_page)
     if finished is None:
-        finished = placement.run(running.start(*matches[0], values, options, wiring))
-    running.write_ci_files(finished, options, wiring.redact)
+        finished = placement.run(start_run(*matches[0], values, options, wiring))
+    write_ci_files(finished, options, wiring.redact)
     return RunResult(finished.place.run_id, finished.place.results)
 
 

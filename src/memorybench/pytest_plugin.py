@@ -16,7 +16,8 @@ import pytest
 
 if TYPE_CHECKING:
     from memorybench.core.trials import Outcome
-    from memorybench.suites.running import FinishedRun, Start
+    from memorybench.suites.finished import FinishedRun
+    from memorybench.suites.starting import Start
 
 _BUNDLED = "bundled"
 _OPTIONS = ("extractor", "extractor_command", "extractor_model", "judge_model")
@@ -82,14 +83,14 @@ class MemoryCases(pytest.Collector):
         return {**fields, "allow_code": True}  # pytest runs the project's code anyway
 
     def _start(self, case_ids: tuple[str, ...] | None = None, thresholds: tuple[str, ...] = ()) -> Start:
-        from memorybench.suites import running
         from memorybench.suites.registry import commands
         from memorybench.suites.spec import RunOptions
+        from memorybench.suites.starting import start_run
         from memorybench.wiring.live import LiveWiring
 
         suite, command = next(pair for pair in commands("extraction") if pair[1].name == "extraction run")
         fields = self._fields if case_ids is None else {**self._fields, "case_ids": case_ids}
-        return running.start(suite, command, fields, RunOptions(output=self._folder), LiveWiring(), thresholds)
+        return start_run(suite, command, fields, RunOptions(output=self._folder), LiveWiring(), thresholds)
 
     @cached_property
     def _run(self) -> tuple[Start, FinishedRun]:

@@ -28,10 +28,10 @@ def run(args: argparse.Namespace) -> int:
     from memorybench.core.errors import BadInput, JournalError
     from memorybench.files.writing import write_file
     from memorybench.reporting.report_files import FORMATS, write_reports
+    from memorybench.suites.finished import rewrite_reports
     from memorybench.suites.gate import report_of
     from memorybench.suites.html_report import is_installed
     from memorybench.suites.registry import read_run
-    from memorybench.suites.running import rewrite_reports
     from memorybench.suites.saved_report import save_report
     from memorybench.suites.suite import RunPlace
 

@@ -14,8 +14,9 @@ from .arguments import add_fields, add_json, given_fields
 from .output import print_wrapped
 
 if TYPE_CHECKING:
-    from memorybench.suites.running import FinishedRun, Start
+    from memorybench.suites.finished import FinishedRun
     from memorybench.suites.spec import RunOptions
+    from memorybench.suites.starting import Start
     from memorybench.suites.suite import Command, PreparedRun, Suite
 
 _EPILOGS = {
@@ -74,8 +75,9 @@ def _run(suite: Suite, command: Command, args: argparse.Namespace) -> int:
     from memorybench.reporting.json_document import to_json
     from memorybench.reporting.progress_view import show_progress
     from memorybench.reporting.terminal import console, show_header
-    from memorybench.suites import running
+    from memorybench.suites.finished import find_finished
     from memorybench.suites.spec import RunOptions, make_spec, own_options
+    from memorybench.suites.starting import start_run
     from memorybench.wiring.live import LiveWiring
     from memorybench.workers import placement as workers
 
@@ -86,12 +88,12 @@ def _run(suite: Suite, command: Command, args: argparse.Namespace) -> int:
     options = make_spec(RunOptions, chosen)
     wiring = LiveWiring(need_keys=not args.dry_run)
     if not args.dry_run:
-        complete = running.find_finished(
+        complete = find_finished(
             suite, command, given, options, args.threshold, wiring.redact, args.threshold_on, make_page
         )
         if complete is not None:
             return _show_finished(complete, options, args)
-    start = running.start(suite, command, given, options, wiring, args.threshold, args.threshold_on)
+    start = start_run(suite, command, given, options, wiring, args.threshold, args.threshold_on)
     if args.dry_run:
         _show_plan(start, [f"{error.where}: {error.problem}" for error in wiring.missing], args.json)
         return 0
@@ -124,12 +126,12 @@ def _from_environment() -> dict[str, str]:
 
 def _end(finished: FinishedRun, options: RunOptions, args: argparse.Namespace) -> int:
     """Prints how the run ended, writes the files for CI and returns the exit code."""
-    from memorybench.suites import running
+    from memorybench.suites.finished import exit_code, write_ci_files
     from memorybench.wiring.environment import redactor
 
     messages = sys.stderr if args.json else sys.stdout
-    code = running.exit_code(finished, lambda line: print_wrapped(line, messages))
-    running.write_ci_files(finished, options, redactor().clean)
+    code = exit_code(finished, lambda line: print_wrapped(line, messages))
+    write_ci_files(finished, options, redactor().clean)
     if finished.ending.paused:
         print(f"memorybench: {finished.ending.paused}; start the service, then --resume the run", file=sys.stderr)
     if finished.blocked:
@@ -154,7 +156,7 @@ def _show_finished(finished: FinishedRun, options: RunOptions, args: argparse.Na
 def _show_plan(start: Start, missing: list[str], as_json: bool) -> None:
     from memorybench.reporting.estimates import show_estimates, unknown_costs
     from memorybench.reporting.terminal import console
-    from memorybench.suites.running import estimates
+    from memorybench.suites.starting import estimates
 
     prepared = start.prepared
     rows = [row.model_dump() for row in estimates(start)]

@@ -16,11 +16,11 @@ from memorybench.journal.places import journal_of, results_folder
 from memorybench.journal.rows import Run, differences
 from memorybench.journal.run_reader import RunReader
 
+from .finished import rewrite_reports
 from .gate import report_of
 from .html_report import page_without_charts
 from .registry import open_run, suite_of
 from .run_changes import repair
-from .running import rewrite_reports
 from .saved_report import save_report
 from .shards import PART, SHARD, parse_shard
 from .stored_run import LATEST, folder_of, no_results, with_current_status

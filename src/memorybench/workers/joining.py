@@ -21,6 +21,7 @@ from memorybench.suites import running
 from memorybench.suites.registry import suite, suite_of
 from memorybench.suites.running import Show
 from memorybench.suites.spec import RunOptions, make_spec
+from memorybench.suites.starting import start_run
 from memorybench.wiring.live import LiveWiring
 
 _LONGEST_WAIT = 60.0
@@ -76,7 +77,7 @@ def _join_once(
             return JoinedRun(chosen.id, Ending("complete", False, 0), is_good=True)
         chosen_suite = suite_of(chosen)
         options = make_spec(RunOptions, {**values, "output": folder, "journal": journal, "resume": chosen.id})
-        start = running.start(chosen_suite, chosen_suite.command_of(chosen), given, options, LiveWiring())
+        start = start_run(chosen_suite, chosen_suite.command_of(chosen), given, options, LiveWiring())
         if start.prepared.blocked:  # this process must not record the run as blocked for all
             raise RunConflict(f"run {chosen.id}: {start.prepared.blocked}")
         finished = running.run(start, show=show, stopping=stopping, is_joining=True)

@@ -9,7 +9,9 @@ from contextlib import redirect_stdout
 from memorybench.charts.run_page import start_page
 from memorybench.engine.stopping import Stop
 from memorybench.suites import running
-from memorybench.suites.running import FinishedRun, Show, Start, show_nothing
+from memorybench.suites.finished import FinishedRun
+from memorybench.suites.running import Show, show_nothing
+from memorybench.suites.starting import Start
 
 
 def run(

@@ -28,8 +28,9 @@ from memorybench.engine.run import Ending
 from memorybench.engine.stopping import Stop, stop_on_signals
 from memorybench.journal.run_writer import RunWriter
 from memorybench.reporting.progress import RunProgress
-from memorybench.suites.running import PerformElsewhere, Start
+from memorybench.suites.running import PerformElsewhere
 from memorybench.suites.spec import RunOptions, unsaved_values
+from memorybench.suites.starting import Start
 from memorybench.wiring.environment import environment, named_variables, set_variables
 
 from .ray_worker import RayWorker, WorkerProcess, WorkerResult, WorkerTask

@@ -1,0 +1,155 @@
+"""Runs that have ended: their reports, the files for CI, and the exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from memorybench.engine.run import Ending
+from memorybench.files.writing import replacing
+from memorybench.journal.places import journal_of
+from memorybench.reporting.markdown import to_markdown
+from memorybench.reporting.report_files import FORMATS, append_summary, write_reports
+
+from .html_report import page_without_charts
+from .registry import open_run
+from .starting import check_tags, find_baseline, results_of, saved_run
+from .suite import SAVED_BASELINE, RunPlace
+from .thresholds import (
+    add_checks,
+    check_thresholds,
+    parse_thresholds,
+    saved_thresholds,
+    threshold_checks,
+)
+
+if TYPE_CHECKING:
+    from memorybench.core.report_sections import Report
+
+    from .gate import Gate
+    from .html_report import MakePage
+    from .spec import RunOptions
+    from .stored_run import StoredRun
+    from .suite import Command, Suite
+    from .summary import Summary
+    from .thresholds import Check, Held
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedRun:
+    """A run that has ended, with its report."""
+
+    place: RunPlace
+    ending: Ending
+    summary: Summary
+    report: Report
+    passed: bool
+    """Whether the suite's own checks passed."""
+    checks: Sequence[Check]
+    """The thresholds, and the comparison with the baseline."""
+    blocked: str = ""
+    """Why nothing was allowed to start."""
+
+
+def find_finished(
+    suite: Suite,
+    command: Command,
+    given: Mapping[str, Any],
+    options: RunOptions,
+    thresholds: Sequence[str] = (),
+    redact: Callable[[str], str] = str,
+    threshold_on: Held = "value",
+    make_page: MakePage = page_without_charts,
+) -> FinishedRun | None:
+    """Return the run that `options.resume` names, or None if it is not named or has trials that are not scored.
+
+    Reads the journal only. Reports that are missing are written again, and tags are added.
+    """
+    if options.resume is None:
+        return None
+    check_tags(options)
+    limits = parse_thresholds(thresholds)
+    saved = saved_run(suite, command, given, options)
+    place = RunPlace(results_of(command, options), saved.id)
+    with open_run([place.run_id], [place.results]) as stored:
+        counts = stored.parts[0][0].counts(place.run_id)
+        if stored.run.status != "complete" or counts["scored"] < stored.run.planned:
+            return None
+        subjects = {one.trial.subject.name: one.trial.subject.role for one in stored.outcomes()}
+        held = tuple(name for name, role in subjects.items() if role != "baseline")
+        spec = stored.spec
+        if not limits:
+            limits, threshold_on = saved_thresholds(spec)
+        checked = check_thresholds(
+            limits, held, suite.metrics(stored), spec.get("targets", {}), spec.get("lower_bounds", {})
+        )
+        baseline = find_baseline(options, spec.get(SAVED_BASELINE), place)
+        stored = stored.with_spec({SAVED_BASELINE: baseline and baseline.plain()})
+        gate = gate_of(stored)
+        checks = threshold_checks(stored.summary, checked, threshold_on, held)
+        report = add_checks(suite.report(stored), checks, gate)
+        if options.tags:
+            from .run_changes import change_tags
+            from .run_list import find_run
+
+            change_tags(find_run(place.run_id, [place.results]), options.tags, redact)
+        if not any((place.folder / file).exists() for file, _ in FORMATS.values()):
+            rewrite_reports(report, place, html=make_page(stored, report))
+        ending = Ending("complete", False, 0)
+        checks += gate.checks if gate else ()
+        return FinishedRun(place, ending, stored.summary, report, suite.passes(stored), checks)
+
+
+def rewrite_reports(
+    report: Report, place: RunPlace, formats: Iterable[str] = FORMATS, html: str | None = None
+) -> list[Path]:
+    """Write the reports of a run into its folder, unless a process is writing the run."""
+    lock = journal_of(place.results).lock(place.run_id)
+    try:
+        return write_reports(report, place.folder, formats, html)
+    finally:
+        lock.release()
+
+
+def gate_of(stored: StoredRun) -> Gate | None:
+    """Compare a run with its baseline run, if it has one."""
+    if stored.spec.get(SAVED_BASELINE) is None:
+        return None
+    from .gate import check_gate
+
+    return check_gate(stored)
+
+
+def write_ci_files(finished: FinishedRun, options: RunOptions, redact: Callable[[str], str]) -> None:
+    """Write the files that `--junit` and `--step-summary` name."""
+    if options.junit is not None:
+        from .junit import to_junit
+
+        with open_run([finished.place.run_id], [finished.place.results]) as stored:
+            text = redact(to_junit(finished.place.run_id, stored.trials(), finished.checks))
+        with replacing(options.junit) as file:
+            file.write(text)
+    if options.step_summary is not None:
+        lines = [f"{'❌' if check.missed else '✅'} {check.text}" for check in finished.checks]
+        markdown = to_markdown(finished.report, lines)
+        append_summary(options.step_summary, markdown, redact)
+
+
+def exit_code(finished: FinishedRun, tell: Callable[[str], None]) -> int:
+    """0 complete, 1 incomplete, 2 not allowed to start, 3 missed a threshold, check or baseline, 130 interrupted."""
+    if finished.ending.interrupted:
+        return 130
+    if finished.blocked:
+        return 2
+    if finished.ending.paused:
+        return 1
+    for check in finished.checks:
+        tell(check.text)
+    if any(check.missed for check in finished.checks):
+        return 3
+    counts = finished.summary.counts
+    if counts["failed"] or counts["unscored"] or finished.summary.status != "complete":
+        return 1
+    return 0 if finished.passed else 3
