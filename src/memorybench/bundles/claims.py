@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from pydantic import Field
 
 from memorybench.core.records import Record
+from memorybench.core.trials import Outcome
+from memorybench.text.sanitize import printable, shorten
 
 Level = Literal["proved", "declared", "unchecked", "contradicted"]
 LEVELS: dict[Level, str] = {
@@ -82,3 +84,19 @@ def claim(
     return Claim(
         name=name, level=level, text=text, n=count, examples=tuple(examples[:_MOST_EXAMPLES]), names=tuple(names)
     )
+
+
+def outcome_name(outcome: Outcome) -> str:
+    """Return how messages name the trial of an outcome."""
+    trial = outcome.trial
+    parts = (trial.benchmark, trial.case_id, trial.subject.name, trial.variant, trial.repeat_name)
+    return bundle_text(" × ".join(part for part in parts if part))
+
+
+def name_list(names: Iterable[str]) -> str:
+    return shorten(bundle_text(", ".join(sorted(names))), 300)
+
+
+def bundle_text(text: str) -> str:
+    """Return a text of the bundle for messages: short, and without control characters."""
+    return shorten(printable(text), 400)

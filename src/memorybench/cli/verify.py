@@ -97,8 +97,8 @@ def at_hand(file: Path, given: Sequence[str], *, is_strict: bool = True) -> dict
     With `is_strict`, a name that is not a benchmark of the bundle is an error.
     """
     from memorybench.bundles.archive import open_archive
+    from memorybench.bundles.bundled_run import AUDIT_DATA
     from memorybench.bundles.contents import Rows
-    from memorybench.bundles.verification import AUDIT_DATA
     from memorybench.core.errors import BadInput
     from memorybench.datasets.audit import load_audit
     from memorybench.text.spelling import suggestion

@@ -1,0 +1,116 @@
+"""Checks what a run measured with: its fingerprints, and its cases against the data that is available."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from memorybench.core.errors import MemorybenchError
+from memorybench.journal.rows import Fingerprint
+from memorybench.suites.recorded_form import ERRORS
+from memorybench.suites.replayed_steps import CannotRescore, RecordedRun, Rescorer
+
+from .bundled_run import REDACTED, BundledRun
+from .claims import Claim, bundle_text, claim
+
+
+def data_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescorer | None) -> Iterator[Claim]:
+    """Check fingerprints, and that the cases are those which the settings select from the data."""
+    yield from _fingerprint_claims(bundle)
+    yield from _case_claims(bundle, recorded, rescorer)
+    yield from _selection_claims(bundle, recorded, rescorer)
+
+
+def _fingerprint_claims(bundle: BundledRun) -> Iterator[Claim]:
+    wrong, proved, declared, redacted = [], [], [], []
+    for name, mark in bundle.run.fingerprints.items():
+        if mark.text is None:
+            declared.append(bundle_text(name))
+        elif Fingerprint.of(mark.text).digest == mark.digest:
+            proved.append(bundle_text(name))
+        elif REDACTED in mark.text:
+            redacted.append(bundle_text(name))
+        else:
+            wrong.append(bundle_text(name))
+    if proved:
+        text = "configs, prompts and models have the digests that the run recorded"
+        yield claim("fingerprints", "proved", text, n=len(proved))
+    if declared:
+        yield claim("fingerprints", "declared", "only the digest is in the bundle", declared)
+    if redacted:
+        yield claim("fingerprints", "unchecked", "a secret was removed from the text", redacted)
+    if wrong:
+        yield claim("fingerprints", "contradicted", "a text does not have its digest", wrong)
+
+
+def _case_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescorer | None) -> Iterator[Claim]:
+    """Check that the available data has the recorded fingerprint, and that each case is one of its questions."""
+    wrong, declared, changed = [], [], []
+    for benchmark in dict.fromkeys(benchmark for benchmark, _ in bundle.cases):
+        given = bundle.datasets.get(benchmark)
+        is_marked = bundle.data_mark(benchmark) is not None
+        if given is not None and is_marked and not bundle.has_fingerprint(benchmark, given):
+            wrong.append(bundle_text(benchmark))
+            continue
+        others = _changed_cases(bundle, recorded.data.get(benchmark), rescorer)
+        if others:
+            changed += [f"{bundle_text(benchmark)}: {bundle_text(one)}" for one in others]
+        # conversations of the bundle itself do not show that they are those of the named data
+        if others is None or given is None:
+            declared.append(bundle_text(benchmark))
+            continue
+        count = sum(own == benchmark for own, _ in bundle.cases) - len(others)
+        text = "questions and gold are those of the data, which has the recorded fingerprint"
+        yield claim("cases", "proved", text, n=count)
+    if declared:
+        text = "that these are the questions, gold answers or scenarios of the named data, which is not available here"
+        yield claim("cases", "declared", text, declared)
+    if changed:
+        yield claim("cases", "contradicted", "are not the questions of the data", changed)
+    if wrong:
+        yield claim("cases", "contradicted", "the data here has another fingerprint than the run recorded", wrong)
+
+
+def _changed_cases(bundle: BundledRun, dataset: object, rescorer: Rescorer | None) -> Sequence[str] | None:
+    """Return the ids of cases that are not those of the data; None if this is unknown."""
+    if dataset is None or rescorer is None or rescorer.changed_cases is None:
+        return None
+    try:
+        return rescorer.changed_cases(dataset)
+    except CannotRescore:
+        return None
+
+
+def _selection_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescorer | None) -> Iterator[Claim]:
+    """Check that the settings of a complete run select exactly its cases from the data."""
+    wrong, proved, declared = [], 0, []
+    is_whole = bundle.is_whole
+    own: dict[str, set[str]] = defaultdict(set)
+    for row in bundle.outcomes:
+        own[row.body.trial.benchmark].add(row.body.trial.case_id)
+    for benchmark in {**own, **recorded.data}:
+        selected = _selected_cases(bundle, recorded.data.get(benchmark), rescorer) if is_whole else None
+        if selected is not None and selected == own[benchmark]:
+            proved += len(selected)
+        elif selected is not None and recorded.is_of_this_version:
+            missing, added = len(selected - own[benchmark]), len(own[benchmark] - selected)
+            wrong.append(f"{bundle_text(benchmark)}: {missing} cases are missing, {added} are not selected")
+        else:
+            declared.append(bundle_text(benchmark))
+    if proved:
+        text = "the settings select exactly these questions or probes from the data"
+        yield claim("selection", "proved", text, n=proved)
+    if declared:
+        text = "that the settings select exactly these questions, probes or scenarios"
+        yield claim("selection", "declared", text, declared)
+    if wrong:
+        yield claim("selection", "contradicted", "the settings select other cases from the data", wrong)
+
+
+def _selected_cases(bundle: BundledRun, dataset: object, rescorer: Rescorer | None) -> set[str] | None:
+    if dataset is None or rescorer is None or rescorer.selected_cases is None:
+        return None
+    try:
+        return set(rescorer.selected_cases(dataset))
+    except (MemorybenchError, *ERRORS):
+        return None

@@ -1,0 +1,182 @@
+"""Checks which models a run asked, and what its judge replied, to questions and to cases with known answers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from pydantic import ValidationError
+
+from memorybench.core.errors import Unreadable
+from memorybench.core.trials import Subject
+from memorybench.judging.canaries import STEP as CANARY
+from memorybench.judging.canaries import CanaryReport
+from memorybench.judging.judge import Verdict, reread_verdict
+from memorybench.suites.blocking import blocking
+from memorybench.suites.judge_check import STEP as JUDGE_CHECK
+from memorybench.suites.judge_check import canary_limit, check_note, prompts_digest, unchecked_note
+from memorybench.suites.recorded_form import ERRORS
+from memorybench.suites.replayed_steps import CannotRescore, RecordedRun, ReplayedSteps, Rescorer
+
+from .bundled_run import BundledRun
+from .claims import Claim, Level, bundle_text, claim
+from .rows import StepRow
+
+_JUDGING = ("judge", CANARY, "entail", "support")
+"""Steps whose result is a verdict."""
+
+
+def judge_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescorer | None) -> Iterator[Claim]:
+    """Check the models of steps, the verdicts of the judge, and its check with known answers."""
+    yield from _model_claims(bundle)
+    yield from _verdict_claims(bundle)
+    yield from _canary_claims(bundle, recorded, rescorer)
+    yield from _note_claims(bundle, recorded)
+
+
+def _model_claims(bundle: BundledRun) -> Iterator[Claim]:
+    """Check that every model that a step called is one of the settings."""
+    if bundle.is_public:
+        return  # the inputs of steps are left out, and listed as unchecked
+    judges, answerers = (str(bundle.run.spec.get(key) or "").split(", ") for key in ("judge", "answerer"))
+    expected = {**dict.fromkeys((*_JUDGING, JUDGE_CHECK), judges), "answer": answerers}
+    wrong, proved, declared = [], 0, Counter[str]()
+    for step in bundle.steps.values():
+        model = _model_of(step)
+        if model is None:
+            continue
+        names = expected.get(step.name, [""])
+        if names == [""]:
+            declared[bundle_text(step.name)] += 1
+        elif model in names:
+            proved += 1
+        else:
+            wrong.append(f"{bundle_text(step.name)} {step.key} asked {bundle_text(model)}")
+    if proved:
+        yield claim("models", "proved", "steps asked the models that the settings name", n=proved)
+    if declared:
+        text = "which model these steps asked"
+        yield claim("models", "declared", text, list(declared), n=declared.total())
+    if wrong:
+        yield claim("models", "contradicted", "steps asked other models than the settings name", wrong)
+
+
+def _model_of(step: StepRow) -> str | None:
+    """Return the name of the model that a step asked; None if it asked none."""
+    model = step.inputs.get("model") or step.inputs.get("judge") if isinstance(step.inputs, dict) else None
+    return Subject.model_validate(model).name if isinstance(model, dict) else None
+
+
+def _verdict_claims(bundle: BundledRun) -> Iterator[Claim]:
+    judged = [step for step in bundle.steps.values() if step.name in _JUDGING]
+    if not judged:
+        return
+    if bundle.is_public:
+        yield claim("verdicts", "declared", "the replies of the judge are left out of a public bundle", n=len(judged))
+        return
+    proved, declared, wrong = 0, 0, []
+    for step in judged:
+        try:
+            verdict = Verdict.model_validate(step.result)
+            is_same = reread_verdict(verdict)
+        except ValidationError:
+            wrong.append(f"{bundle_text(step.name)} {step.key}")
+            continue
+        except Unreadable:
+            declared += 1
+            continue
+        proved += is_same
+        wrong += [] if is_same else [f"{bundle_text(step.name)} {step.key}"]
+    if proved:
+        yield claim("verdicts", "proved", "the judge's reply, read again, gives the recorded verdict", n=proved)
+    if declared:
+        text = "the recorded reply is not the whole reply, and cannot be read again"
+        yield claim("verdicts", "declared", text, n=declared)
+    if wrong:
+        yield claim("verdicts", "contradicted", "the judge's reply gives another verdict", wrong)
+
+
+def _canary_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescorer | None) -> Iterator[Claim]:
+    """The counts of a check of the judge follow from its recorded verdicts on canaries."""
+    checks = [step for step in bundle.steps.values() if step.name == JUDGE_CHECK]
+    verdicts = [key for key, step in bundle.steps.items() if step.name == CANARY]
+    if not checks:
+        if verdicts and bundle.run.status == "complete":
+            yield claim("canaries", "contradicted", "verdicts on canaries were not counted", verdicts)
+        elif bundle.run.spec.get("judge"):
+            yield claim("canaries", "declared", "that the judge was not checked with known answers")
+        return
+    for step in checks:
+        level, text = _canary_level(bundle, step, verdicts, recorded, rescorer, is_only=len(checks) == 1)
+        yield claim("canaries", level, text, [step.key] if level == "contradicted" else (), n=len(verdicts))
+
+
+def _canary_level(
+    bundle: BundledRun,
+    step: StepRow,
+    verdicts: Sequence[str],
+    recorded: RecordedRun,
+    rescorer: Rescorer | None,
+    *,
+    is_only: bool,
+) -> tuple[Level, str]:
+    if rescorer is None or rescorer.check_judge is None:
+        return "declared", "how the judge decided cases with known answers"
+    steps = ReplayedSteps(verdicts, bundle.steps, is_strict=True)
+    try:
+        judge, limit = Subject.model_validate(step.inputs["judge"]), int(step.inputs["limit"])
+        prompts, report = blocking(rescorer.check_judge(steps, judge, limit))
+    except (CannotRescore, *ERRORS) as error:
+        return "declared", f"how the judge decided cases with known answers ({bundle_text(str(error))})"
+    is_same = report.plain() == step.result
+    # another version may have had other prompts or canaries
+    if prompts_digest(prompts) != step.inputs.get("prompts") or (report.unreadable and steps.unused()):
+        return "declared", "how the judge decided cases with known answers, which are not those of this version"
+    if not is_same:
+        return "contradicted", "the recorded verdicts give other counts"
+    expected = _expected_canaries(bundle, rescorer)
+    if recorded.is_of_this_version and limit < 1:
+        return "contradicted", "the judge was checked with no known answers"
+    if recorded.is_of_this_version and is_only and steps.unused():
+        return "contradicted", "not all recorded verdicts on known answers are counted"
+    if recorded.is_of_this_version and expected is not None and limit != expected:
+        return "contradicted", f"the settings ask for {expected} known answers, and the check for {limit}"
+    if report.unreadable:
+        return "declared", f"that the judge gave {report.unreadable} replies that cannot be read"
+    if expected != limit or steps.unused() or not report.counts:
+        return "declared", "that the judge was checked with these known answers, and no others"
+    return "proved", "the check of the judge counts its recorded verdicts on cases with known answers"
+
+
+def _expected_canaries(bundle: BundledRun, rescorer: Rescorer) -> int | None:
+    """Return how many canaries the settings ask for; None if this is unknown."""
+    asked = bundle.run.spec.get("canaries")
+    if asked is not None:
+        return asked if isinstance(asked, int) else 0
+    is_whole = bundle.is_whole
+    if not is_whole or rescorer.judge_calls is None:
+        return None
+    calls = 0
+    try:
+        for row in bundle.outcomes:
+            case = bundle.cases[row.body.trial.benchmark, row.body.trial.case_id]
+            calls += rescorer.judge_calls(case.body)
+    except (CannotRescore, LookupError):  # cases of failed trials may be missing
+        return None
+    return canary_limit(None, calls)
+
+
+def _note_claims(bundle: BundledRun, recorded: RecordedRun) -> Iterator[Claim]:
+    """What the report says about the check of the judge follows from its counts."""
+    checks = [step for step in bundle.steps.values() if step.name == JUDGE_CHECK]
+    if any(step.result is None for step in checks) or not recorded.is_of_this_version:
+        return  # left out, or written in other words
+    if checks:
+        expected = {check_note(CanaryReport.model_validate(step.result)) for step in checks}
+    else:
+        expected = {unchecked_note(str(bundle.run.spec.get("judge")))}
+    wrong = [bundle_text(text) for text in bundle.judge_notes if text not in expected]
+    if not bundle.judge_notes and checks:
+        wrong.append("the note is missing")
+    if wrong:
+        yield claim("canaries", "contradicted", "a note about the judge does not follow from its check", wrong)

@@ -1,0 +1,73 @@
+"""Makes the report and the descriptions again from the rows of a bundle."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from memorybench.core.errors import MemorybenchError
+from memorybench.suites.recorded_form import ERRORS
+
+from .archive import CONTENT, CROISSANT, EVERY_EVAL_EVER, REPORT, RO_CRATE, RUN
+from .bundled_run import BundledRun
+from .claims import Claim, bundle_text, claim
+from .contents import opened_run, pretty, report_document, without_paths
+from .documents import croissant
+from .making import derived_texts, same_json
+
+_DERIVED = (REPORT, RO_CRATE, EVERY_EVAL_EVER, CROISSANT)
+
+
+def report_claims(bundle: BundledRun) -> Iterator[Claim]:
+    """The report and the descriptions follow from the rows."""
+    if without_paths(bundle.run.spec) != dict(bundle.run.spec):
+        yield claim("report", "contradicted", "the settings have paths, which a bundle never has", [RUN])
+        return
+    try:
+        with opened_run(bundle.archive) as (run_id, results):
+            document = report_document(run_id, results)
+    except (*ERRORS, RuntimeError, MemorybenchError) as error:
+        yield claim("report", "contradicted", f"no report can be made from the rows: {bundle_text(str(error))}")
+        return
+    entries = {name: bundle.archive.manifest.files[name] for name in CONTENT if name not in _DERIVED}
+    try:
+        texts = derived_texts(bundle.run, document, entries)
+    except ERRORS as error:
+        yield claim("report", "contradicted", f"no report can be made from the rows: {bundle_text(str(error))}")
+        return
+    own = {name: bundle.archive.text(name) for name in _DERIVED}
+    if same_json(texts[REPORT], own[REPORT]):
+        text = "every measure, interval, comparison and sum of costs follows from the scores and rows"
+        yield claim("report", "proved", text)
+    else:
+        places = _differences(texts[REPORT], own[REPORT])
+        yield claim("report", "contradicted", "the rows give another report", places)
+    # the last digits of a report may differ between machines: its own digest is expected
+    texts[CROISSANT] = pretty(croissant(bundle.run, {**entries, REPORT: bundle.archive.manifest.files[REPORT]}))
+    wrong = [name for name in _DERIVED[1:] if not same_json(texts[name], own[name])]
+    if wrong:
+        yield claim("descriptions", "contradicted", "do not follow from the rows", wrong)
+    else:
+        yield claim("descriptions", "proved", "RO-Crate, Croissant and Every Eval Ever follow from the rows", n=3)
+
+
+def _differences(first: str, second: str) -> list[str]:
+    try:
+        return list(_different(json.loads(first), json.loads(second), ""))[:20] or ["its text"]
+    except (ValueError, RecursionError):
+        return ["it is not JSON"]
+
+
+def _different(first: Any, second: Any, place: str) -> Iterator[str]:
+    if isinstance(first, dict) and isinstance(second, dict):
+        for key in sorted(first.keys() | second.keys()):
+            if key in first and key in second:
+                yield from _different(first[key], second[key], f"{place}.{key}" if place else key)
+            else:
+                yield bundle_text(f"{place}.{key}")
+    elif isinstance(first, list) and isinstance(second, list) and len(first) == len(second):
+        for number, (one, other) in enumerate(zip(first, second, strict=True)):
+            yield from _different(one, other, f"{place}[{number}]")
+    elif first != second:
+        yield bundle_text(place)

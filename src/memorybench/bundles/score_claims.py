@@ -1,0 +1,155 @@
+"""Computes the scores of each trial again from its case and its recorded steps."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from memorybench.core.errors import Lacking, MemorybenchError
+from memorybench.core.trials import Outcome, Score
+from memorybench.suites.blocking import blocking
+from memorybench.suites.recorded_form import ERRORS
+from memorybench.suites.replayed_steps import (
+    CannotRescore,
+    Contradiction,
+    RecordedRun,
+    ReplayedSteps,
+    Rescored,
+    Rescorer,
+)
+from memorybench.text.sanitize import printable
+
+from .bundled_run import BundledRun
+from .claims import Claim, bundle_text, claim, name_list, outcome_name
+
+_OTHER_INPUTS = "they follow from recorded steps, but whether these are the steps of the trial is not known here"
+_NOT_SCORED = "that the trial could not be scored is not shown by a missing or unreadable reply"
+_NO_RESULT = "a call of the trial has no result, so that scores may be missing"
+_UNLIKE = 1e-9
+"""How much a recomputed score may differ, relative to its size: other versions of numpy may round otherwise."""
+
+
+def score_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescorer | None) -> Iterator[Claim]:
+    """Compute the scores of each trial again from its case and its recorded steps."""
+    found = blocking(_rescore(bundle, rescorer, is_of_this_version=recorded.is_of_this_version))
+    if found.proved:
+        text = f"computed again from cases and recorded steps: {name_list(found.proved)}"
+        yield claim("scores", "proved", text, n=sum(found.proved.values()), names=sorted(found.proved))
+    for reason, names in found.declared.items():
+        text = f"not computed again ({reason}): {name_list(names)}"
+        yield claim("scores", "declared", text, n=sum(names.values()), names=sorted(names))
+    if found.wrong:
+        yield claim("scores", "contradicted", "the recorded steps give another result", found.wrong)
+    if found.texts:
+        yield claim("texts", "proved", "what a report shows of a trial is that of its steps", n=found.texts)
+    if found.texts < len(bundle.outcomes):
+        text = "what a report shows of a trial, such as its answer or its error"
+        yield claim("texts", "declared", text, n=len(bundle.outcomes) - found.texts)
+    if found.same_inputs:
+        text = "steps have exactly the inputs that the code makes from the case and earlier steps"
+        yield claim("prompts", "proved", text, n=len(found.same_inputs))
+    bundle.same_inputs.update(found.same_inputs)
+
+
+async def _rescore(bundle: BundledRun, rescorer: Rescorer | None, *, is_of_this_version: bool) -> _Rescores:
+    found = _Rescores()
+    for row in bundle.outcomes:
+        outcome = row.body
+        case = bundle.cases.get((outcome.trial.benchmark, outcome.trial.case_id))
+        if outcome.status in ("failed", "blocked"):
+            found.declare("the trial has no result", {outcome.status: 1})
+            continue
+        names = Counter(score.name for score in outcome.scores) or Counter([outcome.status])
+        if rescorer is None or case is None:
+            found.declare("left out of a public bundle" if bundle.is_public else "the suite cannot do that", names)
+            continue
+        steps = ReplayedSteps(outcome.steps, bundle.steps)
+        try:
+            rescored = await rescorer.rescore(outcome, case.body, steps)
+        except CannotRescore as error:
+            found.declare(printable(str(error)), names)
+            continue
+        except Lacking:
+            if outcome.status != "skipped":
+                found.wrong.append(f"{outcome_name(outcome)}: it would be skipped")
+            else:
+                found.declare(_NOT_SCORED, {"skipped": 1})
+            continue
+        except Contradiction as error:
+            found.wrong.append(f"{outcome_name(outcome)}: {bundle_text(str(error))}")
+            continue
+        except (*ERRORS, RuntimeError, MemorybenchError) as error:
+            # a coroutine turns StopIteration into RuntimeError
+            problem = str(error).splitlines()[0] if str(error) else "?"
+            found.wrong.append(f"{outcome_name(outcome)}: {bundle_text(problem)}")
+            continue
+        found.same_inputs += steps.same_inputs
+        found.compare(outcome, rescored, steps, is_of_this_version=is_of_this_version)
+    return found
+
+
+@dataclass(slots=True)
+class _Rescores:
+    proved: Counter[str] = field(default_factory=Counter)
+    """By name: scores that were computed again."""
+    declared: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    """By reason and name: scores that were not."""
+    wrong: list[str] = field(default_factory=list)
+    same_inputs: list[str] = field(default_factory=list)
+    texts: int = 0
+    """Trials whose texts were made again."""
+
+    def declare(self, reason: str, names: Mapping[str, int]) -> None:
+        self.declared[reason].update(names)
+
+    def compare(self, outcome: Outcome, rescored: Rescored, steps: ReplayedSteps, *, is_of_this_version: bool) -> None:
+        name, performed = outcome_name(outcome), rescored.performed
+        if steps.missing and rescored.are_inputs_known and is_of_this_version:
+            self.wrong.append(f"{name}: lacks steps: {bundle_text(', '.join(steps.missing))}")
+        elif steps.missing or steps.failed:
+            self.declare(_NO_RESULT, {"missing": 1})
+        if rescored.trial is not None and rescored.trial.plain() != outcome.trial.plain():
+            self.wrong.append(f"{name}: the trial has other labels than its case")
+        if rescored.are_inputs_known and steps.other_inputs:
+            self.wrong.append(f"{name}: {steps.other_inputs} steps have other inputs than the code makes")
+        if rescored.is_whole and (unused := steps.unused()):
+            self.wrong.append(f"{name}: unused steps: {bundle_text(', '.join(unused))}")
+        if (performed.unscored is not None) != (outcome.status == "unscored"):
+            self.wrong.append(f"{name}: is {outcome.status}, and would not be")
+            return
+        if outcome.status == "skipped":
+            self.wrong.append(f"{name}: is skipped, and would have scores")
+            return
+        # otherwise, a step of another trial may have been put in its place
+        is_proof = rescored.are_inputs_known and not steps.other_inputs
+        unproved: Counter[str] = Counter()
+        expected = {score.name: score for score in performed.scores}
+        recorded = {score.name: score for score in outcome.scores}
+        if len(recorded) != len(outcome.scores):
+            self.wrong.append(f"{name}: has a score twice")
+        for score in expected.values():
+            if score.name not in recorded or not _is_same(score, recorded[score.name]):
+                own = recorded[score.name].value if score.name in recorded else "missing"
+                self.wrong.append(f"{name}: {bundle_text(score.name)} is {own}, recomputed {score.value:g}")
+            elif is_proof:
+                self.proved[score.name] += 1
+            else:
+                unproved[score.name] += 1
+        if unproved:
+            self.declare(_OTHER_INPUTS, unproved)
+        others = {own: 1 for own in recorded if own not in expected}
+        if others and rescored.is_whole:
+            self.wrong.append(f"{name}: {bundle_text(', '.join(others))} would have no value")
+        elif others:
+            self.declare("the data is not available here", others)
+        if rescored.is_whole and performed.shown != outcome.shown:
+            self.wrong.append(f"{name}: shows other texts than its steps")
+        self.texts += rescored.is_whole and is_proof
+        if outcome.status == "unscored":
+            self.declare(_NOT_SCORED, {"unscored": 1})
+
+
+def _is_same(first: Score, second: Score) -> bool:
+    difference = abs(first.value - second.value)
+    return difference <= _UNLIKE * max(abs(first.value), abs(second.value)) and first.reason == second.reason
