@@ -10,10 +10,10 @@ import base64
 import binascii
 import hashlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import Field, ValidationError
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 STATEMENT, PAYLOAD = "https://in-toto.io/Statement/v1", "application/vnd.in-toto+json"
 PREDICATE = "https://in-toto.io/attestation/eval-result/v0.1"
 _LARGEST_KEY = 10_000
+K = TypeVar("K")
 
 
 class _Signature(Record):
@@ -67,13 +68,11 @@ class PublicKey:
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
         from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
-        try:
-            key = load_pem_public_key(_read_key(path))
-        except ValueError as error:
-            raise _invalid_key(path, "public") from error
-        if not isinstance(key, Ed25519PublicKey):
-            raise _invalid_key(path, "public")
-        return cls(key)
+        def load(content: bytes) -> Ed25519PublicKey | None:
+            key = load_pem_public_key(content)
+            return key if isinstance(key, Ed25519PublicKey) else None
+
+        return cls(_read_key(path, "public", load))
 
     @property
     def id(self) -> str:
@@ -98,13 +97,11 @@ class PrivateKey:
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-        try:
-            key = load_pem_private_key(_read_key(path), password=None)
-        except (ValueError, TypeError) as error:  # TypeError: it has a password
-            raise _invalid_key(path, "private") from error
-        if not isinstance(key, Ed25519PrivateKey):
-            raise _invalid_key(path, "private")
-        return cls(key)
+        def load(content: bytes) -> Ed25519PrivateKey | None:
+            key = load_pem_private_key(content, password=None)
+            return key if isinstance(key, Ed25519PrivateKey) else None
+
+        return cls(_read_key(path, "private", load))
 
     @property
     def public(self) -> PublicKey:
@@ -235,13 +232,18 @@ def _encoded(kind: str, payload: bytes) -> bytes:
     return b"DSSEv1 %d %s %d %s" % (len(kind), kind.encode(), len(payload), payload)
 
 
-def _read_key(path: Path) -> bytes:
+def _read_key(path: Path, kind: str, load: Callable[[bytes], K | None]) -> K:
+    """Read a key file; `load` returns None for a key of another algorithm."""
     try:
         with path.open("rb") as file:
-            return file.read(_LARGEST_KEY)
+            content = file.read(_LARGEST_KEY)
     except OSError as error:
         raise BadInput(str(path), f"cannot be read ({error.strerror})", expected="a key file") from error
-
-
-def _invalid_key(path: Path, kind: str) -> BadInput:
-    return BadInput(str(path), f"is not a {kind} ed25519 key", expected="PEM", remedy="memorybench keygen makes one")
+    invalid = BadInput(str(path), f"is not a {kind} ed25519 key", expected="PEM", remedy="memorybench keygen makes one")
+    try:
+        key = load(content)
+    except (ValueError, TypeError) as error:  # TypeError: it has a password
+        raise invalid from error
+    if key is None:
+        raise invalid
+    return key
