@@ -66,6 +66,67 @@ def test_with_the_data_at_hand_every_score_is_computed_again(command: Command, b
     assert document["level"] == "recomputed with data"
 
 
+CONFIG = """\
+name: own
+displayName: Own questions
+data: {type: local, path: DATA}
+schema:
+  itemId: question_id
+  question: question
+  answer: answer
+  evidence: answer_session_ids
+  evidenceLevel: session
+  context:
+    field: haystack_sessions
+    idField: haystack_session_ids
+    itemSchema: {content: $.content, role: $.role}
+search: {defaultLimit: 10}
+evaluation: {method: exact-match}
+"""
+
+
+@pytest.fixture
+def own_bundle(command: Command) -> Path:
+    """The bundle of a run of a benchmark whose config and data are files of the user."""
+    items = [
+        {
+            "question_id": f"q{number}",
+            "question": f"What is the name of dog {number}?",
+            "answer": f"Rex{number}",
+            "answer_session_ids": [f"s{number}"],
+            "haystack_session_ids": [f"s{number}", f"t{number}"],
+            "haystack_sessions": [
+                [{"role": "user", "content": f"My dog {number} has the name Rex{number}."}],
+                [{"role": "user", "content": f"I have seen {number} cats."}],
+            ],
+        }
+        for number in range(3)
+    ]
+    data, configs = command.folder / "own.json", command.folder / "configs"
+    data.write_text(json.dumps(items))
+    configs.mkdir()
+    (configs / "own.yaml").write_text(CONFIG.replace("DATA", str(data)))
+    words = ("eval", "--benchmarks", "own", "--config-dir", "configs", "--providers", "bm25", "none")
+    assert command(*words, "--run-id", "own", "--output", "results").code == 0
+    assert command("bundle", "own").code == 0
+    return command.folder / "own.mbz"
+
+
+def test_data_of_an_own_benchmark_is_read_with_its_config(command: Command, own_bundle: Path) -> None:
+    unknown = command("verify", "own.mbz", "--data", "own.json", "--json")
+    assert unknown.code == 2
+    assert "--config-dir" in unknown.err
+    assert command("verify", "own.mbz", "--json").json["level"] == "consistent"
+    document = command("verify", "own.mbz", "--data", "own.json", "--config-dir", "configs", "--json").json
+    assert document["level"] == "recomputed with data"
+    pytest.importorskip("jinja2")
+    place = command.folder / "bundles"
+    place.mkdir()
+    own_bundle.rename(place / "own.mbz")
+    words = ("leaderboard", "bundles", "--output", "site", "--data", "own=own.json", "--config-dir", "configs")
+    assert command(*words, "--json").json["verified"] == 1
+
+
 @pytest.mark.parametrize("name", ["plain", "hygiene"])
 def test_the_same_run_gives_the_same_bytes(command: Command, bundle: MakeBundle, name: str) -> None:
     first = bundle(name).read_bytes()

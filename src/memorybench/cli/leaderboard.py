@@ -6,7 +6,7 @@ import argparse
 import json
 from pathlib import Path
 
-from .arguments import add_json, add_list, split_list
+from .arguments import add_config_dir, add_json, add_list, split_list
 from .verify import at_hand, read_keys
 
 
@@ -15,6 +15,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", metavar="DIR", type=Path, required=True, help="Write the page into this folder")
     add_list(parser, "--data", metavar="NAME=PATH", help="Use these data files to check questions and retrieval")
     add_list(parser, "--key", metavar="FILE", help="Refuse bundles without a signature by these public keys")
+    add_config_dir(parser)
     add_json(parser)
 
 
@@ -22,12 +23,16 @@ def run(args: argparse.Namespace) -> int:
     from memorybench.bundles.leaderboard import PAGE, build_leaderboard
     from memorybench.core.errors import BadInput
     from memorybench.suites.html_report import is_installed
+    from memorybench.wiring.live import LiveWiring
 
     if not is_installed():
         raise BadInput("leaderboard", "missing jinja2", remedy="pip install 'memorybench[view]'")
-    given = split_list(args.data)
+    given, wiring = split_list(args.data), LiveWiring(split_list(args.config_dir))
     found = build_leaderboard(
-        args.folder, args.output, lambda path: at_hand(path, given, is_strict=False), read_keys(split_list(args.key))
+        args.folder,
+        args.output,
+        lambda path: at_hand(path, given, wiring, is_strict=False),
+        read_keys(split_list(args.key)),
     )
     page = args.output / PAGE
     if args.json:

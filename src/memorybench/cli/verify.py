@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from memorybench.core.questions import Dataset
     from memorybench.datasets.audit import AuditDataset
     from memorybench.metrics.intervals import Interval
+    from memorybench.wiring.live import LiveWiring
 
 
 _SAMPLE = 50
@@ -67,10 +68,13 @@ def _add_rejudging(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from memorybench.bundles.verification import verify_bundle
     from memorybench.core.errors import BadInput
+    from memorybench.wiring.live import LiveWiring
 
     if args.rejudge is None and (args.sample is not None or args.dry_run or given_budget(args) is not None):
         raise BadInput("--sample, --budget and --dry-run", "missing --rejudge", remedy="name a judge with --rejudge")
-    found = verify_bundle(args.file, at_hand(args.file, split_list(args.data)), read_keys(split_list(args.key)))
+    wiring = LiveWiring(split_list(args.config_dir), given_consent(args))
+    datasets = at_hand(args.file, split_list(args.data), wiring)
+    found = verify_bundle(args.file, datasets, read_keys(split_list(args.key)))
     document = found.document()
     rejudging = None
     if args.rejudge is not None and found.is_consistent:
@@ -91,7 +95,9 @@ def run(args: argparse.Namespace) -> int:
     return 0 if found.is_consistent and (rejudging is None or not rejudging.missing) else 1
 
 
-def at_hand(file: Path, given: Sequence[str], *, is_strict: bool = True) -> dict[str, Dataset | AuditDataset]:
+def at_hand(
+    file: Path, given: Sequence[str], wiring: LiveWiring, *, is_strict: bool = True
+) -> dict[str, Dataset | AuditDataset]:
     """Open the data that is available: what ships with memorybench, and the files that the user names.
 
     With `is_strict`, a name that is not a benchmark of the bundle is an error.
@@ -102,7 +108,6 @@ def at_hand(file: Path, given: Sequence[str], *, is_strict: bool = True) -> dict
     from memorybench.core.errors import BadInput
     from memorybench.datasets.audit import load_audit
     from memorybench.text.spelling import suggestion
-    from memorybench.wiring.live import LiveWiring
 
     with open_archive(file) as archive:
         run = Rows.in_archive(archive).run()
@@ -120,12 +125,13 @@ def at_hand(file: Path, given: Sequence[str], *, is_strict: bool = True) -> dict
             expected = " or ".join(f"{one}=PATH" for one in names) or "no data: the run has no benchmark"
             raise BadInput("--data", f"unknown benchmark {name!r}", expected=expected, remedy=suggestion(name, names))
         files[name] = Path(path)
-    wiring = LiveWiring()
     datasets: dict[str, Dataset | AuditDataset] = {name: load_audit(files[name]) for name in audited if name in files}
     for name in (name for name in names if name not in audited):
         known = name in wiring.catalog.names("benchmark")
         if not known and name in files:
-            raise BadInput("--data", f'benchmark "{name}" is not known here', remedy="memorybench list --benchmarks")
+            raise BadInput(
+                "--data", f'benchmark "{name}" is not known here', remedy="name the folder of its config: --config-dir"
+            )
         if known:
             config = wiring.benchmark(name)
             if name in files or config.data.type == "bundled":
