@@ -216,3 +216,90 @@ def test_a_failed_add_leaves_nothing_behind_or_says_so(
     assert said.json["counts"]["failed"] == len(THINGS)
     assert len(notes.cleared) == can_clear
     assert note_kinds(said) == ([] if can_clear else ["leaked scope"])
+
+
+def with_failed_if(rule: str) -> str:
+    return CONFIG.replace("    body: {id:", f"    failedIf: {rule}\n    body: {{id:")
+
+
+FAILURES = [
+    ("{path: $.success, equals: false}", {"success": True}, {"success": False, "error": "disk full"}),
+    ("{path: $.state, equals: [failed, lost]}", {"state": "stored"}, {"state": "lost", "error": "disk full"}),
+    ("{path: $.code, notEquals: 0}", {"code": 0}, {"code": 17, "error": "disk full"}),
+    ("{path: $.code, notEquals: 0}", {"code": 0}, {"error": "disk full"}),
+    ("{path: $.error}", {"error": None}, {"error": "disk full"}),
+    ("{path: $.errors}", {"errors": []}, {"errors": ["disk full"]}),
+    ("{path: '$.ok[*]', equals: false}", {"ok": [True]}, {"ok": [True, False], "error": "disk full"}),
+]
+
+
+@pytest.mark.parametrize(("rule", "success", "failure"), FAILURES)
+def test_an_add_that_fails_with_status_200_is_retried(
+    run: Callable[..., Said], stub: Stub, notes: Notes, rule: str, success: Any, failure: Any
+) -> None:
+    replies = iter([failure])
+    notes.added = lambda count: next(replies, success)
+    said = run(with_failed_if(rule))
+    assert said.code == 0, said.err
+    assert (measures(said)["recall@1"], note_kinds(said)) == (1.0, [])
+    assert sum(call.method == "POST" for call in stub.calls) == len(THINGS) + 1
+
+
+@pytest.mark.parametrize(("rule", "success", "failure"), FAILURES)
+def test_an_add_that_always_fails_with_status_200_fails_the_haystack(
+    run: Callable[..., Said], stub: Stub, notes: Notes, rule: str, success: Any, failure: Any
+) -> None:
+    notes.added = lambda count: failure
+    said = run(with_failed_if(rule))
+    assert said.json["counts"]["failed"] == len(THINGS)
+    assert sum(call.method == "POST" for call in stub.calls) == 2
+    assert "disk full" in said.json["failures"][0]["reason"]
+    assert len(notes.cleared) == 1  # a part may be stored
+
+
+def test_the_message_of_a_failure_is_shown(run: Callable[..., Said], notes: Notes) -> None:
+    notes.added = lambda count: {"padding": "x" * 5000, "success": False, "detail": {"text": "disk full"}}
+    said = run(with_failed_if("{path: $.success, equals: false, message: $.detail.text}"))
+    assert "disk full" in said.json["failures"][0]["reason"]
+
+
+@pytest.mark.parametrize("equals", ["0", "'false'", "[]"])
+def test_values_are_compared_with_their_type(run: Callable[..., Said], notes: Notes, equals: str) -> None:
+    notes.added = lambda count: {"success": False}
+    said = run(with_failed_if(f"{{path: $.success, equals: {equals}}}"))
+    assert said.code == (2 if equals == "[]" else 0)
+
+
+def test_a_search_that_fails_with_status_200_is_retried(run: Callable[..., Said], stub: Stub, notes: Notes) -> None:
+    replies = iter([{"success": False, "hits": []}])
+    notes.answer = lambda hits: next(replies, {"success": True, "hits": hits})
+    said = run(
+        CONFIG.replace('query: {q: "$.query"}', 'query: {q: "$.query"}\n    failedIf: {path: $.success, equals: false}')
+    )
+    assert said.code == 0, said.err
+    assert measures(said)["recall@1"] == 1.0
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "{equals: false}",
+        "{path: '$.[', equals: false}",
+        "{path: $.a, equals: 1, notEquals: 2}",
+        "{path: $.a, equals: }",
+    ],
+)
+def test_an_invalid_rule_is_refused(run: Callable[..., Said], stub: Stub, rule: str) -> None:
+    said = run(with_failed_if(rule))
+    assert said.code == 2
+    assert "notes.yaml:" in said.err
+    assert stub.calls == []
+
+
+def test_validate_says_that_failures_in_the_body_are_not_seen(run: Callable[..., Said], command: Command) -> None:
+    run()
+    assert "failedIf" in command("validate", "notes.yaml").out
+    run(with_failed_if("{path: $.success, equals: false}"))
+    assert "failedIf" not in command("validate", "notes.yaml").out
+    run(CONFIG.replace("    body: {id:", "    storedAs: $.memory\n    body: {id:"))
+    assert "failedIf" not in command("validate", "notes.yaml").out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,7 +18,7 @@ from memorybench.core.conversation import Found, Memory
 from memorybench.core.errors import BadInput, Malformed, ServiceError
 from memorybench.core.records import digest
 from memorybench.files.yaml_file import parse_yaml
-from memorybench.journal.rows import config_text
+from memorybench.journal.rows import Fingerprint, config_text, differences
 from memorybench.providers.config.reading import read_provider
 from memorybench.providers.http.provider import HttpProvider, open_http_provider
 from memorybench.secrets.redaction import Redactor
@@ -194,12 +195,12 @@ def test_a_batch_limit_without_batches_is_refused(limit: str) -> None:
     assert "limits.batch" in refused(read_provider, parse_yaml(text, "p.yaml")).where
 
 
-@pytest.mark.parametrize("names", [["pages"], ["login"], ["login", "token"], ["sign"]])
+@pytest.mark.parametrize("names", [["pages"], ["failures"], ["login"], ["login", "token"], ["sign"]])
 def test_the_examples_of_the_page_are_valid(names: list[str]) -> None:
     config = yaml.safe_load(BY_OFFSET.replace("URL", "http://localhost:1"))
     for name in names:
         [example] = re.findall(rf'```yaml title="{name}"\n(.*?)```', PAGE, re.DOTALL)
-        section = config["endpoints"] if name in ("pages", "token") else config
+        section = config["endpoints"] if name in ("pages", "failures", "token") else config
         section |= yaml.safe_load(example)
     read_provider(parse_yaml(yaml.safe_dump(config), "p.yaml"))
 
@@ -208,8 +209,8 @@ def test_the_examples_of_the_page_are_valid(names: list[str]) -> None:
     ("name", "requests", "text"),
     [
         ("mem0", "c7e8934d7235deca", "786729cb1837"),
-        ("zep", "dd56240477a4be4e", "f291e87029c8"),
-        ("letta", "2282b8a212081004", "ad333042a888"),
+        ("zep", "dd56240477a4be4e", "77c35fdf82c2"),
+        ("letta", "2282b8a212081004", "36c2609d29a4"),
         ("supermemory", "3075bfff2c9948d0", "ac998f41ee36"),
     ],
 )
@@ -223,3 +224,14 @@ def test_recorded_work_of_earlier_versions_is_not_paid_again(name: str, requests
 
     assert asyncio.run(settings()) == requests, "if a card has changed on purpose, change this digest"
     assert digest(config_text(config.plain()))[:12] == text
+
+
+def test_empty_keys_of_setup_requests_do_not_keep_a_run_from_being_resumed() -> None:
+    """Earlier versions recorded the empty keys of their time."""
+    config = Catalog(Path(__file__).parent).provider("zep").plain()
+    new = config_text(config)
+    old = json.loads(new)
+    old["setup"] = [{**request, "wait": None, "query": {}} for request in old["setup"]]
+    before, after = (Fingerprint.of(text) for text in (json.dumps(old, indent=1, sort_keys=True), new))
+    assert before != after
+    assert differences({"zep": before}, {"zep": after}) == []

@@ -65,15 +65,25 @@ class Reply:
         if status in DENIED:
             return Denied(message, status=status)
         if status in TRANSIENT:
-            wait = parse_retry_after(
-                self.headers.get("retry-after"), date=self.headers.get("date"), now=datetime.now(UTC)
-            )
-            return Transient(message, status=status, retry_after=wait, uncertain=status in UNCERTAIN)
+            return Transient(message, status=status, retry_after=self._retry_after(), uncertain=status in UNCERTAIN)
         return ServiceError(message, status=status)
 
-    def _excerpt(self) -> str:
+    def reported_failure(self, problem: str, message: str | None) -> Transient:
+        """Return the error for a reply with a status of success whose body reports a failure.
+
+        `problem` must not contain secrets; `message` is text of the service, in place of the beginning of the body.
+        """
+        text = f"{self.where}: HTTP {self.status}, but {problem}{self._excerpt(message)}"
+        error = Transient(text, status=self.status, retry_after=self._retry_after())
+        error.may_leave_data = True
+        return error
+
+    def _retry_after(self) -> float | None:
+        return parse_retry_after(self.headers.get("retry-after"), date=self.headers.get("date"), now=datetime.now(UTC))
+
+    def _excerpt(self, text: str | None = None) -> str:
         # Redacted before it is shortened, because half a key would not be recognised.
-        text = printable(self.redactor.clean(self.body.decode("utf-8", "replace")))
+        text = printable(self.redactor.clean(self.body.decode("utf-8", "replace") if text is None else text))
         return f": {text[:EXCERPT]}{'…' if len(text) > EXCERPT else ''}" if text else ""
 
 

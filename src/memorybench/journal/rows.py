@@ -113,6 +113,8 @@ def _without_empty(config: Mapping[str, Any]) -> dict[str, Any]:
     for key, value in config.items():
         if isinstance(value, dict) and key not in _TEMPLATES:
             value = _without_empty(value)
+        elif isinstance(value, list) and key not in _TEMPLATES:
+            value = [_without_empty(item) if isinstance(item, dict) else item for item in value]
         if value is not None and value != {} and value != []:
             kept[key] = value
     return kept

@@ -28,6 +28,7 @@ from memorybench.metrics.names import known_metrics
 from memorybench.models.config import cards_in, read_model
 from memorybench.providers.config.provider import ProviderConfig
 from memorybench.providers.config.reading import needed_variables, read_provider
+from memorybench.providers.config.requests import Poll
 from memorybench.providers.config.variables import can_name_sources
 from memorybench.stores.config import StoreConfig
 from memorybench.stores.config_reading import read_store
@@ -68,7 +69,7 @@ def describe_config(document: Document) -> str:
         provider = read_provider(document)
         missing = [name for name, is_set in needed_variables(provider, environment()).items() if not is_set]
         note = f"; set {', '.join(missing)} before you use it" if missing else ""
-        note += "".join(f"; {hint}" for hint in _unused(provider))
+        note += "".join(f"; {hint}" for hint in _hints(provider))
         return f'provider config "{provider.name}" ({provider.type}){note}{_consent_note(provider, document)}'
     if kind == "benchmark":
         metrics = [entry.name for entry, _ in installed_plugins() if entry.kind == "metric"]
@@ -89,8 +90,8 @@ def describe_config(document: Document) -> str:
     return f'{kind} config "{config.name}"{_consent_note(config, document)}'
 
 
-def _unused(provider: ProviderConfig) -> Iterator[str]:
-    """Yield what a run does without because of the config, although the service may offer it."""
+def _hints(provider: ProviderConfig) -> Iterator[str]:
+    """Yield what a run does not do or notice because of the config, although the service may offer it."""
     endpoints, capabilities = provider.endpoints, provider.capabilities
     if endpoints is None:
         return
@@ -101,6 +102,9 @@ def _unused(provider: ProviderConfig) -> Iterator[str]:
         yield "no recall: endpoints.add sends no id that sourcesField could return; send documentId, or use storedAs"
     if endpoints.batch_add is not None and not capabilities.unordered and capabilities.supports_batch is not False:
         yield "endpoints.batchAdd is not used: it needs capabilities.unordered"
+    add = endpoints.add
+    if not (add.failed_if or add.captures or add.stored_as or isinstance(add.wait, Poll)):
+        yield "endpoints.add: only the status of a reply tells a failure; if its body can, add failedIf"
 
 
 def _describe_data(benchmark: BenchmarkConfig, document: Document) -> tuple[str, Sequence[str]]:

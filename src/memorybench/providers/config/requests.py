@@ -8,13 +8,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
 from memorybench.http.config import Headers
 
 from .sections import Section
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+Scalar = StrictBool | StrictInt | StrictFloat | StrictStr
+Scalars = Scalar | Annotated[tuple[Scalar, ...], Field(min_length=1)]
+
+
+class FailedIf(Section):
+    """How a reply with a status of success says that the request failed."""
+
+    path: str
+    """JSONPath in the reply. Without `equals` and `notEquals`, any value there is a failure, except null, false, 0 and
+    an empty text, list or object."""
+    equals: Scalars | None = None
+    """The value that means failure, or a list of them. If the path has several matches, one is enough."""
+    not_equals: Scalars | None = None
+    """Instead of `equals`: the value that means success, or a list of them. Any other value is a failure, and so is a
+    missing one."""
+    message: str | None = None
+    """JSONPath to the error message in the reply. Without it, the error shows the beginning of the reply."""
 
 
 class Call(Section):
@@ -34,6 +51,9 @@ class Call(Section):
     accept: tuple[Annotated[int, Field(ge=400, le=499)], ...] = ()
     """HTTP error statuses that are accepted, such as 409 (exists already) or 404 (deleted already). Such a reply is not
     read: a search then has no results, and a `wait` is over."""
+    failed_if: FailedIf | None = None
+    """How the body of a reply with a status of success says that the request failed. Such a request is retried, like
+    one with status 500; a `wait` polls again until its timeout. Without it, only the status tells a failure."""
 
 
 class Poll(Call):

@@ -20,6 +20,7 @@ from .requests import (
     BatchAdd,
     Call,
     Capture,
+    FailedIf,
     Housekeeping,
     ListAll,
     Pages,
@@ -128,6 +129,8 @@ def _check_call(config: ProviderConfig, part: Document, call: Call, known: froze
         raise BadInput(part.where("path"), f"invalid path {preview(call.path)}", expected="/ and the rest of the URL")
     names = _known_names(config, _used(part, call, known), known)
     _check_accepted(call, part)
+    if call.failed_if is not None:
+        _check_failed_if(call.failed_if, part.at("failed_if"))
     if isinstance(call, Add) and call.message is not None:
         _known_names(config, _used_in(part.at("message"), MESSAGE_NAMES), MESSAGE_NAMES)
         if "messages" not in names and config.endpoints is not None and config.endpoints.batch_add is None:
@@ -169,6 +172,18 @@ def _check_accepted(call: Call, part: Document) -> None:
             "captures are not supported for an accepted error status",
             remedy="capture in a separate request after it",
         )
+
+
+def _check_failed_if(rule: FailedIf, part: Document) -> None:
+    _check_paths(part, {"path": rule.path, "message": rule.message})
+    if rule.equals is not None and rule.not_equals is not None:
+        raise BadInput(part.where("not_equals"), "not supported together with equals", remedy="remove one of them")
+    for key in ("equals", "not_equals"):
+        if key in rule.model_fields_set and getattr(rule, key) is None:
+            remedy = "remove it: without it, any value but null is a failure"
+            raise BadInput(
+                part.where(key), "null is not supported", expected="a text, a number, true or false", remedy=remedy
+            )
 
 
 def _used(part: Document, call: Call, known: frozenset[str]) -> Iterator[Used]:

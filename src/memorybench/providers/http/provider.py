@@ -31,7 +31,16 @@ from .waiting import Deadline, Marker, Pacer, PollTemplate, wait_until_done
 _MARKER_RESULTS = 10
 """Number of results of a search for the marker."""
 _NEWER_KEYS = frozenset(
-    {"pages", "per_document", "batch_sessions", "batch_messages", "batch_bytes", "expires_in", "expires_at"}
+    {
+        "pages",
+        "per_document",
+        "batch_sessions",
+        "batch_messages",
+        "batch_bytes",
+        "expires_in",
+        "expires_at",
+        "failed_if",
+    }
 )
 _PARALLEL_POLLS = 8
 """Number of documents of one scope that are polled at the same time."""
@@ -150,7 +159,7 @@ class HttpProvider:
             return self._read_accepted(add, documents, reply)
         except ServiceError as error:
             # an invalid reply has a status of success; what was accepted before is part of the same add
-            error.may_leave_data = isinstance(error, Malformed) or bool(state.accepted)
+            error.may_leave_data |= isinstance(error, Malformed) or bool(state.accepted)
             raise
 
     @staticmethod

@@ -17,10 +17,11 @@ from memorybench.files.located import Document
 from memorybench.files.templates import Placeholder, Template
 from memorybench.http.client import Http, Signer
 from memorybench.http.replies import Reply
-from memorybench.providers.config.requests import Call, Capture, Request
+from memorybench.providers.config.requests import Call, Capture, FailedIf, Request
 from memorybench.providers.config.variables import AnyName, variables_in
 from memorybench.providers.storage.turns import replace_surrogates
 from memorybench.secrets.credentials import shape_in
+from memorybench.text.sanitize import preview
 
 _ANY = AnyName()  # the config was checked when it was read
 _LATEST_SECONDS = 10**11
@@ -42,6 +43,7 @@ class RequestTemplate:
     headers: Render | None
     body: Render | None
     accept: frozenset[int]
+    failure: FailureRule | None
     names: frozenset[str]
     """The variables it needs."""
 
@@ -61,6 +63,7 @@ class RequestTemplate:
             headers=compile_template(headers) if headers.root else None,
             body=compile_template(body) if body.root is not None else None,
             accept=frozenset(call.accept),
+            failure=FailureRule.parse(part.at("failed_if"), call.failed_if) if call.failed_if else None,
             names=frozenset(name for node in nodes for name, _ in variables_in(node)),
         )
 
@@ -104,7 +107,7 @@ class Api:
         if template.headers is not None:
             headers = {**{name: _to_text(value) for name, value in template.headers(values).items()}, **headers}
         try:
-            return await self._http.request(
+            reply = await self._http.request(
                 template.method,
                 url or self._base_url + template.url(values),
                 headers=headers,
@@ -115,6 +118,59 @@ class Api:
             if error.status in template.accept:
                 return None
             raise
+        if template.failure is not None:
+            template.failure.check(reply)
+        return reply
+
+
+@dataclass(frozen=True, slots=True)
+class FailureRule:
+    """Tells by the body of a reply with a status of success whether the request failed."""
+
+    path: Path
+    failures: tuple[Any, ...]
+    successes: tuple[Any, ...]
+    message: Path | None
+
+    @classmethod
+    def parse(cls, part: Document, rule: FailedIf) -> FailureRule:
+        return cls(
+            Path.parse(rule.path, part.where("path")),
+            _as_tuple(rule.equals),
+            _as_tuple(rule.not_equals),
+            parse_path(rule.message, part.where("message")),
+        )
+
+    def check(self, reply: Reply) -> None:
+        """Raise Transient if the reply says that the request failed."""
+        data = reply.json()
+        values = self.path.all(data)
+        if self.successes and not values:
+            problem = f"missing {self.path.text}, which tells success from failure"
+        elif failed := [value for value in values if self._is_failure(value)]:
+            problem = f"the request failed: {self.path.text} is {preview(redact(str(failed[0]), reply))}"
+        else:
+            return
+        message = self.message.first(data) if self.message else None
+        raise reply.reported_failure(problem, None if message is None else str(message))
+
+    def _is_failure(self, value: Any) -> bool:
+        if self.failures:
+            return any(_is_same(value, failure) for failure in self.failures)
+        if self.successes:
+            return not any(_is_same(value, success) for success in self.successes)
+        return bool(value)
+
+
+def _as_tuple(value: Any) -> tuple[Any, ...]:
+    if value is None:
+        return ()
+    return value if isinstance(value, tuple) else (value,)
+
+
+def _is_same(value: Any, expected: Any) -> bool:
+    """Return whether two scalars are equal; false is not 0."""
+    return isinstance(value, bool) == isinstance(expected, bool) and bool(value == expected)
 
 
 @dataclass(frozen=True, slots=True)
