@@ -199,6 +199,49 @@ def test_questions_along_the_way_see_what_was_added_by_then(command: Command) ->
 # formats of the same data
 
 
+@pytest.mark.usefixtures("folder")
+def test_a_question_that_is_a_turn_is_asked_before_its_session_is_added(command: Command) -> None:
+    first, second = preview(command, "coach")["samples"]
+    assert (first["answers"], first["evidence"], first["sessions"], first["turns"]) == (["On Mondays."], ["s1"], 1, 2)
+    assert (second["answers"], second["evidence"], second["sessions"], second["turns"]) == (
+        ["On Fridays."],
+        ["s2"],
+        2,
+        5,
+    )
+
+
+@pytest.mark.usefixtures("folder")
+def test_questions_with_nothing_before_them_are_left_out_and_counted(command: Command) -> None:
+    edit(command.folder / "benchmarks/configs/years.yaml", "@parentIndex", "@before")
+    read = preview(command, "years")
+    assert read["counts"]["questions"] == 2
+    assert any("before them" in note and note.endswith(" 1") for note in read["left_out"])
+
+
+@pytest.mark.usefixtures("folder")
+def test_questions_that_are_turns_of_their_own_history_are_counted(command: Command) -> None:
+    """The reply to the question was part of the history, and nothing said so."""
+    assert not any("own history" in note for note in preview(command, "coach")["left_out"])
+    edit(command.folder / "benchmarks/configs/coach.yaml", "@before", "@parentIndex")
+    assert any("own history" in note and note.endswith(" 2") for note in preview(command, "coach")["left_out"])
+
+
+def test_a_question_in_one_list_of_turns_is_asked_after_the_turns_before_it(command: Command) -> None:
+    lines = [
+        {"text": "The key is under the pot."},
+        {"text": "Where is the key?", "asks": True},
+        {"text": "Under the pot."},
+    ]
+    questions = {
+        "field": "log[?@.asks]", "questionField": "text", "answerField": "@next.text", "prefixField": "@before",
+    }  # fmt: skip
+    context = {"field": "log", "itemSchema": {"text": "text"}}
+    write_mapped(command, "one-list", [{"log": lines}], questions=questions, context=context)
+    sample = preview(command, "one-list")["samples"][0]
+    assert (sample["last_turn"], sample["turns"], sample["answers"]) == (lines[0]["text"], 1, ["Under the pot."])
+
+
 def packed(folder: Path) -> None:
     data = folder / "benchmarks/datasets"
     with zipfile.ZipFile(data / "persona.zip", "w", zipfile.ZIP_DEFLATED) as archive:
@@ -360,6 +403,9 @@ MISTAKES = [
     ("desk", "datasets/desk/visits.jsonl", '"page": "Open."', '"page": {}', "visits.jsonl:2"),
     ("desk", "configs/desk.yaml", "by: list}", "by: lists}", "data.join.visits.by"),
     ("years", "configs/years.yaml", '"@parentIndex"', '"@parent.at"', "years.jsonl:1"),
+    ("advice", "configs/advice.yaml", "questionField", 'prefixField: "@before", questionField', "advice.json:2"),
+    ("coach", "datasets/coach.json", '"text": "On Fridays.", ', "", "coach.json:5"),
+    ("coach", "configs/coach.yaml", '"@next.text"', '"@nxt.text"', 'did you mean "@next"?'),
     ("ledger", "datasets/ledger.jsonl", '"What does Ben have?"', '"What?", "And?"', "ledger.jsonl:1"),
     ("ledger", "datasets/ledger.jsonl", '"answers": [["the cello"]]', '"answers": "the cello"', "ledger.jsonl:2"),
     ("calls", "configs/calls.yaml", "said[*].text", "chats[*].lines[*].who", "calls.json"),
@@ -413,7 +459,7 @@ def write_mapped(command: Command, name: str, rows: list[dict[str, Any]], **sche
     (place / "datasets").mkdir(parents=True, exist_ok=True)
     (place / f"datasets/{name}.json").write_text(json.dumps(rows))
     data = {"type": "local", "path": f"./datasets/{name}.json"}
-    mapping = {"question": "q", "answer": "a", **schema}
+    mapping = schema if "questions" in schema else {"question": "q", "answer": "a", **schema}
     config = {"name": name, "data": data, "schema": mapping, "evaluation": {"method": "exact-match"}}
     (place / f"{name}.yaml").write_text(json.dumps(config))
 

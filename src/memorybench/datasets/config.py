@@ -106,7 +106,8 @@ class Questions(Section):
     """Path to the choices of a multiple-choice question; see `schema.choices`."""
     prefix_field: str | None = None
     """Path to a number, within a question: it is asked when so many members of the history have been added, and the
-    history is ingested once. `@parentIndex` is the number of the session whose questions these are."""
+    history is ingested once. `@parentIndex` is the number of the session whose questions these are; `@before` is the
+    number of sessions before the one that a question is part of."""
     labels: Mapping[str, str] = Field(default_factory=dict)
     """Name → path, within a question. Reports break figures down by labels."""
 

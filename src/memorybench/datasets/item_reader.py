@@ -39,6 +39,8 @@ _NOTES = {
     "filtered_history": "sessions or turns left out by filters in schema.context",
     "stray_dates": "dates of sessions that are not there",
     "labels": "labels that are lists or objects, left out",
+    "first": "questions with no part of the history before them, left out",
+    "own_turns": "questions that are turns of their own history; answers may be, too (prefixField: @before)",
     "later": "questions with sessions dated after them",
     "numbers": "gold answers that are numbers, read as text",
     "label_or_text": "gold answers that are the label of a choice and the text of another, read as the label",
@@ -149,7 +151,11 @@ class ItemReader:
         whole = self._with_rows(item) if paths.columns else item
         places: dict[int | None, list[tuple[int, Place]]] = {}
         for n, place in enumerate([()] if paths.questions is None else self._places(whole, paths.questions)):
-            places.setdefault(self._questions.prefix_of(whole, place, n), []).append((n, place))
+            upto = self._questions.prefix_of(whole, place, n)
+            if upto == 0 and paths.after is not None and "@before" in paths.after.text:
+                self._quirks["first"] += 1
+                continue
+            places.setdefault(upto, []).append((n, place))
         cuts = sorted(upto for upto in places if upto is not None) if paths.after is not None else ()
         parts: dict[int | None, Part] = {}
         for upto in places or {self._context.prefix_of(item): []}:

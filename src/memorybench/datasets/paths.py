@@ -15,9 +15,12 @@ from memorybench.text.spelling import join_names, suggestion
 ITEM_MARKS = ("@index", "@key", "@file", "@folder", "@stem", "@value")
 """Of an item: its number from 1, the key under which it is in its object, its file (also without suffix) and the file's
 folder, and itself, which need not be an object."""
-QUESTION_MARKS = ("@index", "@key", "@item", "@parent", "@parentIndex", "@value")
-"""Of a question: its number from 1 within the item, the last name on the way to it, the item, the nearest object around
-it, and the number from 1 of that object: in the history if it is part of it, otherwise in its list."""
+NEIGHBOURS = ("@next", "@previous")
+"""Of a question: the members after and before it in its list."""
+QUESTION_MARKS = ("@before", "@index", "@item", "@key", "@parent", "@parentIndex", "@value", *NEIGHBOURS)
+"""Of a question: the number of members of the history before the one that it is or is part of, its number from 1 within
+the item, the item, the last name on the way to it, the nearest object around it, and the number from 1 of that object:
+in the history if it is part of it, otherwise in its list."""
 OTHERS = "@others"
 """In the place of a path to forbidden ids: all that are not evidence."""
 _MARK = re.compile(r"(^|(?<!\|)\|(?!\|))(\s*)(@\w*)")  # not the || of a filter

@@ -120,7 +120,14 @@ class QuestionReader:
         if self.paths.after is None:
             return self._context.prefix_of(item)
         part = self._part(item, place, n)
-        if "@parentIndex" in self.paths.after.text and not self._context.member_number(item, place):
+        is_member = self._context.member_number(item, place) is not None
+        if "@before" in self.paths.after.text and not is_member:
+            problem, expected = (
+                "@before: the question is not part of the history",
+                "questions within schema.context.field",
+            )
+            raise BadInput(part.where(), problem, expected=expected, remedy="correct schema.questions.prefixField")
+        if "@parentIndex" in self.paths.after.text and not is_member:
             lists = sum(isinstance(step, int) for step in _parent_place(item, place))
             if lists > 1:
                 problem = f"@parentIndex is not the number of a session: its object is in {lists} lists"
@@ -172,6 +179,7 @@ class QuestionReader:
         self._check.add(part, evidence, context)
         self._quirks["abstain"] += abstain
         self._quirks["unproven"] += not (evidence.sessions or evidence.turns)
+        self._quirks["own_turns"] += self._is_turn(item, place, context)
         self._quirks["later"] += asked_at is not None and any(at > comparable(asked_at) for at in context.dates)
         return Question(
             id=id,
@@ -211,7 +219,18 @@ class QuestionReader:
         number = self._parent_index(item, around)
         if number is not None:
             marks["@parentIndex"] = number
+        member = self._context.member_number(item, place)
+        if member is not None:
+            marks["@before"] = member - 1
+        marks |= _neighbours(item, place)
         return replace(part, value=Marked(part.value if isinstance(part.value, dict) else {}, marks))
+
+    def _is_turn(self, item: Document, place: Place, context: ItemContext) -> bool:
+        """Return whether a question is a turn of the history that it is asked about."""
+        if self.paths.questions is None or self._context.member_number(item, place) is None:
+            return False
+        value = item.at(*place).value
+        return isinstance(value, dict) and any(turn is value for turn in context.raw_turns())
 
     def _parent_index(self, item: Document, parent: Place) -> int | None:
         """Return the number of an object in the history if it is part of it, otherwise in its list; None: no list."""
@@ -372,6 +391,16 @@ def _types_of(config: BenchmarkConfig) -> dict[str, str]:
         for name in names:
             types.setdefault(name, key)
     return types
+
+
+def _neighbours(item: Document, place: Place) -> dict[str, Any]:
+    """Return the members after and before a place in its list."""
+    *around, index = place
+    if not isinstance(index, int):
+        return {}
+    members = item.at(*around).value
+    near = {"@next": index + 1, "@previous": index - 1}
+    return {name: members[other] for name, other in near.items() if 0 <= other < len(members)}
 
 
 def _parent_place(item: Document, place: Place) -> Place:

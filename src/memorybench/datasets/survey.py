@@ -18,7 +18,7 @@ from memorybench.text.sanitize import preview
 
 from .config import BenchmarkConfig
 from .item_context import ItemContext
-from .paths import OTHERS, parse_path
+from .paths import NEIGHBOURS, OTHERS, parse_path
 
 _LONGEST = 100
 _MOST_TYPES = 12
@@ -203,14 +203,15 @@ def _unread(config: BenchmarkConfig, survey: Survey) -> Iterator[str]:
         listed = (context.id_field, context.date_field)
         per_session = {match[1] for text in listed if text and (match := _LAST_NAME.search(text))}
     question_steps = _first_steps(question_paths)
+    nearby = [steps[1:2] for steps in question_steps if steps[:1] in tuple((name,) for name in NEIGHBOURS)]
     around = {steps[1:2] for steps in question_steps if steps[:1] in (("@item",), ("@parent",))}
     texts = [*item_paths, *question_paths, *turn_paths, context.turns_field, config.data.items]
     filters = [config.data.where or "", *(text for text in texts if text and "?" in text)]
     in_filters = {plain or quoted for text in filters for plain, quoted in _IN_FILTER.findall(text)}
     for noun, paths, fields in (
         ("items", [*_first_steps(item_paths), *around], survey.item_fields),
-        ("questions", question_steps, survey.question_fields if many else {}),
-        ("turns", [*_first_steps(turn_paths), *((name,) for name in per_session)], survey.turn_fields),
+        ("questions", [*question_steps, *nearby], survey.question_fields if many else {}),
+        ("turns", [*_first_steps(turn_paths), *((name,) for name in per_session), *nearby], survey.turn_fields),
     ):
         read = {steps[0] for steps in paths if steps} | in_filters
         unread = [name for name in fields if name not in read]
