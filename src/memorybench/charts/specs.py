@@ -226,8 +226,10 @@ def _frontier(
                 "layer": [
                     _layer({"type": "rule"}, y={**y, "field": "low"}, y2={"field": "high"}),
                     {"transform": [{"filter": "datum.is_led"}], **led},
+                    *(_point_label(y, *side, halo=True) for side in sides),
+                    # above the halos, which must not cover the points of others
                     _layer({"type": "point", "filled": True, "size": 80, "opacity": 1}, y={**y, "field": "value"}),
-                    *(_point_label(y, *side, halo) for side in sides for halo in (True, False)),
+                    *(_point_label(y, *side, halo=False) for side in sides),
                 ],
             },
         ],
