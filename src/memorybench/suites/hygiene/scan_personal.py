@@ -24,9 +24,18 @@ def _digits(text: str) -> list[int]:
     return [int(letter) for letter in text if letter.isdigit()]
 
 
+_SAMPLE_IBANS = frozenset(
+    ("DE89370400440532013000", "GB82WEST12345698765432", "GB29NWBK60161331926819", "FR1420041010050500013M02606",
+     "ES9121000418450200051332", "IT60X0542811101000000123456", "NL91ABNA0417164300", "PT50000201231234567890154",
+     "AT611904300234573201", "CH9300762011623852957", "BE68539007547034", "PL61109010140000071219812874")
+)  # fmt: skip
+"""Account numbers that the register of IBANs and banks print as examples."""
+_SAMPLE_DOMAINS = ("example.com", "example.org", "example.net")
+
+
 def _is_iban(text: str) -> bool:
     bare = re.sub(r"[\s-]", "", text).upper()
-    if not 15 <= len(bare) <= 34:
+    if not 15 <= len(bare) <= 34 or bare in _SAMPLE_IBANS:
         return False
     return int("".join(str(int(letter, 36)) for letter in bare[4:] + bare[:4])) % 97 == 1
 
@@ -145,9 +154,9 @@ _ROLE = re.compile(
 def _is_personal_address(text: str) -> bool:
     """Return whether a mail address belongs to a person; addresses of roles and samples do not."""
     name, _, domain = text.rpartition("@")
-    return not _ROLE.fullmatch(name) and not re.fullmatch(
-        r"(?:\d+\+)?[\w-]+\[bot\]|.*noreply.*", f"{name}@{domain}", re.I
-    )
+    if _ROLE.fullmatch(name) or domain.lower() in _SAMPLE_DOMAINS:
+        return False
+    return not re.fullmatch(r"(?:\d+\+)?[\w-]+\[bot\]|.*noreply.*", text, re.I)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,8 @@ _MOST_COPIES = 3
 _STATEMENT = re.compile(r"^[ \t]*(?:[-*+•>]|\d+[.)])?[ \t]*(?:\[[ xX]\][ \t]*)?(?P<text>[^\n]+)$", re.M)
 _NOT_A_STATEMENT = re.compile(r"[#|<`=\-~{}\[\]$/\\]|import |from |def |class |return |https?:|\w+\(|--")
 _FENCE = re.compile(r"^[ \t]*(```|~~~)[^\n]*\n.*?(?:^[ \t]*\1|\Z)", re.M | re.S)
-_HEADING = re.compile(r"^#{1,6} .*$", re.M)
+_HEADING = re.compile(r"^(?:#{1,6} .*|\[{1,2}[^\[\]\n]+\]{1,2}[ \t]*)$", re.M)
+"""Of Markdown, or of a section of a TOML or INI file."""
 _KEY_VALUE = re.compile(
     r"\*{0,2}(?P<key>[A-Za-zÀ-ÿ][\wÀ-ÿ' /-]{1,40}?)\*{0,2}\s*[:=]\*{0,2}\s+(?P<value>\S[^\n]{0,80})"
 )
@@ -78,7 +79,7 @@ _DATE = re.compile(
     re.I,
 )
 _ENDS = re.compile(
-    r"\b(?:until|till|through|by|before|valid|expires?|expiring|expiry|deadline|due|ends?|ending|last day|"
+    r"\b(?:(?:by|before)(?=\s+(?:the\s+)?(?:(?:early|mid|late|end|start|middle|beginning)(?:\s+of)?\s+)?$)|until|till|through|valid|expires?|expiring|expiry|deadline|due|ends?|ending|last day|"
     r"no later than|"
     r"will|planned|plans? to|scheduled|upcoming|going to|next|bis|gültig|läuft|frist|wird|jusqu'?|expire|d'ici|"
     r"hasta|vence|caduca|até|"
@@ -88,7 +89,7 @@ _ENDS = re.compile(
 _AS_OF = re.compile(
     r"\b(?:as of|as at|currently,?|current as of|last (?:updated|checked|verified|reviewed)|right now|for now|"
     r"at the moment|stand|aktuell|derzeit|"
-    r"à la date|en date|actuellement|a fecha de|actualmente|em|atualmente)\b\s*(?:\(?(?:in|since|on|of|seit|le|de|"
+    r"à la date|en date|actuellement|a fecha de|actualmente|atualmente)\b\s*(?:\(?(?:in|since|on|of|seit|le|de|"
     r":|-))?[\s(:]*$",
     re.I,
 )
