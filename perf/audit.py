@@ -16,7 +16,7 @@ from memorybench.engine.run import perform
 from memorybench.files.templates import Template
 from memorybench.http.client import open_http
 from memorybench.journal.rows import Run
-from memorybench.journal.run_writer import open_run
+from memorybench.journal.run_opening import open_run
 from memorybench.judging.judge import Judge
 from memorybench.models.openai import OpenAIModel
 from memorybench.models.presets import Options, resolve

@@ -21,7 +21,7 @@ from memorybench.core.questions import EvidenceLevel, Question
 from memorybench.datasets.dates import read_date
 from memorybench.engine.run import perform
 from memorybench.journal.rows import Run
-from memorybench.journal.run_writer import open_run
+from memorybench.journal.run_opening import open_run
 from memorybench.suites.bench.baselines import Candidate
 from memorybench.suites.bench.plan import Bench, BenchPlan
 from memorybench.suites.searching import SearchLimits

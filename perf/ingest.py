@@ -22,7 +22,7 @@ from memorybench.core.questions import EvidenceLevel, Question
 from memorybench.engine.run import perform
 from memorybench.files.yaml_file import parse_yaml
 from memorybench.journal.rows import Run
-from memorybench.journal.run_writer import open_run
+from memorybench.journal.run_opening import open_run
 from memorybench.providers.config.reading import read_provider
 from memorybench.providers.http.provider import open_http_provider
 from memorybench.secrets.redaction import Redactor

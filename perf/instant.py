@@ -11,7 +11,7 @@ from memorybench.core.plans import Job, Performed, Plan, Steps
 from memorybench.core.trials import Case, Score, Subject, Trial
 from memorybench.engine.run import perform
 from memorybench.journal.rows import Run
-from memorybench.journal.run_writer import open_run, reopen_run
+from memorybench.journal.run_opening import open_run, reopen_run
 from perf.measuring import Line, Setup, Usage, at_most, usage_measured
 
 SUBJECT = Subject(role="provider", name="instant")

@@ -18,7 +18,7 @@ from memorybench.core.trials import Case, Score, Subject, Trial
 from memorybench.engine.run import perform
 from memorybench.http.client import Http, open_http
 from memorybench.journal.rows import Run
-from memorybench.journal.run_writer import open_run
+from memorybench.journal.run_opening import open_run
 from memorybench.models.openai import OpenAIModel
 from memorybench.models.presets import Options, resolve
 from memorybench.secrets.redaction import Redactor

@@ -21,7 +21,7 @@ from memorybench.core.trials import Score, Subject, Trial
 from memorybench.engine.run import perform
 from memorybench.http.client import open_http
 from memorybench.journal.rows import Run
-from memorybench.journal.run_writer import open_run
+from memorybench.journal.run_opening import open_run
 from memorybench.judging.enumeration import STATED, WRITTEN, Enumerator, prompt
 from memorybench.models.openai import OpenAIModel
 from memorybench.models.presets import Options, resolve

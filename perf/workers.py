@@ -21,7 +21,7 @@ from memorybench.engine.run import perform
 from memorybench.http.client import Http, open_http
 from memorybench.journal.places import journal_of, results_folder
 from memorybench.journal.rows import Run
-from memorybench.journal.run_writer import open_run, reopen_run
+from memorybench.journal.run_opening import open_run, reopen_run
 from memorybench.secrets.redaction import Redactor
 from memorybench.suites.bench.baselines import Candidate
 from memorybench.suites.bench.plan import Bench, BenchPlan

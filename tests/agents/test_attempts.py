@@ -22,7 +22,7 @@ from memorybench.core.plans import Adding, Job, Plan
 from memorybench.core.trials import Outcome, Subject
 from memorybench.engine.run import perform
 from memorybench.journal.rows import Run
-from memorybench.journal.run_writer import open_run, reopen_run
+from memorybench.journal.run_opening import open_run, reopen_run
 from memorybench.models.scripted import ScriptedModel
 from memorybench.processes.programs import abandon_all
 from memorybench.secrets.redaction import Redactor

@@ -13,7 +13,7 @@ import pytest
 from memorybench.cli.main import main
 from memorybench.core.spending import Spending
 from memorybench.journal.rows import Fingerprint
-from memorybench.journal.run_writer import reopen_run
+from memorybench.journal.run_opening import reopen_run
 from tests.cli.command import Command
 
 EVAL = ("eval", "--providers", "bm25", "--end", "2", "--answering-model", "scripted/quote")

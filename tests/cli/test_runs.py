@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 
 from memorybench.journal.lock import RunLock
+from memorybench.journal.run_opening import reopen_run
 from memorybench.journal.run_reader import FREE_MODELS, RunReader
-from memorybench.journal.run_writer import RunWriter, reopen_run
+from memorybench.journal.run_writer import RunWriter
 from memorybench.models import rehearsal
 from memorybench.models.presets import PRESETS
 from tests.cli.command import Command, measured

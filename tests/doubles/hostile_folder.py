@@ -14,7 +14,7 @@ import yaml
 
 from memorybench.catalog.files import DATA
 from memorybench.journal.rows import Run
-from memorybench.journal.run_writer import open_run
+from memorybench.journal.run_opening import open_run
 
 Config = dict[str, Any]
 

@@ -21,8 +21,8 @@ from memorybench.core.plans import Limits, Steps
 from memorybench.engine.budget import Budget
 from memorybench.engine.run import perform
 from memorybench.engine.stopping import Stop
+from memorybench.journal.run_opening import open_run
 from memorybench.journal.run_reader import RunReader
-from memorybench.journal.run_writer import open_run
 from tests.engine.workload import MODEL, PRICE, RUN, Ledger, in_child, plan, report, run_once
 
 
@@ -265,7 +265,7 @@ def test_one_ingest_serves_every_question_on_a_haystack(tmp_path: Path, ledger: 
 def test_a_run_whose_searches_are_recorded_ingests_nothing(tmp_path: Path, ledger: Ledger) -> None:
     """`--reuse`: a new run reuses the steps of an earlier one that have the same name and inputs."""
     from memorybench.engine.run import perform
-    from memorybench.journal.run_writer import open_run
+    from memorybench.journal.run_opening import open_run
 
     run_once(tmp_path / "results", plan(ledger))
     again = Ledger(tmp_path / "again.ledger")

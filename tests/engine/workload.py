@@ -18,8 +18,8 @@ from memorybench.engine.budget import Budget
 from memorybench.engine.run import Ending, perform
 from memorybench.journal.places import journal_of
 from memorybench.journal.rows import Fingerprint, Run
+from memorybench.journal.run_opening import open_run, reopen_run
 from memorybench.journal.run_reader import RunReader
-from memorybench.journal.run_writer import open_run, reopen_run
 
 PROVIDER = Subject(role="provider", name="memory")
 MODEL = Subject(role="model", name="reader")

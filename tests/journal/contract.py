@@ -20,8 +20,9 @@ from memorybench.journal.migrations import MIGRATIONS
 from memorybench.journal.places import journal_of
 from memorybench.journal.rows import Fingerprint, Step
 from memorybench.journal.run_changes import change_tags, delete_rows, rename_rows
+from memorybench.journal.run_opening import open_run, reopen_run
 from memorybench.journal.run_reader import RunReader
-from memorybench.journal.run_writer import RunWriter, open_run, reopen_run
+from memorybench.journal.run_writer import RunWriter
 from memorybench.journal.writer import Writer
 from tests.engine.sweep import crash_and_resume
 from tests.engine.workload import FINGERPRINTS, MODEL, PROVIDER, RUN, Ledger, plan, report, run_once

@@ -16,8 +16,8 @@ from memorybench.core.errors import BadInput, JournalError, MemorybenchError, Ru
 from memorybench.journal.database import APPLICATION_ID, check
 from memorybench.journal.migrations import MIGRATIONS
 from memorybench.journal.rows import Step
+from memorybench.journal.run_opening import open_run
 from memorybench.journal.run_reader import RunReader
-from memorybench.journal.run_writer import open_run
 from tests.engine.workload import RUN, Ledger, in_child, plan, report, run_once
 
 

@@ -14,8 +14,8 @@ from memorybench.journal.migrations import MIGRATIONS
 from memorybench.journal.places import journal_of
 from memorybench.journal.rows import Step
 from memorybench.journal.run_changes import change_tags, rename_rows
+from memorybench.journal.run_opening import open_run, reopen_run
 from memorybench.journal.run_reader import RunReader
-from memorybench.journal.run_writer import open_run, reopen_run
 from tests.engine.workload import RUN
 
 SCHEMA_2 = """\

@@ -173,7 +173,7 @@ def test_no_secret_stays_in_what_is_kept_of_a_judge_that_repeats_it(folder: Path
     import asyncio
 
     from memorybench.engine.run import perform
-    from memorybench.journal.run_writer import open_run
+    from memorybench.journal.run_opening import open_run
     from memorybench.secrets.redaction import Redactor
 
     secret = "sk-sentinel-0123456789"

@@ -21,8 +21,8 @@ from memorybench.engine.budget import Budget
 from memorybench.journal.checksums import CHECKSUMS, check_rows, update_statements
 from memorybench.journal.places import journal_of, results_folder
 from memorybench.journal.rows import Run
+from memorybench.journal.run_opening import open_run, reopen_run
 from memorybench.journal.run_reader import RunReader
-from memorybench.journal.run_writer import open_run, reopen_run
 from memorybench.journal.writer import Writer
 from tests.cli.command import Command, measured
 from tests.cli.test_extraction import KNOWN

@@ -28,7 +28,7 @@ from memorybench.engine.retries import RetryState, with_retries
 from memorybench.engine.stopping import Stop
 from memorybench.journal.checksums import CHECKSUMS
 from memorybench.journal.places import journal_of, results_folder
-from memorybench.journal.run_writer import open_run, reopen_run
+from memorybench.journal.run_opening import open_run, reopen_run
 from memorybench.journal.writer import Writer
 from perf.postgres_server import PostgresServer, empty_database
 from tests.cli.command import Command, Said, measured

@@ -11,7 +11,7 @@ from memorybench.core.questions import Question
 from memorybench.core.spending import Spending
 from memorybench.core.trials import Exhibit, Failure, Outcome, Score, Status, Subject, Trial
 from memorybench.journal.rows import Run, RunStatus, Step
-from memorybench.journal.run_writer import open_run
+from memorybench.journal.run_opening import open_run
 
 SPEC = {
     "answered": True,

@@ -15,8 +15,8 @@ from memorybench.core.questions import Question
 from memorybench.core.trials import Subject
 from memorybench.engine.run import Ending, perform
 from memorybench.journal.rows import Run
+from memorybench.journal.run_opening import open_run, reopen_run
 from memorybench.journal.run_reader import RunReader
-from memorybench.journal.run_writer import open_run, reopen_run
 from memorybench.suites.bench.baselines import Candidate
 from memorybench.suites.bench.measures import measures
 from memorybench.suites.bench.plan import Bench, BenchPlan

@@ -13,8 +13,8 @@ from memorybench.core.questions import Question
 from memorybench.core.records import digest
 from memorybench.engine.run import perform
 from memorybench.journal.rows import Run
+from memorybench.journal.run_opening import open_run, reopen_run
 from memorybench.journal.run_reader import RunReader
-from memorybench.journal.run_writer import open_run, reopen_run
 from memorybench.providers.bm25 import Bm25
 from memorybench.suites.bench.baselines import Candidate
 from memorybench.suites.bench.plan import Bench, BenchPlan

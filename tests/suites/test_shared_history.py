@@ -21,7 +21,7 @@ from memorybench.datasets.mapped import MappedDataset, open_mapped
 from memorybench.engine.run import Ending, perform
 from memorybench.files.yaml_file import load_yaml
 from memorybench.journal.rows import Run
-from memorybench.journal.run_writer import open_run, reopen_run
+from memorybench.journal.run_opening import open_run, reopen_run
 from memorybench.suites.bench.baselines import Candidate
 from memorybench.suites.bench.plan import Bench, BenchPlan
 from tests.cli.command import Command

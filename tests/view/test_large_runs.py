@@ -20,8 +20,8 @@ from memorybench.cli.main import main
 from memorybench.core.trials import STATUSES, Exhibit, Outcome, Score, Subject, Trial
 from memorybench.journal.lock import RunLock
 from memorybench.journal.rows import Run
+from memorybench.journal.run_opening import open_run, reopen_run
 from memorybench.journal.run_reader import RunReader
-from memorybench.journal.run_writer import open_run, reopen_run
 from memorybench.reporting.progress import FILE_NAME as PROGRESS
 from memorybench.reporting.progress import Block, Snapshot
 from memorybench.suites import saved_report

@@ -4,6 +4,7 @@ contract.py    what a database must provide
 sqlite.py      the SQLite file: the default
 postgres.py    the Postgres database
 places.py      finds the journal of a results folder
+run_opening.py begins and continues runs
 run_writer.py  writes one run
 run_reader.py  reads runs
 run_changes.py tags, renames and deletes runs

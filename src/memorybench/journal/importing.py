@@ -10,7 +10,8 @@ from typing import Any
 from .checksums import CHECKSUMS, crc
 from .places import journal_of
 from .rows import Run
-from .run_writer import check_new, run_statements
+from .run_reader import check_new
+from .run_writer import run_statements
 from .writer import Statement, Writer
 
 ImportedRow = tuple[str, Mapping[str, Any]]

@@ -16,8 +16,8 @@ from .lock import LOCK_NAME
 from .places import journal_of
 from .rows import TRIED_AGAIN, Run
 from .run_changes import Fault, tag_statement
-from .run_reader import RunReader
-from .run_writer import check_new, run_statements
+from .run_reader import RunReader, check_new
+from .run_writer import run_statements
 from .writer import Statement, Writer
 
 _PERFORMED_TWICE = "performed by another part of the run, too, whose result counts"

@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from memorybench.core.errors import BadInput
+from memorybench.core.errors import BadInput, RunConflict
 from memorybench.core.records import Record
 from memorybench.core.spending import NOTHING, Spending
 from memorybench.core.trials import STATUSES, Outcome, Status
@@ -429,3 +429,17 @@ def _outcome(row: Row) -> Outcome:
 def _unreadable(where: str) -> BadInput:
     problem = "the row does not have the form that memorybench writes"
     return BadInput(where, problem, remedy="restore a copy of the results")
+
+
+def check_new(folder: Path, run_id: str, reuse: str | None = None) -> None:
+    """Raise a Refusal if the id of a new run is taken, or if the run to reuse does not exist."""
+    if journal_of(folder).exists():
+        with RunReader.open(folder, thorough=False) as run_reader:
+            if run_reader.has(run_id):
+                raise RunConflict(
+                    f"run {run_id} already exists; continue it with --resume {run_id}, or use another name"
+                )
+            if reuse is not None:
+                run_reader.run(reuse)  # raises if it does not exist
+    elif reuse is not None:
+        raise BadInput(str(folder), f"run {reuse!r} to reuse not found", remedy="name its folder with --output")

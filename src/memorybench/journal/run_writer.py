@@ -5,26 +5,23 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import count
-from pathlib import Path
 from typing import Any, cast
 
-from memorybench.core.errors import BadInput, JournalError, RunConflict
+from memorybench.core.errors import JournalError
 from memorybench.core.records import canonical
 from memorybench.core.spending import Spending
 from memorybench.core.trials import Case, Outcome, Status
 
 from .checksums import crc, update_statements
 from .contract import Connection, Journal, Lock
-from .lock import LOCK_NAME
-from .places import journal_of
-from .rows import HIGHEST_COST, TRIED_AGAIN, Fingerprint, Run, RunStatus, Step, differences, storable
+from .rows import HIGHEST_COST, TRIED_AGAIN, Run, RunStatus, Step, storable
 from .run_changes import Fault, spec_statements, tag_statement
-from .run_reader import INTERRUPTED, OPEN_ATTEMPT, PROCESS_BITS, RunReader, costs_of, lost_costs_of
+from .run_reader import INTERRUPTED, OPEN_ATTEMPT, PROCESS_BITS, check_new, costs_of, lost_costs_of
 from .writer import Statement, Writer
 
 Redact = Callable[[str], str]
@@ -460,102 +457,6 @@ class RunWriter:
         if self.is_begun:
             self._reads.close()
             self._writer.close()
-
-
-@contextmanager
-def open_run(
-    folder: Path,
-    run: Run,
-    *,
-    redact: Redact = str,
-    fault: Fault = None,
-    reuse: str | None = None,
-    begin: bool = True,
-) -> Iterator[RunWriter]:
-    """Begin a new run in a results folder; `reuse` names an earlier run whose unchanged steps are not repeated.
-
-    Without `begin`, the caller calls `RunWriter.begin`; until then only the lock of the run is on disk.
-    """
-    check_new(folder, run.id, reuse)
-    run = run.model_copy(update={"created": now(), "status": "running"})
-    with _locked(folder, run, redact, fault, reuse) as run_writer:
-        check_new(folder, run.id)  # a process that had the lock may have begun it
-        if begin:
-            run_writer.begin()
-        yield run_writer
-
-
-def check_new(folder: Path, run_id: str, reuse: str | None = None) -> None:
-    """Raise a Refusal if the id of a new run is taken, or if the run to reuse does not exist."""
-    if journal_of(folder).exists():
-        with RunReader.open(folder, thorough=False) as run_reader:
-            if run_reader.has(run_id):
-                raise RunConflict(
-                    f"run {run_id} already exists; continue it with --resume {run_id}, or use another name"
-                )
-            if reuse is not None:
-                run_reader.run(reuse)  # raises if it does not exist
-    elif reuse is not None:
-        raise BadInput(str(folder), f"run {reuse!r} to reuse not found", remedy="name its folder with --output")
-
-
-@contextmanager
-def reopen_run(
-    folder: Path,
-    run_id: str,
-    *,
-    fingerprints: Mapping[str, Fingerprint],
-    spec_changes: Mapping[str, Any] | None = None,
-    redact: Redact = str,
-    fault: Fault = None,
-    is_joining: bool = False,
-) -> Iterator[RunWriter]:
-    """Continue a run; raise RunConflict if anything that it depends on has changed.
-
-    `spec_changes` are new values of its spec that change no result, such as the budget. A process `is_joining` if it
-    only helps the one that began or resumed the run: it changes no spec, and tries no failed trial again.
-    """
-    with RunReader.open(folder, thorough=False) as run_reader:
-        run = run_reader.run(run_id)
-    current = {
-        name: mark if mark.text is None else mark.model_copy(update={"text": redact(mark.text)})
-        for name, mark in fingerprints.items()
-    }
-    if changes := differences(run.fingerprints, current):
-        raise RunConflict(
-            f"run {run_id} cannot be resumed: {'; '.join(changes)}; undo the change, or start a new run"
-            f" with --reuse {run_id}, which reuses unchanged steps"
-        )
-    reuse = run.spec.get("reuse")
-    reuse = reuse if isinstance(reuse, str) else None
-    with _locked(folder, run, redact, fault, reuse) as run_writer:
-        with RunReader.open(folder, thorough=False) as run_reader:
-            run_reader.run(run_id)  # raises if it was deleted or renamed before the lock was ours
-        run_writer.open()
-        if is_joining:
-            run_writer.join()
-        else:
-            run_writer.resume(spec_changes or {})
-        yield run_writer
-
-
-@contextmanager
-def _locked(folder: Path, run: Run, redact: Redact, fault: Fault, reuse: str | None) -> Iterator[RunWriter]:
-    """Hold the lock of a run while it is written. A run that is not begun leaves no lock and no empty folder."""
-    journal, own = journal_of(folder), folder / run.id
-    new = [place for place in (own, *own.parents) if not place.exists()]
-    lock = journal.lock(run.id, shared=True)
-    run_writer = RunWriter(run, journal, lock, redact=redact, fault=fault, reuse=reuse)
-    try:
-        with closing(run_writer):
-            yield run_writer
-    finally:
-        if not run_writer.is_begun:
-            with suppress(OSError):  # a folder is not empty
-                (own / LOCK_NAME).unlink()
-                for place in new:
-                    place.rmdir()
-        lock.release()
 
 
 def _redact_json(text: str, redact: Redact) -> str:

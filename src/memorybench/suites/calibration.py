@@ -19,8 +19,9 @@ from memorybench.files.loading import load
 from memorybench.files.validation import validated
 from memorybench.journal.places import journal_of
 from memorybench.journal.rows import Fingerprint, Run
+from memorybench.journal.run_opening import open_run, reopen_run
 from memorybench.journal.run_reader import RunReader
-from memorybench.journal.run_writer import RunWriter, open_run, reopen_run
+from memorybench.journal.run_writer import RunWriter
 from memorybench.judging.judge import Judge
 from memorybench.judging.prompts import ABSTENTION, JudgePrompts
 from memorybench.judging.verdicts import VERDICTS

@@ -13,8 +13,9 @@ from memorybench.core.records import digest
 from memorybench.engine.budget import Budget
 from memorybench.engine.run import perform
 from memorybench.journal.rows import Fingerprint, Run
+from memorybench.journal.run_opening import open_run, reopen_run
 from memorybench.journal.run_reader import RunReader
-from memorybench.journal.run_writer import RunWriter, open_run, reopen_run
+from memorybench.journal.run_writer import RunWriter
 
 from .blocking import blocking
 from .estimates import PROMPT_TOKENS, REPLY_TOKENS

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 from memorybench.core.errors import JournalError
 from memorybench.engine.budget import Budget
 from memorybench.engine.run import Ending, perform
+from memorybench.journal.run_opening import open_run as begin_run
+from memorybench.journal.run_opening import reopen_run
 from memorybench.journal.run_reader import RunReader
-from memorybench.journal.run_writer import now, reopen_run
-from memorybench.journal.run_writer import open_run as begin_run
+from memorybench.journal.run_writer import now
 from memorybench.reporting.progress import RunProgress, published
 from memorybench.reporting.report_files import FORMATS, write_reports
 

@@ -13,8 +13,7 @@ from memorybench.core.errors import BadInput
 from memorybench.files.names import safe_run_id, safe_tag
 from memorybench.journal.places import journal_of, results_folder
 from memorybench.journal.rows import Run, differences
-from memorybench.journal.run_reader import RunReader
-from memorybench.journal.run_writer import check_new
+from memorybench.journal.run_reader import RunReader, check_new
 
 from .estimates import check_prices, without_recorded
 from .registry import suite_of

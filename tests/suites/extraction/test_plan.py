@@ -14,8 +14,8 @@ from memorybench.core.measures import Measure
 from memorybench.core.trials import Outcome, Score, Subject, Trial
 from memorybench.engine.run import Ending, perform
 from memorybench.journal.rows import Run
+from memorybench.journal.run_opening import open_run, reopen_run
 from memorybench.journal.run_reader import RunReader
-from memorybench.journal.run_writer import open_run, reopen_run
 from memorybench.judging.judge import Judge
 from memorybench.judging.matching_judge import EntailmentJudge
 from memorybench.metrics.rates import count_selected

@@ -10,8 +10,8 @@ import pytest
 from memorybench.core.trials import Outcome, Subject
 from memorybench.engine.run import perform
 from memorybench.journal.rows import Run
+from memorybench.journal.run_opening import open_run, reopen_run
 from memorybench.journal.run_reader import RunReader
-from memorybench.journal.run_writer import open_run, reopen_run
 from memorybench.secrets.credentials import credential_in
 from memorybench.stores.reference import open_reference
 from memorybench.suites.hygiene.checks import kill_matrix, survivors

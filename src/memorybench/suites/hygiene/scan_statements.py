@@ -79,7 +79,8 @@ _DATE = re.compile(
     re.I,
 )
 _ENDS = re.compile(
-    r"\b(?:(?:by|before)(?=\s+(?:the\s+)?(?:(?:early|mid|late|end|start|middle|beginning)(?:\s+of)?\s+)?$)|until|till|through|valid|expires?|expiring|expiry|deadline|due|ends?|ending|last day|"
+    r"\b(?:(?:by|before)(?=\s+(?:the\s+)?(?:(?:early|mid|late|end|start|middle|beginning)(?:\s+of)?\s+)?$)|"
+    r"until|till|through|valid|expires?|expiring|expiry|deadline|due|ends?|ending|last day|"
     r"no later than|"
     r"will|planned|plans? to|scheduled|upcoming|going to|next|bis|gültig|läuft|frist|wird|jusqu'?|expire|d'ici|"
     r"hasta|vence|caduca|até|"
