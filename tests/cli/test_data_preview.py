@@ -91,3 +91,68 @@ def test_a_preview_without_samples_has_counts(command: Command) -> None:
     read = command("data", "preview", "sprints", "--data-file", "sprints=mine.json", "--samples", "0", "--json").json
     assert read["counts"]["questions"] == 2
     assert read["samples"] == []
+
+
+SESSIONS = [
+    {
+        "id": "i1",
+        "log": [
+            {"nr": "s1", "day": "2024-03-01", "mood": "calm", "lines": [{"says": "Mia has a cat."}], "ask": [
+                {"q": "What has Mia?", "a": "a cat", "kind": 1}, {"q": "What has Leo?", "a": "a dog", "kind": 2}]},
+            {"nr": "s2", "day": "2024-03-02", "place": "home", "lines": [{"says": "Leo has a dog."}], "ask": []},
+        ],
+    }
+]  # fmt: skip
+SESSION_QUESTIONS = {"field": "log[*].ask[*]", "questionField": "q", "answerField": "a", "categoryField": "kind"}
+SESSION_CONTEXT = {"field": "log", "turnsField": "lines", "itemSchema": {"text": "says"}}
+
+
+def left_out(command: Command, questions: dict[str, Any], **schema: Any) -> list[str]:
+    """Return the notes of a preview, which `validate` has, too."""
+    write(command, SESSIONS, questions, **schema)
+    done = command("data", "preview", "sprints", "--data-file", "sprints=mine.json", "--json")
+    assert done.code == 0, done.err
+    (command.folder / "mine.json").rename(command.folder / "benchmarks/configs/elsewhere.json")
+    shown = command("validate", "benchmarks/configs/sprints.yaml").out
+    notes: list[str] = done.json["left_out"]
+    assert all(note in shown for note in notes)
+    return notes
+
+
+@pytest.mark.parametrize(
+    ("session_paths", "unread"),
+    [
+        ({}, {"nr", "day", "mood", "place"}),
+        ({"sessionSchema": {"id": "nr", "date": "day"}}, {"mood", "place"}),
+        ({"idField": "$.log[*].nr", "dateField": "log[*]['day']"}, {"mood", "place"}),
+        ({"idField": "$..nr", "field": "log[?@.mood || @.place]"}, {"day"}),
+    ],
+)
+def test_fields_of_sessions_that_no_path_reads_are_listed(
+    command: Command, session_paths: dict[str, Any], unread: set[str]
+) -> None:
+    notes = left_out(command, SESSION_QUESTIONS, context=SESSION_CONTEXT | session_paths)
+    [note] = [note for note in notes if "fields of sessions" in note]
+    assert {name for name in SESSIONS[0]["log"][0] | SESSIONS[0]["log"][1] if f'"{name}"' in note} == unread
+
+
+def test_fields_of_sessions_that_questions_read_are_not_listed(command: Command) -> None:
+    labels = {"labels": {"mood": "@parent.mood", "place": "@parent['place']"}}
+    session_schema = {"sessionSchema": {"id": "nr", "date": "day"}}
+    notes = left_out(command, SESSION_QUESTIONS | labels, context=SESSION_CONTEXT | session_schema)
+    assert not any("fields of sessions" in note for note in notes)
+
+
+@pytest.mark.parametrize(("pattern", "matches"), [("*:q1", True), ("*_abs", False)])
+def test_a_pattern_of_abstention_that_no_id_matches_is_noted(command: Command, pattern: str, matches: bool) -> None:
+    notes = left_out(command, SESSION_QUESTIONS, context=SESSION_CONTEXT, abstention={"idPattern": pattern})
+    assert any("schema.abstention.idPattern" in note for note in notes) != matches
+
+
+def test_categories_that_no_question_has_are_noted(command: Command) -> None:
+    write(command, SESSIONS, SESSION_QUESTIONS, context=SESSION_CONTEXT)
+    file = command.folder / "benchmarks/configs/sprints.yaml"
+    file.write_text(file.read_text() + "categories: {1: facts, 2: dogs, 3: birds, 4: fish}\n")
+    read = command("data", "preview", "sprints", "--data-file", "sprints=mine.json", "--json").json
+    [note] = [note for note in read["left_out"] if "(categories)" in note]
+    assert [name in note for name in ('"1"', '"2"', '"3"', '"4"')] == [False, False, True, True]

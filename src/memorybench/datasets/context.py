@@ -245,6 +245,7 @@ class ContextReader:
         """Return a session. Lists within lists of turns are flattened, and all matches of `turnsField` are read."""
         matches: list[tuple[Place, Any]] = [((), member)]
         if isinstance(member, dict) and self._turns_within is not None:
+            left_out.session_fields |= dict.fromkeys(member)
             left_out.filtered += self._turns_within.left_out(member)
             matches = [(at, match) for at, match in self._turns_within.located(member) if match is not None]
         match matches:

@@ -29,6 +29,8 @@ class LeftOut:
     """Keys of an object that are neither sessions nor dates."""
     dates: int = 0
     """Number of keys of an object that are dates of no session."""
+    session_fields: dict[str, None] = field(default_factory=dict)
+    """Fields of sessions that are objects. Whether a path reads them is not known here."""
 
 
 @dataclass(frozen=True)

@@ -243,6 +243,7 @@ class ItemReader:
         )
         if self._survey is not None:
             self._survey.history_keys |= dict.fromkeys(context.left_out.keys)
+            self._survey.session_fields |= context.left_out.session_fields
             self._survey.add_history(memory, context)
             for fields in context.raw_turns():
                 self._survey.add_turn(fields)

@@ -27,7 +27,7 @@ from .item_context import ItemContext, comparable
 from .parsing import TextParser
 from .paths import Marked, only, parse_path
 from .question_paths import parse_question_paths
-from .survey import Survey
+from .survey import Survey, list_names
 
 OFFICIAL = "official_retrieval"
 """Label: whether the authors include a question in their averages."""
@@ -74,6 +74,8 @@ class QuestionReader:
         self._unmatched |= {f"schema.metadata.{name}": path for name, path in of_items.items() if path is not None}
         self._types = _types_of(config)
         self._seen_types: set[str] = set()
+        self._unseen_categories = dict.fromkeys(config.categories)
+        self._matches_id_pattern = False
         self._ids: set[str] = set()
         """Of questions in lists."""
         cited, format = paths.evidence, mapping.evidence_format
@@ -105,6 +107,11 @@ class QuestionReader:
         for kind, key in self._types.items():
             if kind not in self._seen_types:
                 yield f"no question has the type {preview(kind)} ({key})"
+        if self._unseen_categories:
+            yield f"values that no question has as its category (categories): {list_names([*self._unseen_categories])}"
+        pattern = self._mapping.abstention.id_pattern
+        if pattern is not None and not self._matches_id_pattern:
+            yield f"no question has an id that matches {preview(pattern)} (schema.abstention.idPattern)"
 
     @property
     def first_unknown_evidence(self) -> str:
@@ -257,12 +264,15 @@ class QuestionReader:
         if kind is None:
             return ""
         name = self._config.categories.get(str(kind))
+        self._unseen_categories.pop(str(kind), None)
         self._quirks["unnamed"] += bool(self._config.categories) and name is None
         return name or str(kind)
 
     def _abstains(self, id: str, kind: str) -> bool:
         rules = self._mapping.abstention
-        return kind in rules.categories or (rules.id_pattern is not None and fnmatchcase(id, rules.id_pattern))
+        matches = rules.id_pattern is not None and fnmatchcase(id, rules.id_pattern)
+        self._matches_id_pattern = self._matches_id_pattern or matches
+        return kind in rules.categories or matches
 
     def _forbidden(self, part: Document, context: ItemContext, evidence: Evidence) -> tuple[str, ...]:
         if self.paths.forbids_others:

@@ -16,7 +16,7 @@ from memorybench.files.jsonpaths import Path
 from memorybench.files.located import Place
 from memorybench.text.sanitize import preview
 
-from .config import BenchmarkConfig
+from .config import BenchmarkConfig, Context
 from .item_context import ItemContext
 from .paths import NEIGHBOURS, OTHERS, parse_path
 
@@ -32,6 +32,7 @@ _OF_ITEMS = (
 """Keys of `schema` that are paths within an item."""
 _IN_FILTER = re.compile(r"""[@$](?:\.([^\W\d]\w*)|\[['"]([^'"]+)['"]\])""")
 """A name within a filter, such as `@.lang == 'en'`."""
+_NAME = re.compile(r"\w+")
 _LAST_NAME = re.compile(r"(\w+)['\"\]]*$")
 
 
@@ -44,6 +45,7 @@ class Survey:
     """Sessions and turns of each history. Questions about several parts of one history have one."""
     item_fields: dict[str, None] = field(default_factory=dict)
     question_fields: dict[str, None] = field(default_factory=dict)
+    session_fields: dict[str, None] = field(default_factory=dict)
     turn_fields: dict[str, None] = field(default_factory=dict)
     history_keys: dict[str, None] = field(default_factory=dict)
     """Keys of histories that are neither sessions nor dates."""
@@ -167,9 +169,9 @@ def _answers(question: Question) -> list[str]:
 def _unmatched(survey: Survey) -> Iterator[str]:
     """Yield the files, keys and paths of which nothing was read."""
     if survey.skipped_files:
-        yield f"files that are not read (of another type, or in a subfolder): {_listed(survey.skipped_files)}"
+        yield f"files that are not read (of another type, or in a subfolder): {list_names(survey.skipped_files)}"
     if survey.history_keys:
-        yield f"keys of histories that sessionPattern does not fit: {_listed(list(survey.history_keys))}"
+        yield f"keys of histories that sessionPattern does not fit: {list_names(list(survey.history_keys))}"
     for key, path in survey.unmatched_paths.items():
         yield f"no turn has a value at {preview(path.text)} ({key})"
 
@@ -182,7 +184,7 @@ def _unremoved(config: BenchmarkConfig, survey: Survey) -> Iterator[str]:
 
 
 def _unread(config: BenchmarkConfig, survey: Survey) -> Iterator[str]:
-    """Yield the fields of items, questions and turns that no path of the config begins with."""
+    """Yield the fields of items, questions, sessions and turns that no path of the config begins with."""
     mapping = config.mapping
     if mapping is None:
         return
@@ -211,12 +213,13 @@ def _unread(config: BenchmarkConfig, survey: Survey) -> Iterator[str]:
     for noun, paths, fields in (
         ("items", [*_first_steps(item_paths), *around], survey.item_fields),
         ("questions", [*question_steps, *nearby], survey.question_fields if many else {}),
+        ("sessions", [*_steps_within(context, item_paths), *around], survey.session_fields),
         ("turns", [*_first_steps(turn_paths), *((name,) for name in per_session), *nearby], survey.turn_fields),
     ):
         read = {steps[0] for steps in paths if steps} | in_filters
         unread = [name for name in fields if name not in read]
         if unread and () not in paths:  # a path such as $.* reads every field
-            yield f"fields of {noun} that no path reads: {_listed(unread)}"
+            yield f"fields of {noun} that no path reads: {list_names(unread)}"
 
 
 def _first_steps(paths: Sequence[str | None]) -> list[Place]:
@@ -225,7 +228,24 @@ def _first_steps(paths: Sequence[str | None]) -> list[Place]:
     return [route.steps[:2] for route in routes]
 
 
-def _listed(names: Sequence[str]) -> str:
+def _steps_within(context: Context, item_paths: Sequence[str | None]) -> list[Place]:
+    """Return the steps that read a field of a session: those of its own paths, and all names of paths to the history.
+
+    A path of the item may lead into the history at any depth, so a name that may be one of a turn counts as well.
+    """
+    own = (context.turns_field, context.session_schema.id, context.session_schema.date)
+    history = _first_segment(context.field)
+    paths = (text for text in item_paths if text and text != OTHERS)
+    to_history = (text for text in paths if not history or _first_segment(text) in (history, []))
+    return [*_first_steps(own), *((name,) for text in to_history for name in _NAME.findall(text))]
+
+
+def _first_segment(path: str) -> list[str]:
+    """Return the first segment of a path; none if it has alternatives or begins at any depth."""
+    return parse_path(path, "schema").segments()[:1]
+
+
+def list_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
     return ", ".join(map(preview, names[:_MOST_NAMES])) + more
 
