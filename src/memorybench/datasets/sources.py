@@ -290,13 +290,13 @@ def missing(source: Source) -> BadInput:
         problem, remedy = f"the data of {source.benchmark} is a folder", f"write {piece.file.name}/*"
         return BadInput(str(piece.file), problem, expected="a file, or a glob", remedy=remedy)
     if piece.url is None:
-        kind = "files that match" if is_glob(piece.file.name) or source.folder is not None else "a file at"
+        is_listed = source.folder is not None and not piece.join
+        kind = "files that match" if is_glob(piece.file.name) or is_listed else "a file at"
         expected = f"{kind} {' or '.join(map(str, piece.tried or (piece.file,)))}"
         problem = f"data of {source.benchmark} not found"
         published = source.published_at
-        remedy = (
-            f"get it from {published} and put it there" if published else "correct data.path, or put the file there"
-        )
+        key = f"data.join.{piece.join}" if piece.join else "data.path"
+        remedy = f"get it from {published} and put it there" if published else f"correct {key}, or put the file there"
         return BadInput(str(piece.file), problem, expected=expected, remedy=remedy)
     return BadInput(
         where,

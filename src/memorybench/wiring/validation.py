@@ -16,7 +16,7 @@ from memorybench.core.errors import BadInput
 from memorybench.core.records import Record
 from memorybench.datasets.config import BenchmarkConfig
 from memorybench.datasets.config_reading import read_benchmark
-from memorybench.datasets.sources import source_of
+from memorybench.datasets.sources import missing, source_of
 from memorybench.datasets.survey import summary_lines
 from memorybench.extractors.config import ExtractorConfig
 from memorybench.extractors.config_reading import read_extractor
@@ -67,8 +67,8 @@ def describe_config(document: Document) -> str:
         catalog = Catalog(Path(), [file.absolute().parent])  # has what it may extend
         document = catalog.complete(document)
         provider = read_provider(document)
-        missing = [name for name, is_set in needed_variables(provider, environment()).items() if not is_set]
-        note = f"; set {', '.join(missing)} before you use it" if missing else ""
+        unset = [name for name, is_set in needed_variables(provider, environment()).items() if not is_set]
+        note = f"; set {', '.join(unset)} before you use it" if unset else ""
         note += "".join(f"; {hint}" for hint in _hints(provider))
         return f'provider config "{provider.name}" ({provider.type}){note}{_consent_note(provider, document)}'
     if kind == "benchmark":
@@ -112,8 +112,8 @@ def _describe_data(benchmark: BenchmarkConfig, document: Document) -> tuple[str,
     if benchmark.data.type != "local" or (benchmark.mapping is None and benchmark.cues is None):
         return "", ()
     source = source_of(benchmark, beside=Path(document.path).parent, cache=cache_folder())
-    if not source.present:
-        return ", not found", ()
+    if not any(file.is_file() for file in source.item_files):
+        return f", not found: {missing(source).where}", ()
     summary = preview_data(benchmark, source)
     return f", {summary['counts']['questions']:,} questions", tuple(summary_lines(summary))
 
@@ -122,8 +122,8 @@ def _describe_card(part: Document, document: Document) -> str:
     card = read_model(part)
     if sum(other.value.get("name") == card.name for other in cards_in(document)) > 1:
         raise BadInput(part.where("name"), f'two models are called "{card.name}"', remedy="rename or remove one")
-    missing = card.auth.env_var if card.auth.env_var and not environment().get(card.auth.env_var) else ""
-    note = f"; set {missing} before you use it" if missing else ""
+    unset = card.auth.env_var if card.auth.env_var and not environment().get(card.auth.env_var) else ""
+    note = f"; set {unset} before you use it" if unset else ""
     return f'model card "{card.name}" ({card.kind}, {card.base_url}){note}{_consent_note(card, document)}'
 
 
