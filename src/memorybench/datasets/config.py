@@ -127,7 +127,7 @@ class ItemSchema(Section):
     dialog_id: str | None = None
     """Path to the turn's id, which evidence refers to."""
     caption: str | None = None
-    """Path to the caption of a picture in the turn; appended to the content."""
+    """Path to the captions of pictures in the turn, one or a list; appended to the content."""
     image: str | None = None
     """Path to pictures in the turn. They are counted and not read; a turn may then be without text."""
     date: str | None = None

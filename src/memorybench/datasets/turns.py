@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple
@@ -187,10 +187,19 @@ class TurnReader:
             raise BadInput(where, problem, expected="the content of the turn", remedy=remedy)
         text = "\n\n".join(str(content) for content in contents if content is not None)
         where_of = partial(locate_in, item, session.turn_place(index))
-        caption = text_at(self._caption, fields, where_of)
-        if caption:
+        for caption in self._captions(fields, where_of):
             text = f"{text} [shares a photo: {caption}]".lstrip()
         return text.strip() and text
+
+    def _captions(self, fields: Any, where: Callable[[], str]) -> Iterator[str]:
+        """Yield the captions of a turn, of which a turn with several pictures has a list."""
+        for value in self._caption.all(fields) if self._caption else ():
+            for caption in value if _is_texts(value) else [value]:
+                if isinstance(caption, _NO_TEXT):
+                    problem = f"invalid value {preview(caption)} at {self._caption.text if self._caption else ''}"
+                    raise BadInput(where(), problem, expected="a text or a list of texts")
+                if caption is not None and str(caption).strip():
+                    yield str(caption)
 
 
 def _is_marked(value: Any) -> bool:
