@@ -87,7 +87,35 @@ def test_all_texts_of_a_message_are_read_and_pictures_are_counted(command: Comma
 @pytest.mark.usefixtures("folder")
 def test_fields_that_no_path_reads_are_listed(command: Command) -> None:
     edit(command.folder / "benchmarks/configs/chats.yaml", "    labels: {level: level}", "    #")
-    assert any("questions" in note and '"level"' in note for note in preview(command, "chats")["left_out"])
+    notes = preview(command, "chats")["left_out"]
+    assert any("of questions" in note and '"level"' in note for note in notes)
+    assert any("of sessions" in note and note.endswith(': "batch"') for note in notes)
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("name", ["persona", "people", "years", "coach", "desk", "shelf"])
+def test_fields_of_sessions_that_are_read_are_not_listed(command: Command, name: str) -> None:
+    """By `turnsField`, `sessionSchema`, `questions.field` and `@parent`."""
+    assert not any("of sessions" in note for note in preview(command, name)["left_out"])
+
+
+@pytest.mark.usefixtures("folder")
+def test_validate_names_a_joined_file_that_is_missing(command: Command) -> None:
+    """It said that the data was not found, and named no file."""
+    (command.folder / "benchmarks/datasets/chats/1/chat.json").unlink()
+    done = command("validate", "benchmarks/configs/chats.yaml")
+    assert (done.code, "1/long_chat.json" in done.err, "data.join.chat" in done.err) == (2, True, True)
+    shutil.rmtree(command.folder / "benchmarks/datasets/chats")
+    done = command("validate", "benchmarks/configs/chats.yaml")
+    assert (done.code, "datasets/chats" in done.out) == (0, True)
+
+
+def test_all_captions_of_a_turn_are_read(command: Command) -> None:
+    log = [{"c": "Look!", "photos": ["a cake", "a dog"]}, {"c": "Bye.", "photos": []}]
+    context = {"field": "log", "itemSchema": {"content": "c", "caption": "photos"}}
+    write_mapped(command, "photos", [{"q": "?", "a": "a dog", "log": log}], context=context)
+    assert "a cake" in preview(command, "photos")["samples"][0]["first_turn"]
+    assert "a dog" in preview(command, "photos")["samples"][0]["first_turn"]
 
 
 def test_every_key_of_the_language_is_in_an_example() -> None:
