@@ -157,6 +157,10 @@ class Context(Section):
     `string`: one text, whose paragraphs are turns."""
     split: Literal["paragraphs", "lines"] | None = None
     """What the turns of a `string` are (default: paragraphs)."""
+    speaker_separator: str | None = Field(default=None, min_length=1)
+    """What is between speaker and text, if the text of a turn begins with its speaker: `":"` in `Ida: Good morning`. A
+    name has at most 50 characters. The names user, assistant, system and tool are roles, unless `itemSchema.role` is
+    set. Turns that begin without a speaker are counted and read as they are."""
     turns_field: str | None = None
     """Path to the turns within a session, if sessions are objects. All matches are turns, and so are the members of
     lists within lists."""

@@ -332,6 +332,9 @@ def _check_gold(mapping: SchemaMapping, part: Document, *, only_retrieval: bool)
 def _check_patterns(context: Context, part: Document) -> None:
     if context.split is not None and context.type != "string":
         raise BadInput(part.where("split"), f"no effect on type: {context.type}", remedy="set type: string")
+    if context.speaker_separator is not None and context.item_schema.speaker is not None:
+        where = part.where("speaker_separator")
+        raise BadInput(where, "cannot be combined with itemSchema.speaker", remedy="remove one of the two")
     if context.item_schema.content and context.item_schema.text:
         raise BadInput(
             part.where("item_schema", "text"), "cannot be combined with content", remedy="remove one of the two"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise, takewhile
@@ -41,7 +42,7 @@ class ContextReader:
         self._prefix = optional_path(context.prefix, where)
         self._own_id = optional_path(context.session_schema.id, where)
         self._own_date = optional_path(context.session_schema.date, where)
-        self._turns = TurnReader(context.item_schema, preprocessing, date_format, where)
+        self._turns = TurnReader(context, preprocessing, date_format, where)
         self._members: tuple[Any, dict[Place, int]] | None = None
         """An item, and the numbers of the members of its history, by place."""
         self._template: Template | None = None
@@ -69,6 +70,7 @@ class ContextReader:
         starts: list[int] = []
         numbers: dict[int, str] = {}
         left_out = LeftOut()
+        speakers: Counter[str | None] = Counter()
         empty = turn_count = empty_sessions = images = raw_count = number_count = 0
         is_keyed, first_key = self._context.type == "object", None
         for position, raw in enumerate(self._raw_sessions(item, cuts, upto, left_out), 1):
@@ -78,6 +80,7 @@ class ContextReader:
             empty += len(raw.turns) - len(turns)
             turn_count += len(turns)
             images += self._turns.count_images(raw)
+            speakers.update(self._turns.find_speakers(item, raw))
             start, raw_count = raw_count, raw_count + len(raw.turns)
             number_count = max(number_count, 0 if raw.number is None else raw.number + 1)
             first_key = raw.number if is_keyed and first_key is None else first_key
@@ -120,6 +123,8 @@ class ContextReader:
             images=images,
             first_key=first_key,
             left_out=left_out,
+            speakers=speakers,
+            speaker_separator=self._context.speaker_separator,
         )
 
     def _session(self, item: Document, kept: KeptSession) -> Session:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -73,6 +74,9 @@ class ItemContext:
     first_key: int | None = None
     """Lowest number of a key, if sessions are in an object."""
     left_out: LeftOut = field(default_factory=LeftOut)
+    speakers: Counter[str | None] = field(default_factory=Counter)
+    """Number of turns by the speaker that their text begins with; None: turns that begin without one."""
+    speaker_separator: str | None = None
 
     @cached_property
     def sessions(self) -> tuple[Session, ...]:
@@ -85,8 +89,15 @@ class ItemContext:
 
     @cached_property
     def turn_texts(self) -> Mapping[str, str]:
-        """The text of each turn, for evidence that is text."""
-        return {turn.id or "": turn.content.strip() for session in self.sessions for turn in session.turns}
+        """The text of each turn, for evidence that is text; with the speaker, if the data has it in the text."""
+        separator = self.speaker_separator
+        return {
+            turn.id or "": f"{turn.speaker}{separator} {turn.content}".strip()
+            if separator and turn.speaker
+            else turn.content.strip()
+            for session in self.sessions
+            for turn in session.turns
+        }
 
     @cached_property
     def turn_words(self) -> Mapping[str, str]:

@@ -35,6 +35,7 @@ _NOTES = {
     "empty": "empty turns, skipped",
     "empty_sessions": "sessions without turns, skipped",
     "images": "pictures, not read",
+    "speakerless": "turns that begin without a speaker and schema.context.speakerSeparator",
     "beyond": "sessions or turns after the last question about their history, not read",
     "filtered_history": "sessions or turns left out by filters in schema.context",
     "stray_dates": "dates of sessions that are not there",
@@ -237,6 +238,7 @@ class ItemReader:
             empty=context.empty_turns,
             empty_sessions=context.empty_sessions,
             images=context.images,
+            speakerless=context.speakers[None],
             beyond=context.left_out.members,
             filtered_history=context.left_out.filtered,
             stray_dates=context.left_out.dates,
@@ -244,6 +246,7 @@ class ItemReader:
         if self._survey is not None:
             self._survey.history_keys |= dict.fromkeys(context.left_out.keys)
             self._survey.session_fields |= context.left_out.session_fields
+            self._survey.speakers |= dict.fromkeys(name for name in context.speakers if name is not None)
             self._survey.add_history(memory, context)
             for fields in context.raw_turns():
                 self._survey.add_turn(fields)

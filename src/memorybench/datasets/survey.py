@@ -49,6 +49,8 @@ class Survey:
     turn_fields: dict[str, None] = field(default_factory=dict)
     history_keys: dict[str, None] = field(default_factory=dict)
     """Keys of histories that are neither sessions nor dates."""
+    speakers: dict[str, None] = field(default_factory=dict)
+    """Speakers that texts of turns begin with."""
     skipped_files: Sequence[str] = ()
     """Files that are not data files, or in subfolders that the config does not name."""
     unmatched_paths: dict[str, Path] = field(default_factory=dict)
@@ -172,6 +174,8 @@ def _unmatched(survey: Survey) -> Iterator[str]:
         yield f"files that are not read (of another type, or in a subfolder): {list_names(survey.skipped_files)}"
     if survey.history_keys:
         yield f"keys of histories that sessionPattern does not fit: {list_names(list(survey.history_keys))}"
+    if survey.speakers:  # so that a word before another colon is seen
+        yield f"speakers at the beginning of turns: {list_names(list(survey.speakers))}"
     for key, path in survey.unmatched_paths.items():
         yield f"no turn has a value at {preview(path.text)} ({key})"
 

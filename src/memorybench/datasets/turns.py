@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
@@ -14,12 +15,13 @@ from memorybench.files.jsonpaths import Path
 from memorybench.files.located import Document, Place
 from memorybench.text.sanitize import preview
 
-from .config import ItemSchema, Preprocessing
+from .config import Context, Preprocessing
 from .dates import Formats, read_date
 from .paths import only, parse_path
 
 _NO_TEXT = (dict, list, bool)
 _ROLES = ("user", "assistant", "system", "tool")
+_LONGEST_NAME = 50
 _NO = frozenset({"", "0", "false", "no", "f", "n", "none", "null"})
 
 
@@ -65,7 +67,9 @@ class KeptSession(NamedTuple):
 class TurnReader:
     """Reads turns by the paths of `schema.context.itemSchema`."""
 
-    def __init__(self, schema: ItemSchema, preprocessing: Preprocessing, date_format: Formats, where: str) -> None:
+    def __init__(self, context: Context, preprocessing: Preprocessing, date_format: Formats, where: str) -> None:
+        schema = context.item_schema
+        self._separator = context.speaker_separator
         self._content_path = optional_path(schema.content or schema.text, where)
         self._role = optional_path(schema.role, where)
         self._speaker = optional_path(schema.speaker, where)
@@ -81,7 +85,8 @@ class TurnReader:
 
     def keep(self, item: Document, session: RawSession) -> list[tuple[int, Any]]:
         """Return the index and fields of the turns with content."""
-        name = self._content_path.name if self._content_path and not self._caption else None
+        is_plain = self._caption is None and self._separator is None
+        name = self._content_path.name if self._content_path and is_plain else None
         kept = []
         for index, fields in enumerate(session.turns):
             if type(fields) is dict:
@@ -111,6 +116,13 @@ class TurnReader:
             return 0
         return sum(match is not None for fields in session.turns for match in self._image.all(fields))
 
+    def find_speakers(self, item: Document, session: RawSession) -> Counter[str | None]:
+        """Return the speakers that texts begin with, with the number of their turns; None: no speaker."""
+        if self._separator is None:
+            return Counter()
+        texts = (self._text(item, session, index, fields) for index, fields in enumerate(session.turns))
+        return Counter(self._split(text)[0] for text in texts if text)
+
     def check_ids(self, item: Document, session: KeptSession, known: set[str]) -> None:
         """Raise BadInput if a turn has the id of another. Default ids are unique."""
         if self._id is None:
@@ -128,17 +140,21 @@ class TurnReader:
             return {}
         name, find = self._mark.name, self._mark.first
         return {
-            self.turn_id(item, session, index, fields): MarkedTurn(session.id, _role(text_at(self._role, fields)))
+            self.turn_id(item, session, index, fields): MarkedTurn(
+                session.id, self._role_of(fields, self._speaker_in(item, session, index, fields))
+            )
             for index, fields in session.turns
             if _is_marked(fields.get(name) if name is not None and type(fields) is dict else find(fields))
         }
 
     def turn(self, item: Document, session: KeptSession, index: int, fields: Any) -> Turn:
         where = partial(locate_in, item, session.raw.turn_place(index))
-        speaker = text_at(self._speaker, fields, where)
+        name, content = self._split(self._text(item, session.raw, index, fields))
+        is_role = name is not None and self._role is None and name.lower() in _ROLES
+        speaker = text_at(self._speaker, fields, where) if name is None else (None if is_role else name)
         return Turn(
-            _role(text_at(self._role, fields, where)),
-            self._transform(self._content(item, session.raw, index, fields)),
+            self._role_of(fields, name, where),
+            self._transform(content),
             self._transform(speaker) if speaker else None,
             self._turn_date(item, session.raw, index, fields) if self._date else None,
             self.turn_id(item, session, index, fields),
@@ -164,7 +180,29 @@ class TurnReader:
         date = only(self._date, fields, where) if self._date else None
         return None if date is None else read_date(date, where, self._date_format)
 
+    def _role_of(self, fields: Any, name: str | None, where: Callable[[], str] | None = None) -> str:
+        """Return the role of a turn; `name` is the one that its text begins with."""
+        if self._role is None and name is not None and name.lower() in _ROLES:
+            return name.lower()
+        return _role(text_at(self._role, fields, where))
+
+    def _speaker_in(self, item: Document, session: KeptSession, index: int, fields: Any) -> str | None:
+        return None if self._separator is None else self._split(self._text(item, session.raw, index, fields))[0]
+
+    def _split(self, text: str) -> tuple[str | None, str]:
+        """Return the speaker that a text begins with, and the rest; None and the text if it begins with none."""
+        if self._separator is None:
+            return None, text
+        before, separator, rest = text.partition(self._separator)
+        name = before.strip()
+        if not separator or not name or len(name) > _LONGEST_NAME or "\n" in name:
+            return None, text
+        return name, rest.strip()
+
     def _content(self, item: Document, session: RawSession, index: int, fields: Any) -> str:
+        return self._split(self._text(item, session, index, fields))[1]
+
+    def _text(self, item: Document, session: RawSession, index: int, fields: Any) -> str:
         if isinstance(fields, str):
             return fields.strip() and fields
         if not isinstance(fields, dict) or self._content_path is None:
