@@ -10,10 +10,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from memorybench.bundles.archive import CONTENT, Entry, merkle_root
+from memorybench.bundles.archive import CONTENT, Entry, merkle_root, open_archive
+from memorybench.bundles.bundled_run import BundledRun
 from memorybench.bundles.contents import Rows, import_rows, report_document
 from memorybench.bundles.making import derived_texts, entry_of
 from memorybench.bundles.rows import RunRow
+from memorybench.core.questions import Dataset
+from memorybench.suites.blocking import blocking
+from memorybench.suites.registry import suite_of
+from memorybench.suites.replayed_steps import ReplayedSteps
 
 ROWS = ("cases.jsonl", "steps.jsonl", "attempts.jsonl", "outcomes.jsonl", "notes.jsonl")
 
@@ -79,3 +84,29 @@ def rows_of(files: Mapping[str, bytes], name: str) -> list[dict[str, Any]]:
 
 def as_lines(rows: list[dict[str, Any]]) -> bytes:
     return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+
+
+def rescore_files(path: Path, files: Mapping[str, bytes], datasets: Mapping[str, Dataset]) -> dict[str, bytes]:
+    """Return the files with the scores and texts that our own code computes from the recorded steps."""
+    rows = rows_of(files, "outcomes.jsonl")
+    with open_archive(write_files(path, files)) as archive:
+        archived = Rows.in_archive(archive)
+        bundle = BundledRun(archive, archived.run(), datasets)
+        assert not list(bundle.read(archived))
+        recorded = bundle.recorded()
+        rescorer = suite_of(recorded.run).rescorer(recorded)
+        assert rescorer is not None
+        for row, read in zip(rows, bundle.outcomes, strict=True):
+            trial = read.body.trial
+            steps = ReplayedSteps(read.body.steps, bundle.steps)
+            case = bundle.cases[trial.benchmark, trial.case_id].body
+            performed = blocking(rescorer.rescore(read.body, case, steps)).performed
+            row["body"] |= {
+                "scores": [score.plain() for score in performed.scores],
+                "shown": performed.shown.plain(),
+                # a verdict that the scores do not need any more is left out
+                "steps": [
+                    key for key in read.body.steps if key in steps.same_inputs or bundle.steps[key].name != "judge"
+                ],
+            }
+    return {**files, "outcomes.jsonl": as_lines(rows)}

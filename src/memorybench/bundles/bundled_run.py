@@ -20,8 +20,6 @@ from .rows import AttemptRow, CaseRow, NoteRow, OutcomeRow, RunRow, StepRow
 
 AUDIT_DATA = "dataset"
 """How the fingerprint of an audit's conversations is named, before their id."""
-REDACTED = "[redacted]"
-"""What a text has in the place of a secret."""
 
 
 @dataclass(slots=True)

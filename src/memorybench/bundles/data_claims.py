@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 
 from memorybench.core.errors import MemorybenchError
 from memorybench.journal.rows import Fingerprint
+from memorybench.secrets.redaction import REDACTED
 from memorybench.suites.recorded_form import ERRORS
 from memorybench.suites.replayed_steps import CannotRescore, RecordedRun, Rescorer
 
-from .bundled_run import REDACTED, BundledRun
+from .bundled_run import BundledRun
 from .claims import Claim, bundle_text, claim
 
 

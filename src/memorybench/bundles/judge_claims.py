@@ -16,14 +16,11 @@ from memorybench.suites.blocking import blocking
 from memorybench.suites.judge_check import STEP as JUDGE_CHECK
 from memorybench.suites.judge_check import canary_limit, check_note, prompts_digest, unchecked_note
 from memorybench.suites.recorded_form import ERRORS
-from memorybench.suites.replayed_steps import CannotRescore, RecordedRun, ReplayedSteps, Rescorer
+from memorybench.suites.replayed_steps import VERDICTS, CannotRescore, RecordedRun, ReplayedSteps, Rescorer
 
 from .bundled_run import BundledRun
 from .claims import Claim, Level, bundle_text, claim
 from .rows import StepRow
-
-_JUDGING = ("judge", CANARY, "entail", "support")
-"""Steps whose result is a verdict."""
 
 
 def judge_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescorer | None) -> Iterator[Claim]:
@@ -39,7 +36,7 @@ def _model_claims(bundle: BundledRun) -> Iterator[Claim]:
     if bundle.is_public:
         return  # the inputs of steps are left out, and listed as unchecked
     judges, answerers = (str(bundle.run.spec.get(key) or "").split(", ") for key in ("judge", "answerer"))
-    expected = {**dict.fromkeys((*_JUDGING, JUDGE_CHECK), judges), "answer": answerers}
+    expected = {**dict.fromkeys((*VERDICTS, JUDGE_CHECK), judges), "answer": answerers}
     wrong, proved, declared = [], 0, Counter[str]()
     for step in bundle.steps.values():
         model = _model_of(step)
@@ -68,7 +65,7 @@ def _model_of(step: StepRow) -> str | None:
 
 
 def _verdict_claims(bundle: BundledRun) -> Iterator[Claim]:
-    judged = [step for step in bundle.steps.values() if step.name in _JUDGING]
+    judged = [step for step in bundle.steps.values() if step.name in VERDICTS]
     if not judged:
         return
     if bundle.is_public:
@@ -132,8 +129,10 @@ def _canary_level(
     # another version may have had other prompts or canaries
     if prompts_digest(prompts) != step.inputs.get("prompts") or (report.unreadable and steps.unused()):
         return "declared", "how the judge decided cases with known answers, which are not those of this version"
-    if not is_same:
+    if not is_same or (steps.other_verdicts and recorded.is_of_this_version):
         return "contradicted", "the recorded verdicts give other counts"
+    if steps.other_verdicts or steps.redacted_verdicts:
+        return "declared", "that the judge gave these verdicts on known answers: a reply cannot be read again"
     expected = _expected_canaries(bundle, rescorer)
     if recorded.is_of_this_version and limit < 1:
         return "contradicted", "the judge was checked with no known answers"

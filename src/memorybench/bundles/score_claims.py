@@ -26,6 +26,8 @@ from .claims import Claim, bundle_text, claim, name_list, outcome_name
 _OTHER_INPUTS = "they follow from recorded steps, but whether these are the steps of the trial is not known here"
 _NOT_SCORED = "that the trial could not be scored is not shown by a missing or unreadable reply"
 _NO_RESULT = "a call of the trial has no result, so that scores may be missing"
+_REDACTED_VERDICT = "a secret was removed from a reply of the judge, which cannot be read again"
+_OTHER_VERDICT = "a reply of the judge, read again, does not give its verdict"
 _UNLIKE = 1e-9
 """How much a recomputed score may differ, relative to its size: other versions of numpy may round otherwise."""
 
@@ -123,6 +125,12 @@ class _Rescores:
             return
         # otherwise, a step of another trial may have been put in its place
         is_proof = rescored.are_inputs_known and not steps.other_inputs
+        reason = "" if is_proof else _OTHER_INPUTS
+        if is_proof and steps.other_verdicts and is_of_this_version:
+            self.wrong.append(f"{name}: the judge's reply gives another verdict: {', '.join(steps.other_verdicts)}")
+        elif is_proof and (steps.other_verdicts or steps.redacted_verdicts):
+            reason = _OTHER_VERDICT if steps.other_verdicts else _REDACTED_VERDICT
+            is_proof = False
         unproved: Counter[str] = Counter()
         expected = {score.name: score for score in performed.scores}
         recorded = {score.name: score for score in outcome.scores}
@@ -137,7 +145,7 @@ class _Rescores:
             else:
                 unproved[score.name] += 1
         if unproved:
-            self.declare(_OTHER_INPUTS, unproved)
+            self.declare(reason, unproved)
         others = {own: 1 for own in recorded if own not in expected}
         if others and rescored.is_whole:
             self.wrong.append(f"{name}: {bundle_text(', '.join(others))} would have no value")

@@ -8,9 +8,10 @@ from typing import TypeGuard
 
 from memorybench.core.records import canonical
 from memorybench.engine.steps import step_key
+from memorybench.secrets.redaction import REDACTED
 from memorybench.suites.replayed_steps import CannotRescore, Rescorer
 
-from .bundled_run import REDACTED, BundledRun
+from .bundled_run import BundledRun
 from .claims import Claim, bundle_text, claim, outcome_name
 
 

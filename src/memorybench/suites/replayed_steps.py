@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
@@ -19,12 +20,17 @@ from memorybench.core.trials import Outcome, Subject, Trial
 from memorybench.datasets.audit import AuditDataset
 from memorybench.engine.steps import step_key
 from memorybench.journal.rows import Run
+from memorybench.judging.canaries import STEP as CANARY
 from memorybench.judging.canaries import CanaryReport
+from memorybench.judging.judge import Verdict
 from memorybench.judging.prompts import JudgePrompt
+from memorybench.secrets.redaction import REDACTED
 
 T = TypeVar("T")
 _AT_THE_END = ("clearing", "clear")
 """Steps that clean up after a trial. They change no score."""
+_replayed_reply: ContextVar[str | None] = ContextVar("replayed reply", default=None)
+"""The recorded reply that a `SilentModel` gives again, so that the code of the step reads it as it did first."""
 
 
 class CannotRescore(MemorybenchError):
@@ -64,21 +70,45 @@ class ReplayedSteps:
     """The names of steps that the trial asked for and that have no result."""
     missing: list[str] = field(default_factory=list)
     """The names of steps that the code asks for and the trial did not."""
+    other_verdicts: list[str] = field(default_factory=list)
+    """The names of steps whose recorded reply, read again, does not give the recorded verdict."""
+    redacted_verdicts: int = 0
+    """Verdicts that cannot be read again, because a secret was removed from the reply."""
     _used: set[int] = field(default_factory=set)
 
     async def once(
         self, name: str, inputs: Mapping[str, Any], work: Callable[[], Awaitable[T]], returns: type[T], **options: Any
     ) -> T:
         key = step_key(name, canonical(inputs))
+        if inputs.get("attempt", 1) > 1 and key not in self.keys and self.failed[-1:] == [name]:
+            # a judge is not asked again if its first call failed otherwise than by an unreadable reply
+            raise Unreadable(f"step {name} was not asked for again")
         step = self._find(name, key)
         if step is None:
             # the key of a call that failed, such as an unreadable reply of the judge, is one of the outcome
             (self.failed if key in self.keys else self.missing).append(name)
             raise Unreadable(f"step {name} is not recorded")
         try:
-            return TypeAdapter(returns).validate_json(canonical(step.result))
+            result = TypeAdapter(returns).validate_json(canonical(step.result))
         except ValidationError as error:
             raise CannotRescore(f"the result of step {name} does not have its form") from error
+        if isinstance(result, Verdict):
+            await self._read_again(name, result, work)
+        return result
+
+    async def _read_again(self, name: str, verdict: Verdict, work: Callable[[], Awaitable[object]]) -> None:
+        """Perform the step with the recorded reply, and compare the verdict."""
+        token = _replayed_reply.set(verdict.reply or verdict.reason)
+        try:
+            is_same = await work() == verdict
+        except Unreadable:
+            is_same = False
+        finally:
+            _replayed_reply.reset(token)
+        if REDACTED in verdict.reply or REDACTED in verdict.reason:
+            self.redacted_verdicts += not is_same
+        elif not is_same:
+            self.other_verdicts.append(name)
 
     def next(self, name: str) -> ReplayedStep:
         """Return the next step of that name, whatever its inputs are."""
@@ -169,6 +199,7 @@ class RecordedRun:
     """By benchmark. Data that is not on this machine, or has another fingerprint than the run recorded, is left out."""
     audit_datasets: Mapping[str, AuditDataset] = field(default_factory=dict)
     """By id: conversations with the recorded fingerprint, from this machine or from the recorded text."""
+    _judges: dict[str, Subject | None] = field(default_factory=dict)
 
     @property
     def data(self) -> Mapping[str, Dataset | AuditDataset]:
@@ -176,13 +207,43 @@ class RecordedRun:
 
     def knows_inputs(self, steps: ReplayedSteps) -> bool:
         """Return whether the code knows what the replayed steps depend on. Another version may have other prompts."""
-        return not steps.other_inputs or self.is_of_this_version
+        return self.knows_judge(steps) and (not steps.other_inputs or self.is_of_this_version)
+
+    def knows_judge(self, steps: ReplayedSteps) -> bool:
+        """Return whether a step of the run tells the settings of the judge, or none of the replayed steps failed.
+
+        Otherwise, whether a failed step of the trial is a call of the judge is unknown.
+        """
+        name = self.run.spec.get("judge")
+        return not name or not steps.has_failures or self._recorded_judge(str(name)) is not None
+
+    def judge(self, steps: ReplayedSteps) -> SilentModel | None:
+        """Return the judge of a trial; None if the run has none.
+
+        If no verdict of the trial is recorded, its settings are those in other trials.
+        """
+        name = self.run.spec.get("judge")
+        if not name:
+            return None
+        model = steps.model_of(*VERDICTS) or self._recorded_judge(str(name)) or Subject(role="model", name=str(name))
+        if model.name != name:
+            raise Contradiction(f"a verdict is of {model.name}, and the run says {name}")
+        return SilentModel(model)
+
+    def _recorded_judge(self, name: str) -> Subject | None:
+        if name not in self._judges:
+            asked = (step.inputs["model"] for step in self.steps.values() if step.name in VERDICTS)
+            models = (Subject.model_validate(model) for model in asked)
+            self._judges[name] = next((model for model in models if model.name == name), None)
+        return self._judges[name]
 
     @property
     def is_of_this_version(self) -> bool:
         return self.run.program == f"memorybench {__version__}"
 
 
+VERDICTS = ("judge", CANARY, "entail", "support")
+"""Steps whose result is a verdict."""
 CheckJudge = Callable[[ReplayedSteps, Subject, int], Coroutine[Any, Any, tuple[Sequence[JudgePrompt], CanaryReport]]]
 """From recorded steps, a judge and the most canaries to the prompts of the run and the counts of verdicts."""
 
@@ -222,12 +283,15 @@ class Rescorer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SilentModel:
-    """Stands in for a model whose replies are recorded. It answers no call."""
+    """Stands in for a model whose replies are recorded. It gives that of the replayed step, and no other."""
 
     subject: Subject
 
     async def complete(self, turns: Sequence[Turn], *, schema: Mapping[str, Any] | None = None) -> Completion:
-        raise ServiceError(f"{self.subject.name} is not called while recorded steps are scored again")
+        reply = _replayed_reply.get()
+        if reply is None:
+            raise ServiceError(f"{self.subject.name} is not called while recorded steps are scored again")
+        return Completion(text=reply, finish="stop", model=self.subject.name)
 
     def highest_cost(self, turns: Sequence[Turn], *, schema: Mapping[str, Any] | None = None) -> float | None:
         return 0.0

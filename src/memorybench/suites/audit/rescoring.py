@@ -56,12 +56,8 @@ class _AuditRescorer:
             raise CannotRescore("the probe is left out of a public bundle")
         probe = Probe.model_validate(case)
         expected = trial_of(probe, trial.benchmark, trial.subject, trial.repeat)
-        judge = None
-        if spec.get("judge"):
-            model = steps.model_of("judge") or Subject(role="model", name=spec["judge"])
-            if model.name != spec["judge"]:
-                raise Contradiction(f"step judge asked {model.name}, and the run says {spec['judge']}")
-            judge = Judge(SilentModel(model), judge_prompts())
+        model = self.run.judge(steps)
+        judge = Judge(model, judge_prompts()) if model else None
         dataset = self.run.audit_datasets.get(trial.benchmark)
         if dataset is None:
             return await self._without_data(trial, probe, judge, steps, expected)

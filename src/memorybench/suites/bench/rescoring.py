@@ -100,7 +100,7 @@ class _BenchRescorer:
         )
         questioner = _Questioner(bench, candidate, cast(Ingest, ingest), retrieval_metrics(plugin_metrics()))
         performed = await questioner.perform(question, steps, repeat=trial.repeat)
-        return Rescored(performed, are_inputs_known=benchmark.are_prompts_known, trial=expected)
+        return Rescored(performed, are_inputs_known=self._knows_inputs(benchmark, steps), trial=expected)
 
     async def _without_data(
         self,
@@ -137,8 +137,11 @@ class _BenchRescorer:
         return Rescored(
             Performed(scores=(*judged.scores, *scores), unscored=judged.unscored),
             is_whole=False,
-            are_inputs_known=benchmark.are_prompts_known and context is not None,
+            are_inputs_known=self._knows_inputs(benchmark, steps) and context is not None,
         )
+
+    def _knows_inputs(self, benchmark: _Benchmark, steps: ReplayedSteps) -> bool:
+        return benchmark.are_prompts_known and self.run.knows_judge(steps)
 
     def changed_cases(self, dataset: Dataset) -> list[str]:
         """Return the ids of questions that, with their gold, are not those of the data."""
@@ -187,17 +190,15 @@ class _BenchRescorer:
         method = (spec.get("methods") or {}).get(benchmark.config.name, evaluation.method)
         if evaluation.method in ("custom", "semantic-similarity"):
             raise CannotRescore(f"answers are scored by {evaluation.method}, which needs code or a model")
-        judge = None
-        if spec.get("judge"):
-            model = _model(steps, "judge", spec["judge"])
-            judge = Judge(model, benchmark.judge_prompts)
+        model = self.run.judge(steps)
+        judge = Judge(model, benchmark.judge_prompts) if model else None
         scoring = Scoring(
             method=method,
             partial_credit=evaluation.partial_credit,
             official_f1=evaluation.f1_rule == "locomo",
             judge=judge,
         )
-        return Answering(_model(steps, "answer", spec.get("answerer")), benchmark.prompts, scoring)
+        return Answering(_answerer(steps, spec.get("answerer")), benchmark.prompts, scoring)
 
     def _benchmark(self, name: str) -> _Benchmark:
         if name not in self._benchmarks:
@@ -218,10 +219,10 @@ def _question(case: Mapping[str, Any]) -> Question:
     return Question.model_validate({name: value for name, value in case.items() if name in Question.model_fields})
 
 
-def _model(steps: ReplayedSteps, step: str, name: str | None) -> SilentModel:
-    subject = steps.model_of(step) or Subject(role="model", name=str(name))
+def _answerer(steps: ReplayedSteps, name: str | None) -> SilentModel:
+    subject = steps.model_of("answer") or Subject(role="model", name=str(name))
     if subject.name != name:
-        raise Contradiction(f"step {step} asked {subject.name}, and the run says {name}")
+        raise Contradiction(f"step answer asked {subject.name}, and the run says {name}")
     return SilentModel(subject)
 
 

@@ -11,11 +11,10 @@ from memorybench.core.trials import Outcome, Subject
 from memorybench.judging.canaries import CanaryReport
 from memorybench.judging.judge import Judge
 from memorybench.judging.matching_canaries import check_entailment
-from memorybench.judging.matching_judge import PROMPT, STEP, SUPPORT, EntailmentJudge
+from memorybench.judging.matching_judge import PROMPT, EntailmentJudge
 from memorybench.judging.prompts import JudgePrompt
 from memorybench.suites.replayed_steps import (
     CannotRescore,
-    Contradiction,
     RecordedRun,
     ReplayedSteps,
     Rescored,
@@ -51,12 +50,8 @@ class _ExtractionRescorer:
             raise CannotRescore("the case is left out of a public bundle")
         labelled = ExtractionCase.model_validate(case)
         expected = trial_of(labelled, trial.benchmark, trial.subject, trial.repeat)
-        judge = None
-        if spec.get("judge"):
-            model = steps.model_of(STEP, SUPPORT) or Subject(role="model", name=spec["judge"])
-            if model.name != spec["judge"]:
-                raise Contradiction(f"a verdict is of {model.name}, and the run says {spec['judge']}")
-            judge = EntailmentJudge(Judge(SilentModel(model)))
+        model = self.run.judge(steps)
+        judge = EntailmentJudge(Judge(model)) if model else None
         extractor: Extractor = _RecordedExtractor(trial.subject)
         plan = ExtractionPlan(trial.benchmark, (labelled,), extractor, judge=judge)
         performed = await plan._perform(labelled, trial.repeat, steps)
