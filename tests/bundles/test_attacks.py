@@ -129,6 +129,11 @@ def test_changed_gold_is_found_also_where_scores_are_not_computed(
     assert "cases" in forgery.verify(command)["contradicted"]
 
 
+def test_a_search_names_its_history(command: Command, forgery: Forgery) -> None:
+    forgery.replace_inputs("search", lambda inputs: inputs.pop("haystack"))
+    assert "scores" in forgery.verify(command)["contradicted"]
+
+
 def test_a_redacted_text_proves_no_fingerprint(command: Command, forgery: Forgery) -> None:
     for mark in forgery.run["fingerprints"].values():
         if mark["text"] is not None:

@@ -15,7 +15,7 @@ from memorybench.suites.replayed_steps import RecordedRun
 from memorybench.suites.shards import SHARD
 
 from .archive import ATTEMPTS, CASES, NOTES, OUTCOMES, STEPS, Archive
-from .contents import Rows
+from .contents import KeptRows
 from .rows import AttemptRow, CaseRow, NoteRow, OutcomeRow, RunRow, StepRow
 
 AUDIT_DATA = "dataset"
@@ -27,6 +27,7 @@ class BundledRun:
     """The run of a bundle in memory, and the data that is available here."""
 
     archive: Archive
+    rows: KeptRows
     run: RunRow
     datasets: Mapping[str, Dataset | AuditDataset]
     """By benchmark."""
@@ -49,29 +50,29 @@ class BundledRun:
         """Whether the run has all trials that its settings ask for."""
         return self.run.status == "complete" and not self.run.spec.get(SHARD)
 
-    def read(self, rows: Rows) -> Iterator[str]:
+    def read(self) -> Iterator[str]:
         """Read all rows; yield the names of those that occur twice."""
-        for case in rows.of(CASES, CaseRow):
+        for case in self.rows.of(CASES, CaseRow):
             if (case.benchmark, case.id) in self.cases:
                 yield f"case {case.id}"
             self.cases[case.benchmark, case.id] = case
-        for step in rows.of(STEPS, StepRow):
+        for step in self.rows.of(STEPS, StepRow):
             if step.key in self.steps:
                 yield f"step {step.key}"
             self.steps[step.key] = step
         ids = set()
-        for attempt in rows.of(ATTEMPTS, AttemptRow):
+        for attempt in self.rows.of(ATTEMPTS, AttemptRow):
             if attempt.id in ids:
                 yield f"attempt {attempt.id}"
             ids.add(attempt.id)
             self.attempted.add(attempt.key)
         trials = set()
-        for outcome in rows.of(OUTCOMES, OutcomeRow):
+        for outcome in self.rows.of(OUTCOMES, OutcomeRow):
             if outcome.trial in trials:
                 yield f"outcome {outcome.trial}"
             trials.add(outcome.trial)
             self.outcomes.append(outcome)
-        for note in rows.of(NOTES, NoteRow):
+        for note in self.rows.of(NOTES, NoteRow):
             if note.kind == JUDGE_NOTE:
                 self.judge_notes.append(note.text)
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any, Self, TypeVar
 
 from pydantic import ValidationError
 
@@ -151,11 +151,11 @@ class Rows:
     lines: Callable[[str], Iterator[str]]
 
     @classmethod
-    def in_archive(cls, archive: Archive) -> Rows:
+    def in_archive(cls, archive: Archive) -> Self:
         return cls(str(archive.path), archive.text, archive.lines)
 
     @classmethod
-    def in_files(cls, files: Mapping[str, Path]) -> Rows:
+    def in_files(cls, files: Mapping[str, Path]) -> Self:
         def lines(name: str) -> Iterator[str]:
             with files[name].open(encoding="utf-8", newline="\n") as file:
                 yield from file
@@ -178,12 +178,24 @@ class Rows:
             raise BadInput(self.where, f"{part} does not have the form of a bundle") from error
 
 
+@dataclass(frozen=True, slots=True)
+class KeptRows(Rows):
+    """Rows that are read and checked once, and kept in memory."""
+
+    _kept: dict[str, list[Any]] = field(default_factory=dict)
+
+    def of(self, name: str, record: type[T]) -> Iterator[T]:
+        if name not in self._kept:
+            self._kept[name] = list(Rows.of(self, name, record))
+        yield from self._kept[name]
+
+
 @contextmanager
-def opened_run(archive: Archive) -> Iterator[tuple[str, Path]]:
+def opened_run(rows: Rows) -> Iterator[tuple[str, Path]]:
     """Write the rows into a journal in a temporary folder; yield the id of the run and the results folder."""
     with temporary_folder("memorybench-bundle-") as place:
         results = place / "results"  # its parent is ours, too: the viewer may read files there
-        yield import_rows(Rows.in_archive(archive), results), results
+        yield import_rows(rows, results), results
 
 
 def import_rows(rows: Rows, results: Path, run_id: str | None = None) -> str:
@@ -204,7 +216,7 @@ def _imported_rows(rows: Rows, run: str) -> Iterator[ImportedRow]:
     for case in rows.of(CASES, CaseRow):
         yield "cases", {"run": run, "benchmark": case.benchmark, "id": case.id, "body": canonical(case.body)}
     for step in rows.of(STEPS, StepRow):
-        values = step.model_dump(exclude={"digests", "reused_cost"})
+        values = step.model_dump(exclude={"inputs", "result", "digests", "reused_cost"})
         texts = {"inputs": canonical(step.inputs), "result": canonical(step.result), "shared": int(step.shared)}
         yield "steps", {**values, **texts, "run": run}
         if step.reused_cost is not None and step.reused_from not in (None, run):

@@ -23,7 +23,7 @@ from memorybench.text.sanitize import printable
 
 from .archive import open_archive
 from .claims import LEVELS, Verification
-from .contents import opened_run
+from .contents import Rows, opened_run
 from .signing import PublicKey
 from .verification import verify_bundle
 
@@ -116,7 +116,7 @@ def _reason(found: Verification) -> str:
 def _add(boards: dict[str, Board], path: Path, found: Verification) -> None:
     with (
         open_archive(path) as archive,
-        opened_run(archive) as (run, results),
+        opened_run(Rows.in_archive(archive)) as (run, results),
         read_run([f"{results}/{run}"], []) as one,
     ):
         for key, board, entry in _entries(one, path, found):

@@ -25,7 +25,7 @@ def report_claims(bundle: BundledRun) -> Iterator[Claim]:
         yield claim("report", "contradicted", "the settings have paths, which a bundle never has", [RUN])
         return
     try:
-        with opened_run(bundle.archive) as (run_id, results):
+        with opened_run(bundle.rows) as (run_id, results):
             document = report_document(run_id, results)
     except (*ERRORS, RuntimeError, MemorybenchError) as error:
         yield claim("report", "contradicted", f"no report can be made from the rows: {bundle_text(str(error))}")

@@ -21,7 +21,7 @@ from memorybench.text.sanitize import printable
 from .archive import REPORT, Archive, open_archive
 from .bundled_run import BundledRun
 from .claims import Claim, Verification, bundle_text, claim
-from .contents import Rows
+from .contents import KeptRows
 from .data_claims import data_claims
 from .judge_claims import judge_claims
 from .report_claims import report_claims
@@ -38,7 +38,7 @@ def verify_bundle(
 ) -> Verification:
     """Check a bundle. `datasets` has the available data by benchmark; `keys` are the keys that you trust."""
     with open_archive(path) as archive:
-        rows = Rows.in_archive(archive)
+        rows = KeptRows.in_archive(archive)
         changed = archive.changed_files()
         if changed:
             text = "files are not those of the manifest; nothing else was checked"
@@ -46,9 +46,9 @@ def verify_bundle(
             return _verification(archive, None, claims)
         claims = [claim("digests", "proved", "each file has the digest of the manifest, and the root covers all", n=10)]
         run = rows.run()
-        bundle = BundledRun(archive, run, datasets or {})
+        bundle = BundledRun(archive, rows, run, datasets or {})
         try:
-            claims += _claims(bundle, rows)
+            claims += _claims(bundle)
         except (*ERRORS, RuntimeError) as error:
             raise BadInput(
                 str(path), f"does not have the form that memorybench writes ({bundle_text(str(error))})"
@@ -57,8 +57,8 @@ def verify_bundle(
         return _verification(archive, run, claims, bundle.same_inputs)
 
 
-def _claims(bundle: BundledRun, rows: Rows) -> Iterator[Claim]:
-    repeated = list(bundle.read(rows))
+def _claims(bundle: BundledRun) -> Iterator[Claim]:
+    repeated = list(bundle.read())
     if repeated:
         yield claim("rows", "contradicted", "rows occur twice", repeated)
     else:

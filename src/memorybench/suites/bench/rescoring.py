@@ -36,6 +36,7 @@ from memorybench.suites.replayed_steps import (
     Rescored,
     SilentModel,
 )
+from memorybench.suites.sampling import SIDE_BY_SIDE
 from memorybench.suites.searching import SearchLimits
 
 from .baselines import Candidate
@@ -64,6 +65,8 @@ class _BenchRescorer:
     run: RecordedRun
     trials_of_case: None = None
     _benchmarks: dict[str, _Benchmark] = field(default_factory=dict)
+    _questioners: dict[tuple[str, ...], _Questioner] = field(default_factory=dict)
+    """By what they depend on. Each keeps what it computed from the histories."""
 
     async def rescore(self, outcome: Outcome, case: Mapping[str, Any], steps: ReplayedSteps) -> Rescored:
         trial, spec = outcome.trial, self.run.run.spec
@@ -83,24 +86,45 @@ class _BenchRescorer:
         candidate = Candidate(trial.subject, provider)
         answering = self._answering(benchmark, steps)
         dataset = self.run.datasets.get(trial.benchmark)
-        ingest = RecordedIngest(trial.subject, dataset.haystack if dataset else None) if is_provider else None
         if dataset is None:
+            ingest = RecordedIngest(trial.subject) if is_provider else None
             rescored = await self._without_data(
                 question, candidate, ingest, limits, benchmark, answering, steps, trial.repeat
             )
             return replace(rescored, trial=expected)
-        bench = Bench(
-            dataset,
-            (question,),
-            limits=limits,
-            chunks=search.include_chunks,
-            answering=answering,
-            repeated=(answering,) * (trial.repeat - 1) if answering else (),
-            answered_once=spec.get(ANSWERS, 1) == 1,
-        )
-        questioner = _Questioner(bench, candidate, cast(Ingest, ingest), retrieval_metrics(plugin_metrics()))
+        questioner = self._questioner(dataset, candidate, limits, search.include_chunks, answering, trial.repeat)
         performed = await questioner.perform(question, steps, repeat=trial.repeat)
         return Rescored(performed, are_inputs_known=self._knows_inputs(benchmark, steps), trial=expected)
+
+    def _questioner(
+        self,
+        dataset: Dataset,
+        candidate: Candidate,
+        limits: SearchLimits,
+        chunks: bool,
+        answering: Answering | None,
+        repeat: int,
+    ) -> _Questioner:
+        """Return what asks the questions of a benchmark; it is made once per subject, models and repeat."""
+        judge = answering.scoring.judge if answering else None
+        models = (answering.model.subject.key if answering else "", judge.model.subject.key if judge else "")
+        key = (dataset.name, candidate.subject.key, *models, str(repeat))
+        if key not in self._questioners:
+            bench = Bench(
+                dataset,
+                (),
+                limits=limits,
+                chunks=chunks,
+                answering=answering,
+                repeated=(answering,) * (repeat - 1) if answering else (),
+                answered_once=self.run.run.spec.get(ANSWERS, 1) == 1,
+            )
+            ingest = RecordedIngest(candidate.subject, dataset.haystack) if candidate.provider else None
+            metrics = retrieval_metrics(plugin_metrics())
+            if len(self._questioners) >= SIDE_BY_SIDE:  # a bundle may name any number of subjects
+                self._questioners.clear()
+            self._questioners[key] = _Questioner(bench, candidate, cast(Ingest, ingest), metrics)
+        return self._questioners[key]
 
     async def _without_data(
         self,
