@@ -320,3 +320,10 @@ def test_a_budget_ends_the_verification_and_a_higher_one_continues_it(
     calls = len(stub.calls)
     assert command(*verify, "--budget", "5").json["failed"] == 0
     assert len(stub.calls) > calls > 0
+
+
+def test_a_reply_of_many_brackets_is_unreadable(command: Command, stub: Stub, dataset: str) -> None:
+    """A search that tries every bracket takes hours."""
+    stub.always(completion(lambda call: "{" * 10**6, model="", tokens=(9, 1)))
+    said = command("audit", "probes", dataset, "--probe-model", "gpt-4o", "--json")
+    assert (said.json["probes"], said.json["rejected"]["no question was written"]) == ([], 5)

@@ -162,3 +162,11 @@ def test_the_python_function_asks_a_model(memory: Path, stub: Stub, tmp_path: Pa
     report = memorybench.scan(memory, model="gpt-4o", results=tmp_path / "replies")
     assert {one.category for one in report.findings} >= {"contradiction", "injection"}
     assert 0 < report.prompts < len(stub.calls), "what it found was asked again"
+
+
+def test_a_reply_of_many_brackets_is_unreadable(command: Command, stub: Stub, memory: Path) -> None:
+    """A search that tries every bracket takes hours."""
+    stub.always(completion(lambda call: "{" * 10**6))
+    said = command("hygiene", "scan", "MEMORY.md", "--model", "gpt-4o", "--json")
+    assert said.code != 0
+    assert ("contradiction", 7) in found(said.json), "the rules find it without the model"

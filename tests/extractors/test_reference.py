@@ -80,6 +80,11 @@ def test_unchanged_returns_the_existing_memory(contents: str) -> None:
         ('{"pets": [], "pets": []}', "duplicate key"),
         ("null", "invalid memory null"),
         ("It is unchanged, I think.", "invalid JSON"),
+        # a search that tries every bracket or line takes hours
+        ("So: " + "{" * 10**6, "invalid JSON"),
+        ("So:\n```\n" + "\n" * 10**6 + "x", "invalid JSON"),
+        ("```\n" + " \n" * 10**6 + "x", "invalid JSON"),
+        ("<think>" * 10**5, "invalid JSON"),
     ],
 )
 def test_other_replies_are_malformed(contents: str, problem: str) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memorybench.core.errors import BadInput
-from memorybench.files.json_text import load_json, parse_json
+from memorybench.files.json_text import find_json, load_json, parse_json
 from memorybench.files.located import DEEPEST
 from tests.doubles.refusals import refused
 
@@ -123,3 +123,18 @@ def test_any_text_is_a_value_or_a_one_line_error(text):
         return
     assert "\n" not in str(refused)
     assert refused.where.startswith("f.json:")
+
+
+@pytest.mark.parametrize(
+    ("text", "openings", "expected"),
+    [
+        ('So: {"a": [1]}, {"b": 2}. Done', "{", '{"a": [1]}, {"b": 2}'),
+        ('[{"a": 1}] {', "{", '{"a": 1}'),
+        ('[{"a": 1}] {', "{[", '[{"a": 1}]'),
+        ("} {", "{", ""),
+        ("none", "{[", ""),
+        ("{" * 10**6, "{[", ""),
+    ],
+)
+def test_json_in_a_text_is_from_the_first_bracket_to_the_last(text: str, openings: str, expected: str) -> None:
+    assert find_json(text, openings) == expected

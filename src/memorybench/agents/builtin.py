@@ -6,7 +6,6 @@ It does not know the assertions of a scenario, and its prompt does not say what 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +18,7 @@ from memorybench.core.errors import BadInput, Malformed, ServiceError, Transient
 from memorybench.core.records import Record, digest
 from memorybench.core.spending import NOTHING, Spending
 from memorybench.core.trials import Subject
-from memorybench.files.json_text import decode
+from memorybench.files.json_text import decode, find_json
 from memorybench.files.templates import Template
 from memorybench.mcp.client import Tool
 from memorybench.mcp.http import open_mcp_http
@@ -28,7 +27,6 @@ from memorybench.secrets.redaction import Redactor
 from .config import AgentConfig
 from .config_reading import PROMPT_VARIABLES
 
-_OBJECT = re.compile(r"\{.*\}", re.DOTALL)
 _COPIED_KEYS = ("type", "description", "enum", "minimum", "maximum")
 """Keys of a tool's schema that every model API supports. The server checks the rest."""
 _ARGUMENTS_AS_TEXT = {"type": "string", "description": "The arguments: a JSON object, written as text."}
@@ -56,11 +54,11 @@ def action_schema(tools: Sequence[Tool]) -> dict[str, Any]:
 
 def read_action(text: str) -> Action:
     """Read the action from a reply, with or without the outer object and text around it."""
-    match = _OBJECT.search(text)
-    if match is None:
+    found = find_json(text, "{")
+    if not found:
         raise InvalidAction("no JSON object")
     try:
-        value = decode(match[0], "reply")
+        value = decode(found, "reply")
         value = value["action"] if isinstance(value.get("action"), dict) else value
         arguments = value.get("arguments") or {}
         if isinstance(arguments, str):

@@ -26,8 +26,7 @@ VARIABLES = ("existingMemory", "conversation")
 """What the prompt must name; it may name nothing else."""
 UNCHANGED = "unchanged"
 
-_FENCED = re.compile(r"```\w*\s*\n(.*?)\n?\s*```", re.DOTALL)
-_THOUGHT = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
+_FENCE = re.compile(r"```\w*\s*")
 _UNFINISHED = {
     "length": "the reply was cut off",
     "filter": "the reply was filtered",
@@ -77,15 +76,26 @@ class ReferenceExtractor(ExtractorType):
         where = f"{self.subject.name}: {completion.model}"
         if completion.finish in _UNFINISHED:
             raise Malformed(f"{where}: {_UNFINISHED[completion.finish]} at {preview(completion.text[-60:])}")
-        reply = _THOUGHT.sub("", completion.text, count=1).strip()
-        fenced = _FENCED.fullmatch(reply)
-        reply = fenced[1] if fenced else reply
+        reply = _without_fence(_without_thoughts(completion.text).strip())
         if reply.strip("\"'`*. \n").casefold() == UNCHANGED:
             return deepcopy(existing)
         try:
             return find_memory(reply, where)
         except Malformed as malformed:
             raise Malformed(f"{malformed}; the reply was {preview(completion.text)}") from None
+
+
+def _without_thoughts(text: str) -> str:
+    """Remove what a model writes between `<think>` and `</think>`, once."""
+    before, opened, rest = text.partition("<think>")
+    _, closed, after = rest.partition("</think>")
+    return before + after if opened and closed else text
+
+
+def _without_fence(text: str) -> str:
+    """Return the contents of a code fence, if the whole text is one."""
+    first, newline, rest = text.partition("\n")
+    return rest[:-3].strip() if newline and rest.endswith("```") and _FENCE.fullmatch(first) else text
 
 
 @asynccontextmanager

@@ -11,10 +11,10 @@ from typing import Any
 from memorybench.core.conversation import Turn
 from memorybench.core.errors import BadInput, Malformed
 from memorybench.core.extraction import MemoryInText, MemoryState
-from memorybench.files.json_text import decode
+from memorybench.files.json_text import decode, find_json
 from memorybench.text.sanitize import preview
 
-_FENCED = re.compile(r"^```\w*\s*\n(.*?)\n\s*```", re.DOTALL | re.MULTILINE)
+_FENCE = re.compile(r"```\w*\s*")
 
 Redact = Callable[[str], str]
 """Removes secrets from a text."""
@@ -60,7 +60,7 @@ def find_memory(text: str, where: str) -> MemoryState | MemoryInText:
     try:
         return read_memory(text, where)
     except Malformed:
-        candidates = _FENCED.findall(text) or [_outermost(text)]
+        candidates = _fenced_blocks(text) or [find_json(text)]
         if len(candidates) != 1:
             raise
         with suppress(Malformed):
@@ -68,10 +68,19 @@ def find_memory(text: str, where: str) -> MemoryState | MemoryInText:
         raise
 
 
-def _outermost(text: str) -> str:
-    """Return the part of a text from the first opening bracket to the last closing one."""
-    starts = [at for bracket in "{[" if (at := text.find(bracket)) >= 0]
-    return text[min(starts) : 1 + max(text.rfind("}"), text.rfind("]"))] if starts else ""
+def _fenced_blocks(text: str) -> list[str]:
+    """Return the contents of code fences. Blank lines at their beginning and end do not matter."""
+    blocks: list[str] = []
+    opened: list[str] | None = None
+    for line in text.split("\n"):
+        if opened is None:
+            opened = [] if _FENCE.fullmatch(line) else None
+        elif line.lstrip().startswith("```"):
+            blocks.append("\n".join(opened))
+            opened = None
+        else:
+            opened.append(line)
+    return blocks
 
 
 def as_memory(value: Any, where: str) -> MemoryState:

@@ -22,6 +22,7 @@ from .json_places import JsonLines, find_duplicate_key, find_invalid_value, find
 from .located import DEEPEST, Document, Place, format_place
 from .reading import LARGEST, read_text
 
+_CLOSING = {"{": "}", "[": "]"}
 _CONTAINERS = frozenset((dict, list))
 
 
@@ -64,6 +65,16 @@ def decode(text: str, path: str, line: int = 1) -> Any:
     except (ValueError, RecursionError) as error:
         raise _error(error, text, path, line) from None
     return value
+
+
+def find_json(text: str, openings: str = "{[") -> str:
+    """Return the part of a text from the first of these brackets to the last closing one; "" if there is none.
+
+    Not a regular expression, which would try every bracket: a text of 100,000 of them would take minutes.
+    """
+    starts = [start for bracket in openings if (start := text.find(bracket)) >= 0]
+    end = max(text.rfind(_CLOSING[bracket]) for bracket in openings)
+    return text[min(starts) : end + 1] if starts else ""
 
 
 def decode_at(text: str, start: int) -> tuple[Any, int]:

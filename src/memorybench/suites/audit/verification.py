@@ -24,7 +24,7 @@ from memorybench.core.conversation import Turn
 from memorybench.core.errors import BadInput, Lacking, Unreadable
 from memorybench.core.plans import Steps
 from memorybench.core.records import Record
-from memorybench.files.json_text import decode
+from memorybench.files.json_text import decode, find_json
 from memorybench.files.prompts import load_prompt
 from memorybench.files.templates import Template
 from memorybench.judging.asking import ask_once
@@ -38,7 +38,6 @@ from .probes import Check, Probe
 
 T = TypeVar("T")
 STEP = "probe check"
-_OBJECT = re.compile(r"\{.*\}", re.DOTALL)
 _DATE = re.compile(r"\b\d{4}-\d\d(?:-\d\d)?\b|\b(?:PLAN|UNKNOWN)\b")
 _NOT_DATED = "not two dated events"
 _REPEATED = (
@@ -270,9 +269,8 @@ def _values(probe: Probe) -> tuple[str, ...]:
 
 def read_object(text: str) -> dict[str, Any]:
     """Return the JSON object of a reply, which may stand between other text."""
-    found = _OBJECT.search(text)
     try:
-        value = decode(found[0], "the reply") if found else None
+        value = decode(find_json(text, "{"), "the reply")
     except BadInput:
         value = None
     if not isinstance(value, dict):

@@ -27,7 +27,7 @@ from memorybench.core.errors import BadInput, Unreadable
 from memorybench.core.plans import Job, Performed, Plan, Steps
 from memorybench.core.records import Record
 from memorybench.core.trials import Case, Score, Trial
-from memorybench.files.json_text import decode
+from memorybench.files.json_text import decode, find_json
 from memorybench.files.prompts import load_prompt
 from memorybench.files.templates import Template
 from memorybench.journal.rows import Fingerprint
@@ -60,7 +60,6 @@ NEIGHBOURS = 3
 """Pairs of one statement."""
 _BLOCK = 500
 """Rows of one matrix product, which bounds its memory."""
-_OBJECT = re.compile(r"\{.*\}", re.DOTALL)
 _OF_ONE: tuple[Kind, ...] = ("secret", "injection", "personal", "stale")
 _OF_TWO: tuple[Kind, ...] = ("duplicate", "contradiction")
 _QUESTIONS: Mapping[Kind, str] = {
@@ -376,9 +375,8 @@ def _hints(reply: Mapping[str, Any], lines: Sequence[Span]) -> Iterator[Hint]:
 
 
 def _read_numbers(text: str) -> dict[str, list[Any]]:
-    found = _OBJECT.search(text)
     try:
-        value = decode(found[0], "the reply") if found else None
+        value = decode(find_json(text, "{"), "the reply")
     except BadInput:
         value = None
     if not isinstance(value, dict) or not all(isinstance(numbers, list) for numbers in value.values()):
