@@ -61,10 +61,11 @@ def trial_claims(bundle: BundledRun, rescorer: Rescorer | None) -> Iterator[Clai
     planned, found = bundle.run.planned, len(bundle.outcomes)
     if found > planned or (found < planned and bundle.run.status == "complete"):
         wrong.append(f"{found} outcomes of {planned} planned trials")
-    is_whole = bundle.is_whole
-    if is_whole and places and (len(places) != planned or max(places) >= planned):
+    if bundle.is_whole and places and (len(places) != planned or max(places) >= planned):
         wrong.append("the places of the outcomes have gaps")
-    if is_whole:
+    if found < planned:
+        unknown = f"the run is not complete: {planned - found} planned trials have no outcome"
+    else:  # also in a shard, and in a run with failed trials
         try:
             wrong += _other_subjects(bundle) or _other_trials(bundle, rescorer)
         except CannotRescore as error:
@@ -79,13 +80,11 @@ def trial_claims(bundle: BundledRun, rescorer: Rescorer | None) -> Iterator[Clai
         yield claim("trials", "declared", f"that no trials are missing or added ({unknown})", n=found)
     else:
         text = "each subject of the settings has an outcome for each trial of each case, with its steps"
-        if found < planned:
-            text = f"each outcome has its case and its steps; {planned - found} planned trials have no outcome"
         yield claim("trials", "proved", text, n=found)
 
 
 def _other_subjects(bundle: BundledRun) -> list[str]:
-    """Return how the subjects of a complete run differ from those of its settings."""
+    """Return how the subjects of a run with all outcomes differ from those of its settings."""
     spec = bundle.run.spec
     benchmarks, subjects = spec.get("benchmarks"), spec.get("subjects")
     if not _are_names(benchmarks) or not _are_names(subjects):
@@ -115,7 +114,7 @@ def _other_subjects(bundle: BundledRun) -> list[str]:
 
 
 def _other_trials(bundle: BundledRun, rescorer: Rescorer | None) -> list[str]:
-    """Return how the trials of a complete run differ: every subject gets every case in every repeat."""
+    """Return how the trials of a run with all outcomes differ: every subject gets every case in every repeat."""
     repeats = bundle.run.spec.get("repeats") or 1
     if not isinstance(repeats, int) or not 1 <= repeats <= max(1, len(bundle.outcomes)):
         return ["the settings have another number of repeats"]
