@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from memorybench.core.errors import MemorybenchError
+from memorybench.core.records import canonical
 from memorybench.journal.rows import Fingerprint
 from memorybench.secrets.redaction import REDACTED
 from memorybench.suites.recorded_form import ERRORS
 from memorybench.suites.replayed_steps import CannotRescore, RecordedRun, Rescorer
 
 from .bundled_run import BundledRun
-from .claims import Claim, bundle_text, claim
+from .claims import Claim, bundle_text, claim, name_list
 
 
 def data_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescorer | None) -> Iterator[Claim]:
@@ -20,6 +22,7 @@ def data_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescorer | 
     yield from _fingerprint_claims(bundle)
     yield from _case_claims(bundle, recorded, rescorer)
     yield from _selection_claims(bundle, recorded, rescorer)
+    yield from _setting_claims(bundle, recorded, rescorer)
 
 
 def _fingerprint_claims(bundle: BundledRun) -> Iterator[Claim]:
@@ -115,3 +118,27 @@ def _selected_cases(bundle: BundledRun, dataset: object, rescorer: Rescorer | No
         return set(rescorer.selected_cases(dataset))
     except (MemorybenchError, *ERRORS):
         return None
+
+
+def _setting_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescorer | None) -> Iterator[Claim]:
+    """Check the settings that follow from the cases. Reports rest on them: which measures there are, and on chance."""
+    has_cases = all((row.body.trial.benchmark, row.body.trial.case_id) in bundle.cases for row in bundle.outcomes)
+    if rescorer is None or rescorer.derived_settings is None:
+        return
+    if not bundle.is_whole or not has_cases or not recorded.is_of_this_version:
+        return  # cases of failed trials may be missing, and another version may derive other values
+    try:
+        derived = rescorer.derived_settings()
+    except CannotRescore:
+        return
+    wrong = [name for name, value in derived.items() if _unordered(bundle.run.spec.get(name)) != _unordered(value)]
+    if wrong:
+        yield claim("settings", "contradicted", "do not follow from the cases", wrong)
+    else:
+        text = f"follow from the cases: {name_list(derived)}"
+        yield claim("settings", "proved", text, n=len(derived))
+
+
+def _unordered(value: Any) -> str:
+    """Return a text that does not depend on the order of a list: that of the questions may be another one."""
+    return canonical(sorted(map(canonical, value)) if isinstance(value, list) else value)

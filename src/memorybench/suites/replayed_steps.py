@@ -276,6 +276,11 @@ class Rescorer(Protocol):
         """Returns how many verdicts a trial of a recorded case needs: the number of canaries depends on it."""
         return None
 
+    @property
+    def derived_settings(self) -> Callable[[], Mapping[str, Any]] | None:
+        """Returns the values of settings that follow from the cases of a whole run, and from data that is available."""
+        return None
+
     async def rescore(self, outcome: Outcome, case: Mapping[str, Any], steps: ReplayedSteps) -> Rescored:
         """Return what the trial scores. Raise CannotRescore if that is unknown, Lacking if it is to be skipped."""
         ...

@@ -44,6 +44,7 @@ class _AuditRescorer:
 
     run: RecordedRun
     trials_of_case: None = None
+    derived_settings: None = None
     _probes: dict[str, list[Probe]] = field(default_factory=dict)
     _transcripts: dict[str, Transcripts] = field(default_factory=dict)
     _probing: dict[tuple[str, ...], _Probing] = field(default_factory=dict)

@@ -92,11 +92,11 @@ def read_benchmark(
         judge_prompts(config, spec.judge_prompt),
         corrected,
         SearchLimits.of(spec, name, depth=config.search.default_limit, shown=config.search.context_limit),
-        spec.methods.get(dataset.name) or _scoring_method(config.evaluation, dataset.questions),
+        spec.methods.get(dataset.name) or scoring_method(config.evaluation, dataset.questions),
     )
 
 
-def _scoring_method(evaluation: Evaluation, questions: Sequence[Question]) -> str:
+def scoring_method(evaluation: Evaluation, questions: Sequence[Question]) -> str:
     """Free text is seldom equal to the gold answer, so exact match would call nearly every answer wrong."""
     if evaluation.method != "exact-match" or evaluation.closed_answers:
         return evaluation.method

@@ -36,12 +36,13 @@ from memorybench.suites.replayed_steps import (
     Rescored,
     SilentModel,
 )
-from memorybench.suites.sampling import SIDE_BY_SIDE
+from memorybench.suites.sampling import SIDE_BY_SIDE, describe_sample
 from memorybench.suites.searching import SearchLimits
 
 from .baselines import Candidate
-from .benchmarks import answer_prompts, judge_calls
-from .measures import plugin_metrics
+from .benchmarks import answer_prompts, judge_calls, scoring_method
+from .contamination import chance_score
+from .measures import plugin_metrics, special_measures
 from .plan import Bench, RecordedQuestion, _Questioner, _trial, history_digest, with_evidence
 from .recorded import RecordedProvider
 from .scores import memory_bytes
@@ -191,6 +192,28 @@ class _BenchRescorer:
         if spec.failed_in is not None:
             raise CannotRescore("another run decides which questions are asked")
         return [question.id for question in choose_questions(dataset, spec)]
+
+    def derived_settings(self) -> dict[str, Any]:
+        questions: dict[str, list[Question]] = {}
+        for (benchmark, _), case in self.run.cases.items():
+            questions.setdefault(benchmark, []).append(_question(case))
+        derived: dict[str, Any] = {
+            "questions": {name: len(own) for name, own in questions.items()},
+            "special_measures": special_measures(one for own in questions.values() for one in own),
+            "chance": {name: chance_score(own) for name, own in questions.items()},
+        }
+        if self.run.datasets.keys() >= questions.keys():
+            data = {name: self.run.datasets[name] for name in questions}
+            derived["evidence"] = {name: dataset.evidence for name, dataset in data.items()}
+            derived["samples"] = {
+                name: describe_sample(questions[name], dataset.questions, lambda one: one.group)
+                for name, dataset in data.items()
+            }
+            derived["methods"] = {
+                name: scoring_method(self._benchmark(name).config.evaluation, dataset.questions)
+                for name, dataset in data.items()
+            }
+        return derived
 
     def judge_calls(self, case: Mapping[str, Any]) -> int:
         if self.run.run.spec.get("corrected"):

@@ -41,6 +41,7 @@ class _ExtractionRescorer:
     changed_cases: None = None
     selected_cases: None = None
     trials_of_case: None = None
+    derived_settings: None = None
 
     async def rescore(self, outcome: Outcome, case: Mapping[str, Any], steps: ReplayedSteps) -> Rescored:
         spec, trial = self.run.run.spec, outcome.trial

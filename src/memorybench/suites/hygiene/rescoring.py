@@ -30,6 +30,7 @@ class _HygieneRescorer:
     selected_cases: None = None
     check_judge: None = None
     judge_calls: None = None
+    derived_settings: None = None
 
     async def rescore(self, outcome: Outcome, case: Mapping[str, Any], steps: ReplayedSteps) -> Rescored:
         spec, trial = self.run.run.spec, outcome.trial
