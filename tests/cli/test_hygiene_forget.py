@@ -132,6 +132,12 @@ def test_a_file_that_cannot_be_searched_is_named_and_its_step_cannot_tell(
     assert file in evidence["backups"]
 
 
+def test_a_search_that_was_made_before_the_deletion_must_not_return_the_fact_again(command: Command) -> None:
+    """A cache of searches is emptied by a new fact, and not by a deletion."""
+    write_store(command, "search-cache")
+    assert {"search-exact", "search-reworded"} <= failures(forget(command))
+
+
 def test_a_corrected_fact_must_not_be_readable_by_its_old_id(command: Command) -> None:
     write_store(command, "old-id")
     assert "get" in failures(forget(command))

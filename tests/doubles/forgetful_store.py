@@ -22,7 +22,7 @@ FAULTS = (
     "returns-on-restart", "returns-on-curation", "returns-on-refeed", "refuses-refeed", "forgets-all", "history",
     "summary", "for-others", "deaf", "old-id", "lzma", "deflate", "zip-in-zip", "zip-after-header", "many-streams",
     "big-gzip", "encrypted-zip", "encrypted", "zstd", "link-to-folder", "stops-the-run",
-    "temporary-file", "gzip-in-temporary-folder",
+    "temporary-file", "gzip-in-temporary-folder", "search-cache",
 )  # fmt: skip
 
 
@@ -36,6 +36,7 @@ def zipped(content: bytes) -> bytes:
 class Store:
     def __init__(self, folder: Path, fault: str) -> None:
         self.folder, self.fault, self.copies = folder, fault, b""
+        self.searches: dict[tuple[str, str], list[dict[str, str]]] = {}
         self.db = sqlite3.connect(folder / "facts.db", isolation_level=None)
         if fault == "write-ahead-log":
             self.db.execute("PRAGMA journal_mode = WAL")
@@ -61,6 +62,7 @@ class Store:
 
     def remember(self, user: str, fact: dict[str, Any]) -> str:
         content = fact["content"]
+        self.searches.clear()
         if self.fault == "refuses-refeed" and (self.folder / "denied").exists():
             raise ValueError("was deleted")
         if self.fault == "returns-on-refeed":
@@ -174,9 +176,13 @@ class Store:
     def recall(self, user: str, query: str, limit: int) -> list[dict[str, str]]:
         if self.fault == "deaf":
             return []
+        if self.fault == "search-cache" and (user, query) in self.searches:
+            return self.searches[user, query]
         words = set(re.findall(r"\w{3,}", query.lower()))
         hits = [(len(words & set(re.findall(r"\w{3,}", text.lower()))), id, text) for id, text in self.visible(user)]
-        return [{"id": str(id), "content": text} for n, id, text in sorted(hits, reverse=True) if n][:limit]
+        found = [{"id": str(id), "content": text} for n, id, text in sorted(hits, reverse=True) if n][:limit]
+        self.searches[user, query] = found
+        return found
 
     def visible(self, user: str) -> list[tuple[int, str]]:
         if self.fault == "for-others" and user.endswith("other"):

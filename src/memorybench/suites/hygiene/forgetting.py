@@ -183,6 +183,8 @@ async def _plant(store: MemoryStore, play: _Play) -> None:
     if "list" in store.capabilities:
         play.derived = sum(fact.id not in play.told_ids for fact in await store.list(USER))
     for name, show in _surfaces(store, play).items():
+        for fact in play.deleted:
+            await show(store, fact)  # a cache must not answer with it after the deletion
         shown = [twin for twin in play.twins if _texts_with(twin.values, await show(store, twin))]
         play.surfaces[name] = _Surface(name, show, tuple(shown))
 
@@ -285,12 +287,14 @@ async def _look(store: MemoryStore, play: _Play, step: str) -> tuple[CheckState,
         missing = {"get": "reads a fact by its id", "history": "shows earlier texts", "list": "lists facts"}
         return "cannot tell", f"the store has no operation that {missing.get(step, 'searches')}"
     try:
-        found = [text for fact in play.deleted for text in _texts_with(fact.values, await surface.show(store, fact))]
-        lost = [twin for twin in surface.twins if not _texts_with(twin.values, await surface.show(store, twin))]
+        texts = {fact.text: await surface.show(store, fact) for fact in (*play.deleted, *surface.twins)}
     except Transient:
         raise
     except ServiceError as error:
         return "cannot tell", f"error: {error}"
+    values = [value for fact in play.deleted for value in fact.values]
+    found = _texts_with(values, list(dict.fromkeys(text for shown in texts.values() for text in shown)))
+    lost = [twin for twin in surface.twins if not _texts_with(twin.values, texts[twin.text])]
     if found:
         return "fail", f"returned: {_quote(found)}"
     if lost:
