@@ -19,6 +19,7 @@ from pathlib import Path
 from memorybench.core.errors import MemorybenchError, Refused, ServiceError
 from memorybench.core.stores import Curation, NewFact, Proposal, StoredFact
 from memorybench.core.trials import Subject
+from memorybench.secrets.credentials import find_credentials
 from memorybench.stores.reference import ReferenceStore, open_reference
 
 
@@ -432,6 +433,154 @@ class CuratorVouchesForTools(ReferenceStore):
         return done
 
 
+class CachesSearches(ReferenceStore):
+    """Answers a repeated search from a cache, which only a new fact empties."""
+
+    def __init__(self, subject: Subject, db: sqlite3.Connection) -> None:
+        super().__init__(subject, db)
+        self._searches: dict[tuple[str, str, int], Sequence[StoredFact]] = {}
+
+    async def remember(self, user: str, fact: NewFact) -> str:
+        self._searches.clear()
+        return await super().remember(user, fact)
+
+    async def recall(self, user: str, query: str, limit: int) -> Sequence[StoredFact]:
+        search = user, query, limit
+        if search not in self._searches:
+            self._searches[search] = await super().recall(user, query, limit)
+        return self._searches[search]
+
+
+class KeepsCorrectedTexts(ReferenceStore):
+    """Writes the text before a correction to a file, where a deletion leaves it."""
+
+    async def update(self, user: str, id: str, content: str) -> str:
+        file = Path(self._db.execute("PRAGMA database_list").fetchone()[2])
+        file.with_name("vectors.json").write_text(self._load_fact(user, id).content)
+        return await super().update(user, id, content)
+
+
+class ForgetsSimilarFacts(ReferenceStore):
+    """Deletes whatever a search for the text of the fact finds, if most words are equal."""
+
+    async def forget(self, user: str, id: str) -> None:
+        content = self._load_fact(user, id).content
+        for fact in self._load_facts(user):
+            if fact.id == id or _similarity(fact.content, content) > 0.5:
+                await super().forget(user, fact.id)
+
+
+class ForgetsForEverybody(ReferenceStore):
+    """Deletes a fact by its text, also from the memories of other users."""
+
+    async def forget(self, user: str, id: str) -> None:
+        content = self._load_fact(user, id).content
+        for owner, other in self._db.execute("SELECT user, id FROM facts WHERE content = ?", (content,)).fetchall():
+            await super().forget(owner, str(other))
+
+
+class UpdatesTheMostSimilar(ReferenceStore):
+    """Looks for the fact to update by the new text instead of the id."""
+
+    async def update(self, user: str, id: str, content: str) -> str:
+        self._load_fact(user, id)
+        best = max(self._load_facts(user), key=lambda fact: _similarity(fact.content, content))
+        return await super().update(user, best.id, content)
+
+
+def _similarity(one: str, other: str) -> float:
+    words, others = set(one.lower().split()), set(other.lower().split())
+    return len(words & others) / len(words | others)
+
+
+class FoldsUserIds(ReferenceStore):
+    """Writes the ids of users in lower case, as a file name might need it."""
+
+    async def remember(self, user: str, fact: NewFact) -> str:
+        return await super().remember(user.lower(), fact)
+
+    async def update(self, user: str, id: str, content: str) -> str:
+        return await super().update(user.lower(), id, content)
+
+    async def forget(self, user: str, id: str) -> None:
+        await super().forget(user.lower(), id)
+
+    async def recall(self, user: str, query: str, limit: int) -> Sequence[StoredFact]:
+        return await super().recall(user.lower(), query, limit)
+
+    async def get(self, user: str, id: str) -> StoredFact | None:
+        return await super().get(user.lower(), id)
+
+    async def list(self, user: str) -> Sequence[StoredFact]:
+        return await super().list(user.lower())
+
+
+class ListsByPrefix(ReferenceStore):
+    """Lists the facts of every user whose id begins with the one that was asked for."""
+
+    async def list(self, user: str) -> Sequence[StoredFact]:
+        users = [row[0] for row in self._db.execute("SELECT DISTINCT user FROM facts ORDER BY user")]
+        return [fact for other in users if other.startswith(user) for fact in self._load_facts(other)]
+
+
+class SkipsBetweenPages(ReferenceStore):
+    """Reads its list in pages of 20 facts, and begins each further page one fact too late."""
+
+    async def list(self, user: str) -> Sequence[StoredFact]:
+        return [fact for place, fact in enumerate(self._load_facts(user)) if place == 0 or place % 20]
+
+
+class DropsTheOldest(ReferenceStore):
+    """Keeps 50 facts of a user; a new one replaces the oldest."""
+
+    async def remember(self, user: str, fact: NewFact) -> str:
+        id = await super().remember(user, fact)
+        for old in self._load_facts(user)[:-50]:
+            await self.forget(user, old.id)
+        return id
+
+
+class RedactsOnce(ReferenceStore):
+    """Removes the first credential of a text instead of refusing it, and misses the others."""
+
+    async def remember(self, user: str, fact: NewFact) -> str:
+        found = sorted(find_credentials(fact.content), key=lambda one: one.start)
+        content = fact.content
+        if found:
+            content = f"{content[: found[0].start]}[removed]{content[found[0].end :]}"
+        return await super().remember(user, fact.model_copy(update={"content": content}))
+
+    def _check_texts(self, content: str, *others: str | None) -> None:
+        """Accept what `remember` left."""
+
+
+class DropsNegations(ReferenceStore):
+    async def remember(self, user: str, fact: NewFact) -> str:
+        return await super().remember(user, fact.model_copy(update={"content": fact.content.replace(" not ", " ")}))
+
+
+class DropsAccents(ReferenceStore):
+    """Stores texts in ASCII, without the letters that it does not have."""
+
+    async def remember(self, user: str, fact: NewFact) -> str:
+        content = fact.content.encode("ascii", "ignore").decode()
+        return await super().remember(user, fact.model_copy(update={"content": content}))
+
+
+class MergesUsersInCuration(ReferenceStore):
+    """Removes the duplicates of a fact, also those of other users."""
+
+    async def curate(self, user: str, *, apply: bool) -> Curation:
+        done = await super().curate(user, apply=apply)
+        if apply:
+            with self._transaction() as db:
+                db.execute(
+                    "DELETE FROM facts WHERE user != ?1 AND content IN (SELECT content FROM facts WHERE user = ?1)",
+                    (user,),
+                )
+        return done
+
+
 FAULTY: Mapping[str, type[ReferenceStore]] = {
     "accepts-secrets": AcceptsSecrets,
     "duplicates-on-update": DuplicatesOnUpdate,
@@ -478,6 +627,19 @@ FAULTY: Mapping[str, type[ReferenceStore]] = {
     "joins-facts-in-curation": JoinsFactsInCuration,
     "loses-category-on-update": LosesCategoryOnUpdate,
     "curator-vouches-for-tools": CuratorVouchesForTools,
+    "caches-searches": CachesSearches,
+    "keeps-corrected-texts": KeepsCorrectedTexts,
+    "forgets-similar-facts": ForgetsSimilarFacts,
+    "forgets-for-everybody": ForgetsForEverybody,
+    "updates-the-most-similar": UpdatesTheMostSimilar,
+    "folds-user-ids": FoldsUserIds,
+    "lists-by-prefix": ListsByPrefix,
+    "skips-between-pages": SkipsBetweenPages,
+    "drops-the-oldest": DropsTheOldest,
+    "redacts-once": RedactsOnce,
+    "drops-negations": DropsNegations,
+    "drops-accents": DropsAccents,
+    "merges-users-in-curation": MergesUsersInCuration,
 }
 
 
