@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,10 @@ from tests.stores.faulty import FAULTY, open_faulty
 
 def file_names(folder: Path) -> list[str]:
     return sorted(path.name for place in (folder, folder.parent) for path in place.iterdir() if path.is_file())
+
+
+Tried = Callable[[str, object], Awaitable[object]]
+"""Notes under a name what a call returns, or its error."""
 
 
 async def behaviour(fault: str | None, folder: Path) -> dict[str, object]:
@@ -68,11 +73,36 @@ async def behaviour(fault: str | None, folder: Path) -> dict[str, object]:
         seen["sources after the curation"] = [fact.source for fact in await store.list(ANN)]
         seen["of others after the curation"] = contents(await store.list(BOB))
         seen["after the curation"] = contents(await store.list(ANN))
+        await _use_similar_facts(store, seen, tried)
     async with opened() as store:  # type: ignore[attr-defined]
         seen["next session"] = contents(await store.list(ANN))
     seen["residue"] = b"kayak" in raw(folder)
     seen["files"] = file_names(folder)
     return seen
+
+
+async def _use_similar_facts(store: ReferenceStore, seen: dict[str, object], tried: Tried) -> None:
+    """Use facts and users that resemble each other, and more facts than fit on a page."""
+    cleo = "cleo"
+    shed, cellar = "Cleo's key of the shed hangs here", "Cleo's key of the cellar hangs here"
+    ids = [str(await tried(text, store.remember(cleo, NewFact(content=text)))) for text in (shed, cellar)]
+    for user in ("Cleo", "cleo-2", BOB):
+        for text in (shed, cellar):
+            await tried(f"{user}: {text}", store.remember(user, NewFact(content=text)))
+    seen["listed for cleo"] = contents(await store.list(cleo))
+    for _ in range(2):
+        seen["keys"] = contents(await store.recall(cleo, "key of the shed", 1))
+        await tried("updated shed", store.update(cleo, ids[0], f"{cellar} and there"))
+    await tried("forgotten shed", store.forget(cleo, ids[0]))
+    seen["keys of cleo"] = contents(await store.list(cleo))
+    await tried("forgotten cellar", store.forget(cleo, ids[1]))
+    for user in ("Cleo", BOB):
+        await tried("curated", store.curate(user, apply=True))
+        seen[f"keys of {user}"] = contents(await store.list(user))
+    token = "ghp_" + "a1B2c3D4e5F6" * 3
+    for text in (f"{token} and {token[::-1]}", "Zoë is not here", *(f"Note {number}" for number in range(60))):
+        await tried(f"note {text}", store.remember("dora", NewFact(content=text)))
+    seen["notes"] = contents(await store.list("dora"))
 
 
 @pytest.mark.parametrize("fault", sorted(FAULTY))
