@@ -270,6 +270,36 @@ def test_a_question_in_one_list_of_turns_is_asked_after_the_turns_before_it(comm
     assert (sample["last_turn"], sample["turns"], sample["answers"]) == (lines[0]["text"], 1, ["Under the pot."])
 
 
+@pytest.mark.usefixtures("folder")
+def test_a_log_is_read_line_by_line_and_divided_by_day(command: Command) -> None:
+    read = preview(command, "rides")
+    assert any("linePattern" in note and note.endswith(" 1") for note in read["left_out"])
+    assert not any("date" in note or "no path reads" in note for note in read["left_out"])
+    assert read["samples"][0]["first_turn"] == "The green light is nice.\nIt reminds me of the woods."
+    assert read["samples"][0]["last_turn"] == "I drive today: it is Sunday."
+    edit(command.folder / "benchmarks/configs/rides.yaml", "    sessionPer: day", "    #")
+    assert preview(command, "rides")["counts"] == read["counts"] | {"sessions": 1}
+
+
+def test_messages_of_one_list_are_divided_by_day(command: Command) -> None:
+    days = ["2024-01-05 10:00", "2024-01-05 23:59", None, "2024-01-06 00:01", "2024-01-05 09:00"]
+    log = [{"id": f"m{n}", "c": f"message {n}", "at": day} for n, day in enumerate(days)]
+    context = {"field": "log", "sessionPer": "day", "itemSchema": {"content": "c", "date": "at", "dialogId": "id"}}
+    row = {"q": "?", "a": "x", "e": ["m3"], "log": log}
+    write_mapped(command, "days", [row], evidence="e", evidenceLevel="turn", context=context)
+    read = preview(command, "days")
+    assert (read["counts"]["sessions"], read["counts"]["turns"], read["samples"][0]["evidence"]) == (3, 5, ["m3"])
+    assert any("not in the order of their dates" in note for note in read["left_out"])
+
+
+def test_a_gold_answer_that_occurs_twice_is_counted(command: Command) -> None:
+    context = {"field": "log"}
+    write_mapped(command, "twice", [{"q": "?", "a": ["x", "y", "x"], "log": ["x and y"]}], context=context)
+    read = preview(command, "twice")
+    assert read["counts"]["gold_answers"] == 2
+    assert any("repeat another" in note and note.endswith(" 1") for note in read["left_out"])
+
+
 def packed(folder: Path) -> None:
     data = folder / "benchmarks/datasets"
     with zipfile.ZipFile(data / "persona.zip", "w", zipfile.ZIP_DEFLATED) as archive:
@@ -431,6 +461,13 @@ MISTAKES = [
     ("desk", "datasets/desk/visits.jsonl", '"page": "Open."', '"page": {}', "visits.jsonl:2"),
     ("desk", "configs/desk.yaml", "by: list}", "by: lists}", "data.join.visits.by"),
     ("years", "configs/years.yaml", '"@parentIndex"', '"@parent.at"', "years.jsonl:1"),
+    ("rides", "configs/rides.yaml", "{speaker}", "{who}", "schema.context.linePattern"),
+    ("rides", "configs/rides.yaml", ": {content}", "", "schema.context.linePattern"),
+    ("rides", "configs/rides.yaml", "[{date}] {speaker}", "{speaker}", "schema.context.sessionPer"),
+    ("rides", "configs/rides.yaml", "type: string", "type: turns", "schema.context.linePattern"),
+    ("rides", "configs/rides.yaml", "${number}", "${stem}", "data.join.log"),
+    ("rides", "datasets/rides/logs/log_1.txt", "[2025-03-03 08:30] ", "", "log_1.txt: line 1"),
+    ("rides", "datasets/rides/logs/log_1.txt", "2025-03-09", "9 March", "log_1.txt:4"),
     ("advice", "configs/advice.yaml", "questionField", 'prefixField: "@before", questionField', "advice.json:2"),
     ("coach", "datasets/coach.json", '"text": "On Fridays.", ', "", "coach.json:5"),
     ("coach", "configs/coach.yaml", '"@next.text"', '"@nxt.text"', 'did you mean "@next"?'),

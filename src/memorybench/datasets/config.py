@@ -13,6 +13,8 @@ from pydantic import Field
 from memorybench.core.questions import EvidenceLevel
 from memorybench.core.records import Record
 
+from .log_lines import LinePattern
+
 HUB = "https://huggingface.co"
 """Address of Hugging Face; HF_ENDPOINT replaces it."""
 
@@ -26,11 +28,13 @@ class Join(Section):
 
     file: str | None = None
     """A file per data file, named from the folder of the data file, such as `../chat.json`. `a.json | b.json` falls
-    back to b. `${stem}` and `${folder}` are the names of the data file, without its suffix, and of its folder."""
+    back to b. `${stem}` and `${folder}` are the names of the data file, without its suffix, and of its folder;
+    `${number}` is the last number in the name of the data file: 12 for `qa_12.json`."""
     files: tuple[str, ...] = ()
     """Names or globs of files whose rows are looked up by `key`."""
-    format: Literal["json", "jsonl", "csv", "parquet"] | None = None
-    """File format (default: by the file's name)."""
+    format: Literal["json", "jsonl", "csv", "parquet", "text"] | None = None
+    """File format (default: by the file's name). A `file` ending in `.txt`, or with `format: text`, is joined as one
+    text."""
     items: str | None = None
     """Path to the rows, as `data.items`. Without it, a `file` that is JSON is joined whole."""
     key: str | None = None
@@ -161,6 +165,12 @@ class Context(Section):
     """What is between speaker and text, if the text of a turn begins with its speaker: `":"` in `Ida: Good morning`. A
     name has at most 50 characters. The names user, assistant, system and tool are roles, unless `itemSchema.role` is
     set. Turns that begin without a speaker are counted and read as they are."""
+    line_pattern: str | None = None
+    """How each message of a `string` is written, if it is a log: `[{date}] {speaker}: {content}`. Fields: `date`,
+    `speaker`, `role`, `dialogId` and, at the end, `content`. A line that does not fit is part of the message before
+    it."""
+    session_per: Literal["day"] | None = None
+    """Divides a list of turns, or a log, that have dates into sessions: consecutive turns of one day are a session."""
     turns_field: str | None = None
     """Path to the turns within a session, if sessions are objects. All matches are turns, and so are the members of
     lists within lists."""
@@ -180,6 +190,14 @@ class Context(Section):
     """Paths within a session, in the place of `idField` and `dateField`."""
     item_schema: ItemSchema = ItemSchema.model_construct()
     """Paths within a turn (default: a turn is a text)."""
+
+    @property
+    def turn_schema(self) -> ItemSchema:
+        """Paths within a turn, also within one that is made of a line."""
+        if self.line_pattern is None:
+            return self.item_schema
+        fields = LinePattern(self.line_pattern, "schema.context.linePattern").fields
+        return ItemSchema.model_validate({name: name for name in fields})
 
 
 class RubricItemSchema(Section):

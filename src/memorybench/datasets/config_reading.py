@@ -21,8 +21,18 @@ from memorybench.files.yaml_file import load_yaml
 from memorybench.text.sanitize import preview
 from memorybench.text.spelling import join_names, suggestion, unknown_name
 
-from .config import AnswerPrompt, BenchmarkConfig, Context, Join, JudgePrompts, RubricItemSchema, SchemaMapping
+from .config import (
+    AnswerPrompt,
+    BenchmarkConfig,
+    Context,
+    ItemSchema,
+    Join,
+    JudgePrompts,
+    RubricItemSchema,
+    SchemaMapping,
+)
 from .dates import check_format
+from .log_lines import LinePattern
 from .prompts import answer_prompt, judge_prompt
 
 GROUP = "memorybench.benchmarks"
@@ -182,6 +192,8 @@ def _check_join(config: BenchmarkConfig, name: str, join: Join, part: Document) 
         raise BadInput(where, f"invalid name {preview(name)}", expected="letters, digits, _ and -")
     if (join.file is None) == (not join.files):
         raise BadInput(where, "which file is joined?", expected="either file, or files with key and by")
+    if join.file is None and join.format == "text":
+        raise BadInput(part.where("join", name, "format"), "no effect on files", expected="file, which is one text")
     if join.file is None and not (join.key and join.by):
         missing = "by" if join.key else "key"
         raise BadInput(where, f'"{missing}" is missing', expected="key, within a row, and by, within an item")
@@ -192,10 +204,9 @@ def _check_join(config: BenchmarkConfig, name: str, join: Join, part: Document) 
         if config.data.type != "local" and not packed:
             raise BadInput(where, f"file is not supported on {config.data.type} data", expected="files, key and by")
         for variable in re.findall(r"\$\{(\w*)\}", join.file):
-            if variable not in ("stem", "folder"):
-                raise BadInput(
-                    part.where("join", name, "file"), f"unknown variable {variable}", expected="stem, folder"
-                )
+            if variable not in ("stem", "folder", "number"):
+                file = part.where("join", name, "file")
+                raise BadInput(file, f"unknown variable {variable}", expected="stem, folder, number")
     elif config.data.type == "url" and not packed:
         raise BadInput(where, "not supported on url data", expected="type: local or huggingface, or a zip archive")
     for key in ("key", "by"):
@@ -258,6 +269,8 @@ def _check_mapping(config: BenchmarkConfig, document: Document) -> None:
         where = part.where("questions", "prefix_field")
         if mapping.context.type != "array":
             raise BadInput(where, f"no effect on type: {mapping.context.type}", remedy="remove it")
+        if mapping.context.session_per is not None:
+            raise BadInput(where, "cannot be combined with context.sessionPer", remedy="remove one of the two")
         if mapping.context.prefix is not None:
             raise BadInput(where, "cannot be combined with context.prefix", remedy="remove one of the two")
     _check_whole_path(mapping.context.item_schema.evidence, part.where("context", "item_schema", "evidence"))
@@ -332,9 +345,28 @@ def _check_gold(mapping: SchemaMapping, part: Document, *, only_retrieval: bool)
 def _check_patterns(context: Context, part: Document) -> None:
     if context.split is not None and context.type != "string":
         raise BadInput(part.where("split"), f"no effect on type: {context.type}", remedy="set type: string")
-    if context.speaker_separator is not None and context.item_schema.speaker is not None:
-        where = part.where("speaker_separator")
-        raise BadInput(where, "cannot be combined with itemSchema.speaker", remedy="remove one of the two")
+    if context.speaker_separator is not None and (context.item_schema.speaker or context.line_pattern):
+        other = "itemSchema.speaker" if context.item_schema.speaker else "linePattern"
+        raise BadInput(
+            part.where("speaker_separator"), f"cannot be combined with {other}", remedy="remove one of the two"
+        )
+    if context.line_pattern is not None:
+        where = part.where("line_pattern")
+        if context.type != "string":
+            raise BadInput(where, f"no effect on type: {context.type}", remedy="set type: string")
+        if context.split == "paragraphs" or context.item_schema != ItemSchema.model_construct():
+            other = "split: paragraphs" if context.split == "paragraphs" else "itemSchema"
+            raise BadInput(where, f"cannot be combined with {other}", remedy="remove one of the two")
+        LinePattern(context.line_pattern, where)
+    if context.session_per is not None:
+        where = part.where("session_per")
+        if context.type == "object" or context.turns_field is not None:
+            raise BadInput(where, "no effect: the data has sessions", expected="a list of turns, or a log")
+        if context.turn_schema.date is None:
+            raise BadInput(where, "turns have no date", expected="itemSchema.date, or {date} in linePattern")
+        for name in ("prefix", "date_field", "id_field"):
+            if getattr(context, name) is not None:
+                raise BadInput(part.where(name), "cannot be combined with sessionPer", remedy="remove one of the two")
     if context.item_schema.content and context.item_schema.text:
         raise BadInput(
             part.where("item_schema", "text"), "cannot be combined with content", remedy="remove one of the two"

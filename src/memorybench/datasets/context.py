@@ -20,6 +20,7 @@ from .config import Context, Preprocessing
 from .config_reading import SESSION_VARIABLES
 from .dates import Formats, read_date
 from .item_context import ItemContext, LeftOut, comparable
+from .log_lines import LinePattern
 from .paths import flatten, only, parse_path, place_of
 from .turns import KeptSession, MarkedTurn, RawSession, TurnReader, locate_in, optional_path, text_at
 
@@ -43,6 +44,8 @@ class ContextReader:
         self._own_id = optional_path(context.session_schema.id, where)
         self._own_date = optional_path(context.session_schema.date, where)
         self._turns = TurnReader(context, preprocessing, date_format, where)
+        pattern = context.line_pattern
+        self._lines = None if pattern is None else LinePattern(pattern, f"{where}.linePattern")
         self._members: tuple[Any, dict[Place, int]] | None = None
         """An item, and the numbers of the members of its history, by place."""
         self._template: Template | None = None
@@ -162,6 +165,8 @@ class ContextReader:
                 return self._array_sessions(item, matches, None, cuts, upto, left_out)
             case "object", dict():
                 return list(self._object_sessions(value, place or (), left_out))
+            case "string", str() if self._lines is not None:
+                return self._by_day(item, self._log(item, value, place or (), self._lines, left_out))
             case "string", str():
                 if self._context.split == "lines":  # blank lines have numbers, too, and count as empty turns
                     return [RawSession(None, value.rstrip("\r\n").replace("\r\n", "\n").split("\n"), None)]
@@ -173,6 +178,31 @@ class ContextReader:
             expected={"string": "a text", "turns": "a list"}.get(self._context.type, f"an {self._context.type}"),
             remedy=f"set schema.context.type: {actual}" if actual else "correct schema.context.field",
         )
+
+    def _log(self, item: Document, text: str, place: Place, lines: LinePattern, left_out: LeftOut) -> RawSession:
+        """Return the messages of a log as one session."""
+        messages, continued = lines.split(text, locate_in(item, place))
+        left_out.continued += continued
+        places = [(*place, message.line) for message in messages]
+        return RawSession(None, [message.fields for message in messages], place, None, places)
+
+    def _by_day(self, item: Document, session: RawSession) -> list[RawSession]:
+        """Divide a session before each turn that has another day than the turns before it, if the config says so."""
+        if self._context.session_per is None:
+            return [session]
+        starts, day = [0], None
+        for index, fields in enumerate(session.turns):
+            at = self._turns.date_of(item, session, index, fields)
+            if at is not None and day is not None and at.date() != day:
+                starts.append(index)
+            day = day if at is None else at.date()
+        sessions = []
+        for number, (start, end) in enumerate(pairwise((*starts, len(session.turns)))):
+            places = [session.turn_place(index) or () for index in range(start, end)]
+            dates = (self._turns.raw_date(fields) for fields in session.turns[start:end])
+            date = next((date for date in dates if date), None)
+            sessions.append(RawSession(None, session.turns[start:end], session.place, date, places, 0, number))
+        return sessions
 
     def prefix_of(self, item: Document) -> int | None:
         """Return how many members of the context are the history of the item's question; None: all."""
@@ -217,10 +247,16 @@ class ContextReader:
             bounds = pairwise((0, *inner, len(members)))
             pieces = ((start, members[start:end]) for start, end in bounds if end)
             number = None if inner else 0
-            return [
+            sessions = [
                 RawSession(None, [turn for _, turn in piece], place, date, [at for at, _ in piece], start, number)
                 for start, piece in pieces
             ]
+            return self._by_day(item, sessions[0]) if self._context.session_per else sessions
+        if self._context.session_per:
+            problem, expected = "sessionPer: the members are sessions already", "a list of turns that are objects"
+            raise BadInput(
+                locate_in(item, place), problem, expected=expected, remedy="remove schema.context.sessionPer"
+            )
         names, dates = self._ids_and_dates(item, whole, upto)
         sessions = []
         for index, (at, member) in enumerate(members):

@@ -30,6 +30,8 @@ class LeftOut:
     """Keys of an object that are neither sessions nor dates."""
     dates: int = 0
     """Number of keys of an object that are dates of no session."""
+    continued: int = 0
+    """Number of lines of a log that do not fit its pattern, and so continue the message before them."""
     session_fields: dict[str, None] = field(default_factory=dict)
     """Fields of sessions that are objects. Whether a path reads them is not known here."""
 

@@ -38,6 +38,7 @@ _NOTES = {
     "speakerless": "turns that begin without a speaker and schema.context.speakerSeparator",
     "beyond": "sessions or turns after the last question about their history, not read",
     "filtered_history": "sessions or turns left out by filters in schema.context",
+    "continued": "lines that do not fit linePattern, read as part of the message before them",
     "stray_dates": "dates of sessions that are not there",
     "labels": "labels that are lists or objects, left out",
     "first": "questions with no part of the history before them, left out",
@@ -47,6 +48,7 @@ _NOTES = {
     "label_or_text": "gold answers that are the label of a choice and the text of another, read as the label",
     "several": "questions with several answers, of which any is right (answerMode)",
     "blank": "empty answers, rubric items and texts in lists, skipped",
+    "repeated_answers": "gold answers that repeat another of their question, read once",
     "repeated_items": "rubric items that repeat another, scored twice",
     "unforbidden": "unknown ids that must not be retrieved, dropped",
     "repaired": "evidence ids with another spelling, repaired",
@@ -241,6 +243,7 @@ class ItemReader:
             speakerless=context.speakers[None],
             beyond=context.left_out.members,
             filtered_history=context.left_out.filtered,
+            continued=context.left_out.continued,
             stray_dates=context.left_out.dates,
         )
         if self._survey is not None:

@@ -121,6 +121,11 @@ def is_readable(name: str) -> bool:
     return Path(name.lower().removesuffix(".gz")).suffix in _FORMATS and not name.lower().endswith(".parquet.gz")
 
 
+def is_text(name: str) -> bool:
+    """Return whether the name is that of a text file, which is not a data file and can be joined to one."""
+    return Path(name.lower().removesuffix(".gz")).suffix == ".txt"
+
+
 def is_hidden(name: str) -> bool:
     """Return whether a file is hidden, or made by an operating system, such as `__MACOSX/._notes.json`."""
     return any(part.startswith(".") or part == "__MACOSX" for part in Path(name).parts)

@@ -14,10 +14,11 @@ from memorybench.files.json_text import load_json
 from memorybench.files.jsonpaths import Path
 from memorybench.files.located import Document, Place, Step
 from memorybench.files.parquet import BinaryValues
+from memorybench.files.reading import read_text
 from memorybench.text.sanitize import preview
 
 from .config import Data, Join
-from .items import Item, Selection, format_of, read_items
+from .items import Item, Selection, format_of, is_text, read_items
 from .paths import Marked, flatten, only, parse_path, place_of
 from .sources import joined_file
 
@@ -196,11 +197,17 @@ def _key(path: Path, value: Mapping[str, Any], document: Document, key: str) -> 
 
 
 def _read_whole(file: FilePath, format: str | None, binary: BinaryValues) -> Document:
-    """Return a file as one value: the JSON document, or the list of the rows of another file."""
+    """Return a file as one value: the JSON document, a text, or the list of the rows of another file."""
+    if format == "text" or (format is None and is_text(file.name)):
+        return Document(str(file), read_text(file), _line_of_text)
     if (format or format_of(file)) == "json":
         return load_json(file)
     rows = [item.document for item in read_items(file, format, binary=binary)]
     return _as_list(str(file), rows)
+
+
+def _line_of_text(place: Place) -> int | None:
+    return place[0] + 1 if place and isinstance(place[0], int) else None
 
 
 def _as_list(path: str, rows: Sequence[Document]) -> Document:

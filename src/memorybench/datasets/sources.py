@@ -202,9 +202,19 @@ def joined_file(names: str, item_file: Path, folder: Path) -> Path:
     candidates = []
     for name in names.split("|"):
         named = name.strip().replace("${stem}", stem).replace("${folder}", item_file.parent.name)
+        if "${number}" in named:
+            named = named.replace("${number}", _last_number(item_file, stem))
         resolved = inside(folder, item_file.parent.resolve() / named, "data.join")
         candidates.append(folder / resolved.relative_to(folder.resolve()))
     return next((one for one in candidates if one.is_file()), candidates[0])
+
+
+def _last_number(file: Path, stem: str) -> str:
+    numbers = re.findall(r"[0-9]+", stem)
+    if not numbers:
+        problem = "no number in the name of the file, which data.join uses"
+        raise BadInput(str(file), problem, expected="a name such as notes_12.json", remedy="correct data.join")
+    return str(numbers[-1])
 
 
 def _chosen(folder: Path, names: Sequence[str], join: str = "") -> Iterator[Piece]:

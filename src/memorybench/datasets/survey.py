@@ -61,7 +61,7 @@ class Survey:
         """Return an empty survey for the data of a config."""
         if config.mapping is None:
             return cls()
-        schema = config.mapping.context.item_schema
+        schema = config.mapping.context.turn_schema
         paths = {to_camel(name): getattr(schema, name) for name in _OPTIONAL}
         where = "schema.context.itemSchema"
         named = {f"{where}.{name}": parse_path(path, where) for name, path in paths.items() if path is not None}
@@ -201,7 +201,7 @@ def _unread(config: BenchmarkConfig, survey: Survey) -> Iterator[str]:
     if many is not None:
         item_paths += [many.field, *many.columns.values()]
         question_paths += [*many.labels.values(), *many.model_dump(exclude={"field", "columns", "labels"}).values()]
-    turn_paths: list[str | None] = list(context.item_schema.model_dump().values())
+    turn_paths: list[str | None] = list(context.turn_schema.model_dump().values())
     turn_paths += config.ingestion.preprocessing.remove_fields
     per_session: set[str] = set()
     if context.turns_field is None:  # a session may be one turn

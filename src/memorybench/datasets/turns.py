@@ -68,7 +68,7 @@ class TurnReader:
     """Reads turns by the paths of `schema.context.itemSchema`."""
 
     def __init__(self, context: Context, preprocessing: Preprocessing, date_format: Formats, where: str) -> None:
-        schema = context.item_schema
+        schema = context.turn_schema
         self._separator = context.speaker_separator
         self._content_path = optional_path(schema.content or schema.text, where)
         self._role = optional_path(schema.role, where)
@@ -109,7 +109,7 @@ class TurnReader:
                     text_at(path, fields, partial(locate_in, item, session.turn_place(index)))
         if self._date is not None:
             for index, fields in kept:
-                self._turn_date(item, session, index, fields)
+                self.date_of(item, session, index, fields)
 
     def count_images(self, session: RawSession) -> int:
         if self._image is None:
@@ -156,7 +156,7 @@ class TurnReader:
             self._role_of(fields, name, where),
             self._transform(content),
             self._transform(speaker) if speaker else None,
-            self._turn_date(item, session.raw, index, fields) if self._date else None,
+            self.date_of(item, session.raw, index, fields) if self._date else None,
             self.turn_id(item, session, index, fields),
         )
 
@@ -175,7 +175,11 @@ class TurnReader:
             return fields
         return {k: _map_texts(v, self._transform) for k, v in fields.items() if k not in self._hidden}
 
-    def _turn_date(self, item: Document, session: RawSession, index: int, fields: Any) -> datetime | None:
+    def raw_date(self, fields: Any) -> Any:
+        """Return the date of a turn as the data has it."""
+        return None if self._date is None else self._date.first(fields)
+
+    def date_of(self, item: Document, session: RawSession, index: int, fields: Any) -> datetime | None:
         where = partial(locate_in, item, session.turn_place(index))
         date = only(self._date, fields, where) if self._date else None
         return None if date is None else read_date(date, where, self._date_format)
