@@ -305,8 +305,10 @@ class QuestionReader:
         offered = self._offered(part)
         if offered is None or self.paths.choices is None:
             answers = [self._answer(value, where) for value in values]
-            # a rubric may have an item twice, so that it weighs more
-            return text, tuple(answers if self._gold.answers_are_rubric else dict.fromkeys(answers)), None
+            if self._gold.answers_are_rubric:  # which may have an item twice, so that it weighs more
+                return text, tuple(answers), None
+            self._quirks["repeated_answers"] += len(answers) - len(set(answers))
+            return text, tuple(dict.fromkeys(answers)), None
         other = not self.paths.choices.singular and has_other_labels(self.paths.choices.located(part.value), part.value)
         read = read_choices(offered, part.where, self._key("choices"), have_other_labels=other)
         self._quirks["label_or_text"] += sum(
