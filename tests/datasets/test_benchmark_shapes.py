@@ -292,6 +292,20 @@ def test_messages_of_one_list_are_divided_by_day(command: Command) -> None:
     assert any("not in the order of their dates" in note for note in read["left_out"])
 
 
+def test_a_session_without_a_date_has_that_of_its_first_turn(command: Command) -> None:
+    """As in BEAM, where the first turn of each session has a date: all other turns were undated."""
+    days = ["2024-01-05", None, "2024-03-01", None]
+    turns = [{"c": f"message {n}", "at": day} for n, day in enumerate(days)]
+    context = {"field": "log", "turnsField": "t", "itemSchema": {"content": "c", "date": "at"}}
+    row = {"q": "message", "a": "x", "log": [{"t": turns[:2]}, {"t": turns[2:]}, {"t": [{"c": "message 4"}]}]}
+    write_mapped(command, "dated", [row], context=context)
+    assert "sessions without a date: 1" in preview(command, "dated")["left_out"]
+    assert command("eval", "--benchmarks", "dated", "--providers", "bm25", "--run-id", "r").code == 0
+    (trial,) = command("show", "r", "1", "--json").json["trials"]
+    dates = sorted(re.findall(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", "".join(one["content"] for one in trial["memories"])))
+    assert dates == ["2024-01-05", "2024-01-05", "2024-03-01", "2024-03-01"]
+
+
 def test_a_gold_answer_that_occurs_twice_is_counted(command: Command) -> None:
     context = {"field": "log"}
     write_mapped(command, "twice", [{"q": "?", "a": ["x", "y", "x"], "log": ["x and y"]}], context=context)

@@ -135,7 +135,7 @@ class ItemSchema(Section):
     image: str | None = None
     """Path to pictures in the turn. They are counted and not read; a turn may then be without text."""
     date: str | None = None
-    """Path to the turn's date."""
+    """Path to the turn's date. A session without a date has that of its first turn."""
     evidence: str | None = None
     """Path to a mark of turns that contain the answer. Providers never see it."""
 

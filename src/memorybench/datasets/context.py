@@ -91,6 +91,8 @@ class ContextReader:
                 empty_sessions += not raw.turns
                 continue
             at = read_date(raw.date, partial(locate_in, item, raw.place), self._date_format)
+            if at is None:  # a session begins with its first turn
+                at = self._turns.date_of(item, raw, *turns[0])
             session = KeptSession(raw, id, at, turns)
             self._turns.check_ids(item, session, turn_ids)
             marked |= self._turns.marked(item, session)
@@ -199,9 +201,7 @@ class ContextReader:
         sessions = []
         for number, (start, end) in enumerate(pairwise((*starts, len(session.turns)))):
             places = [session.turn_place(index) or () for index in range(start, end)]
-            dates = (self._turns.raw_date(fields) for fields in session.turns[start:end])
-            date = next((date for date in dates if date), None)
-            sessions.append(RawSession(None, session.turns[start:end], session.place, date, places, 0, number))
+            sessions.append(RawSession(None, session.turns[start:end], session.place, None, places, 0, number))
         return sessions
 
     def prefix_of(self, item: Document) -> int | None:

@@ -175,10 +175,6 @@ class TurnReader:
             return fields
         return {k: _map_texts(v, self._transform) for k, v in fields.items() if k not in self._hidden}
 
-    def raw_date(self, fields: Any) -> Any:
-        """Return the date of a turn as the data has it."""
-        return None if self._date is None else self._date.first(fields)
-
     def date_of(self, item: Document, session: RawSession, index: int, fields: Any) -> datetime | None:
         where = partial(locate_in, item, session.turn_place(index))
         date = only(self._date, fields, where) if self._date else None
