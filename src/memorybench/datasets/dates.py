@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from memorybench.core.errors import BadInput
@@ -23,6 +24,8 @@ _FIRST_MILLISECONDS = 1e11
 Formats = str | Sequence[str] | None
 """A strptime format, or several, of which the first that fits is used; `%?` is a word that is skipped."""
 _SKIPPED = "%?"
+_strptime = lru_cache(maxsize=4096)(datetime.strptime)
+"""Parts of one history have the same dates, and strptime is slow."""
 
 
 def read_date(value: Any, where: Callable[[], str], formats: Formats = None) -> datetime | None:
@@ -78,7 +81,7 @@ def _parse(value: Any, format: str | None) -> datetime:
     if format is not None:
         if _SKIPPED in format:
             text, format = _without_skipped(text, format)
-        return datetime.strptime(text, format)
+        return _strptime(text, format)
     if _COMPACT.fullmatch(text):
         raise ValueError
     if _NUMBER.fullmatch(text):

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import NamedTuple
 
 from memorybench.core.errors import BadInput
@@ -100,6 +101,8 @@ class ItemReader:
         self._has_session_ids = False
         self._lengths: dict[str, tuple[int, int]] = {}
         """Turns of each history, and members that are not read, as a negative number."""
+        self._surveyed: Counter[str] = Counter()
+        """Turns of each history whose fields the survey has."""
 
     def notes(self) -> Iterator[str]:
         quirks = self._quirks.copy()
@@ -251,8 +254,10 @@ class ItemReader:
             self._survey.session_fields |= context.left_out.session_fields
             self._survey.speakers |= dict.fromkeys(name for name in context.speakers if name is not None)
             self._survey.add_history(memory, context)
-            for fields in context.raw_turns():
+            # a part that was counted before is the beginning of this one
+            for fields in islice(context.raw_turns(), self._surveyed[memory], None):
                 self._survey.add_turn(fields)
+            self._surveyed[memory] = context.raw_turn_count
 
     def again(self, read_item: Callable[[], Document], part: Part | None = None) -> Callable[[], ItemContext]:
         upto, cuts = (part.upto, part.cuts) if part is not None else (None, ())
