@@ -251,6 +251,15 @@ def test_a_label_selects_the_questions_of_the_official_average(tmp_path: Path) -
     assert counted == ["counted by the authors", "left out by the authors", "left out by the authors"]
 
 
+def test_a_new_key_does_not_change_the_fingerprints_of_configs_without_it(tmp_path: Path) -> None:
+    """Otherwise, no earlier run could be resumed. A key that is new belongs to `_LATER_KEYS`."""
+    assert opened(tmp_path, [item()]).fingerprint == "f0c4e311a9eea329fc27072ed8559a40"
+    questions = {"field": "quiz", "questionField": "q", "answerField": "a"}
+    schema = {"question": None, "answer": None, "questions": questions}
+    many = item(quiz=[{"q": "Which colour?", "a": "green"}])
+    assert opened(tmp_path, [many], schema).fingerprint == "2c3e1c9c33cc9410c647bb8f181a92fe"
+
+
 def test_the_fingerprint_depends_on_the_data_and_the_mapping(tmp_path: Path) -> None:
     first = opened(tmp_path, [item()])
     assert first.fingerprint == opened(tmp_path, [item()]).fingerprint

@@ -12,7 +12,7 @@ _LATER_KEYS = frozenset(
     ("parse", "cluster", "labels", "image", "prefix", "session_schema", "answer_mode", "rubric", "rubric_item",
      "must_contain", "must_not_contain", "forbidden", "rubric_field", "must_contain_field", "must_not_contain_field",
      "forbidden_field", "columns", "split", "prefix_field", "choice_index",
-     "speaker_separator")
+     "speaker_separator", "line_pattern", "session_per")
 )  # fmt: skip
 """Keys that version 0.1 did not have. Without a value they are left out of fingerprints, which stay as they were."""
 
