@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
-import os
-import subprocess
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -218,21 +216,6 @@ def test_a_partial_run_says_what_is_missing(command: Command, bundle: MakeBundle
     files["outcomes.jsonl"] = as_lines(outcomes)
     document = command("verify", str(write_files(path, files)), "--json").json
     assert levels(document, "trials") == {"contradicted"}
-
-
-OTHER = os.environ.get("MEMORYBENCH_OTHER_PYTHON", "")
-"""Another version of Python with the same packages."""
-
-
-@pytest.mark.skipif(not OTHER, reason="MEMORYBENCH_OTHER_PYTHON names no other Python")
-def test_another_version_of_python_writes_the_same_bytes(command: Command, bundle: MakeBundle) -> None:
-    path = bundle("judged")
-    words = [OTHER, "-m", "memorybench"]
-    subprocess.run([*words, "bundle", "judged", "--output", "other.mbz"], check=True, cwd=command.folder)
-    assert (command.folder / "other.mbz").read_bytes() == path.read_bytes()
-    subprocess.run([*words, "verify", str(path)], check=True, cwd=command.folder)
-    with zipfile.ZipFile(path) as archive:
-        assert archive.testzip() is None
 
 
 def test_a_bundle_is_verified_where_an_event_loop_runs(command: Command, bundle: MakeBundle) -> None:
