@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import hashlib
+import json
 import os
 import re
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from aiohttp import web
 from memorybench.core.errors import BadInput, Malformed, MemorybenchError, RunConflict, ServiceError
 from memorybench.datasets.sources import Piece, Source, pull, source_of, state, verify_files
 from memorybench.secrets.redaction import Redactor
-from tests.datasets.described import bundled, config
+from tests.datasets.described import bundled, config, item
 from tests.doubles.refusals import refused
 from tests.doubles.stub import Behaviour, Call, Stub, redirect, reset, status
 
@@ -232,3 +233,71 @@ def test_longmemeval_variants_share_files_and_every_source_has_a_licence(tmp_pat
     assert len(sources["nolima"].pieces) == 6
     assert all(source.licence and source.remote for source in sources.values())
     assert len({source.pieces[0].file for source in sources.values()}) == 5
+
+
+FILES = {"questions.json": [item()], "more/notes.json": [{"text": "x"}]}
+
+
+def written_files(folder: Path) -> dict[str, str]:
+    """Write the files, and return the checksum of each."""
+    sums = {}
+    for name, rows in FILES.items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(rows))
+        sums[name] = hashlib.sha256(file.read_bytes()).hexdigest()
+    return sums
+
+
+JOINED = {"files": ["questions.json"], "join": {"notes": {"file": "more/notes.json"}}}
+LOCAL = [
+    {"path": ".", **JOINED},
+    {"path": ".", "files": ["*.json", "*/*.json"]},
+    {"path": ".", "files": list(FILES)},
+]
+
+
+@pytest.mark.parametrize("data", LOCAL)
+@pytest.mark.parametrize("name", FILES)
+def test_each_file_may_have_its_own_checksum(tmp_path: Path, data: dict[str, Any], name: str) -> None:
+    sums = written_files(tmp_path)
+
+    def source(sha256: dict[str, str]) -> Source:
+        described = config(data={"type": "local", "sha256": sha256, **data})
+        return source_of(described, beside=tmp_path, cache=tmp_path / "cache")
+
+    verify_files(source(sums))
+    assert source(sums).pinned
+    assert not source({name: sums[name]}).pinned, "the other file is not pinned"
+    (tmp_path / name).write_text("[]")
+    error = refused(verify_files, source({name: sums[name]}))
+    assert (Path(error.where), error.expected.count(sums[name])) == (tmp_path / name, 1)
+    verify_files(source({other: sums[other] for other in FILES if other != name}))
+    assert "data.sha256" in refused(source, {"questons.json": sums[name]}).where
+
+
+def test_files_of_the_hub_may_each_have_a_checksum(stub: Stub, tmp_path: Path) -> None:
+    names = ["deep/data.json", "deep/more.json"]
+    described = {"path": "owner/name", "files": names, "sha256": dict.fromkeys(names, SHA256)}
+    source = on_hub(stub, tmp_path / "right", **described)
+    fetch(source)
+    assert (source.pinned, source.present) == (True, True)
+    wrong = on_hub(stub, tmp_path / "wrong", **described | {"sha256": {names[1]: "0" * 64}})
+    with pytest.raises(BadInput, match="checksum"):
+        fetch(wrong)
+    assert not wrong.pieces[1].file.exists()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"type": "huggingface", "path": "a/b", "files": ["x.json", "y.json"], "sha256": {"z.json": SHA256}},
+        {"type": "huggingface", "path": "a/b", "files": ["x.json", "y.json"], "sha256": SHA256},
+        {"type": "huggingface", "path": "a/b/x.json", "sha256": {"x.json": SHA256}},
+        {"type": "url", "path": "https://example.org/x.json", "sha256": {"x.json": SHA256}},
+        {"type": "local", "path": "x.zip", "sha256": {"x.json": SHA256}},
+        {"type": "local", "path": ".", "files": ["x.json"], "sha256": {"x.json": "1234"}},
+    ],
+)
+def test_checksums_that_fit_no_file_are_refused(data: dict[str, Any]) -> None:
+    assert "data.sha256" in refused(config, data=data).where

@@ -6,7 +6,7 @@ Field docstrings are the user's documentation: docs/config-keys.md and the JSON 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -17,6 +17,9 @@ from .log_lines import LinePattern
 
 HUB = "https://huggingface.co"
 """Address of Hugging Face; HF_ENDPOINT replaces it."""
+
+
+Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
 class Section(Record):
@@ -68,8 +71,9 @@ class Data(Section):
     those in subfolders are listed by `data preview` and not read)."""
     join: Mapping[str, Join] = Field(default_factory=dict)
     """Name of a field → another file, whose content each item gets under this name."""
-    sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
-    """Checksum of the file; a file with another checksum is an error."""
+    sha256: Sha256 | Mapping[str, Sha256] | None = None
+    """Checksum of the file; a file with another checksum is an error. For several files, also joined ones: name of the
+    file, from the folder of the data → its checksum. Files that are not named here are not checked."""
     size: int | None = Field(default=None, ge=1)
     """Size of the file in bytes; a longer download is an error."""
     licence: str = ""

@@ -25,6 +25,7 @@ from .config import (
     AnswerPrompt,
     BenchmarkConfig,
     Context,
+    Data,
     ItemSchema,
     Join,
     JudgePrompts,
@@ -165,8 +166,7 @@ def _check_files(config: BenchmarkConfig, part: Document) -> None:
     if packed and config.is_built:
         raise BadInput(part.where("path"), "needles and cues cannot be in a zip archive", remedy="unpack it")
     several = len(data.files) > 1 or bool(data.join) or any(map(is_glob, (data.path, *data.files)))
-    if several and not packed and not config.is_built and data.sha256 is not None:
-        raise BadInput(part.where("sha256"), "is the checksum of one file, but there are several", remedy="remove it")
+    _check_checksums(data, part, several=several and not packed)
     for place, names in ((("files",), data.files), *((("join", n, "files"), j.files) for n, j in data.join.items())):
         if any(".." in name or name.startswith("/") for name in names):
             raise BadInput(part.where(*place), "a file is outside the dataset", expected="relative paths without ..")
@@ -180,6 +180,22 @@ def _check_files(config: BenchmarkConfig, part: Document) -> None:
         JsonPath.parse(f"$[?{data.where}]", part.where("where"))
     for name, join in data.join.items():
         _check_join(config, name, join, part)
+
+
+def _check_checksums(data: Data, part: Document, *, several: bool) -> None:
+    """Check that a checksum is that of one file, and that a mapping has the checksums of several."""
+    sums, where = data.sha256, part.where("sha256")
+    if several and isinstance(sums, str):
+        problem = "is the checksum of one file, but there are several"
+        raise BadInput(where, problem, remedy="write one per file, under its name")
+    if sums is None or isinstance(sums, str):
+        return
+    if not several and (data.type != "local" or is_archive(data.path)):
+        raise BadInput(where, "has checksums of several files, but there is one", expected="its checksum")
+    names = {*data.files, *(name for join in data.join.values() for name in join.files)}
+    for name in sums:
+        if data.type == "huggingface" and name not in names:
+            raise unknown_name(where, f"no file {preview(name)} is read", name, names)
 
 
 def _check_join(config: BenchmarkConfig, name: str, join: Join, part: Document) -> None:

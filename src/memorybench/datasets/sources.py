@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -24,6 +24,8 @@ from urllib.parse import quote, urlsplit
 from memorybench.core.errors import BadInput, MemorybenchError, RunConflict, ServiceError, Transient
 from memorybench.core.records import Record
 from memorybench.files.names import inside
+from memorybench.text.sanitize import preview
+from memorybench.text.spelling import unknown_name
 
 from .archives import skipped_members, unpack
 from .checksums import remembered_sha256, sha256_of
@@ -136,7 +138,7 @@ def source_of(config: BenchmarkConfig, *, beside: Path | None, cache: Path, hub:
             return replace(_local_source(config, _find_local(data, beside)), published_at=config.source)
         case "url":
             file = _download_path(data, beside) or cache / _cached_name(data.path)
-            pieces = [Piece(file, data.path, data.sha256, data.size)]
+            pieces = [Piece(file, data.path, _checksum(data), data.size)]
         case "huggingface":
             pieces = list(_on_hub(config, beside, cache, hub))
         case _:
@@ -167,13 +169,20 @@ def _local_source(config: BenchmarkConfig, root: Piece) -> Source:
     """Return the files at a path: a file, an archive, a folder, or a glob."""
     data = config.data
     if is_archive(root.file.name):
-        return Source(config.name, data.licence, (replace(root, sha256=data.sha256, size=data.size),))
+        return Source(config.name, data.licence, (replace(root, sha256=_checksum(data), size=data.size),))
     if config.is_built or not (data.join or is_glob(data.path) or any(map(is_glob, data.files))):
         if data.files:
-            pieces = tuple(replace(root, file=root.file / name, tried=_below(root, name)) for name in data.files)
+            _check_names(config, data.files, root.file)
+            pieces = tuple(
+                replace(root, file=root.file / name, tried=_below(root, name), sha256=_checksum(data, name))
+                for name in data.files
+            )
             return Source(config.name, data.licence, pieces)
         if not root.file.is_dir():
-            return Source(config.name, data.licence, (replace(root, sha256=data.sha256, size=data.size),))
+            name = root.file.name
+            _check_names(config, {name}, root.file.parent)
+            sha256 = _checksum(data) or _checksum(data, name)
+            return Source(config.name, data.licence, (replace(root, sha256=sha256, size=data.size),))
     if data.files and not root.file.exists():
         return Source(config.name, data.licence, (root,))
     if root.file.is_dir():
@@ -193,7 +202,28 @@ def _in_folder(config: BenchmarkConfig, data: Data, folder: Path) -> Source:
             continue
         for piece in [piece for piece in pieces if not piece.join]:
             pieces.append(Piece(joined_file(join.file, piece.file, folder), join=name))
+    names = {piece.file: piece.file.relative_to(folder).as_posix() for piece in pieces}
+    _check_names(config, set(names.values()), folder)
+    pieces = [replace(piece, sha256=_checksum(data, names[piece.file])) for piece in pieces]
     return Source(config.name, data.licence, tuple(pieces), folder, skipped=tuple(_skipped(folder, data.files)))
+
+
+def _checksum(data: Data, name: str | None = None) -> str | None:
+    """Return the checksum that the config has for a file of this name; without a name, for the only file."""
+    if isinstance(data.sha256, str) or data.sha256 is None:
+        return data.sha256 if name is None else None
+    return data.sha256.get(name) if name is not None else None
+
+
+def _check_names(config: BenchmarkConfig, names: Collection[str], folder: Path) -> None:
+    """Raise BadInput if the config has a checksum for a file that is not read."""
+    sums = config.data.sha256
+    if isinstance(sums, str) or sums is None or not folder.is_dir():
+        return
+    for name in sums:
+        if name not in names:
+            where = f'benchmark "{config.name}": data.sha256'
+            raise unknown_name(where, f"no file {preview(name)} is read", name, names)
 
 
 def joined_file(names: str, item_file: Path, folder: Path) -> Path:
@@ -444,7 +474,7 @@ def _on_hub(config: BenchmarkConfig, beside: Path | None, cache: Path, hub: str)
         url = f"{hub}/datasets/{owner}/{name}/resolve/main/{quote(file)}"
         single = bool(archive) or not (data.files or joined)
         where = local_path if local_path is not None and single else cache / owner / name / file
-        yield Piece(where, url, data.sha256 if single else None, data.size if single else None, join=join)
+        yield Piece(where, url, _checksum(data, None if single else file), data.size if single else None, join=join)
 
 
 def _cached_name(url: str) -> Path:

@@ -43,7 +43,7 @@ def open_dataset(
         dataset = cast("Dataset", point.load()())
         if data.sha256 not in (None, dataset.fingerprint):
             problem = f"the checksum differs: sha256 {dataset.fingerprint}"
-            raise BadInput(f'benchmark "{config.name}"', problem, expected=data.sha256 or "")
+            raise BadInput(f'benchmark "{config.name}"', problem, expected=str(data.sha256))
         return rename_dataset(dataset, config.name)
     from memorybench.datasets.sources import local_source, unpacked_source, verify_files
 
