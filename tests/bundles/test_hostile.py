@@ -225,3 +225,26 @@ def test_a_number_that_json_does_not_have_is_not_accepted(command: Command, file
     said = command("verify", str(path), "--json")
     assert said.code in (1, 2)
     assert "unexpected" not in said.err
+
+
+@pytest.mark.parametrize("place", ["before", "after", "between", "comment", "another bundle before"])
+def test_bytes_outside_the_files_are_refused(command: Command, bundle: MakeBundle, place: str) -> None:
+    """A program that reads from the beginning would find other files than `verify` checked."""
+    content = bundle("hygiene").read_bytes()
+    other = bundle("plain").read_bytes()
+    path = command.folder / "hostile.mbz"
+    changed = {
+        "before": b"#!/bin/sh\n" + content,
+        "after": content + b"more",
+        "another bundle before": other + content,
+        "comment": content[:-2] + struct.pack("<H", 4) + b"more",
+    }
+    if place == "between":
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, text in read_files(bundle("hygiene")).items():
+                archive.writestr(name, text)
+                archive.fp.write(b"more")  # type: ignore[union-attr]
+                archive.start_dir = archive.fp.tell()  # type: ignore[union-attr]
+    else:
+        path.write_bytes(changed[place])
+    assert verify(command, path).code == 2

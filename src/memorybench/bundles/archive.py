@@ -7,7 +7,9 @@ file chooses.
 from __future__ import annotations
 
 import hashlib
+import os
 import stat
+import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -44,6 +46,10 @@ _LONGEST_LINE = 64 * 1024**2
 _MOST_TIMES, _ALWAYS = 250, 64 * 1024**2
 """How many times larger than the bundle its content may be, and the size up to which that does not matter."""
 _CHUNK = 1024 * 1024
+_LOCAL, _END = struct.Struct("<26xHH"), struct.Struct("<4s16xH")
+"""The header of an entry, with the lengths of its name and extra fields, and the end of the file, with its comment."""
+_DESCRIPTOR = 24
+"""Most bytes that follow an entry whose size was not known when its header was written."""
 _TIME = (1980, 1, 1, 0, 0, 0)
 _EXPECTED = "a file that `memorybench bundle` wrote"
 _DIGEST = r"^[0-9a-f]{64}$"
@@ -184,6 +190,7 @@ def open_archive(path: Path) -> Iterator[Archive]:
     try:
         with zipfile.ZipFile(path) as archive:
             _check_entries(path, archive.infolist())
+            _check_layout(path, archive)
             yield Archive(path, archive)
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, UnicodeDecodeError) as error:
         raise _invalid(path, f"is not a bundle ({error})") from error
@@ -212,6 +219,23 @@ def _check_entries(path: Path, entries: Iterable[zipfile.ZipInfo]) -> None:
         raise _invalid(path, f"lacks {', '.join(missing)}")
     if total > min(_LARGEST, max(_ALWAYS, _MOST_TIMES * path.stat().st_size)):
         raise _invalid(path, f"would unpack to {total:,} bytes, which is too much")
+
+
+def _check_layout(path: Path, archive: zipfile.ZipFile) -> None:
+    """Raise BadInput if bytes are outside the entries: other programs may find other files in them."""
+    entries = sorted(archive.infolist(), key=lambda info: info.header_offset)
+    starts = [*(info.header_offset for info in entries), archive.start_dir]
+    with path.open("rb") as file:
+        file.seek(-_END.size, os.SEEK_END)
+        signature, comment = _END.unpack(file.read())
+        is_filled = starts[0] == 0 and signature == b"PK\5\6" and not comment
+        for info, following in zip(entries, starts[1:], strict=True):
+            file.seek(info.header_offset)
+            name, extra = _LOCAL.unpack(file.read(_LOCAL.size))
+            end = info.header_offset + _LOCAL.size + name + extra + info.compress_size
+            is_filled &= 0 <= following - end <= (_DESCRIPTOR if info.flag_bits & 8 else 0)
+    if not is_filled:
+        raise _invalid(path, "has bytes outside its files")
 
 
 def _read_manifest(path: Path, text: str) -> Manifest:
