@@ -68,16 +68,42 @@ async def check_script(open_store: OpenStore, scenario: Scenario, seed: int, scr
             checked = await check_memory(fixture, activity, "well_behaved")
     except Lacking as error:
         return PhaseReport(result="skipped", reason=str(error))
-    findings, calls = checked.findings, activity.calls
+    findings, calls = checked.findings, tuple(activity.calls)
+    result, reason = _script_result(findings, calls)
+    return PhaseReport(result=result, reason=reason, findings=findings, calls=calls, left=checked.facts_digest)
+
+
+def _script_result(findings: Sequence[Finding], calls: Sequence[Call]) -> tuple[Result, str]:
     problems = _reasons(findings, "broken")
     problems += [f"{call.op}: the store refused: {call.refused}" for call in calls if call.refused is not None]
     problems += [f"{call.op}: {call.undone}" for call in calls if call.undone is not None]
     result: Result = "violated" if problems else "compliant"
     if not problems and all(finding.status == "skipped" for finding in findings):
         result, problems = "skipped", list(dict.fromkeys(finding.found for finding in findings))
-    return PhaseReport(
-        result=result, reason="; ".join(problems), findings=findings, calls=tuple(calls), left=checked.facts_digest
-    )
+    return result, "; ".join(problems)
+
+
+def has_own_result(report: PhaseReport, scenario: Scenario, *, is_violation: bool) -> bool:
+    """Return whether a recorded report has the findings of all assertions, and a result that these findings allow.
+
+    Whether a store defended itself is not known from the findings.
+    """
+    if report.result == "skipped" and not report.findings:  # the store lacks what the script needs
+        return True
+    expected = Counter(one.kind for one in scenario.assertions_for("violation" if is_violation else "well_behaved"))
+    if not expected <= Counter(finding.kind for finding in report.findings):
+        return False
+    if not is_violation:
+        return (report.result, report.reason) == _script_result(report.findings, report.calls)
+    is_broken = any(finding.status == "broken" for finding in report.findings)
+    is_curated = scenario.deterministic.violation.defended_by == "curation"
+    allowed: dict[Result, bool] = {
+        "detected": is_broken,
+        "defended": not is_broken or is_curated,
+        "missed": not is_broken,
+        "skipped": not is_broken,
+    }
+    return allowed.get(report.result, False)
 
 
 async def check_violation(open_store: OpenStore, scenario: Scenario, seed: int) -> PhaseReport:

@@ -1,4 +1,4 @@
-"""Scores the recorded plays of scenarios again. The findings of a play are what was recorded; they are not repeated."""
+"""Scores the recorded plays of scenarios again. Plays are not repeated: their findings are those that were recorded."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from memorybench.suites.replayed_steps import CannotRescore, Contradiction, Reco
 
 from .attempts import AttemptReport, _exhibit, attempt_name, attempt_scores
 from .checks import add_skips
+from .phases import PhaseReport, has_own_result
 from .plan import HygienePlan, make_trial, script_trials
 from .plays import Store
 from .scenario import Scenario
@@ -49,8 +50,22 @@ class _HygieneRescorer:
             raise Contradiction(f"the scenario has no script {trial.variant!r}")
         store = Store(trial.subject, _no_store)
         plan = HygienePlan((scenario,), store, trial.benchmark, seed=spec.get("seed") or 0, run=self.run.run.id)
+        self._check_reports(scenario, steps)
         performed = await plan._perform(scenario, script, steps)
         return Rescored(performed, are_inputs_known=spec.get("seed") is not None, trial=expected)
+
+    def _check_reports(self, scenario: Scenario, steps: ReplayedSteps) -> None:
+        """Raise Contradiction if the result of a play does not follow from its findings."""
+        recorded = (step for key in steps.keys if (step := steps.recorded.get(key)) is not None)
+        for step in recorded:
+            if step.name != "phase":
+                continue
+            phase, report = step.inputs["phase"], PhaseReport.model_validate(step.result)
+            if has_own_result(report, scenario, is_violation=phase == "violation"):
+                continue
+            if not self.run.is_of_this_version:
+                raise CannotRescore("another version may name results of plays otherwise")
+            raise Contradiction(f"the result of the play of {phase} does not follow from its findings")
 
     def trials_of_case(self, case: Mapping[str, Any]) -> list[tuple[str, int]]:
         spec = self.run.run.spec
