@@ -172,7 +172,7 @@ DETECTED_BY = {
     "caches-searches": ("memory-search-after-deletion", "well_behaved", "and not after it: 2 calls"),
     "keeps-corrected-texts": ("memory-search-after-deletion", "well_behaved", "is left in files"),
     "forgets-similar-facts": ("memory-similar-facts", "well_behaved", '"The key of the cellar hangs in the hall" was'),
-    "forgets-for-everybody": ("memory-similar-facts", "well_behaved", '"The key of the shed hangs in the hall" was'),
+    "forgets-for-everybody": ("memory-similar-user-ids", "well_behaved", "of the others stand as they did"),
     "updates-the-most-similar": ("memory-similar-facts", "well_behaved", '"The meeting with Jonas is on Tuesday" was'),
     "folds-user-ids": ("memory-similar-user-ids", "well_behaved", "Ana has one badge: 2 facts"),
     "lists-by-prefix": ("memory-similar-user-ids", "well_behaved", "ana has one badge: 3 facts"),
