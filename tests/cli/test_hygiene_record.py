@@ -18,6 +18,7 @@ pytest.importorskip("mcp")
 SCRIPTED = Path(__file__).parents[1] / "agents/scripted_agent.py"
 KEY = "sk-proj-" + "Ab3dE6gH" * 5
 TEA, COCOA = "Ana drinks tea in the morning", "Ana drinks cocoa in the morning"
+SEARCH = "recall", {"query": "what Ana drinks in the morning"}
 Calls = list[tuple[str, dict[str, Any]]]
 
 
@@ -68,6 +69,12 @@ def remember(content: str) -> tuple[str, dict[str, Any]]:
             {"residue"},
             id="deletion that is not one",
             marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "caches-searches",
+            [remember(TEA), SEARCH, ("forget", {"id": "$1"}), SEARCH],
+            {"call_trace"},
+            id="shown again after its deletion",
         ),
     ],
 )

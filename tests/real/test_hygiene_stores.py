@@ -114,12 +114,13 @@ NO_CURATION = {
 }
 NO_USERS = {
     (name, phase)
-    for name in ("cross-user-leak", "foreign-ids", "foreign-reads", "no-match-leak")
+    for name in ("cross-user-leak", "foreign-ids", "foreign-reads", "no-match-leak", "similar-user-ids")
     for phase in ("well_behaved", "violation")
 }
 NO_METADATA = {("secret-in-metadata", "violation")}
 NO_GET = {("foreign-reads", "well_behaved"), ("foreign-reads", "violation")}
-KEEPS_DELETED = {("deletion-on-request", "well_behaved")}
+KEEPS_DELETED = {("deletion-on-request", "well_behaved"), ("search-after-deletion", "well_behaved")}
+LISTS_FIFTY = {("many-facts", "well_behaved")}
 NO_TRUST = {("trust-on-update", "violation")}
 
 
@@ -181,7 +182,7 @@ class TestLibsql(StoreContract):
 
     def test_the_scenarios_find_exactly_its_weaknesses(self) -> None:
         expected = (
-            ACCEPTS_SECRETS | {("secret-in-metadata", "violation")} | STORES_TWICE | KEEPS_DELETED,
+            ACCEPTS_SECRETS | {("secret-in-metadata", "violation")} | STORES_TWICE | KEEPS_DELETED | LISTS_FIFTY,
             NO_CURATION | NO_USERS | NO_TRUST,
         )
         assert failed_and_skipped("mcp-memory-libsql") == expected

@@ -10,6 +10,7 @@ ones.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -188,6 +189,10 @@ class _Script:
         self.refused_texts: list[str] = []
         self.facts: list[_Fact] = []
         self.remarks: list[str] = []
+        self.shown_again: dict[str, int] = {}
+        """By a text that was shown after it was deleted or replaced: in how many calls it was shown before."""
+        self._shown: Counter[str] = Counter()
+        """How many calls showed a text."""
         self._is_violation = is_violation
         self._by_id: dict[str, _Fact] = {}
         self._texts: dict[str, str] = {}
@@ -225,8 +230,10 @@ class _Script:
                 self._add_change(call)
             case "recall":
                 self._add_recall(call)
+                self._note_shown(call)
             case "list":
                 self._append(call, {"do": "list"})
+                self._note_shown(call)
             case "curate":
                 self._append(call, {"do": "curate", "apply": call.arguments.get("apply") in (True, "true", "True")})
 
@@ -291,6 +298,13 @@ class _Script:
             self.remarks.append(f'The search "{query}" found nothing: add search_hit if it should have found a fact.')
         self._append(call, {"do": "recall", "query": query, **({"limit": limit} if is_valid else {})})
 
+    def _note_shown(self, call: ToolCall) -> None:
+        past = {text for fact in self.facts for text in (fact.texts if fact.is_forgotten else fact.texts[:-1])}
+        for text in _unique(self.text(raw) for raw in call.texts):
+            if text in past:
+                self.shown_again.setdefault(text, self._shown[text])
+            self._shown[text] += 1
+
     def _append(self, call: ToolCall, step: Draft) -> bool:
         """Add the step to the script; return whether the store carried it out and it belongs to good behaviour."""
         if "" in (step.get("content"), step.get("query")):
@@ -338,6 +352,19 @@ def _store_assertions(script: _Script, capabilities: Collection[Capability]) -> 
         assertions.append({**_is_absent(f"it was deleted: {text}", text), **kept})
         if len(text) >= _SHORTEST_RESIDUE:
             assertions.append({"kind": "residue", "claim": f"nothing is left of it: {text}", "text": text, **kept})
+    for text, times in script.shown_again.items():
+        if text not in current:
+            assertions.append(
+                {
+                    "kind": "call_trace",
+                    "claim": f"it is not shown again: {text}",
+                    "op": ["recall", "list"],
+                    "user": USER,
+                    "finds": {"normalised": text},
+                    "at_most": times,
+                    "phases": ["well_behaved"],
+                }
+            )
     if {"users", "list"} <= set(capabilities):
         assertions.append(_count("another user sees no facts", 0, STRANGER, phases))
     return assertions
