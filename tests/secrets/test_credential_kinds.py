@@ -58,6 +58,7 @@ def test_credentials_of_a_kind_are_recognised(group: str) -> None:
 
 def test_near_misses_give_no_alarm() -> None:
     assert {text: kind for text in NEAR_MISSES if (kind := credential_in(text)) is not None} == {}
+    assert {text: found for text in NEAR_MISSES if (found := find_credentials(text))} == {}
 
 
 @pytest.mark.parametrize("encoder", sorted(ENCODERS))
@@ -103,3 +104,9 @@ def test_find_credentials_returns_keys_with_rearranged_letters(rearrange: Callab
     text = f"one line\nkept as {token} for later\n"
     [found] = find_credentials(text)
     assert (found.kind, text[found.start : found.end]) == ("AWS access key", token)
+
+
+def test_find_credentials_returns_values_of_a_text_that_says_it_is_in_rot13() -> None:
+    text = f"one line\nin rot13, so that nobody reads it: {ENCODERS['rot13']('password: Moonlight-77')}\n"
+    [found] = find_credentials(text)
+    assert (found.kind, ENCODERS["rot13"](text[found.start : found.end])) == ("password", "Moonlight-77")

@@ -7,29 +7,43 @@ from __future__ import annotations
 
 import re
 
-from .credential_values import is_standard, is_state, looks_secret
+from .credential_values import is_state, looks_secret
 
 _FUNCTION_WORDS = frozenset(
     ("the", "and", "for", "was", "are", "has", "have", "had", "not", "from", "his", "her", "but",
      "our", "their", "which", "been", "its", "than", "who", "how", "why", "could", "would",
-     "were", "does", "did", "must", "may", "being", "these", "those", "into", "onto", "upon")
+     "were", "does", "did", "must", "may", "being", "these", "those", "into", "onto", "upon",
+     "der", "die", "das", "und", "mit", "von", "nicht", "ist", "les", "des", "est", "pour", "dans", "avec", "une",
+     "que",
+     "los", "las", "por", "con", "una", "del", "para", "uma", "com", "não", "dos", "das")
 )  # fmt: skip
-"""Words of three letters and more that ordinary sentences need and the word list of BIP 39 does not contain."""
+"""Words of three letters and more that ordinary sentences need and the word lists of BIP 39 do not contain."""
+_MOST_REPEATED, _FEW_INITIALS = 2, 4
+"""Words of a seed phrase that occur again. Published test vectors repeat more."""
 _SEED_LENGTH = 12
-_WALLET = re.compile(r"seed|recovery|mnemonic|wallet|ledger|trezor|metamask|bip-?39|(?:12|24)[ -]words?", re.I)
+_WALLET = re.compile(
+    r"seed|recovery|mnem[oóôô]?\w*ni|wallet|ledger|trezor|metamask|bip-?39|wiederherst|récupération|recupera[cç]|"
+    r"semilla|semente|monedero|billetera|cartera|carteira|portefeuille|"
+    r"\b(?:12|24|twelve|zwölf|douze|doce|doze|vingt[ -]quatre|veinticuatro|vinte e quatro|vierundzwanzig)"
+    r"[ -](?:\w+ )?(?:words?|wörter|worte|mots|palabras|palavras)",
+    re.I,
+)
 SEED_RUN = re.compile(
-    r"\b(?P<value>[a-z]{3,8}(?:(?:[ \t]+|[ \t]*[,;|][ \t]*|[ \t]*\n[ \t]*)(?:\d{1,2}[.):][ \t]*)?[a-z]{3,8}\b){11,40})"
+    r"\b(?P<value>[a-zà-ÿ]{3,9}(?:(?:[ \t]+|[ \t]*[,;|–-][ \t]*|[ \t]*\n[ \t]*)(?:\d{1,2}[.):][ \t]*)?"
+    r"[a-zà-ÿ]{3,9}\b){11,40})"
 )
 DOOR_CODE = re.compile(
     r"\b(?:punch|key|type|tap|press|dial|enter|use|takes|with|code|opens? (?:with|on|to)|unlocks? with|tippe?|gib|"
     r"drücke?|mit|tapez|avec|marca|con|com)\s+(?:(?:in|the|den|code|is|ist|le)\s+){0,2}"
-    r"(?P<value>\d{4,8}[#*]?)(?![\w*#]|[.,:/-]\d)(?!\s*(?:%|(?!and|at|on|to|then|last|when|for|und|dann|an|am|"
-    r"ein|et|y|e\b)[a-zäöü]{2,}))",
+    r"(?P<value>\d{4,8}[#*]?|(?-i:[A-Z]?\d{2,6}[A-Z]\d{0,5}|[A-Z]\d{4,6}))(?![\w*#]|[.,:/-]\d)"
+    r"(?!\s*(?:%|(?!and|at|on|to|then|last|when|for|und|dann|an|am|"
+    r"auf|scharf|frei|ein|et|y|e\b)[a-zäöü]{2,}))",
     re.I,
 )
 _DOOR = re.compile(
     r"\b(?:(?:front|back|side|main|garage)?[ -]?door|gate|garage|entrance|lobby|lock ?box|key ?safe|keypad|shed|"
-    r"\w*tür|haupteingang|garagentor|tor|porte|portail|digicode|puerta|portón|porta|portão)\b",
+    r"safe|locker|padlock|alarm|\w*tür|haupteingang|garagentor|tor|porte|portail|digicode|puerta|portal|portón|porta|portão|"
+    r"tresor|spind|\w*schloss|alarmanlage|cadenas|coffre|immeuble|candado|caja fuerte|cofre|cadeado|alarme)\b",
     re.I,
 )
 _YEAR = re.compile(r"(?:19|20)\d\d")
@@ -73,11 +87,6 @@ GERMAN_WORD = re.compile(
     r"(?=\s*$|\s+(?:und|bis)\b)",
     re.I | re.M,
 )
-GERMAN_LOGIN = re.compile(
-    r"\b(?:melde[tn]?|logge?n?|einloggen|anmelden)\b[^.\n]{0,40}?\bmit\s+[\"'„“]?(?P<value>[A-Za-zäöüÄÖÜß]{5,}[\w!?#-]*"
-    r"\d{1,4}[!?#]?)[\"'“”]?\s+(?:an|ein)\b",
-    re.I,
-)
 SPACED_SEED = re.compile(
     r"(?<![\w-])(?P<value>[A-Z2-7]{4}(?: [A-Z2-7]{4}){3,15}|[a-z2-7]{4}(?: [a-z2-7]{4}){3,15})(?: ?[\w]{1,3})?(?![\w-])"
 )
@@ -87,16 +96,24 @@ def has_seed_phrase(match: re.Match[str]) -> bool:
     """Return whether twelve words in a row could be of a wallet's word list, after words about wallets."""
     if not _WALLET.search(match.string, max(match.start() - 120, 0), match.end()):
         return False
-    streak = 0
-    for word in re.findall(r"[a-z]+", match["value"]):
-        streak = 0 if word in _FUNCTION_WORDS else streak + 1
-        if streak >= _SEED_LENGTH:
+    streak: list[str] = []
+    for word in re.findall(r"[^\W\d_]+", match["value"]):
+        streak = [] if word in _FUNCTION_WORDS else [*streak, word]
+        last = streak[-_SEED_LENGTH:]
+        # words of a published list are in alphabetical order, so that they begin with the same letters
+        if (
+            len(last) == _SEED_LENGTH
+            and len(set(last)) >= _SEED_LENGTH - _MOST_REPEATED
+            and len({word[0] for word in last}) > _FEW_INITIALS
+        ):
             return True
     return False
 
 
 def is_door_code(match: re.Match[str]) -> bool:
-    return not _YEAR.fullmatch(match["value"]) and _DOOR.search(_line(match)) is not None
+    return not _YEAR.fullmatch(match["value"]) and (
+        "unlock" in match[0].lower() or _DOOR.search(_line(match)) is not None
+    )
 
 
 def is_typed_word(match: re.Match[str]) -> bool:
@@ -125,10 +142,6 @@ def changed_words(match: re.Match[str]) -> bool:
 
 def is_german_word(match: re.Match[str]) -> bool:
     return re.fullmatch(r"(?i:wie|immer|anders|genau|nicht|gleich|weiter\w*|noch)", match["value"]) is None
-
-
-def is_german_login(match: re.Match[str]) -> bool:
-    return looks_secret(match["value"], technical=False) and not is_standard(match["value"].upper())
 
 
 def is_spaced_seed(match: re.Match[str]) -> bool:

@@ -50,13 +50,13 @@ _TECHNICAL = re.compile(
     r"chacha|"
     r"hmac|hs|rs|es|ps|win|windows|ios|android|python|node|java|postgres|mysql|gpt|claude|web|e2e|p2p|b2b|k8s|i18n|"
     r"x509|"
-    r"ctrl|alt|shift|cmd|wpa|ldap|saml|kerberos|jwt|m2m|s2s)[-_/+.]?\d?[\w.+/-]*|1password|7-?zip\w*",
+    r"ctrl|alt|shift|cmd|wpa|ldap|saml|kerberos|jwt|m2m|s2s)(?:ql|sql|js)?(?:[-_/+.]?v?\d[\w.+/-]*|[-_/+.][\w.+/-]*)?|1password|7-?zip\w*",
     re.I,
 )
 """Names of algorithms, protocols and products that contain a digit."""
 _LOCATION = re.compile(
     r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+|\w+://.*|[\w-]+(?:\.[\w-]+)*\.(?:com|org|net|io|dev|md|py|js|ts|json|ya?ml|txt|"
-    r"html?|toml|env|pem|"
+    r"html?|toml|env|pem|[jt]sx|[cm]js|vue|go|rs|java|kt|cs|cpp|hpp?|rb|php|s?css|sql|lock|xml|csv|png|svg|jpe?g|exe|gz|"
     r"cfg|ini|sh|log|pdf|zip|internal|local|lan|example|test)(?:[/:].*)?|(?:[.~]?/|[\w.-]+/[\w.-]+/).*|\w+\(.*",
     re.I,
 )
@@ -93,6 +93,10 @@ def looks_secret(value: str, *, technical: bool = True) -> bool:
 
 def is_standard(value: str) -> bool:
     return _STANDARD.fullmatch(_bare(value)) is not None
+
+
+def is_hash_or_uuid(value: str) -> bool:
+    return _UUID.fullmatch(value) is not None or _SHA.fullmatch(value) is not None
 
 
 def is_state(value: str) -> bool:
@@ -147,7 +151,7 @@ def is_random(value: str) -> bool:
 
 def is_hex_key(value: str) -> bool:
     """Return whether the value has the length of a hexadecimal key; hashes have it too, so the context must decide."""
-    return len(value) in (32, 40, 48, 64) and _SHA.fullmatch(value) is not None and _entropy(value) >= _ENTROPY
+    return 32 <= len(value) <= 64 and _SHA.fullmatch(value) is not None and _entropy(value) >= _ENTROPY
 
 
 def _entropy(value: str) -> float:

@@ -6,6 +6,7 @@ password policy".
 
 from __future__ import annotations
 
+import codecs
 import re
 import unicodedata
 from collections.abc import Iterator
@@ -41,6 +42,12 @@ _DIGEST = re.compile(r"(?:[\w-]{0,12}[=:])?[0-9a-f]{32,128}", re.I)
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")
 
 
+_ROT13 = re.compile(r"\brot[ _-]?13\b", re.I)
+_AROUND_ROT13 = 300
+_LONG_NAME = re.compile(
+    r"passw|passphr|kennwort|mot ?de ?passe|contrase|senha|palavra|secret|token|\bkey\b|\bpin\b", re.I
+)
+"""Names of credentials that do not occur by chance when the letters of ordinary text are rotated."""
 _OF_LETTERS: tuple[Kind, ...] = ("connection string with a password", "bearer token")
 """Kinds whose format has few fixed letters: ordinary text has it too when its letters are rotated."""
 
@@ -71,7 +78,7 @@ def credential_in(text: str) -> Kind | None:
 
 def find_credentials(text: str) -> list[Credential]:
     """Return the credentials of a text in the order of their places, also in encoded runs. Overlaps are joined."""
-    found = [*_keys(text), *_encoded(text), *_rotated(text), *_values(text)]
+    found = [*_keys(text), *_encoded(text), *_rotated(text), *_values(text), *_said_to_be_rotated(text)]
     if not text.isascii():
         for line in re.finditer(r"[^\n]+", text):
             normal = _normalize(line[0])
@@ -120,10 +127,10 @@ def _in_encoded_text(text: str) -> Kind | None:
             if any(is_strong(pair["value"]) for pair in pairs):
                 return "password"
         if decoding.name:
-            kinds = (one.kind for one in _plain(decoding.text))
-            if decoding.name.endswith(ROTATIONS):
-                kinds = (kind for kind in kinds if kind not in _OF_LETTERS)
-            kind = next(kinds, None)
+            is_rotated = decoding.name.endswith(ROTATIONS)
+            has_words = not is_rotated or _LONG_NAME.search(decoding.text)
+            kinds = (one.kind for one in (_plain(decoding.text) if has_words else _keys(decoding.text)))
+            kind = next((kind for kind in kinds if not is_rotated or kind not in _OF_LETTERS), None)
             if kind is not None:
                 return kind
     rearranged = chain(_spelled_out(text), *((one[::-1], one.swapcase()) for one in decoded))
@@ -156,6 +163,16 @@ def _rotated(text: str) -> Iterator[Credential]:
             key = next((key for key in find_keys(rearrange(token[0])) if key.kind not in _OF_LETTERS), None)
             if key is not None:
                 yield Credential(key.kind, token.start(), token.end())
+
+
+def _said_to_be_rotated(text: str) -> Iterator[Credential]:
+    """Yield the credentials near the word rot13 that are in rot13. Rotation keeps the places of the letters."""
+    end = 0
+    for name in _ROT13.finditer(text):
+        start = max(name.start() - _AROUND_ROT13, end)
+        end = name.end() + _AROUND_ROT13
+        for credential in _plain(codecs.encode(text[start:end], "rot13")):
+            yield Credential(credential.kind, start + credential.start, start + credential.end)
 
 
 def _encoded_runs(text: str) -> Iterator[re.Match[str]]:

@@ -102,13 +102,29 @@ _RULES: tuple[tuple[KeyKind, str, str], ...] = (
     ("service token", "sk.eyJ", r"(?<!\w)sk\.eyJ[\w-]{40,}\.[\w-]{20,}"),
     ("service token", "aio_ oauth: sha256~",
      r"(?<!\w)aio_[A-Za-z]{4}\d{2}\w{22}|(?<!\w)oauth:[a-z0-9]{30}(?!\w)|sha256~[\w-]{40,}"),
+    ("service token", "vcp_ vci_ vca_ vcr_ vck_ cfut_ cfat_ cfk_ napi_ re_ fw_ e2b_ rpa_ llx- sgp_ rdme_ "
+     "bedrock-api-key-",
+     r"(?<!\w)(?:vc[piark]_\w{24,}|cf(?:ut|at|k)_\w{40,}|napi_\w{40,}|re_[A-Za-z0-9]{8}_[A-Za-z0-9]{16,}|"
+     r"fw_(?=\w*\d)[A-Za-z0-9]{22,}|e2b_[0-9a-f]{40}|rpa_[A-Z0-9]{40,}\w*|llx-[A-Za-z0-9]{40,}|"
+     r"sgp_(?:(?:[0-9a-f]{16}|local)_)?[0-9a-f]{40}|rdme_\w{60,}|bedrock-api-key-[\w+/=]{40,})"),
+    ("service token", "SSWS ATTA GR1348941 mdb_sa_sk_ CCDB1_ A3- API- p8e- fio-u- tk-us- cmVmd hcaik_ hcbik_ sk_",
+     r"SSWS\s+00[\w-]{38,}|(?<!\w)(?:ATTA[0-9a-f]{64,}|GR1348941[\w-]{20}|mdb_sa_sk_[\w-]{30,}|CCDB1_\w{22}_\w{40}|"
+     r"A3-[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3}|API-(?=[A-Z]*\d)[A-Z0-9]{25,28}(?!\w)|"
+     r"p8e-\w{32}|fio-u-[\w=-]{60,}|tk-us-[\w-]{40,}|cmVmd\w{59}|hc[ab]ik_\w{50,}|sk_[0-9a-f]{48}(?!\w))"),
+    ("service token", "~JQQJ99 ~_mmk ~:APA91b", r"(?<!\w)(?:[A-Za-z0-9]{40,60}JQQJ99[A-Za-z0-9+/=]{20,40}|"
+     r"[A-Za-z0-9]{6}_[A-Za-z0-9]{29}_mmk|[\w-]{20,25}:APA91b[\w-]{100,})"),
+    ("service token", "v1.0- sdk- api- mob- 1/1 2/1 sl. AAAAAAAAAAAAAAAAAAAAA pat. sat.",
+     r"(?<![\w/])(?:v1\.0-[0-9a-f]{24}-[0-9a-f]{100,}|(?:sdk|api|mob)-" + _UUID +
+     r"|[12]/1\d{12,}(?:/\d+)?:[0-9a-f]{32}|sl\.[\w-]{120,}|A{21,22}[A-Za-z0-9%]{80,}|[ps]at\.[\w-]{22}\.\w{24}\.\w{20})"),
+    ("basic credentials", '"auth"', r'"auth"\s*:\s*"(?P<pair>[A-Za-z0-9+/]{12,}={0,2})"'),
     ("one-time password seed", "otpauth://", r"otpauth://[th]otp/\S{0,200}[?&]secret=[A-Za-z2-7]{10,}"),
     ("private key", "-----BEGIN", r"-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----(?:\s|\\+[rn])*"
      r"(?:M[A-Z]|b3B|Proc-Type|Version:|Comment:|Hash:|Bag |[A-Za-z0-9+/=]{24}|\Z)"),
     ("private key", "PuTTY-User-Key-File", r"PuTTY-User-Key-File-\d[\s\S]{0,4000}?Private-Lines: \d"),
     ("private key", "PrivateKey PresharedKey", r"(?:Private|Preshared)Key\s*=\s*[A-Za-z0-9+/]{43}="),
     ("connection string with a password", "~://",
-     r"(?<![a-z])[a-z][a-z0-9+]{1,20}://[^\s/:@]{0,100}:(?P<value>[^\s/@<${*\[][^\s/@]{0,100})@[\w.\[-]"),
+     r"(?<![a-z])[a-z][a-z0-9+]{1,20}://(?P<user>[^\s/:@]{0,100}):(?!(?P=user)@)"
+     r"(?P<value>[^\s/@<${*\[][^\s/@]{0,100})@(?!(?i:host(?:name)?|server)\b)[\w.\[-]"),
     ("connection string with a password", "WIFI:",
      r"WIFI:(?:[STHIARE]\w?:[^;\n]{0,64};){0,4}P:\"?(?P<value>(?:\\\\.|[^;\n\\\\]){5,63});"),
     ("connection string with a password", "~:543 ~:6432: ~:*:",
@@ -171,6 +187,9 @@ def find_keys(text: str, *, samples: bool = False) -> Iterator[FoundKey]:
             continue  # almost always, and much faster than a search for the pattern
         for match in _matches(text, rule):
             value = match.groupdict().get("value") or match[0]
+            pair = match.groupdict().get("pair")
+            if pair is not None and not _is_user_and_password(pair):
+                continue
             if samples or not is_sample(value) or _has_checksum(match[0]):
                 yield FoundKey(rule.kind, match.start(), match.end())
     if not tokens:
@@ -210,6 +229,15 @@ def _has_checksum(token: str) -> bool:
         number, digit = divmod(number, 62)
         digits = _BASE62[digit] + digits
     return body[30:] == digits.rjust(6, "0")
+
+
+def _is_user_and_password(encoded: str) -> bool:
+    """Return whether base64 text contains a user and a password, as in the configuration of Docker."""
+    try:
+        user, colon, password = base64.b64decode(encoded, validate=True).decode("ascii").partition(":")
+    except (ValueError, binascii.Error):
+        return False
+    return bool(user and colon) and password.isprintable() and len(password) >= 4 and not is_sample(password)
 
 
 def _has_header(token: str) -> bool:

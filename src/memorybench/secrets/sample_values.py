@@ -12,16 +12,15 @@ _REFERENCE = re.compile(
 )
 """Beginnings of a value that refers to a secret kept elsewhere."""
 _SAMPLE = re.compile(
-    r"example|placeholder|redacted|dummy|change[-_]?me(?!\w)|(?<![a-z])(?:your|sample|insert|replace|todo|fixme|"
+    r"example|beispiel|ejemplo|exemplo|exemple|placeholder|redacted|dummy|fake|not[-_]?a?[-_]?real|deadbeef|change[-_]?me(?!\w)|(?<![a-z])(?:your|sample|insert|replace|todo|fixme|"
     r"test[-_]?key)"
-    r"(?![a-z]{3})|[-_]here\b|your[-_]|[-_]goes[-_]|x{4,}|\*{3}|\.{3}|…|\bfoo\b|foobar",
+    r"(?![a-z]{3})|[-_](?:here|hier|ici|aqu[ií])\b|your[-_]?(?:own|strong|secret|pass)|(?:your|(?<![a-z])(?:deine?|ihre?|votre|tu|su|seu|sua))[-_]|[-_]goes[-_]|x{4,}|\*{3}|\.{3}|…|\bfoo\b|foobar",
     re.I,
 )
 _GENERIC = re.compile(
-    r"(?:my|the|some|new|old|user|db|your|root|admin)?[-_]?(?:password|passwort|passwd|passphrase|pass|pwd|pw|"
-    r"secret|token|"
-    r"key|api[-_]?key|username|string|none|null|nil|true|false|undefined|required|optional|value|hidden|masked|"
-    r"unknown)s?",
+    r"(?:my|the|some|new|old|user|db|your|root|admin|mein|dein|mon|votre|mi|tu|minha|sua)?[-_]?(?:password|passwort|kennwort|passwd|passphrase|pass|pwd|"
+    r"pw|mot[-_]?de[-_]?passe|mdp|contrase[ñn]a|clave|senha|secret|token|key|api[-_]?key|username|string|none|null|nil|true|false|undefined|required|optional|value|hidden|masked|"
+    r"unknown|x{3,})s?",
     re.I,
 )
 _PUBLISHED = (
