@@ -118,7 +118,9 @@ _PUBLIC = re.compile(
 _FINGERPRINT = re.compile(r"finger|empreinte|huella|impress|publi|públi|öffentlich", re.I)
 _PUBLIC_BEFORE = 25
 _RANDOM = re.compile(r"(?<![A-Za-z0-9+/_.~=%:@-])[A-Za-z0-9+/_.~=%-]{16,}")
-_PUBLIC_ID = re.compile(r"(?:pk|cus|sub|acct|price|prod|pi|ch|in|org|usr|pub)[_-].*|AAAA.*|0x.{40}|(?:0x)?[0-9A-F]{40}")
+_PUBLIC_ID = re.compile(
+    r"(?:pk|cus|sub|acct|price|prod|pi|ch|in|org|usr|pub)[_-].*|AAAA.*|0x(?:.{40}|[0-9A-F]{8}|[0-9A-F]{16})|(?:0x)?[0-9A-F]{40}"
+)
 _BEFORE, _AFTER = 130, 60
 """Characters around a value in which the words about it are."""
 _SETTING_NAME = re.compile(r"[\"'][\w.-]+[\"']\s*[:=]\s*[\"']?\Z|\w=[\"']?\Z")

@@ -134,8 +134,9 @@ def is_chosen_word(value: str) -> bool:
 
 def is_passphrase(phrase: str) -> bool:
     words: Sequence[str] = re.findall(r"[^\W\d_]+", phrase.lower())
-    prose = any(_PROSE.fullmatch(word) for word in words)
-    return not prose and sum(not _STATES.fullmatch(word) for word in words) >= 3
+    if not words or _STATES.fullmatch(words[0]) or any(map(_PROSE.fullmatch, words)):
+        return False
+    return sum(not _STATES.fullmatch(word) for word in words) >= 3
 
 
 def is_random(value: str) -> bool:

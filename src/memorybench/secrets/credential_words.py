@@ -22,7 +22,7 @@ from .credential_values import (
     is_strong,
     looks_secret,
 )
-from .sample_values import TEST_CARDS
+from .sample_values import TEST_CARDS, is_reference
 from .word_places import NameStarts, Windows, WordPlaces, find_candidates, find_quotes, find_tokens
 
 WordedKind = Literal[
@@ -319,8 +319,13 @@ def find_values(text: str) -> Iterator[FoundValue]:
                 has_name = rule.starts_with_name
                 matches = names.matches(rule.pattern, part, start) if has_name else rule.pattern.finditer(part)
                 for match in matches:
-                    if rule.accepts(match) and not _is_mentioned(part, *match.span("value")):
-                        kind, value = rule.kind or _called(match), match["value"].rstrip(".,;:)]")
+                    value = match["value"].rstrip(".,;:)]")
+                    if (
+                        rule.accepts(match)
+                        and not is_reference(value)
+                        and not _is_mentioned(part, *match.span("value"))
+                    ):
+                        kind = rule.kind or _called(match)
                         at = start + match.start("value")
                         yield FoundValue(kind, at, at + len(value))
 

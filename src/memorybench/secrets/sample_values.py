@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 
 _REFERENCE = re.compile(
-    r"[<${%\[(*…]|\.{3}|(?:https?|file|op|vault|keyring|secretsmanager|arn|env|ssm|gs|s3):|!\w+|"
+    r"[<${%\[(*…]|\.{3}|enc\[|(?:https?|file|op|vault|keyring|secretsmanager|arn|env|ssm|gs|s3):|!\w+|"
     r"[\w.]+\(|(?:os|process|env|self|this|config|settings|secrets|vars|params|args|data|var|local)\.\w",
     re.I,
 )
