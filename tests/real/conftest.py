@@ -30,10 +30,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if not rows:
         return
     columns = list(dict.fromkeys(name for row in rows.values() for name in row))
-    lines = [["memory in this process", *columns]]
+    lines = [["memory", *columns]]
     lines += [[system, *(_cell(row.get(name, "")) for name in columns)] for system, row in rows.items()]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    terminalreporter.section("memories in this process")
+    terminalreporter.section("memories on this machine")
     for line in lines:
         terminalreporter.write_line("  ".join(text.rjust(width) for text, width in zip(line, widths, strict=True)))
 

@@ -1,4 +1,4 @@
-"""Memory systems that run in this process: each adds, finds, updates, resumes and clears, in one table.
+"""Memory systems on this machine: each adds, finds, updates, resumes and clears, in one table.
 
 The table is printed at the end of the tests. Models and embedders are scripted, so that only the systems' own time
 counts.
@@ -15,7 +15,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -26,11 +26,17 @@ from memorybench.core.spending import Spending, Tally
 from memorybench.embedding.scripted import open_scripted_embedder
 from memorybench.models.scripted import ScriptedModel
 from memorybench.providers.agent_files import MemoryMd, MemoryTool
+from memorybench.providers.aqrag import Aqrag
 from memorybench.providers.bm25 import Bm25
 from memorybench.providers.hybrid import Hybrid
 from memorybench.testing import ProviderContract
+from tests.providers.chunked import config
 
 # LangMem imports names that LangGraph has deprecated
+if TYPE_CHECKING:  # a plug-in is imported by pytest
+    from tests.real.local_chroma import Chroma
+
+pytest_plugins = ("tests.real.local_chroma", "tests.real.local_postgres")
 pytestmark = [pytest.mark.real, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
 HOME = Scope(run="r", benchmark="b", provider="p", haystack="home")
@@ -121,6 +127,22 @@ async def open_mem0(folder: Path) -> AsyncIterator[Provider]:
         yield provider
 
 
+@asynccontextmanager
+async def open_chroma(chroma: Chroma) -> AsyncIterator[Provider]:
+    async with open_scripted_embedder() as embedder, chroma.open(embedder) as provider:
+        yield provider
+
+
+@asynccontextmanager
+async def open_pgvector(address: str, folder: Path) -> AsyncIterator[Provider]:
+    """Open the provider that keeps chunks in Postgres, without the model that may write questions about them."""
+    settings = config(
+        "aqrag", database={"type": "postgres", "connectionString": address}, enhancement={"enabled": False}
+    )
+    async with open_scripted_embedder() as embedder, Aqrag.open_file(settings, folder, embedder, None) as provider:
+        yield provider
+
+
 SYSTEMS: dict[str, Callable[[Path], Opened]] = {
     "bm25": lambda folder: Bm25.open_file(folder / "bm25.db"),
     "hybrid": open_hybrid,
@@ -183,12 +205,23 @@ async def elapsed(work: Awaitable[Any]) -> float:
     return (time.perf_counter() - start) * 1000
 
 
+def opener(name: str, request: pytest.FixtureRequest) -> Callable[[Path], Opened]:
+    """Return the function that opens a system; its server is started if it has one."""
+    if name == "chroma":
+        chroma = request.getfixturevalue("chroma")
+        return lambda _: open_chroma(chroma)
+    if name == "pgvector":
+        address = request.getfixturevalue("database")
+        return lambda folder: open_pgvector(address, folder)
+    return SYSTEMS[name]
+
+
 @pytest.mark.usefixtures("leftovers_collected")
-@pytest.mark.parametrize("name", SYSTEMS)
+@pytest.mark.parametrize("name", [*SYSTEMS, "chroma", "pgvector"])
 def test_a_system_adds_finds_updates_resumes_and_clears(
-    name: str, tmp_path: Path, add_row: Callable[[str, dict[str, Any]], None]
+    name: str, tmp_path: Path, add_row: Callable[[str, dict[str, Any]], None], request: pytest.FixtureRequest
 ) -> None:
-    row = asyncio.run(measure(SYSTEMS[name], tmp_path))
+    row = asyncio.run(measure(opener(name, request), tmp_path))
     add_row(name, row)
     assert row["new found"], "the new name is found"
     assert (row["calls/add"] > 0) == (name in ("memory-tool", "langmem"))
