@@ -10,6 +10,7 @@ import asyncio
 import base64
 import hmac
 import json
+import zlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -32,13 +33,14 @@ JSON, PROTOBUF = "application/json", "application/x-protobuf"
 MAX_BODY = 16 * 2**20
 """Bytes of a request, after it is unpacked."""
 _MAX_WORKING, _MAX_WAITING = 4, 256
-"""Requests with a large body in memory, and requests in all."""
+"""Requests that are unpacked or parsed, or whose large body is read, and requests in all."""
 _SMALL_BODY = 2**20
 """Bytes of a body that is read at once, so that slow senders of small ones do not hold up the others."""
 _BODY_SECONDS = 60
 _FULL_SECONDS, _BUSY_SECONDS = 60, 1
 """Sent as Retry-After."""
-_ENCODINGS = frozenset({"", "identity", "gzip", "deflate"})
+_ENCODINGS = {"": (), "identity": (), "gzip": (31,), "deflate": (15, -15)}
+"""By encoding: the formats that zlib tries. Some senders leave out the header of deflate."""
 _IDS = frozenset({"traceId", "spanId", "parentSpanId"})
 _INVALID, _UNAUTHENTICATED, _TOO_LARGE, _UNAVAILABLE = 3, 16, 8, 14
 """Codes of google.rpc.Status."""
@@ -55,6 +57,7 @@ class Receiver:
     refused: int = 0
     """Requests that were not stored."""
     _waiting: int = 0
+    _reading: asyncio.Semaphore = field(default_factory=partial(asyncio.Semaphore, _MAX_WORKING))
     _working: asyncio.Semaphore = field(default_factory=partial(asyncio.Semaphore, _MAX_WORKING))
     _writing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -73,10 +76,8 @@ class Receiver:
         self._waiting += 1
         try:
             if _is_small(request):
-                body = await _read_body(request)
-                async with self._working:
-                    return await self._store(request, body)
-            async with self._working:
+                return await self._store(request, await _read_body(request))
+            async with self._reading:  # not `_working`: a slow sender must not hold up small requests
                 return await self._store(request, await _read_body(request))
         finally:
             self._waiting -= 1
@@ -92,7 +93,7 @@ class Receiver:
             raise _Refused(415, _INVALID, f"the content type must be {JSON} or {PROTOBUF}")
         if request.content_type == PROTOBUF and not can_read_protobuf():
             raise _Refused(415, _INVALID, f"{PROTOBUF} needs the extra otel; send {JSON}")
-        if request.headers.get("Content-Encoding", "").lower() not in _ENCODINGS:
+        if _encoding(request) not in _ENCODINGS:
             raise _Refused(415, _INVALID, "the content encoding must be gzip or deflate")
         if (request.content_length or 0) > MAX_BODY:
             raise _too_large()
@@ -100,7 +101,11 @@ class Receiver:
     async def _store(self, request: web.Request, body: bytes) -> list[str]:
         """Return a problem for each span that was not stored."""
         parse = _from_protobuf if request.content_type == PROTOBUF else _from_json
-        line, count, problems = await asyncio.to_thread(_line, parse, body, self.redact)
+        encoding = _encoding(request)
+        async with self._working:
+            line, count, problems = await asyncio.to_thread(
+                lambda: _line(parse, _unpacked(body, encoding), self.redact)
+            )
         if count:
             async with self._writing:
                 try:
@@ -121,9 +126,31 @@ class _Refused(Exception):
 
 
 def _is_small(request: web.Request) -> bool:
-    """Return whether a body is known to be small: a compressed one may grow when it is unpacked."""
+    """Return whether a body is known to be small, as it is sent."""
     length = request.content_length
-    return length is not None and length <= _SMALL_BODY and not request.headers.get("Content-Encoding")
+    return length is not None and length <= _SMALL_BODY
+
+
+def _encoding(request: web.Request) -> str:
+    return request.headers.get("Content-Encoding", "").strip().lower()
+
+
+def _unpacked(body: bytes, encoding: str) -> bytes:
+    """Return the body as it was before compression; no more than MAX_BODY is ever unpacked."""
+    formats = _ENCODINGS[encoding]
+    if not formats:
+        return body
+    for bits in formats:
+        unpacking = zlib.decompressobj(bits)
+        try:
+            content = unpacking.decompress(body, MAX_BODY + 1)
+        except zlib.error:
+            continue
+        if len(content) > MAX_BODY:
+            raise _too_large()
+        if unpacking.eof and not unpacking.unused_data:
+            return content
+    raise _Refused(400, _INVALID, "the body is incomplete or not compressed as its encoding says")
 
 
 async def _read_body(request: web.Request) -> bytes:
@@ -135,7 +162,7 @@ async def _read_body(request: web.Request) -> bytes:
     except TimeoutError:
         raise _Refused(408, _UNAVAILABLE, "the body did not arrive in time") from None
     except (web.RequestPayloadError, web.HTTPBadRequest, OSError):
-        raise _Refused(400, _INVALID, "the body is incomplete or not compressed as its encoding says") from None
+        raise _Refused(400, _INVALID, "the body is incomplete") from None
 
 
 @asynccontextmanager
@@ -143,7 +170,8 @@ async def serve(receiver: Receiver, host: str, port: int) -> AsyncIterator[str]:
     """Accept spans until the block ends, and those of requests that began before. Yields the address."""
     app = web.Application(client_max_size=MAX_BODY)
     app.router.add_post(TRACES_PATH, receiver.receive)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=5.0)
+    # bodies are unpacked in a thread, within limits
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=5.0, auto_decompress=False)
     await runner.setup()
     try:
         try:
