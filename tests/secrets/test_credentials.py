@@ -112,9 +112,9 @@ def test_ordinary_sentences_give_no_false_alarm() -> None:
 
 
 def test_labelled_sentences_are_told_apart() -> None:
-    """Precision 1, recall 0.95. Whoever teaches it one of those that it misses, marks that with a plus."""
+    """Precision 1, recall 0.96. Whoever teaches it one of those that it misses, marks that with a plus."""
     labels = Counter(label for label, _ in LABELLED)
-    assert (labels["+"], labels["?"], labels["-"]) == (95, 5, 102)
+    assert (labels["+"], labels["?"], labels["-"]) == (96, 4, 102)
     assert len({said for _, said in LABELLED}) == len(LABELLED)
     recognised = {said for _, said in LABELLED if credential_in(said) is not None}
     wrong = [(label, said) for label, said in LABELLED if (said in recognised) != (label == "+")]

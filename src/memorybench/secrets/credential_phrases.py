@@ -32,21 +32,6 @@ SEED_RUN = re.compile(
     r"\b(?P<value>[a-zà-ÿ]{3,9}(?:(?:[ \t]+|[ \t]*[,;|–-][ \t]*|[ \t]*\n[ \t]*)(?:\d{1,2}[.):][ \t]*)?"
     r"[a-zà-ÿ]{3,9}\b){11,40})"
 )
-DOOR_CODE = re.compile(
-    r"\b(?:punch|key|type|tap|press|dial|enter|use|takes|with|code|opens? (?:with|on|to)|unlocks? with|tippe?|gib|"
-    r"drücke?|mit|tapez|avec|marca|con|com)\s+(?:(?:in|the|den|code|is|ist|le)\s+){0,2}"
-    r"(?P<value>\d{4,8}[#*]?|(?-i:[A-Z]?\d{2,6}[A-Z]\d{0,5}|[A-Z]\d{4,6}))(?![\w*#]|[.,:/-]\d)"
-    r"(?!\s*(?:%|(?!and|at|on|to|then|last|when|for|und|dann|an|am|"
-    r"auf|scharf|frei|ein|et|y|e\b)[a-zäöü]{2,}))",
-    re.I,
-)
-_DOOR = re.compile(
-    r"\b(?:(?:front|back|side|main|garage)?[ -]?door|gate|garage|entrance|lobby|lock ?box|key ?safe|keypad|shed|"
-    r"safe|locker|padlock|alarm|\w*tür|haupteingang|garagentor|tor|porte|portail|digicode|puerta|portal|portón|porta|portão|"
-    r"tresor|spind|\w*schloss|alarmanlage|cadenas|coffre|immeuble|candado|caja fuerte|cofre|cadeado|alarme)\b",
-    re.I,
-)
-_YEAR = re.compile(r"(?:19|20)\d\d")
 WORD_TO_TYPE = re.compile(
     r"\b(?:type|enter|key in|input)\s+(?P<quote>[\"'`“‘]?)(?P<value>[^\s\"'`”’]{5,64})[\"'`”’]?,?\s+"
     r"(?:when(?:ever)?|if|once|as soon as)\s+[^.\n]{0,20}?\b(?:ask(?:s|ed)?|prompt(?:s|ed)?|challenged)\b",
@@ -108,12 +93,6 @@ def has_seed_phrase(match: re.Match[str]) -> bool:
         ):
             return True
     return False
-
-
-def is_door_code(match: re.Match[str]) -> bool:
-    return not _YEAR.fullmatch(match["value"]) and (
-        "unlock" in match[0].lower() or _DOOR.search(_line(match)) is not None
-    )
 
 
 def is_typed_word(match: re.Match[str]) -> bool:

@@ -58,18 +58,18 @@ VERB = (
     r"(?:is|was|are|(?:should|will|shall|must)\s+be|be|stays|it['’]s|that['’]s|reads|remains|set to|changed to|uses?|"
     r"has|ist|war|wäre|lautet|hei(?:ß|ss)t|bleibt|das\s+ist|nutzt|verwendet|hat|"
     r"est|[ée]tait|sera|serait|reste|c['’]\s?est|ce\s+sera|utilise|es|era|será|ser[ií]a|sigue siendo|usa|"
-    r"é|eh|foi|ficou|continua sendo)"
+    r"é|eh|foi|ficou|continua (?:sendo|a ser))"
 )
 _NOW = r"(?:now|still|currently|again|jetzt|nun|aktuell|noch|maintenant|ahora|agora|(?:since|seit|depuis|desde)\s+\w+)"
-_OPENING = r"[\s\"'`“‘«„‚*(]*"
+OPENING = r"[\s\"'`“‘«„‚*(]*"
 _HEAD = re.compile(
     rf"[\"'*`)]*(?:\s*\([^)]{{0,40}}\))?(?:\s+(?:{_NOW}|nueva|nuevo|nova|novo|neu|new|old|admin|root|wifi))?"
-    rf"(?:\s+{PREPOSITION}(?:\s+[\w'’.&/-]+){{0,8}}?)?"
-    rf"(?P<link>\s*[?,;–—-]?\s*(?:(?:it|that)\s+)?\b{VERB}(?:\s+{_NOW})?\b\s*[:=]?|\s*(?:[:=]|->|=>|→)|)\??{_OPENING}",
+    rf"(?P<of>\s+{PREPOSITION}(?:\s+[\w'’.&/-]+){{0,8}}?)?"
+    rf"(?P<link>\s*[?,;–—-]?\s*(?:(?:it|that)\s+)?\b{VERB}(?:\s+{_NOW})?\b\s*[:=]?|\s*(?:[:=]|->|=>|→)|)\??{OPENING}",
     re.I,
 )
 """All there may be between the word for a password and the value if the value is said to be the password."""
-_SAID = re.compile(rf"(?:\b{VERB}(?:\s+{_NOW})?\b\s*:?|[:=→>]|[\s(][\"'`“‘«„‚]){_OPENING}\Z", re.I)
+_SAID = re.compile(rf"(?:\b{VERB}(?:\s+{_NOW})?\b\s*:?|[:=→>]|[\s(][\"'`“‘«„‚]){OPENING}\Z", re.I)
 _CHANGED = re.compile(
     r"\b(?:chang|set|reset|updat|rotat|switch|ge?änder|änder|gesetz|setz|umgestell|remis|modifi|cambi|puse|puest|mud|alter|"
     r"troc|troq|defin)\w*",
@@ -78,24 +78,24 @@ _CHANGED = re.compile(
 _TO = re.compile(
     rf"(?:\s+{PREPOSITION}(?:\s+\S+){{1,8}}?|\s+(?:was|were|has|have|been|is|got|wurde|ist|hat|été|est|fue|ha|sido|foi|"
     rf"changed|rotated|updated|reset|switched|cambi\w+|mud\w+|alterada|changé|modifié|on|am|\w{{2,10}}day)){{0,4}}"
-    rf"\s+(?:to|into|as|auf|zu|à|en|a|por|para){_OPENING}",
+    rf"\s+(?:to|into|as|auf|zu|à|en|a|por|para){OPENING}",
     re.I,
 )
 _STILL = re.compile(
-    rf"(?:[,;–—]|\b(?:still|then|weiterhin|noch|dann|toujours|encore|puis|todavía|sigue|luego|ainda|depois)){_OPENING}\Z",
+    rf"(?:[,;–—]|\b(?:still|then|weiterhin|noch|dann|toujours|encore|puis|todavía|sigue|luego|ainda|depois)){OPENING}\Z",
     re.I,
 )
 _JOINED = re.compile(
     r"(?:\b(?:and|then|with|using|use|try|just|to|as|put|pass|und|dann|mit|nimm|nutze|verwende|auf|et|puis|avec|"
-    rf"utilise[rz]?|y|e|luego|con|com|ponga?|usa|depois)|[,;/|–—]|\s\()[,:]?{_OPENING}\Z",
+    rf"utilise[rz]?|y|e|luego|con|com|ponga?|usa|depois)|[,;/|–—]|\s\()[,:]?{OPENING}\Z",
     re.I,
 )
 _TYPE = re.compile(
-    r"\b(?:typ(?:e|ing)|enter(?:ing)?|key in|input|gib|gebe|tippe?|tape[rz]?|entrez|saisi\w*|escrib[ea]|teclea|"
-    rf"introduc[ea]|ingres[ae]|digit[ae]|escreva|insira){_OPENING}\Z",
+    r"\b(?:typ(?:es?|ing)|enter(?:ing)?|key in|input|gib|gebe|tippe?|tape[rz]?|entrez|saisi\w*|escrib[ea]|teclea|"
+    rf"introduc[ea]|ingres[ae]|digit[ae]|escreva|insira){OPENING}\Z",
     re.I,
 )
-_WITH = re.compile(rf"\b(?:with|mit|avec|con|com){_OPENING}\Z", re.I)
+_WITH = re.compile(rf"\b(?:with|mit|avec|con|com){OPENING}\Z", re.I)
 _NAMED_AFTER = re.compile(
     r"[\"'`”’»*)]*(?:\s*[,(–—-])?\s+(?:is|was|it['’]s|that['’]s|ist|war|est|c['’]est|es|era|é|as|als|comme|como|de)\s+"
     rf"(?!(?:an?|eine?|une?|una|uma?|not|kein|no)\s)(?:[\w'’-]+\s+){{0,3}}?{PASSWORD}(?!\w)",
@@ -146,12 +146,12 @@ _RULE = re.compile(
 """Words of messages and rules about passwords."""
 _EXAMPLE = re.compile(
     r"(?<![.@])\b(?:examples?(?!\.)|e\.g\.|placeholder|dummy|fake|such as|beispiele?|platzhalter|z\. ?b\.|exemples?|"
-    rf"factice|fictif|ejemplos?|fictici[oa]s?|exemplos?|fictíci[oa]s?|\b(?:like|wie|comme|como){_OPENING}\Z)",
+    rf"factice|fictif|ejemplos?|fictici[oa]s?|exemplos?|fictíci[oa]s?|\b(?:like|wie|comme|como){OPENING}\Z)",
     re.I,
 )
 _USER_BEFORE = re.compile(
     rf"(?:[:=]|\b(?:is|are|ist|sind|est|sont|es|son|é|são))\s*[\w.@+-]{{2,64}}"
-    rf"\s*(?:[/|,]|\b(?:and|und|et|y|e))(?:\s+(?:then|dann|puis|luego|depois))?{_OPENING}\Z"
+    rf"\s*(?:[/|,]|\b(?:and|und|et|y|e))(?:\s+(?:then|dann|puis|luego|depois))?{OPENING}\Z"
 )
 _USER = re.compile(r"[\w.@+-]{2,64}[:/](?=[^/:]{6,}\Z)")
 
@@ -175,7 +175,7 @@ _REFERENCE = re.compile(
 )
 """Numbers of issues, versions of packages, assignments, key combinations, selectors, public keys and calls."""
 _DIGIT_IN_WORD = re.compile(r"[^\W\d_](?:[0134578]|\d{2,})[a-zà-ÿ]|[a-z]\d{2,}[A-Z]")
-_WORD_AND_NUMBER = re.compile(r"[^\W\d_]{3,}\d+[^\W\d_]+\d|^[^\W\d_]{5,}\d{2,4}$")
+_WORD_AND_NUMBER = re.compile(r"[^\W\d_]{3,}\d+[^\W\d_]+\d|^[^\W\d_]{5,}[-_.]?\d{2,4}$")
 _RANDOM_LENGTH = 20
 _PART_END = re.compile(r"[-._!@#$%^&*?]+")
 
@@ -209,9 +209,9 @@ def find_keys(text: str) -> Iterator[tuple[int, int]]:
         value = match[0][setting.end() if setting else 0 :].rstrip(".")
         if not (is_random(value) or is_hex_key(value)) or _PUBLIC_ID.fullmatch(value):
             continue
-        before, after = _sentence(text, match.start()), text[match.end() : match.end() + _AFTER]
+        before, after = sentence_before(text, match.start()), text[match.end() : match.end() + _AFTER]
         is_fingerprint = _FINGERPRINT.search(before) is not None
-        name = next(reversed(list(_KEY.finditer(before))), None)
+        name = last_match(_KEY, before)
         if name is not None:
             between = before[name.end() :]
             is_named = _FEW_WORDS.fullmatch(between) or _SAID.search(between) or _JOINED.search(between)
@@ -226,16 +226,20 @@ def find_keys(text: str) -> Iterator[tuple[int, int]]:
 def find_passphrases(text: str) -> Iterator[tuple[int, int]]:
     """Yield the places of several words in quotes, or after a colon to the end of the line, that are a password."""
     for match in _PHRASE.finditer(text):
-        before = _sentence(text, match.start("words"))
-        name = next(reversed(list(_PASSWORD.finditer(before))), None)
+        before = sentence_before(text, match.start("words"))
+        name = last_match(_PASSWORD, before)
         if name is None or _RULE.search(match["words"]):
             continue
-        head = _HEAD.fullmatch(before[name.end() :])
-        if head and (head["link"] if match["quote"] else "phras" in name[0].lower()):
+        is_phrase = "phras" in name[0].lower()
+        between = before[name.end() :]
+        head = _HEAD.fullmatch(between)
+        if (head and (head["link"] if match["quote"] else is_phrase)) or (
+            is_phrase and match["quote"] and _SAID.search(between[:-1])
+        ):
             yield match.span("words")
     for match in _ONE_WORD.finditer(text):
-        before = _sentence(text, match.start("words"))
-        name = next(reversed(list(_PASSWORD.finditer(before))), None)
+        before = sentence_before(text, match.start("words"))
+        name = last_match(_PASSWORD, before)
         if name and _NETWORK.search(before) and not is_state(match["words"]) and not is_sample(match["words"]):
             head = _HEAD.fullmatch(before[name.end() :])
             if head and (head["link"] or match["quote"]):
@@ -259,19 +263,20 @@ def find_passwords(text: str) -> Iterator[tuple[int, int]]:
 def _needed(text: str, start: int, end: int, *, has_user: bool) -> int:
     """Return how much a value between these places must look like a password."""
     never = Look.CERTAIN + 1
-    before = _sentence(text, start)
-    after = _SENTENCE_END.split(text[end : end + _AFTER])[0]
-    names = list(_PASSWORD.finditer(before)) or list(_NETWORK_KEY.finditer(before))
-    if names:
-        between = before[names[-1].end() :]
-        if head := _HEAD.fullmatch(between):
+    before = sentence_before(text, start)
+    after = sentence_after(text, end)
+    name = last_match(_PASSWORD, before) or last_match(_NETWORK_KEY, before)
+    if name is not None:
+        between = before[name.end() :]
+        head = _HEAD.fullmatch(between)
+        if head and (head["link"] or not head["of"]):
             return Look.POSSIBLE if head["link"] else Look.LIKELY
         if _SETTING_NAME.search(between):
             return never
-        if has_user or _SAID.search(between) or _STILL.search(between):
-            return Look.LIKELY
         if _TO.fullmatch(between) and (_CHANGED.search(before) or _CHANGED.search(after)):
             return Look.POSSIBLE
+        if has_user or _SAID.search(between) or _STILL.search(between):
+            return Look.LIKELY
         return Look.CERTAIN
     if _NAMED_AFTER.match(after):
         return Look.LIKELY
@@ -287,10 +292,19 @@ def _needed(text: str, start: int, end: int, *, has_user: bool) -> int:
 
 def is_example(text: str, start: int) -> bool:
     """Return whether the words before a value say that it is an example."""
-    return _EXAMPLE.search(_sentence(text, start)) is not None
+    return _EXAMPLE.search(sentence_before(text, start)) is not None
 
 
-def _sentence(text: str, end: int) -> str:
+def last_match(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    return next(reversed(list(pattern.finditer(text))), None)
+
+
+def sentence_after(text: str, start: int) -> str:
+    """Return the part of the sentence after a place."""
+    return _SENTENCE_END.split(text[start : start + _AFTER])[0]
+
+
+def sentence_before(text: str, end: int) -> str:
     """Return the part of the sentence before a place."""
     before = text[max(end - _BEFORE, 0) : end]
     ends = [match.end() for match in _SENTENCE_END.finditer(before)]

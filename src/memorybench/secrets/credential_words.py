@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 from . import credential_phrases as phrases
-from . import credential_sentences
+from . import credential_sentences, pin_sentences
 from .credential_sentences import PASSWORD, PREPOSITION, VERB
 from .credential_values import (
     is_chosen_word,
@@ -53,41 +54,6 @@ _IS = (
     r"(?:\s+(?:now|still|jetzt|nun|maintenant|ahora|agora|(?:since|seit|depuis|desde)\s+\w+))?\b\s*[:=]?|=>|->|[:=→>])\s*"
 )
 
-_LOCKED = r"(?:safe|vault|lock|padlock|locker|gate|bike)"
-_PIN_NAME = (
-    r"(?:pin(?:[\s-]+(?:code|number|nummer))?|puk|geheimzahl|passcode|digicode|cv[cv]2?|"
-    r"(?:alarm|door|gate|garage|entry|entrance|building|lobby|lock ?box|"
-    r"access|lock|safe|keypad|security|unlock|voicemail|\w*tür|tor|garagen|tresor|eingangs|zugangs|entsperr)[\s-]*code|"
-    r"(?:code|código|codigo)\s+(?:pin|secret|(?:de|du|do|da|del|d['’])\s*(?:l['’]|la\s+)?"
-    r"(?:alarm[ea]?|porte|porta|puerta|portal|portail|portón|portão|garage[mn]?|garaje|coffre|cofre|caja|immeuble|prédio|"
-    r"acc[eè]so?|acesso|cadenas|candado|cadeado|desbloque\w+|entrada|edificio))|"
-    r"code\s+de\s+(?:la\s+|ma\s+)?carte(?:\s+\w+)?|kombination|combinaison|combinaci[oó]n|combina[çc][ãa]o|"
-    r"code(?=\s+(?:for|to|of)\s+(?:the|my|our)\s+(?:[\w'’-]+\s+)?(?:door|gate|garage|alarm|safe|lock|building|shed|"
-    r"lockbox))|keypad|"
-    rf"{_LOCKED}\s+(?:combination|opens\s+with)|combination(?=\s+(?:of|for|to)\s+(?:the|"
-    rf"{_WHOSE})\s+(?:[\w'’-]+\s+)?{_LOCKED}\b))"
-)
-_PIN_VALUE = (
-    r"[\"'`“‘«„*]*\s?(?P<value>\d{3,8}[#*]?|\d{1,2}(?:[- ]\d{1,2}){2,3}|"
-    r"(?-i:[A-Z]?\d{2,6}[A-Z]\d{0,5}|[A-Z]\d{3,6})[#*]?)(?![\w-])"
-    r"(?!\s*(?:%|(?:digit|character|char|number|time|attempt|minute|second|hour|day|year|people|person|user|page|point|"
-    r"euro|dollar|stellig|ziffer|zeichen|uhr|chiffre|caract|d[ií]gito|stelle|mal\b|fois|vez|veces|vezes|pins?\b|out\b|of\b)))"
-)
-_PIN = re.compile(
-    rf"\b{_PIN_NAME}\b{_FOR}\s*(?:\b(?:{VERB})\b\s*:?(?:\s*\b(?:the|le|el|o|die)\b)?|[:=]|"
-    rf"(?<=code\s)(?=\d{{4,8}}[#*]?(?:[,.;)]|\s*$|\s+(?:and|then|at)\b))|"
-    rf"(?<=cv[cv])|(?<=keypad)|(?<=opens with)|(?<=\bpin)(?=\s+\d{{4}})|(?<=\bpuk)|(?<=digicode)|"
-    rf"(?<=geheimzahl))\s*{_PIN_VALUE}",
-    re.I,
-)
-_DIAL = re.compile(
-    r"\b(?:\w*lock|safe|\w*schloss|tresor|cadenas|coffre|candado|caja fuerte|cadeado|cofre)\b\s*"
-    rf"(?:\b(?:{VERB})\b|[:=])\s*(?P<value>\d{{1,2}}(?:-\d{{1,2}}){{2,4}})(?![\w-])",
-    re.I,
-)
-_PIN_AFTER = re.compile(
-    rf"\b(?P<value>\d{{3,8}})\s+(?:is|ist|est|es|é)\s+{_WHOSE}\s+(?:[\w'’-]+\s+){{0,2}}{_PIN_NAME}\b", re.I
-)
 
 _KEY_NAME = (
     r"(?:(?:api|access|secret|private|signing|encryption|deploy|license|product|activation|master|account|auth|wi-?fi|"
@@ -127,6 +93,8 @@ _PHRASE = re.compile(
     r"(?(english)(?: [a-z]{2,20}){3,11}[.!]?[ \t]*$|(?!))))",
     re.I | re.M,
 )
+_JOINTS = 3
+"""Hyphens of a passphrase, which may then contain any words."""
 _ONE_TIME = re.compile(
     r"(?:(?<![a-z0-9])(?:totp|2fa|mfa|otp|authenticator|authentifi\w*|google auth\w*|authy)(?![a-z0-9])|"
     r"two[- ]factor|zwei-?faktor|2-?step|"
@@ -196,7 +164,6 @@ class _Rule:
 _NAME_START = re.compile(rf"(?:\b|(?<=_)|(?=passw))(?={PASSWORD}|{_KEY_NAME})")
 """Where a name begins in a text in lower case."""
 _NAMES = (*_PASSWORD_WORDS, *_KEY_WORDS)
-_PINS = ("pin", "puk", "geheimz", "kombin", "combin", "code", "códi", "codig", "cvc", "cvv", "keypad", "opens with")
 _OF_WORDS = (
     _Rule(
         "recovery phrase",
@@ -234,20 +201,12 @@ _OF_WORDS = (
     _Rule("password", ("pass",), phrases.WORDS_FROM_TO, phrases.changed_words),
     _Rule("password", ("passwort", "kennwort"), phrases.GERMAN_WORD, phrases.is_german_word),
     _Rule("password", _PASSWORD_WORDS, _OWNED, _value_is(lambda value: not is_state(value))),
-    _Rule("password", _PASSWORD_WORDS, _PHRASE, _value_is(is_passphrase)),
+    _Rule("password", _PASSWORD_WORDS, _PHRASE, _value_is(is_passphrase, lambda value: value.count("-") >= _JOINTS)),
 )
 """Rules for values that consist of words."""
 _QUOTED = (_Rule(None, _NAMES, _GIVEN, _accepts_quoted, starts_with_name=True),)
 """Rules for one word in quotes."""
 _SHORT = (
-    _Rule("PIN", _PINS, _PIN, bool),
-    _Rule("PIN", _PINS, _PIN_AFTER, bool),
-    _Rule("PIN", ("lock", "safe", "schloss", "tresor", "cadenas", "coffre", "candado", "caja", "cadeado", "cofre"),
-          _DIAL, bool),
-    _Rule("PIN", ("door", "gate", "garage", "entrance", "lobby", "lockbox", "lock box", "key safe", "keypad", "shed",
-    "lock", "safe", "alarm", "tresor", "spind", "schlo", "cadena", "coffre", "immeuble", "candado", "caja", "cofre",
-    "cadeado", "tür", "haupteingang", "tor", "porte", "portail", "digicode", "puerta", "portón", "porta"),
-          phrases.DOOR_CODE, phrases.is_door_code),
     _Rule(
         "one-time password seed",
         ("totp", "2fa", "mfa", "otp", "auth", "factor", "fakt", "2-step", "2step", "facteur",
@@ -281,6 +240,7 @@ _GROUPS: tuple[tuple[tuple[_Rule, ...], _Near | None], ...] = (
 """Rules, and the function that returns where values for them may be; None: anywhere."""
 _Find = Callable[[str], Iterator[tuple[int, int]]]
 _SENTENCES: tuple[tuple[WordedKind, tuple[str, ...], _Find, _Near | None], ...] = (
+    ("PIN", pin_sentences.NAMES, pin_sentences.find_pins, find_candidates),
     ("password", credential_sentences.NAMES, credential_sentences.find_passwords, find_tokens),
     ("password", (*_PASSWORD_WORDS, "phrase", "frase"), credential_sentences.find_passphrases, None),
     ("API key or token", credential_sentences.KEY_NAMES, credential_sentences.find_keys, find_tokens),
@@ -298,16 +258,18 @@ def find_values(text: str) -> Iterator[FoundValue]:
         if phrases.is_spaced_seed(match):
             yield FoundValue("one-time password seed", match.start("value"), match.end("value"))
     places = WordPlaces(text, _ALL_WORDS)
-    places_near: dict[_Near, list[int]] = {find: find(text) for find in (find_candidates, find_tokens, find_quotes)}
+    find_places = cache(lambda find: find(text))
     for kind, words, find, find_near in _SENTENCES:
-        for start, end in places.windows(words, places_near[find_near] if find_near else None):
+        if not places.has_any(words):
+            continue
+        for start, end in places.windows(words, find_places(find_near) if find_near else None):
             for first, last in find(text[start:end]):
                 if not _is_mentioned(text, start + first, start + last):
                     yield FoundValue(kind, start + first, start + last)
     names = NameStarts(places.lowered, _NAME_START)
     for group, find_near in _GROUPS:
         rules = [rule for rule in group if places.has_any(rule.words)]
-        near = places_near[find_near] if find_near else None
+        near = find_places(find_near) if rules and find_near else None
         if near is not None and not near:
             continue
         windows: dict[tuple[str, ...], Windows] = {}  # many rules have the same words

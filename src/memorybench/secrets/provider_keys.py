@@ -165,6 +165,10 @@ _LITERALS = tuple(
 )
 
 
+_WITHOUT_BLANKS = tuple((rule.literal, rule) for rule in _LITERALS if not rule.has_blanks)
+_WITH_BLANKS = tuple((rule.literal, rule) for rule in _LITERALS if rule.has_blanks)
+
+
 _JSON_WEB_TOKEN = r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"  # noqa: S105 - a pattern
 _DISCORD_BOT = r"[MNO](?<![\w.-].)[A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}(?![\w.-])"
 _MAILGUN = r"[0-9a-f](?<![\w-].)[0-9a-f]{31}-[0-9a-f]{8}-[0-9a-f]{8}(?![\w-])"
@@ -182,9 +186,10 @@ class FoundKey:
 def find_keys(text: str, *, samples: bool = False) -> Iterator[FoundKey]:
     """Yield the keys whose format occurs in the text as it is; `samples` also yields keys that look like samples."""
     tokens = "\n".join(token for token in text.split() if len(token) >= _SHORTEST_KEY)
-    for rule in _LITERALS:
-        if rule.literal not in (text if rule.has_blanks else tokens):
-            continue  # almost always, and much faster than a search for the pattern
+    # almost always none, and much faster than a search for the patterns
+    present = [rule for literal, rule in _WITHOUT_BLANKS if literal in tokens]
+    present += [rule for literal, rule in _WITH_BLANKS if literal in text]
+    for rule in present:
         for match in _matches(text, rule):
             value = match.groupdict().get("value") or match[0]
             pair = match.groupdict().get("pair")
