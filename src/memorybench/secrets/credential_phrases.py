@@ -29,7 +29,7 @@ _WALLET = re.compile(
     re.I,
 )
 SEED_RUN = re.compile(
-    r"\b(?P<value>[a-zà-ÿ]{3,9}(?:(?:[ \t]+|[ \t]*[,;|–-][ \t]*|[ \t]*\n[ \t]*)(?:\d{1,2}[.):][ \t]*)?"
+    r"\b(?P<value>[a-zà-ÿ]{3,9}(?:(?:[ \t]+|[ \t]*[,;|–-][ \t]*|[ \t]*\n[ \t]*)(?:\d{1,2}[.):]?[ \t]*)?"
     r"[a-zà-ÿ]{3,9}\b){11,40})"
 )
 WORD_TO_TYPE = re.compile(
@@ -79,7 +79,7 @@ SPACED_SEED = re.compile(
 
 def has_seed_phrase(match: re.Match[str]) -> bool:
     """Return whether twelve words in a row could be of a wallet's word list, after words about wallets."""
-    if not _WALLET.search(match.string, max(match.start() - 120, 0), match.end()):
+    if not _WALLET.search(match.string, max(match.start() - 120, 0), match.end() + 60):
         return False
     streak: list[str] = []
     for word in re.findall(r"[^\W\d_]+", match["value"]):

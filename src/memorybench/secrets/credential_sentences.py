@@ -36,10 +36,12 @@ _LOGIN = re.compile(
     re.I,
 )
 KEY = (
-    r"(?:keys?|secrets?|tokens?|credentials?|creds?|(?-i:PAT)|psk|(?:set-)?cookies?|session(?:[ _-]?id)?|j?sessionid|"
-    r"phpsessid|\w*schlüssel|cl[ée]s?|jetons?|claves?|chaves?)"
+    r"(?:keys?|secret[oa]?s?|segredos?|tokens?|credentials?|creds?|(?-i:PAT)|psk|(?:set-)?cookies?|session(?:[ _-]?id)?|"
+    r"j?sessionid|phpsessid|\w*schlüssel|cl[ée]s?|jetons?|claves?|chaves?)"
 )
-KEY_NAMES = ("key", "secret", "token", "cred", "pat", "psk", "cookie", "sess", "schlüssel", "cl", "jeton", "chave")
+KEY_NAMES = (
+    "key", "secret", "segredo", "token", "cred", "pat", "psk", "cookie", "sess", "schlüssel", "cl", "jeton", "chave",
+)  # fmt: skip
 NAMES = (
     "pass", "pw", "kennw", "mdp", "contrase", "clave", "senha", "frase", "phrase",
     "admin", "root", "user", "benutzer", "usuario", "usuário", "utili",
@@ -242,7 +244,7 @@ def find_passphrases(text: str) -> Iterator[tuple[int, int]]:
         name = last_match(_PASSWORD, before)
         if name and _NETWORK.search(before) and not is_state(match["words"]) and not is_sample(match["words"]):
             head = _HEAD.fullmatch(before[name.end() :])
-            if head and (head["link"] or match["quote"]):
+            if head and (head["link"] or match["quote"] is not None):
                 yield match.span("words")
 
 
@@ -269,7 +271,11 @@ def _needed(text: str, start: int, end: int, *, has_user: bool) -> int:
     if name is not None:
         between = before[name.end() :]
         head = _HEAD.fullmatch(between)
-        if head and (head["link"] or not head["of"]):
+        # in "the password for the NAS Tulip-42," the value is last, in "the password for web-02 expires" it is none
+        is_last = (
+            head is not None and (head["of"] or "").count(" ") != 1 and (not head["of"] or not after[:1].isspace())
+        )
+        if head and (head["link"] or is_last):
             return Look.POSSIBLE if head["link"] else Look.LIKELY
         if _SETTING_NAME.search(between):
             return never
