@@ -36,8 +36,8 @@ _LOGIN = re.compile(
     re.I,
 )
 KEY = (
-    r"(?:keys?|secret[oa]?s?|segredos?|tokens?|credentials?|creds?|(?-i:PAT)|psk|(?:set-)?cookies?|session(?:[ _-]?id)?|"
-    r"j?sessionid|phpsessid|\w*schlüssel|cl[ée]s?|jetons?|claves?|chaves?)"
+    r"(?:keys?|secret[oa]?s?|segredos?|tokens?|credentials?|creds?|(?-i:PAT)|psk|(?:set-)?cookies?|"
+    r"session(?:[ _-]?id)?|j?sessionid|phpsessid|\w*schlüssel|cl[ée]s?|jetons?|claves?|chaves?)"
 )
 KEY_NAMES = (
     "key", "secret", "segredo", "token", "cred", "pat", "psk", "cookie", "sess", "schlüssel", "cl", "jeton", "chave",
