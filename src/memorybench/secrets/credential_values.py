@@ -134,7 +134,7 @@ def is_chosen_word(value: str) -> bool:
 
 def is_passphrase(phrase: str) -> bool:
     words: Sequence[str] = re.findall(r"[^\W\d_]+", phrase.lower())
-    if not words or _STATES.fullmatch(words[0]) or any(map(_PROSE.fullmatch, words)):
+    if not words or words[0].endswith("ed") or any(map(_PROSE.fullmatch, words)):
         return False
     return sum(not _STATES.fullmatch(word) for word in words) >= 3
 
