@@ -12,6 +12,7 @@ from memorybench.bundles.verification import verify_bundle
 from memorybench.core.questions import Dataset
 from memorybench.wiring.live import LiveWiring
 from tests.bundles.editing import RUNS, as_lines, derive_files, read_files, rescore_files, rows_of, write_files
+from tests.bundles.test_attacks import Forgery
 from tests.cli.command import Command
 
 MakeBundle = Callable[..., Path]
@@ -99,3 +100,18 @@ def test_an_item_of_a_rubric_is_that_of_the_question(
     datasets = {"points": wiring.dataset(wiring.benchmark("points"))}
     assert "rubric_score" in forge(path, lambda verdict: None, datasets)
     assert "rubric_score" not in forge(path, lambda verdict: verdict.update(item="29 March"), datasets)
+
+
+def test_a_judge_with_several_settings_is_declared(command: Command, bundle: MakeBundle) -> None:
+    """The author asks again at a high temperature where the verdict was no."""
+    forgery = Forgery(bundle("judged"))
+    assert "models" not in forgery.verify(command)["declared"]
+    is_first = iter([True])
+
+    def change(inputs: dict[str, Any]) -> None:
+        if next(is_first, False):
+            inputs["model"]["settings"] = {"temperature": 2.0}
+
+    forgery.replace_inputs("judge", change)
+    found = forgery.verify(command)
+    assert found["contradicted"] or "models" in found["declared"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 from pydantic import ValidationError
@@ -38,30 +38,36 @@ def _model_claims(bundle: BundledRun) -> Iterator[Claim]:
     judges, answerers = (str(bundle.run.spec.get(key) or "").split(", ") for key in ("judge", "answerer"))
     expected = {**dict.fromkeys((*VERDICTS, JUDGE_CHECK), judges), "answer": answerers}
     wrong, proved, declared = [], 0, Counter[str]()
+    judges_by_name: dict[str, set[str]] = defaultdict(set)
     for step in bundle.steps.values():
         model = _model_of(step)
         if model is None:
             continue
+        if step.name in VERDICTS:
+            judges_by_name[model.name].add(model.key)
         names = expected.get(step.name, [""])
         if names == [""]:
             declared[bundle_text(step.name)] += 1
-        elif model in names:
+        elif model.name in names:
             proved += 1
         else:
-            wrong.append(f"{bundle_text(step.name)} {step.key} asked {bundle_text(model)}")
+            wrong.append(f"{bundle_text(step.name)} {step.key} asked {bundle_text(model.name)}")
     if proved:
         yield claim("models", "proved", "steps asked the models that the settings name", n=proved)
     if declared:
         text = "which model these steps asked"
         yield claim("models", "declared", text, list(declared), n=declared.total())
+    several = [bundle_text(name) for name, keys in judges_by_name.items() if len(keys) > 1]
+    if several:
+        yield claim("models", "declared", "why the judge has several settings, such as temperatures", several)
     if wrong:
         yield claim("models", "contradicted", "steps asked other models than the settings name", wrong)
 
 
-def _model_of(step: StepRow) -> str | None:
-    """Return the name of the model that a step asked; None if it asked none."""
+def _model_of(step: StepRow) -> Subject | None:
+    """Return the model that a step asked; None if it asked none."""
     model = step.inputs.get("model") or step.inputs.get("judge") if isinstance(step.inputs, dict) else None
-    return Subject.model_validate(model).name if isinstance(model, dict) else None
+    return Subject.model_validate(model) if isinstance(model, dict) else None
 
 
 def _verdict_claims(bundle: BundledRun) -> Iterator[Claim]:
