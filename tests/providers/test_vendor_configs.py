@@ -23,8 +23,9 @@ from memorybench.core.errors import Denied, ServiceError, Transient
 from memorybench.providers.config.reading import needed_variables
 from memorybench.providers.http.provider import HttpProvider
 from memorybench.testing import ProviderContract
-from tests.doubles.stub import Call, status
+from tests.doubles.stub import Call, reply, status
 from tests.standins.base import FAILING, StandIn, running
+from tests.standins.memos import Memos
 from tests.standins.openapi import problems
 from tests.standins.vendors import VENDORS, open_vendor, shipped
 
@@ -332,6 +333,27 @@ class TestHindsight(VendorContract):
 
 class TestGraphiti(VendorContract):
     vendor = "graphiti"
+
+
+class TestMemos(VendorContract):
+    vendor = "memos"
+
+    def open_provider(self, folder: Path) -> AbstractAsyncContextManager[Provider]:
+        # the contract searches for more results than the service returns
+        assert isinstance(self._stand_in, Memos)
+        self._stand_in.most = 50
+        return open_vendor(self.vendor, self._stand_in, max_results=50)
+
+
+def test_a_failure_of_memos_with_status_200_fails_the_add() -> None:
+    async def live() -> None:
+        with running(Memos()) as stand_in:
+            stand_in.stub.next(reply({"code": 40001, "message": "quota used up", "data": None}))
+            async with open_vendor("memos", stand_in) as provider:
+                with pytest.raises(Transient, match="quota used up"):
+                    await provider.add(scope(), session("topic", "My pet is a zebrafinch."))
+
+    asyncio.run(live())
 
 
 class TestMemobase(VendorContract):

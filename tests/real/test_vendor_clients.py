@@ -65,6 +65,31 @@ DIFFERENCES: Mapping[str, Mapping[str, str]] = {
         "body.id": NULL,
         "body.fields": NULL,
     },
+    "memos": {
+        **dict.fromkeys(
+            (f"body.{name}" for name in ("info", "source", "app_id", "agent_id", "tags", "filter", "conversation_id")),
+            NULL,
+        ),
+        **dict.fromkeys(
+            (f"body.{name}" for name in ("allow_knowledgebase_ids", "allow_memory_view", "knowledgebase_ids")), NULL
+        ),
+        "body.include_memory_view": NULL,
+        **dict.fromkeys(
+            (
+                f"body.{name}"
+                for name in (
+                    "allow_public",
+                    "context_format",
+                    "include_preference",
+                    "include_skill",
+                    "include_tool_memory",
+                    "skill_limit_number",
+                    "tool_memory_limit_number",
+                )
+            ),
+            "the default, written out",
+        ),
+    },
     "letta": {
         **STAINLESS,
         "header content-type": "the client sends one with a DELETE that has no body",
@@ -119,6 +144,7 @@ class Operation:
 def _no_telemetry(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("MEM0_TELEMETRY", "False")
     monkeypatch.setenv("MEM0_DIR", str(tmp_path))
+    monkeypatch.setenv("MEMOS_BASE_PATH", str(tmp_path))  # of its log file
     monkeypatch.setenv("DO_NOT_TRACK", "1")
 
 
@@ -324,6 +350,23 @@ def test_memobase() -> None:
         )
         assert unjustified("memobase", theirs, ours) == []
         client.client.close()
+
+
+def test_memos() -> None:
+    memos = pytest.importorskip("memos.api.client")
+    ours = requests_of_ours("memos")
+    with running(VENDORS["memos"].stand_in()) as stand_in:
+        client = memos.MemOSClient(api_key=KEY, base_url=f"{stand_in.url}{VENDORS['memos'].base}")
+        theirs = requests_of_client(
+            client,
+            stand_in,
+            ours,
+            Operation("POST", r".*/add/message", lambda c, our: c.add_message(**fields(our))),
+            Operation("POST", r".*/get/status", lambda c, our: c.get_task_status(**fields(our))),
+            Operation("POST", r".*/search/memory", lambda c, our: c.search_memory(**fields(our))),
+            Operation("POST", r".*/delete/memory", lambda c, our: c.delete_memory(**fields(our))),
+        )
+        assert unjustified("memos", theirs, ours) == []
 
 
 def test_hindsight() -> None:

@@ -19,6 +19,7 @@ from .hindsight import Hindsight
 from .letta import Letta
 from .mem0 import Mem0
 from .memobase import Memobase
+from .memos import Memos
 from .supermemory import Supermemory
 from .supermemory_v4 import SupermemoryV4
 from .zep import Zep
@@ -42,6 +43,7 @@ VENDORS: Mapping[str, Vendor] = {
     "letta": Vendor(Letta, "LETTA"),
     "hindsight": Vendor(Hindsight, "HINDSIGHT"),
     "memobase": Vendor(Memobase, "MEMOBASE", base="/api/v1"),
+    "memos": Vendor(Memos, "MEMOS", base="/api/openmem/v1"),
     "graphiti": Vendor(Graphiti, "GRAPHITI", needs_key=False),
 }
 
@@ -53,10 +55,16 @@ def shipped(name: str, environment: Mapping[str, str] | None = None) -> Provider
     return CATALOG.provider(name, environment)
 
 
-def open_vendor(name: str, stand_in: StandIn, key: str = KEY) -> AbstractAsyncContextManager[HttpProvider]:
+def open_vendor(
+    name: str, stand_in: StandIn, key: str = KEY, max_results: int | None = None
+) -> AbstractAsyncContextManager[HttpProvider]:
+    """Open the shipped config; `max_results` replaces its limit of results."""
     vendor = VENDORS[name]
     environment = {f"{vendor.prefix}_API_URL": stand_in.url + vendor.base, f"{vendor.prefix}_API_KEY": key}
     config = impatient(shipped(name, environment))
+    if max_results is not None:
+        limits = config.limits.model_copy(update={"max_results": max_results})
+        config = config.model_copy(update={"limits": limits})
     return open_http_provider(config, key=key if vendor.needs_key else None, redactor=Redactor([key]))
 
 
