@@ -12,7 +12,7 @@ from typing import Any
 
 from memorybench.bundles.archive import CONTENT, Entry, merkle_root, open_archive
 from memorybench.bundles.bundled_run import BundledRun
-from memorybench.bundles.contents import Rows, import_rows, report_document
+from memorybench.bundles.contents import KeptRows, Rows, import_rows, report_document
 from memorybench.bundles.making import derived_texts, entry_of
 from memorybench.bundles.rows import RunRow
 from memorybench.core.questions import Dataset
@@ -90,9 +90,9 @@ def rescore_files(path: Path, files: Mapping[str, bytes], datasets: Mapping[str,
     """Return the files with the scores and texts that our own code computes from the recorded steps."""
     rows = rows_of(files, "outcomes.jsonl")
     with open_archive(write_files(path, files)) as archive:
-        archived = Rows.in_archive(archive)
-        bundle = BundledRun(archive, archived.run(), datasets)
-        assert not list(bundle.read(archived))
+        archived = KeptRows.in_archive(archive)
+        bundle = BundledRun(archive, archived, archived.run(), datasets)
+        assert not list(bundle.read())
         recorded = bundle.recorded()
         rescorer = suite_of(recorded.run).rescorer(recorded)
         assert rescorer is not None
