@@ -187,6 +187,15 @@ def test_required_and_excluded_texts_decide_without_a_judge(
     assert not [call for call in stub.calls if call.json["model"] == "gpt-4o"]
 
 
+@pytest.mark.parametrize(("excluded", "measured"), [("30 March", False), ("29 March", True)])
+def test_without_a_judge_texts_can_only_tell_that_a_rubric_is_not_met(
+    command: Command, stub: Stub, excluded: str, measured: bool
+) -> None:
+    question = {**QUESTIONS[0], "no": [excluded]}
+    write(command, [question], config({"rubricField": "rubric", "mustNotContainField": "no"}))
+    assert measure(command(*RUN, "--json").json, "accuracy")["n"] == measured
+
+
 def test_an_empty_answer_is_wrong_though_it_contains_nothing_excluded(command: Command, stub: Stub) -> None:
     question = {"question": "What did my aunt say?", "no": ["hello"]}
     write(command, [question], config({"mustNotContainField": "no"}))
