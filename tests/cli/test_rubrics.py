@@ -187,13 +187,17 @@ def test_required_and_excluded_texts_decide_without_a_judge(
     assert not [call for call in stub.calls if call.json["model"] == "gpt-4o"]
 
 
-@pytest.mark.parametrize(("excluded", "measured"), [("30 March", False), ("29 March", True)])
-def test_without_a_judge_texts_can_only_tell_that_a_rubric_is_not_met(
-    command: Command, stub: Stub, excluded: str, measured: bool
+@pytest.mark.parametrize("arguments", [RUN, JUDGED])
+@pytest.mark.parametrize("excluded", ["30 March", "29 March"])
+def test_texts_beside_a_rubric_do_not_make_an_answer_right_or_wrong(
+    command: Command, stub: Stub, excluded: str, arguments: tuple[str, ...]
 ) -> None:
+    """Of answers that met a rubric in full, those without an excluded text had no accuracy, and the others 0."""
     question = {**QUESTIONS[0], "no": [excluded]}
     write(command, [question], config({"rubricField": "rubric", "mustNotContainField": "no"}))
-    assert measure(command(*RUN, "--json").json, "accuracy")["n"] == measured
+    document = command(*arguments, "--json").json
+    assert measure(document, "accuracy")["n"] == 0
+    assert measure(document, "excluded_in_answer")["value"] == (excluded == "29 March")
 
 
 def test_an_empty_answer_is_wrong_though_it_contains_nothing_excluded(command: Command, stub: Stub) -> None:

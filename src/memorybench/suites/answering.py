@@ -200,8 +200,8 @@ def _by_code(scoring: Scoring, question: Question, response: str) -> list[Score]
         gold = question.answers[0] if question.answers else ""
         return [Score(name="answer_f1", value=locomo_f1.answer_score(question.kind, response, gold))]
     texts = _by_texts(question, response) if question.must_contain or question.must_not_contain else []
-    if question.rubric and _value(texts, "correct") == 1:
-        texts = [score for score in texts if score.name != "correct"]  # only a judge can tell whether items are met
+    if question.rubric:
+        texts = [score for score in texts if score.name != "correct"]  # a rubric has a score, and no right or wrong
     if question.choices and question.answers:
         label = read_choice(response, question.choices)
         right = {choice.label for choice in question.choices if str(choice) in question.answers}
