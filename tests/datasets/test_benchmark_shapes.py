@@ -270,6 +270,14 @@ def test_a_question_in_one_list_of_turns_is_asked_after_the_turns_before_it(comm
     assert (sample["last_turn"], sample["turns"], sample["answers"]) == (lines[0]["text"], 1, ["Under the pot."])
 
 
+def test_questions_that_are_texts_of_their_own_history_are_counted(command: Command) -> None:
+    questions = {"field": "log[?match(@, 'Q: .*')]", "questionField": "@value", "answerField": "@next"}
+    context = {"field": "log", "type": "turns"}
+    log = ["The key is under the pot.", "Q: Where is the key?", "Under the pot."]
+    write_mapped(command, "texts", [{"log": log}], questions=questions, context=context)
+    assert any("own history" in note and note.endswith(" 1") for note in preview(command, "texts")["left_out"])
+
+
 @pytest.mark.usefixtures("folder")
 def test_a_log_is_read_line_by_line_and_divided_by_day(command: Command) -> None:
     read = preview(command, "rides")
@@ -477,6 +485,7 @@ MISTAKES = [
     ("years", "configs/years.yaml", '"@parentIndex"', '"@parent.at"', "years.jsonl:1"),
     ("rides", "configs/rides.yaml", "{speaker}", "{who}", "schema.context.linePattern"),
     ("rides", "configs/rides.yaml", ": {content}", "", "schema.context.linePattern"),
+    ("rides", "configs/rides.yaml", ": {content}", "{content}", "schema.context.linePattern"),
     ("rides", "configs/rides.yaml", "[{date}] {speaker}", "{speaker}", "schema.context.sessionPer"),
     ("rides", "configs/rides.yaml", "type: string", "type: turns", "schema.context.linePattern"),
     ("rides", "configs/rides.yaml", "${number}", "${stem}", "data.join.log"),

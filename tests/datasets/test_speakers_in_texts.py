@@ -75,3 +75,12 @@ def test_a_speaker_from_two_places_is_refused(tmp_path: Path) -> None:
     error = refused(read, tmp_path, [{"line": "a: b", "by": "c"}], itemSchema={"text": "line", "speaker": "by"})
     assert error.where.endswith("schema.context.speakerSeparator")
     assert refused(read, tmp_path, TALK, speakerSeparator="").where.endswith("schema.context.speakerSeparator")
+
+
+def test_a_caption_is_not_searched_for_a_speaker(tmp_path: Path) -> None:
+    talk = [{"line": "Look at this!", "photo": "a red kite"}, {"line": "Ida: Nice", "photo": "a dog: asleep"}]
+    dataset = read(tmp_path, talk, itemSchema={"text": "line", "caption": "photo"})
+    assert turns(dataset) == [
+        (None, "user", "Look at this! [shares a photo: a red kite]"),
+        ("Ida", "user", "Nice [shares a photo: a dog: asleep]"),
+    ]

@@ -204,3 +204,35 @@ def test_eval_answers_from_one_ingest_per_history(command: Command) -> None:
     assert {outcome.status for outcome in outcomes} == {"scored"}
     assert len(outcomes) == QUESTIONS
     assert {outcome.trial.cluster for outcome in outcomes} == {"one", "two"}
+
+
+def test_questions_of_several_items_about_one_history_are_asked_in_time(tmp_path: Path) -> None:
+    """The history was divided by the questions of its first item: turns that others need were not added."""
+    words = ("ash", "birch", "cedar", "elm")
+    (tmp_path / "past.json").write_text(json.dumps({"k": [{"text": f"{word} grows"} for word in words]}))
+    ends_of = {"a": [2], "b": [1, 3, 4]}
+    items = [
+        {"id": id, "past": "k", "asked": [{"q": f"{id} {end}?", "a": words[end - 1], "end": end} for end in ends]}
+        for id, ends in ends_of.items()
+    ]
+    (tmp_path / "items.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items))
+    (tmp_path / "trees.yaml").write_text(
+        """
+name: trees
+data:
+  type: local
+  path: .
+  files: [items.jsonl]
+  join: {turns: {files: [past.json], items: $.*, key: "@key", by: past}}
+schema:
+  itemId: id
+  questions: {field: asked, questionField: q, answerField: a, prefixField: end}
+  context: {field: turns, itemSchema: {text: text}}
+evaluation: {method: exact-match}
+"""
+    )
+    config, joined = read_benchmark(load_yaml(tmp_path / "trees.yaml")), {"turns": [tmp_path / "past.json"]}
+    dataset = open_mapped(config, [tmp_path / "items.jsonl"], lambda: "sum", joined=joined, folder=tmp_path)
+    provider = OnDisk(tmp_path / "store")
+    assert run(tmp_path / "results", dataset, provider).status == "complete"
+    assert searched(provider) == {f"{id} {end}?": end for id, ends in ends_of.items() for end in ends}

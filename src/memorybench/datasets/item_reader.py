@@ -129,13 +129,15 @@ class ItemReader:
 
     def find_cuts(self) -> None:
         """Find where the questions about each shared history are asked, before its sessions are made."""
-        if self._shared is None or self._stream is None or self._mapping.context.prefix is None:
+        if self._shared is None or self._stream is None:
+            return
+        if self._mapping.context.prefix is None and self._questions.paths.after is None:
             return
         for item in self._stream:
             document = self._parser.parse(item.document)
-            upto = self._context.prefix_of(document)
-            if upto is not None:
-                self._cuts.setdefault(self._stream.key_of(self._shared, document), set()).add(upto)
+            cuts = self._cuts.setdefault(self._stream.key_of(self._shared, document), set())
+            cuts.update(upto for upto in self._places_by_prefix(document) if upto is not None)
+        self._quirks.clear()  # questions are counted when they are read
 
     def _read_context(self, item: Document, upto: int | None, cuts: Sequence[int]) -> ItemContext:
         if self._shared is not None and self._stream is not None and self._cuts:
@@ -155,13 +157,7 @@ class ItemReader:
             self._survey.add_item(item.value)
         paths = self._questions.paths
         whole = self._with_rows(item) if paths.columns else item
-        places: dict[int | None, list[tuple[int, Place]]] = {}
-        for n, place in enumerate([()] if paths.questions is None else self._places(whole, paths.questions)):
-            upto = self._questions.prefix_of(whole, place, n)
-            if upto == 0 and paths.after is not None and "@before" in paths.after.text:
-                self._quirks["first"] += 1
-                continue
-            places.setdefault(upto, []).append((n, place))
+        places = self._places_by_prefix(item)
         cuts = sorted(upto for upto in places if upto is not None) if paths.after is not None else ()
         parts: dict[int | None, Part] = {}
         for upto in places or {self._context.prefix_of(item): []}:
@@ -173,6 +169,19 @@ class ItemReader:
             ]
             parts[upto] = Part(haystack, upto, cuts, questions)
         return list(parts.values())
+
+    def _places_by_prefix(self, item: Document) -> dict[int | None, list[tuple[int, Place]]]:
+        """Return numbers and places of the item's questions, by how many members of the history they are about."""
+        paths = self._questions.paths
+        whole = self._with_rows(item) if paths.columns else item
+        places: dict[int | None, list[tuple[int, Place]]] = {}
+        for n, place in enumerate([()] if paths.questions is None else self._places(whole, paths.questions)):
+            upto = self._questions.prefix_of(whole, place, n)
+            if upto == 0 and paths.after is not None and "@before" in paths.after.text:
+                self._quirks["first"] += 1
+                continue
+            places.setdefault(upto, []).append((n, place))
+        return places
 
     def _item_id(self, item: Document) -> str:
         id = ":".join(id_text(path, item, "schema.itemId") for path in self._id_paths)

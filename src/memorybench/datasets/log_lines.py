@@ -38,6 +38,8 @@ class LinePattern:
             raise BadInput(where, f"a field occurs twice in {preview(text)}", expected="each field once")
         if not text.endswith("{content}"):
             raise BadInput(where, f"invalid pattern {preview(text)}", expected="{content} at the end")
+        if "}{" in text:
+            raise BadInput(where, f"no text between two fields of {preview(text)}", expected="{speaker}: {content}")
         self.fields = tuple(_NAMES[name] for name in names)
         # a field ends where the text after it begins for the first time; only the content may be anything
         groups = {name: f"(?P<{field}>{'.*' if name == 'content' else '.+?'})" for name, field in _NAMES.items()}

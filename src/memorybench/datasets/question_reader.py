@@ -237,7 +237,7 @@ class QuestionReader:
         if self.paths.questions is None or self._context.member_number(item, place) is None:
             return False
         value = item.at(*place).value
-        return isinstance(value, dict) and any(turn is value for turn in context.raw_turns())
+        return isinstance(value, dict | str) and any(turn is value for turn in context.raw_turns())
 
     def _parent_index(self, item: Document, parent: Place) -> int | None:
         """Return the number of an object in the history if it is part of it, otherwise in its list; None: no list."""

@@ -149,7 +149,7 @@ class TurnReader:
 
     def turn(self, item: Document, session: KeptSession, index: int, fields: Any) -> Turn:
         where = partial(locate_in, item, session.raw.turn_place(index))
-        name, content = self._split(self._text(item, session.raw, index, fields))
+        name, content = self._read(item, session.raw, index, fields)
         is_role = name is not None and self._role is None and name.lower() in _ROLES
         speaker = text_at(self._speaker, fields, where) if name is None else (None if is_role else name)
         return Turn(
@@ -187,7 +187,7 @@ class TurnReader:
         return _role(text_at(self._role, fields, where))
 
     def _speaker_in(self, item: Document, session: KeptSession, index: int, fields: Any) -> str | None:
-        return None if self._separator is None else self._split(self._text(item, session.raw, index, fields))[0]
+        return None if self._separator is None else self._read(item, session.raw, index, fields)[0]
 
     def _split(self, text: str) -> tuple[str | None, str]:
         """Return the speaker that a text begins with, and the rest; None and the text if it begins with none."""
@@ -200,7 +200,14 @@ class TurnReader:
         return name, rest.strip()
 
     def _content(self, item: Document, session: RawSession, index: int, fields: Any) -> str:
-        return self._split(self._text(item, session, index, fields))[1]
+        return self._read(item, session, index, fields)[1]
+
+    def _read(self, item: Document, session: RawSession, index: int, fields: Any) -> tuple[str | None, str]:
+        """Return the speaker that the text of a turn begins with, or None, and the rest with the captions."""
+        name, text = self._split(self._text(item, session, index, fields))
+        for caption in self._captions(fields, partial(locate_in, item, session.turn_place(index))):
+            text = f"{text} [shares a photo: {caption}]".lstrip()
+        return name, text.strip() and text
 
     def _text(self, item: Document, session: RawSession, index: int, fields: Any) -> str:
         if isinstance(fields, str):
@@ -223,11 +230,7 @@ class TurnReader:
             remedy = "correct the turn, or schema.context.itemSchema"
             where = locate_in(item, session.turn_place(index))
             raise BadInput(where, problem, expected="the content of the turn", remedy=remedy)
-        text = "\n\n".join(str(content) for content in contents if content is not None)
-        where_of = partial(locate_in, item, session.turn_place(index))
-        for caption in self._captions(fields, where_of):
-            text = f"{text} [shares a photo: {caption}]".lstrip()
-        return text.strip() and text
+        return "\n\n".join(str(content) for content in contents if content is not None)
 
     def _captions(self, fields: Any, where: Callable[[], str]) -> Iterator[str]:
         """Yield the captions of a turn, of which a turn with several pictures has a list."""
