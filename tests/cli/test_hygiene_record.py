@@ -165,7 +165,7 @@ PRIVATE_KEY = [
     "nxouBKcpOroCeODIULMCdYnlP5AZRaH1XCnGiVl90a0pXJmk99mW5AGknJo5YbOS",
     "-----END OPENSSH PRIVATE KEY-----",
 ]
-SEED = "abandon ability able about above absent absorb abstract absurd abuse access accident"
+SEED = "orchard velvet garage copper ladder mimic absurd salon turkey fossil ripple canyon"
 SPELLED_KEY = "sk-proj-" + "kX7pQ2vN9wLm4RzT8yBc3HsJ6fGd1AeU5iOq0WnM"
 
 
