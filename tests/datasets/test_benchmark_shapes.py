@@ -282,6 +282,7 @@ def test_questions_that_are_texts_of_their_own_history_are_counted(command: Comm
 def test_a_log_is_read_line_by_line_and_divided_by_day(command: Command) -> None:
     read = preview(command, "rides")
     assert any("linePattern" in note and note.endswith(" 1") for note in read["left_out"])
+    assert any(note.startswith("speakers") and "Gus" in note and "Pia" in note for note in read["left_out"])
     assert not any("date" in note or "no path reads" in note for note in read["left_out"])
     assert read["samples"][0]["first_turn"] == "The green light is nice.\nIt reminds me of the woods."
     assert read["samples"][0]["last_turn"] == "I drive today: it is Sunday."

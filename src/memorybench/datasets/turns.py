@@ -70,6 +70,7 @@ class TurnReader:
     def __init__(self, context: Context, preprocessing: Preprocessing, date_format: Formats, where: str) -> None:
         schema = context.turn_schema
         self._separator = context.speaker_separator
+        self._is_log = context.line_pattern is not None
         self._content_path = optional_path(schema.content or schema.text, where)
         self._role = optional_path(schema.role, where)
         self._speaker = optional_path(schema.speaker, where)
@@ -117,7 +118,9 @@ class TurnReader:
         return sum(match is not None for fields in session.turns for match in self._image.all(fields))
 
     def find_speakers(self, item: Document, session: RawSession) -> Counter[str | None]:
-        """Return the speakers that texts begin with, with the number of their turns; None: no speaker."""
+        """Return the speakers that texts and lines of logs begin with, with the number of their turns; None: none."""
+        if self._is_log and self._speaker is not None:
+            return Counter(text_at(self._speaker, fields) for fields in session.turns)
         if self._separator is None:
             return Counter()
         texts = (self._text(item, session, index, fields) for index, fields in enumerate(session.turns))
