@@ -157,8 +157,10 @@ def drop_row(files: Files, rng: random.Random, _: Files) -> Change:
     files[name] = as_lines(rows)
     declared = {"notes.jsonl": ("settings",), "attempts.jsonl": ("times and costs",), "steps.jsonl": ("replies",)}
     steps = [key for row in rows_of(files, "outcomes.jsonl") for key in row["body"]["steps"]]
-    is_used = name == "steps.jsonl" and dropped["key"] in steps
-    return Change(f"dropped {name} {dropped.get('name', '')}", () if is_used else declared.get(name, ()))
+    if name == "steps.jsonl" and dropped["key"] in steps:
+        # as after a judge that did not reply: scores that do not need it are proved, and the others declared
+        declared[name] = ("scores",) if dropped["name"] == "judge" else ()
+    return Change(f"dropped {name} {dropped.get('name', '')}", declared.get(name, ()))
 
 
 def add_row(files: Files, rng: random.Random, others: Files) -> Change:
