@@ -112,7 +112,7 @@ def test_ordinary_sentences_give_no_false_alarm() -> None:
 
 
 def test_labelled_sentences_are_told_apart() -> None:
-    """Precision 1, recall 0.96. Whoever teaches it one of those that it misses, marks that with a plus."""
+    """It finds 96 of 100 secrets, and nothing in the 102 other sentences. `?` marks secrets that it misses."""
     labels = Counter(label for label, _ in LABELLED)
     assert (labels["+"], labels["?"], labels["-"]) == (96, 4, 102)
     assert len({said for _, said in LABELLED}) == len(LABELLED)

@@ -235,7 +235,7 @@ def _first_steps(paths: Sequence[str | None]) -> list[Place]:
 def _steps_within(context: Context, item_paths: Sequence[str | None]) -> list[Place]:
     """Return the steps that read a field of a session: those of its own paths, and all names of paths to the history.
 
-    A path of the item may lead into the history at any depth, so a name that may be one of a turn counts as well.
+    A path of the item may lead to a session or to a turn, so names of fields of turns are included.
     """
     own = (context.turns_field, context.session_schema.id, context.session_schema.date)
     history = _first_segment(context.field)
