@@ -11,11 +11,14 @@ from typing import Any
 import pytest
 
 from memorybench.charts import specs
+from memorybench.charts.frontier import frontier_spec
 from memorybench.charts.look import DARK, LIGHT
+from memorybench.charts.narrow import narrow, size
 from memorybench.charts.page import page_specs
+from memorybench.charts.parts import Change, Estimate, Spec, Spread
 from memorybench.charts.rendering import render, render_inline
 from memorybench.charts.run_charts import CHARTS, RunCharts, slope, value_range
-from memorybench.charts.specs import Change, Estimate, Spec
+from memorybench.charts.slope import slope_spec
 from memorybench.core.measures import Measure
 from memorybench.reporting.formatting import about, with_interval
 from memorybench.suites.gate import report_of
@@ -82,14 +85,14 @@ def test_two_sides_are_compared_by_type(recorded: Path) -> None:
 def test_the_frontier_leaves_out_what_another_provider_beats() -> None:
     points = [(1.0, Estimate("cheap", 0.4)), (2.0, Estimate("beaten", 0.3)), (3.0, Estimate("good", 0.8))]
     ideal = Estimate("oracle", 1.0, is_baseline=True, is_ideal=True)
-    spec = specs.frontier([*points, (0.5, ideal)], "cost", "score", "~s")
+    spec = frontier_spec([*points, (0.5, ideal)], "cost", "score", "~s")
     line = spec["layer"][0]["data"]["values"]
     assert [(row["cost"], row["name"]) for row in line] == [(1.0, "cheap"), (3.0, "good")]
 
 
 def test_a_baseline_that_anyone_can_choose_is_part_of_the_frontier() -> None:
     points = [(1.0, Estimate("cheap", 0.4)), (9.0, Estimate("full-context", 0.8, is_baseline=True))]
-    line = specs.frontier(points, "cost", "score", "~s")["layer"][0]["data"]["values"]
+    line = frontier_spec(points, "cost", "score", "~s")["layer"][0]["data"]["values"]
     assert [row["name"] for row in line] == ["cheap", "full-context"]
 
 
@@ -97,7 +100,7 @@ def test_a_baseline_that_anyone_can_choose_is_part_of_the_frontier() -> None:
 def test_a_chart_with_baselines_says_which_marks_they_are(has_baselines: bool) -> None:
     pytest.importorskip("vl_convert")
     one, other = Estimate("bm25", 0.4), Estimate("oracle", 1.0, is_baseline=has_baselines)
-    for spec in (specs.forest({"a": [one, other]}), specs.frontier([(1.0, one), (2.0, other)], "cost", "score", "~s")):
+    for spec in (specs.forest({"a": [one, other]}), frontier_spec([(1.0, one), (2.0, other)], "cost", "score", "~s")):
         drawings = render_inline(spec, "t").split("<svg")[1:]
         assert ["baselines" in drawing for drawing in drawings] == [has_baselines] * 2
 
@@ -121,7 +124,7 @@ def test_a_range_that_is_undecided_is_drawn_without_a_mark() -> None:
 def test_a_lone_label_at_the_end_of_the_axis_is_before_its_point() -> None:
     points = [(10.0, Estimate("a", 0.4)), (95.0, Estimate("b", 0.5)), (100.0, Estimate("c", 0.5))]
     for costs, sides in ((points, [False, False, False]), (points[::2], [False, True])):
-        rows = specs.frontier(costs, "cost", "score", "~s")["layer"][1]["data"]["values"]
+        rows = frontier_spec(costs, "cost", "score", "~s")["layer"][1]["data"]["values"]
         assert [row["is_before"] for row in rows] == sides
 
 
@@ -135,7 +138,7 @@ def test_a_lone_label_at_the_end_of_the_axis_is_before_its_point() -> None:
     ],
 )
 def test_costs_that_differ_much_are_on_a_logarithmic_axis(costs: tuple[float, ...], scale: str) -> None:
-    spec = specs.frontier([(cost, Estimate(str(cost), 0.5)) for cost in costs], "tokens", "score", "~s")
+    spec = frontier_spec([(cost, Estimate(str(cost), 0.5)) for cost in costs], "tokens", "score", "~s")
     x = spec["encoding"]["x"]
     assert x["scale"].get("type", "linear") == scale
     assert ("logarithmic" in x["axis"]["title"]) == (scale != "linear")
@@ -145,14 +148,14 @@ def test_costs_that_differ_much_are_on_a_logarithmic_axis(costs: tuple[float, ..
 
 
 def test_labels_of_points_that_are_far_apart_stay_beside_them() -> None:
-    spec = specs.frontier([(cost, Estimate(str(cost), 0.2)) for cost in (0.0, 500.0, 9000.0)], "tokens", "score", "~s")
+    spec = frontier_spec([(cost, Estimate(str(cost), 0.2)) for cost in (0.0, 500.0, 9000.0)], "tokens", "score", "~s")
     assert [row["label_at"] for row in spec["layer"][1]["data"]["values"]] == [0.2, 0.2, 0.2]
 
 
 def test_a_label_before_its_point_does_not_meet_one_after_another_point() -> None:
     for value, is_before in ((0.82, False), (0.3, True)):
         points = [(1.4, Estimate("dense", 0.83)), (2.8, Estimate("hybrid", value))]
-        spec = specs.frontier(points, "milliseconds", "score", "~s", cost_text="{:.1f} ms".format)
+        spec = frontier_spec(points, "milliseconds", "score", "~s", cost_text="{:.1f} ms".format)
         dense, hybrid = spec["layer"][1]["data"]["values"]
         assert (dense["is_before"], hybrid["is_before"]) == (False, is_before)
 
@@ -160,8 +163,8 @@ def test_a_label_before_its_point_does_not_meet_one_after_another_point() -> Non
 @pytest.mark.parametrize("values", [(0.364, 0.306, 0.289), (0.02, 0.01, 0.0), (1.0, 0.99, 0.98)])
 def test_labels_of_points_that_are_near_are_joined_to_them_by_lines(values: tuple[float, ...]) -> None:
     points = [(0.00025, Estimate(str(value), value)) for value in values]
-    spec = specs.frontier([*points, (0.1, Estimate("far", 0.5))], "dollars", "score", "$~g", cost_text=about)
-    for one in (spec, specs.narrow(spec)):
+    spec = frontier_spec([*points, (0.1, Estimate("far", 0.5))], "dollars", "score", "$~g", cost_text=about)
+    for one in (spec, narrow(spec)):
         *near, far = one["layer"][1]["data"]["values"]
         places = [row["label_at"] for row in near]
         gaps = [later - earlier for earlier, later in pairwise(sorted(places))]
@@ -174,7 +177,7 @@ def test_labels_of_points_that_are_near_are_joined_to_them_by_lines(values: tupl
 
 
 def test_labels_of_a_slope_chart_do_not_overlap() -> None:
-    spec = specs.slope("a", "b", [Change(str(place), 0.5, 0.99) for place in range(12)], "t")
+    spec = slope_spec("a", "b", [Change(str(place), 0.5, 0.99) for place in range(12)], "t")
     places = sorted(row["place"] for row in spec["layer"][1]["data"]["values"])
     gaps = [later - earlier for earlier, later in pairwise(places)]
     assert min(gaps) * spec["height"] > 12
@@ -216,10 +219,10 @@ def test_hostile_names_stay_text() -> None:
     made = [
         specs.forest(dict.fromkeys(STRINGS[:3], estimates)),
         specs.heat_map({STRINGS[0]: {(text, STRINGS[1]): estimates[0] for text in STRINGS}}),
-        specs.frontier([(1.0, one) for one in estimates], STRINGS[0], STRINGS[1], "~s"),
-        specs.latency({STRINGS[0]: [specs.Spread(text, 0.1, 0.2, 0.3, 0.4, 0.5, text) for text in STRINGS]}),
+        frontier_spec([(1.0, one) for one in estimates], STRINGS[0], STRINGS[1], "~s"),
+        specs.latency({STRINGS[0]: [Spread(text, 0.1, 0.2, 0.3, 0.4, 0.5, text) for text in STRINGS]}),
         specs.failures({(text, "wrong"): 1 for text in STRINGS}, ("wrong",)),
-        specs.slope(STRINGS[0], STRINGS[1], changes, STRINGS[2]),
+        slope_spec(STRINGS[0], STRINGS[1], changes, STRINGS[2]),
         specs.trend({STRINGS[0]: estimates}),
     ]
     for spec in made:
@@ -237,7 +240,7 @@ def test_a_page_leaves_about_the_room_of_a_chart(stored: StoredRun) -> None:
     for spec in page_specs(stored, report_of(stored)).values():
         drawn = re.search(r'height="([\d.]+)"', render_inline(spec, "t"))
         assert drawn is not None
-        assert abs(specs.size(spec)[1] - float(drawn[1])) < 30
+        assert abs(size(spec)[1] - float(drawn[1])) < 30
 
 
 def check_narrow(name: str, spec: Spec) -> None:
@@ -262,7 +265,7 @@ def test_charts_with_a_width_per_column_fit_as_well() -> None:
     }
     check_narrow("heat map", specs.heat_map({"scenarios × reference by scenario": cells}))
     changes = [Change("single-session-assistant", 0.1, 0.2), Change("temporal", 0.15, 0.25)]
-    check_narrow("slope", specs.slope("bm25(around_weight=0)", "hybrid", changes, "starter: accuracy by question type"))
+    check_narrow("slope", slope_spec("bm25(around_weight=0)", "hybrid", changes, "starter: accuracy by question type"))
     runs = [Estimate(f"nightly-run-of-the-store-{n}\n2026-11-16", 0.5, 0.4, 0.6, "50.0%") for n in range(20)]
     check_narrow("trend", specs.trend({"accuracy of hybrid": runs}))
 

@@ -21,9 +21,9 @@ from memorybench.suites.run_comparison import RunComparison, compare_sides
 from memorybench.suites.sides import ComparedRun, Side
 from memorybench.suites.stored_run import StoredRun
 
+from .parts import Spec
 from .rendering import Renderer
 from .run_charts import CHARTS, RunCharts
-from .specs import Spec
 
 _MOST_COMPARED = 30_000
 _MOST_HELD = 10_000

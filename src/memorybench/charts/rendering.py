@@ -15,7 +15,8 @@ from memorybench.core.errors import BadInput
 
 from . import MISSING, is_installed
 from .look import LIGHT, THEMES
-from .specs import Spec, narrow, size
+from .narrow import narrow, size
+from .parts import Spec
 
 FORMS = ("svg", "png", "pdf")
 COMMAND = (sys.executable, "-P", "-m", "memorybench.charts.rendering")

@@ -23,7 +23,9 @@ from memorybench.suites.stored_run import StoredRun
 from memorybench.suites.summary import Result, headline, percentile
 
 from . import specs
-from .specs import Change, Estimate, Spec, Spread
+from .frontier import frontier_spec
+from .parts import Change, Estimate, Spec, Spread
+from .slope import slope_spec
 
 _IDEAL = "oracle"
 _MOST_PANELS = 12
@@ -249,7 +251,7 @@ def _slope(pair: Pair) -> Spec | None:
     if label is None or len(changes) < 2 or not is_share:
         return None
     title = f"{pair.benchmark}: {pair.measure} by {label.replace('_', ' ')}"
-    return specs.slope(*pair.names, changes, title)
+    return slope_spec(*pair.names, changes, title)
 
 
 def _overall(charts: RunCharts) -> list[Result]:
@@ -285,7 +287,7 @@ def _frontier(
                 left_out.append(result.subject)
         if len(points) > 1:
             note = f"left out, because a price is unknown: {', '.join(left_out)}" if left_out else ""
-            return specs.frontier(points, x_title, f"{benchmark}: {names[0]}", x_format, note, cost_text)
+            return frontier_spec(points, x_title, f"{benchmark}: {names[0]}", x_format, note, cost_text)
     return None
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from .arguments import add_json, add_results, folders, split_list
 
 if TYPE_CHECKING:
-    from memorybench.charts.specs import Spec
+    from memorybench.charts.parts import Spec
 
 _SLOPE = "slope"
 
@@ -29,8 +29,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from memorybench.charts.narrow import without_slim
     from memorybench.charts.rendering import FORMS, check_installed, render
-    from memorybench.charts.specs import without_slim
     from memorybench.core.errors import BadInput
     from memorybench.files.writing import replacing_bytes
 

@@ -17,9 +17,9 @@ from jinja2 import TemplateError
 
 from memorybench.charts import is_installed
 from memorybench.charts.page import TITLES, page_specs
+from memorybench.charts.parts import Spec
 from memorybench.charts.rendering import empty, render_in_child
 from memorybench.charts.run_charts import failure_chart
-from memorybench.charts.specs import Spec
 from memorybench.core.conversation import Haystack
 from memorybench.core.errors import BadInput, MemorybenchError
 from memorybench.core.measures import Measure
