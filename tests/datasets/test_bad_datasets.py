@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from memorybench.core.errors import BadInput
+from memorybench.datasets.locating import local_source
 from memorybench.datasets.mapped import open_mapped
-from memorybench.datasets.sources import local_source, verify_files
+from memorybench.datasets.sources import verify_files
 from tests.datasets.described import SCHEMA, config, item, opened, written
 from tests.doubles.refusals import refused
 

@@ -10,7 +10,8 @@ import pytest
 
 from memorybench.core.errors import BadInput
 from memorybench.datasets import checksums
-from memorybench.datasets.sources import Source, local_source, verify_files
+from memorybench.datasets.locating import local_source
+from memorybench.datasets.sources import Source, verify_files
 
 from .described import config
 

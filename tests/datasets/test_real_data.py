@@ -13,9 +13,10 @@ from memorybench.core.conversation import Haystack
 from memorybench.core.questions import Question
 from memorybench.core.records import digest
 from memorybench.datasets.errata import load_errata
+from memorybench.datasets.locating import local_source
 from memorybench.datasets.mapped import MappedDataset, open_mapped
 from memorybench.datasets.question_reader import COUNTED, OFFICIAL
-from memorybench.datasets.sources import local_source, verify_files
+from memorybench.datasets.sources import verify_files
 from tests.datasets.described import NO_SHARED, SHARED, bundled
 
 pytestmark = pytest.mark.skipif(not SHARED.is_dir(), reason=NO_SHARED)

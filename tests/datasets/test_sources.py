@@ -16,7 +16,9 @@ import pytest
 from aiohttp import web
 
 from memorybench.core.errors import BadInput, Malformed, MemorybenchError, RunConflict, ServiceError
-from memorybench.datasets.sources import Piece, Source, pull, source_of, state, verify_files
+from memorybench.datasets.locating import source_of
+from memorybench.datasets.pulling import pull
+from memorybench.datasets.sources import Piece, Source, state, verify_files
 from memorybench.secrets.redaction import Redactor
 from tests.datasets.described import bundled, config, item
 from tests.doubles.refusals import refused

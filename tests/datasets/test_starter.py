@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from memorybench.datasets.config_reading import GROUP
+from memorybench.datasets.data_checks import GROUP
 from memorybench.datasets.starter import Starter
 from memorybench.files.entry_points import built_in_points
 from scripts.check_starter import check

@@ -2,8 +2,15 @@
 
 config.py          the keys of a benchmark config
 config_reading.py  read_benchmark: reads and checks a config file
+data_checks.py     checks the section data of a config
+schema_checks.py   checks the section schema
+scoring_checks.py  checks question types, prompts and the method
 prompts.py         the variables of prompts
-sources.py         finds data files, verifies checksums, and `pull`, which downloads them
+sources.py         the data files of a benchmark, their state and checksums
+locating.py        source_of: finds the data files
+folders.py         the data files of a folder: names, globs, joins
+file_names.py      what the name of a data file says about it
+pulling.py         pull: downloads data files
 checksums.py       remembers the checksum of a large file
 archives.py        unpacks zip archives, with limits
 items.py           streams the items of a file of any size

@@ -18,9 +18,9 @@ from memorybench.files.reading import read_text
 from memorybench.text.sanitize import preview
 
 from .config import Data, Join
+from .folders import joined_file
 from .items import Item, Selection, format_of, is_text, read_items
 from .paths import Marked, flatten, only, parse_path, place_of
-from .sources import joined_file
 
 _CACHED = 4
 """Joined files and rows kept in memory: items that share one are often adjacent."""

@@ -17,7 +17,6 @@ from memorybench.text.sanitize import preview
 
 from .choices import Choices, has_other_labels, read_choices
 from .config import BenchmarkConfig, OfficialRetrieval, SchemaMapping
-from .config_reading import RUBRIC_VARIABLES
 from .context import ContextReader, read_prefix
 from .dates import read_date
 from .evidence import CitationReader, Evidence, EvidenceCheck, resolve
@@ -27,6 +26,7 @@ from .item_context import ItemContext, comparable
 from .parsing import TextParser
 from .paths import Marked, only, parse_path
 from .question_paths import parse_question_paths
+from .scoring_checks import RUBRIC_VARIABLES
 from .survey import Survey, list_names
 
 OFFICIAL = "official_retrieval"

@@ -12,8 +12,10 @@ from memorybench.catalog.catalog import Catalog
 from memorybench.core.errors import BadInput
 from memorybench.core.uses import Consent
 from memorybench.datasets.config import HUB, BenchmarkConfig
-from memorybench.datasets.config_reading import WITHOUT_FILES
-from memorybench.datasets.sources import Piece, Source, State, pull, source_of, state
+from memorybench.datasets.locating import source_of
+from memorybench.datasets.pulling import pull
+from memorybench.datasets.schema_checks import WITHOUT_FILES
+from memorybench.datasets.sources import Piece, Source, State, state
 
 from .consent import check_variables
 from .environment import environment, redactor

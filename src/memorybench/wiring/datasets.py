@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from memorybench.core.errors import BadInput
-from memorybench.datasets.config_reading import GROUP, WITHOUT_FILES
+from memorybench.datasets.data_checks import GROUP
+from memorybench.datasets.schema_checks import WITHOUT_FILES
 from memorybench.files.entry_points import built_in_points
 from memorybench.files.reading import check_confined
 from memorybench.journal.rows import Fingerprint
@@ -45,7 +46,8 @@ def open_dataset(
             problem = f"the checksum differs: sha256 {dataset.fingerprint}"
             raise BadInput(f'benchmark "{config.name}"', problem, expected=str(data.sha256))
         return rename_dataset(dataset, config.name)
-    from memorybench.datasets.sources import local_source, unpacked_source, verify_files
+    from memorybench.datasets.locating import local_source, unpacked_source
+    from memorybench.datasets.sources import verify_files
 
     from .data import cache_folder, source
 
@@ -71,7 +73,7 @@ def open_dataset(
 def preview_file(file: Path, samples: int, data_files: Mapping[str, str]) -> dict[str, Any]:
     """Read the data of the benchmark config in a file, as `preview_data` does; see `preview_benchmark`."""
     from memorybench.datasets.config_reading import read_benchmark
-    from memorybench.datasets.sources import source_of
+    from memorybench.datasets.locating import source_of
     from memorybench.files.yaml_file import load_yaml
 
     from .data import cache_folder
@@ -97,7 +99,7 @@ def preview_benchmark(
 
 
 def _given_source(config: BenchmarkConfig, data_files: Mapping[str, str]) -> Source | None:
-    from memorybench.datasets.sources import local_source
+    from memorybench.datasets.locating import local_source
 
     for name, path in data_files.items():
         if name != config.name:
@@ -115,8 +117,9 @@ def _check_mapped(config: BenchmarkConfig) -> None:
 
 def preview_data(config: BenchmarkConfig, located: Source, samples: int = 3) -> dict[str, Any]:
     """Read the whole data of a benchmark, and return counts, samples and what was left out, as JSON data."""
+    from memorybench.datasets.locating import unpacked_source
     from memorybench.datasets.mapped import open_mapped
-    from memorybench.datasets.sources import missing, unpacked_source, verify_files
+    from memorybench.datasets.sources import missing, verify_files
     from memorybench.datasets.survey import Survey, summarize
 
     from .data import cache_folder
@@ -165,8 +168,10 @@ def reopen_dataset(
             raise changed
         return dataset
     from memorybench.datasets.fingerprints import fingerprint_of
+    from memorybench.datasets.locating import local_source, unpacked_source
     from memorybench.datasets.mapped import index_of, open_mapped
-    from memorybench.datasets.sources import LARGEST, local_source, missing, unpacked_source, verify_files
+    from memorybench.datasets.pulling import LARGEST
+    from memorybench.datasets.sources import missing, verify_files
 
     from .data import cache_folder, source
 

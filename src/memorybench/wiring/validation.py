@@ -16,7 +16,8 @@ from memorybench.core.errors import BadInput
 from memorybench.core.records import Record
 from memorybench.datasets.config import BenchmarkConfig
 from memorybench.datasets.config_reading import read_benchmark
-from memorybench.datasets.sources import missing, source_of
+from memorybench.datasets.locating import source_of
+from memorybench.datasets.sources import missing
 from memorybench.datasets.survey import summary_lines
 from memorybench.extractors.config import ExtractorConfig
 from memorybench.extractors.config_reading import read_extractor

@@ -1,0 +1,11 @@
+"""What the name of a data file says about it."""
+
+from __future__ import annotations
+
+
+def is_archive(name: str) -> bool:
+    return name.lower().endswith(".zip")
+
+
+def is_glob(name: str) -> bool:
+    return name.startswith("!") or any(mark in name for mark in "*?[")

@@ -1,0 +1,102 @@
+"""The data files of a folder: those that names and globs choose, those that are joined, and those not read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+from memorybench.core.errors import BadInput
+from memorybench.files.names import inside
+
+from .config import BenchmarkConfig, Data
+from .file_names import is_glob
+from .items import is_hidden, is_readable, is_system_file
+from .sources import Piece, Source, check_checksum_names, checksum_of
+
+_MOST_FILES = 10_000
+"""Files in subfolders that are looked at, to say which of them are not read."""
+
+
+def folder_source(config: BenchmarkConfig, data: Data, folder: Path) -> Source:
+    """Return the files of a folder that the names and globs of the config choose, and those that are joined."""
+    pieces = list(_chosen(folder, data.files))
+    for name, join in data.join.items():
+        if join.file is None:
+            pieces += _chosen(folder, join.files, name)
+            continue
+        for piece in [piece for piece in pieces if not piece.join]:
+            pieces.append(Piece(joined_file(join.file, piece.file, folder), join=name))
+    names = {piece.file: piece.file.relative_to(folder).as_posix() for piece in pieces}
+    check_checksum_names(config, set(names.values()), folder)
+    pieces = [replace(piece, sha256=checksum_of(data, names[piece.file])) for piece in pieces]
+    return Source(config.name, data.licence, tuple(pieces), folder, skipped=tuple(_skipped(folder, data.files)))
+
+
+def joined_file(names: str, item_file: Path, folder: Path) -> Path:
+    """Return the file that is joined to the items of a file: the first that exists, which must be in the folder."""
+    stem = item_file.name.removesuffix(".gz").rpartition(".")[0]
+    candidates = []
+    for name in names.split("|"):
+        named = name.strip().replace("${stem}", stem).replace("${folder}", item_file.parent.name)
+        if "${number}" in named:
+            named = named.replace("${number}", _last_number(item_file, stem))
+        resolved = inside(folder, item_file.parent.resolve() / named, "data.join")
+        candidates.append(folder / resolved.relative_to(folder.resolve()))
+    return next((one for one in candidates if one.is_file()), candidates[0])
+
+
+def _last_number(file: Path, stem: str) -> str:
+    numbers = re.findall(r"[0-9]+", stem)
+    if not numbers:
+        problem = "no number in the name of the file, which data.join uses"
+        raise BadInput(str(file), problem, expected="a name such as notes_12.json", remedy="correct data.join")
+    return str(numbers[-1])
+
+
+def _chosen(folder: Path, names: Sequence[str], join: str = "") -> Iterator[Piece]:
+    excluded = _excluded(folder, names)
+    for name in names:
+        if name.startswith("!"):
+            continue
+        found = [folder / name]
+        if is_glob(name):
+            matches = [file for file in folder.glob(name) if _is_data(file, folder, name) and file not in excluded]
+            found = sorted(matches, key=lambda file: _natural(file.relative_to(folder).as_posix())) or found
+        for file in found:
+            yield Piece(file, join=join)
+
+
+def _skipped(folder: Path, names: Sequence[str]) -> Iterator[str]:
+    """Yield the files that a glob matches and that are not data files, without those of an operating system."""
+    excluded = _excluded(folder, names)
+    globs = [name for name in names if is_glob(name) and not name.startswith("!")]
+    matches = {file: name for name in globs for file in folder.glob(name) if file.is_file() and file not in excluded}
+    for file, name in sorted(matches.items()):
+        if not _is_data(file, folder, name) and not is_system_file(str(file.relative_to(folder))):
+            yield file.relative_to(folder).as_posix()
+
+
+def files_in_subfolders(source: Source, folder: Path) -> Iterator[str]:
+    """Yield the data files in subfolders, which a config without `files` does not read."""
+    read = {piece.file for piece in source.pieces}
+    files = islice(folder.glob("*/**/*"), _MOST_FILES)  # the folder may be a whole disk
+    for file in sorted(file for file in files if _is_data(file, folder, "") and file not in read):
+        yield file.relative_to(folder).as_posix()
+
+
+def _excluded(folder: Path, names: Sequence[str]) -> set[Path]:
+    return {file for name in names if name.startswith("!") for file in folder.glob(name.removeprefix("!"))}
+
+
+def _is_data(file: Path, folder: Path, glob: str) -> bool:
+    """Return whether a file that the glob matches is read: hidden ones are if the glob names them."""
+    hidden = is_hidden(str(file.relative_to(folder))) and not is_hidden(glob)
+    return file.is_file() and is_readable(file.name) and not hidden
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """Return a sort key by which `chat-2` is before `chat-10`."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]

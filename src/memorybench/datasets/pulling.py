@@ -1,0 +1,104 @@
+"""Downloads the data files of a benchmark.
+
+Downloads are in the cache folder under the name of their source, so that benchmarks with the same file share it.
+`<file>.pull.json` records URL, checksum and size of a download. If the config has no checksum, later reads are compared
+with that record.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memorybench.core.errors import BadInput, RunConflict, ServiceError, Transient
+
+from .checksums import sha256_of
+from .sources import Piece, Pulled, Source, checksum_differs, verify_files
+
+if TYPE_CHECKING:
+    from memorybench.http.downloads import Progress
+    from memorybench.secrets.redaction import Redactor
+
+LARGEST = 8 * 2**30
+"""Largest download in bytes, if the config gives no size."""
+
+
+async def pull(
+    source: Source, redactor: Redactor, progress: Callable[[Piece], Progress] | None = None, cap: int = LARGEST
+) -> None:
+    """Download missing files.
+
+    A file appears only when it is complete and verified. Existing files are not replaced.
+    """
+    from memorybench.http.client import open_http
+    from memorybench.http.downloads import download
+
+    async with open_http(redactor) as http:
+        for piece in source.pieces:
+            if piece.url is None:
+                raise BadInput(str(piece.file), "is a local file; there is nothing to pull")
+            if piece.file.exists():
+                _adopt(source, piece)
+                continue
+            report = progress(piece) if progress is not None else None
+            with _lock_draft(piece) as draft:
+                try:
+                    await download(http, piece.url, draft, cap=piece.size or cap, progress=report)
+                except Transient as lost:
+                    raise ServiceError(
+                        f"{lost}; run it again, or download {piece.url} elsewhere and put it at {piece.file}",
+                        status=lost.status,
+                    ) from None
+                await asyncio.to_thread(_place, source, piece, draft)
+
+
+def _place(source: Source, piece: Piece, draft: Path) -> None:
+    """Verify a complete draft and rename it to the file."""
+    actual = sha256_of(draft)
+    if piece.sha256 not in (None, actual):
+        draft.unlink()
+        raise checksum_differs(source, piece, actual, piece.sha256 or "")
+    with draft.open("rb") as file:
+        os.fsync(file.fileno())
+    _record(piece, actual, draft.stat().st_size)
+    draft.replace(piece.file)
+
+
+def _adopt(source: Source, piece: Piece) -> None:
+    """Verify and record a file that was copied there by the user."""
+    verify_files(Source(source.benchmark, source.licence, (piece,)))
+    if piece.read_record() is None:
+        _record(piece, sha256_of(piece.file), piece.file.stat().st_size)
+
+
+def _record(piece: Piece, sha256: str, size: int) -> None:
+    pulled = Pulled(url=piece.url or "", sha256=sha256, size=size)
+    draft = piece.record.with_name(f"{piece.record.name}.part")
+    draft.write_text(json.dumps(pulled.plain(), indent=2) + "\n", encoding="utf-8")
+    draft.replace(piece.record)
+
+
+@contextmanager
+def _lock_draft(piece: Piece) -> Iterator[Path]:
+    """Lock the `.part` file of a download. Raise RunConflict if another process has the lock.
+
+    The file of an interrupted download stays; the next download resumes from it.
+    """
+    try:
+        piece.file.parent.mkdir(parents=True, exist_ok=True)
+        lock = os.open(piece.file.with_name(f".{piece.file.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise BadInput(str(piece.file.parent), f"cannot write: {error.strerror}") from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield piece.file.with_name(f".{piece.file.name}.part")
+    except BlockingIOError:
+        raise RunConflict(f"{piece.file}: another process is downloading it; wait until it has finished") from None
+    finally:
+        os.close(lock)

@@ -1,0 +1,237 @@
+"""Checks the section `schema` of a benchmark config: which keys it has, and which of them exclude each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from memorybench.core.errors import BadInput
+from memorybench.files.located import Document, Place
+from memorybench.text.sanitize import preview
+
+from .config import BenchmarkConfig, Context, ItemSchema, RubricItemSchema, SchemaMapping
+from .dates import check_format
+from .log_lines import LinePattern
+
+_QUESTION_PATHS = {
+    "cluster",
+    "question",
+    "answer",
+    "rubric",
+    "must_contain",
+    "must_not_contain",
+    "forbidden",
+    "evidence",
+    "choices",
+}
+_WITHOUT_EFFECT = {
+    "turns": {"id_field": "remove it", "turns_field": "remove it"},
+    "object": {"id_field": "remove it: the keys are the ids", "date_field": "write datePattern, or type: array"},
+    "string": dict.fromkeys(("id_field", "date_field", "turns_field"), "remove it, or set schema.context.type: array"),
+}
+"""Keys of `schema.context` that are not read: by type, each with what to do."""
+WITHOUT_FILES = ("bundled", "plugin")
+"""Values of `data.type` whose data is read by a class, not from a file by a mapping."""
+
+
+def check_schema(config: BenchmarkConfig, document: Document) -> None:
+    """Raise BadInput at the first error of the section."""
+    mapping = config.mapping
+    if config.data.type in WITHOUT_FILES or config.is_built:
+        if mapping is not None:
+            kind = f"{config.data.type} data" if not config.is_built else "needles" if config.needles else "cues"
+            raise BadInput(document.where("schema"), f"no effect on {kind}", remedy="remove it")
+        return
+    if mapping is None:
+        raise BadInput(document.where(), '"schema" is missing', expected="itemId, question, answer and context")
+    from .paths import OTHERS, parse_path
+
+    part = document.at("schema")
+    _check_questions(mapping, part, only_retrieval=config.evaluation.method == "retrieval")
+    if mapping.answer_mode == "all":
+        is_similar = config.evaluation.method == "semantic-similarity"
+        if is_similar or config.evaluation.f1_rule == "locomo":
+            rule = "semantic-similarity" if is_similar else "f1Rule: locomo"
+            problem = f"all is not supported by {rule}, which compares with one answer"
+            raise BadInput(part.where("answer_mode"), problem, expected="any", remedy="use another evaluation.method")
+    if not mapping.item_id_paths:
+        raise BadInput(part.where("item_id"), "the list is empty", expected="a path, or a list of paths")
+    for text in mapping.item_id_paths:
+        parse_path(text, part.where("item_id"))
+    is_numbered = mapping.evidence_format.startswith(("numbers", "ranges"))
+    if is_numbered and "evidence_level" not in mapping.model_fields_set:
+        problem, expected = "what do the numbers count?", "evidenceLevel: session, or evidenceLevel: turn"
+        raise BadInput(part.where("evidence_format"), problem, expected=expected)
+    _check_patterns(mapping.context, part.at("context"))
+    if mapping.date_format is not None:
+        formats = (mapping.date_format,) if isinstance(mapping.date_format, str) else mapping.date_format
+        try:
+            for format in formats or ("",):
+                check_format(format)
+        except ValueError as error:
+            problem, expected = f"invalid date format: {error}", "codes of strptime, such as %d.%m.%Y"
+            raise BadInput(part.where("date_format"), problem, expected=expected) from None
+    for place, path in _paths(mapping):
+        if path != OTHERS or place[-1] not in ("forbidden", "forbidden_field"):
+            parse_path(path, part.where(*place))
+    for path, format in mapping.parse.items():
+        parse_path(path, part.where("parse"))
+        if not format or (format.isalnum() and format not in ("json", "python", "lines")):
+            expected = "json, python, lines, or a separator such as ;"
+            raise BadInput(part.where("parse", path), f"unknown format {preview(format)}", expected=expected)
+    if config.data.items is not None:
+        parse_path(config.data.items, document.where("data", "items"))
+    if mapping.context.prefix is not None and mapping.context.type not in ("array", "turns"):
+        raise BadInput(part.where("context", "prefix"), f"no effect on type: {mapping.context.type}")
+    if mapping.questions is not None and mapping.questions.prefix_field is not None:
+        where = part.where("questions", "prefix_field")
+        if mapping.context.type != "array":
+            raise BadInput(where, f"no effect on type: {mapping.context.type}", remedy="remove it")
+        if mapping.context.session_per is not None:
+            raise BadInput(where, "cannot be combined with context.sessionPer", remedy="remove one of the two")
+        if mapping.context.prefix is not None:
+            raise BadInput(where, "cannot be combined with context.prefix", remedy="remove one of the two")
+    _check_whole_path(mapping.context.item_schema.evidence, part.where("context", "item_schema", "evidence"))
+
+
+def _check_whole_path(text: str | None, where: str) -> None:
+    """Raise BadInput unless the path consists of names alone, so that its match has one known place."""
+    from .paths import parse_path
+
+    if text is not None and not parse_path(text, where).singular:
+        raise BadInput(where, f"{preview(text)} may match several places", expected="names alone, as in $.data.items")
+
+
+def _check_questions(mapping: SchemaMapping, part: Document, *, only_retrieval: bool) -> None:
+    if mapping.questions is not None:
+        if mapping.question or mapping.answer:
+            raise BadInput(
+                part.where("questions"), "cannot be combined with question and answer", remedy="remove one of the two"
+            )
+    elif not mapping.question:
+        raise BadInput(part.where(), '"question" is missing', expected="question and answer, or questions")
+    if only_retrieval:
+        evidence = mapping.evidence if mapping.questions is None else mapping.questions.evidence_field
+        if evidence is None and mapping.context.item_schema.evidence is None:
+            key = "evidence" if mapping.questions is None else "questions.evidenceField"
+            raise BadInput(
+                part.where(), f'"{key}" is missing', expected="a path, because evaluation.method is retrieval"
+            )
+    if mapping.questions is not None and bool(mapping.questions.field) == bool(mapping.questions.columns):
+        raise BadInput(part.where("questions"), "where are the questions?", expected="either field or columns")
+    _check_gold(mapping, part, only_retrieval=only_retrieval)
+
+
+def _check_gold(mapping: SchemaMapping, part: Document, *, only_retrieval: bool) -> None:
+    """Raise BadInput if the keys that say what a right answer is are missing or contradict each other."""
+    many = mapping.questions
+    answer, rubric, choices, required, excluded = (
+        (many.answer_field, many.rubric_field, many.choices_field, many.must_contain_field, many.must_not_contain_field)
+        if many is not None
+        else (mapping.answer, mapping.rubric, mapping.choices, mapping.must_contain, mapping.must_not_contain)
+    )
+    if many is not None:
+        for name in ("rubric", "must_contain", "must_not_contain", "forbidden", "evidence", "choices"):
+            if getattr(mapping, name) is not None:
+                key = "".join(word.capitalize() if place else word for place, word in enumerate(name.split("_")))
+                raise BadInput(
+                    part.where(name),
+                    "has no effect on items with several questions",
+                    remedy=f"move it to questions.{key}Field",
+                )
+    if not (answer or rubric or required or excluded or only_retrieval):
+        where, key = (part.where("questions"), "answerField") if many is not None else (part.where(), "answer")
+        expected = "question and answer, or questions" if many is None else "a path to the gold answer, or a rubric"
+        raise BadInput(where, f'"{key}" is missing', expected=expected)
+    if mapping.choice_index is not None and not choices:
+        raise BadInput(part.where("choice_index"), "no effect without choices", remedy="remove it")
+    if mapping.rubric_item != RubricItemSchema.model_construct() and not rubric:
+        raise BadInput(part.where("rubric_item"), "no effect without rubric", remedy="remove it, or write rubric")
+    mode = mapping.answer_mode
+    if mode is None:
+        return
+    where = part.where("answer_mode")
+    if rubric and mode != "rubric":
+        raise BadInput(where, f"{mode} contradicts the rubric", expected="rubric", remedy="remove one of the two")
+    if not rubric and not answer:
+        raise BadInput(where, "there are no answers", remedy="remove it, or write the path of the answers")
+    if choices and mode != "any":
+        problem = f"{mode} is not supported for multiple choice"
+        raise BadInput(where, problem, expected="any", remedy="remove it, or remove the choices")
+
+
+def _check_patterns(context: Context, part: Document) -> None:
+    if context.split is not None and context.type != "string":
+        raise BadInput(part.where("split"), f"no effect on type: {context.type}", remedy="set type: string")
+    if context.speaker_separator is not None and (context.item_schema.speaker or context.line_pattern):
+        other = "itemSchema.speaker" if context.item_schema.speaker else "linePattern"
+        raise BadInput(
+            part.where("speaker_separator"), f"cannot be combined with {other}", remedy="remove one of the two"
+        )
+    if context.line_pattern is not None:
+        where = part.where("line_pattern")
+        if context.type != "string":
+            raise BadInput(where, f"no effect on type: {context.type}", remedy="set type: string")
+        if context.split == "paragraphs" or context.item_schema != ItemSchema.model_construct():
+            other = "split: paragraphs" if context.split == "paragraphs" else "itemSchema"
+            raise BadInput(where, f"cannot be combined with {other}", remedy="remove one of the two")
+        LinePattern(context.line_pattern, where)
+    if context.session_per is not None:
+        where = part.where("session_per")
+        if context.type == "object" or context.turns_field is not None:
+            raise BadInput(where, "no effect: the data has sessions", expected="a list of turns, or a log")
+        if context.turn_schema.date is None:
+            raise BadInput(where, "turns have no date", expected="itemSchema.date, or {date} in linePattern")
+        for name in ("prefix", "date_field", "id_field"):
+            if getattr(context, name) is not None:
+                raise BadInput(part.where(name), "cannot be combined with sessionPer", remedy="remove one of the two")
+    if context.item_schema.content and context.item_schema.text:
+        raise BadInput(
+            part.where("item_schema", "text"), "cannot be combined with content", remedy="remove one of the two"
+        )
+    for name, other in (("id", "id_field"), ("date", "date_field")):
+        if getattr(context.session_schema, name) is None:
+            continue
+        if getattr(context, other) is not None:
+            where = part.where("session_schema", name)
+            raise BadInput(where, f"cannot be combined with {name}Field", remedy="remove one of the two")
+        if context.type != "array":
+            raise BadInput(part.where("session_schema", name), f"no effect on type: {context.type}", remedy="remove it")
+    if context.type == "object" and context.session_pattern is None:
+        raise BadInput(
+            part.where(), '"sessionPattern" is missing', expected="a pattern of session keys, such as session_*"
+        )
+    for name in ("session_pattern", "date_pattern"):
+        pattern = getattr(context, name)
+        if pattern is None:
+            continue
+        if context.type != "object":
+            raise BadInput(part.where(name), f"no effect on type: {context.type}", remedy="set type: object")
+        if pattern.count("*") != 1:
+            raise BadInput(
+                part.where(name),
+                f"invalid pattern {preview(pattern)}",
+                expected="exactly one *, in place of the number",
+            )
+    for name, remedy in _WITHOUT_EFFECT.get(context.type, {}).items():
+        if getattr(context, name) is not None:
+            raise BadInput(part.where(name), f"no effect on type: {context.type}", remedy=remedy)
+
+
+def _paths(mapping: SchemaMapping) -> Iterator[tuple[Place, str]]:
+    """Yield each path of a mapping with its place in the config."""
+    sections: dict[Place, Mapping[str, object]] = {
+        (): mapping.model_dump(include=_QUESTION_PATHS),
+        ("rubric_item",): mapping.rubric_item.model_dump(),
+        ("context",): mapping.context.model_dump(include={"field", "date_field", "id_field", "turns_field", "prefix"}),
+        ("context", "session_schema"): mapping.context.session_schema.model_dump(),
+        ("context", "item_schema"): mapping.context.item_schema.model_dump(),
+        ("metadata",): mapping.metadata,
+    }
+    if mapping.questions is not None:
+        sections["questions",] = mapping.questions.model_dump()
+        sections["questions", "labels"] = mapping.questions.labels
+        sections["questions", "columns"] = mapping.questions.columns
+    for place, section in sections.items():
+        for name, path in section.items():
+            if isinstance(path, str):
+                yield (*place, name), path
