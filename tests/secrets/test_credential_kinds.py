@@ -106,6 +106,19 @@ def test_find_credentials_returns_keys_with_rearranged_letters(rearrange: Callab
     assert (found.kind, text[found.start : found.end]) == ("AWS access key", token)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "GET /back?to=mysql%3A%2F%2Fshop%3AM1nt%21Leaf7%40db.lan%2Forders 302",
+        r"the password of the ftp account: printf '\120\151\156\145\056\107\162\157\166\145\071'",
+    ],
+)
+def test_find_credentials_returns_lines_with_escapes(line: str) -> None:
+    text = f"first line, 100%25 harmless\n{line}\nlast line"
+    [found] = find_credentials(text)
+    assert text[found.start : found.end] == line
+
+
 def test_find_credentials_returns_values_of_a_text_that_says_it_is_in_rot13() -> None:
     text = f"one line\nin rot13, so that nobody reads it: {ENCODERS['rot13']('password: Moonlight-77')}\n"
     [found] = find_credentials(text)

@@ -27,8 +27,8 @@ _NETWORK_KEY = re.compile(
 )
 _LOGIN = re.compile(
     r"\b(?:pass|log(?:s|ged|ging)?[ -]?(?:in|on)|sign(?:s|ed|ing)?[ -]?in|credentials?|creds?|accounts?|unlocks?|"
-    r"asks?|asked|prompt(?:s|ed)?|gets? in(?:to)?|types?(?=\s)|typed|typing|enters?|wi-?fi|wlan|admin|root|username|"
-    r"benutzer\w*|utilisateur|usuario|usuário|utilizador|decrypts?|zugang\w*|anmeld\w*|melde[tn]?|konto|"
+    r"asks?|asked|prompt(?:s|ed)?|gets? in(?:to)?|types?(?=\s)|typed|typing|enters?|wi-?fi|wlan|admin|root|sudo|"
+    r"username|benutzer\w*|utilisateur|usuario|usuário|utilizador|decrypts?|zugang\w*|anmeld\w*|melde[tn]?|konto|"
     r"eingelogg\w*|einlogg\w*|einzuloggen|entsperr\w*|logge?|tipp\w*|gib|"
     r"identifiants?|connecte\w*|connexion|compte|acc[eè]s|d[ée]verrouill\w*|tape[rz]?|saisi\w*|"
     r"credenciales|acceso|accede\w*|cuenta|entra\w*|entr[éeo]|iniciar|desbloque\w*|ponga?|escrib\w*|teclea\w*|"
@@ -44,7 +44,7 @@ KEY_NAMES = (
 )  # fmt: skip
 NAMES = (
     "pass", "pw", "kennw", "mdp", "contrase", "clave", "senha", "frase", "phrase",
-    "admin", "root", "user", "benutzer", "usuario", "usuário", "utili",
+    "admin", "root", "sudo", "user", "benutzer", "usuario", "usuário", "utili",
     "wifi", "wi-fi", "wlan", "ssid", "netw", "netzw", "hotspot", "router", "réseau", "rede",
     "log", "sign", "cred", "account", "unlock", "ask", "prompt", "get in", "gets in", "type", "enter", "decrypt",
     "zugang", "meld", "konto", "sperr", "tipp", "gib", "identifiant", "conne", "compte", "acc", "verrou", "tape",
@@ -63,11 +63,11 @@ VERB = (
     r"é|eh|foi|ficou|continua (?:sendo|a ser))"
 )
 _NOW = r"(?:now|still|currently|again|jetzt|nun|aktuell|noch|maintenant|ahora|agora|(?:since|seit|depuis|desde)\s+\w+)"
-OPENING = r"[\s\"'`“‘«„‚*(]*"
+OPENING = r"[\s\"'`“‘«»›‹„‚*(]*"
 _HEAD = re.compile(
     rf"[\"'*`)]*(?:\s*\([^)]{{0,40}}\))?(?:\s+(?:{_NOW}|nueva|nuevo|nova|novo|neu|new|old|admin|root|wifi))?"
     rf"(?P<of>\s+{PREPOSITION}(?:\s+[\w'’.&/-]+){{0,8}}?)?"
-    rf"(?P<link>\s*[?,;–—-]?\s*(?:(?:it|that)\s+)?\b{VERB}(?:\s+{_NOW})?\b\s*[:=]?|\s*(?:[:=]|->|=>|→)|)\??{OPENING}",
+    rf"(?P<link>\s*[?,;–—-]?\s*(?:(?:it|that)\s+|{_NOW}\s+)?\b{VERB}(?:\s+{_NOW})?\b\s*[:=]?|\s*(?:[:=]|->|=>|→)|)\??{OPENING}",
     re.I,
 )
 """All there may be between the word for a password and the value if the value is said to be the password."""
@@ -88,7 +88,7 @@ _STILL = re.compile(
     re.I,
 )
 _JOINED = re.compile(
-    r"(?:\b(?:and|then|with|using|use|try|just|to|as|put|pass|und|dann|mit|nimm|nutze|verwende|auf|et|puis|avec|"
+    r"(?:\b(?:and|then|with|using|use|try|just|to|as|put|pass|wants|expects|takes|und|dann|mit|nimm|nutze|verwende|auf|et|puis|avec|"
     rf"utilise[rz]?|y|e|luego|con|com|ponga?|usa|depois)|[,;/|–—]|\s\()[,:]?{OPENING}\Z",
     re.I,
 )
@@ -129,7 +129,7 @@ _SETTING_NAME = re.compile(r"[\"'][\w.-]+[\"']\s*[:=]\s*[\"']?\Z|\w=[\"']?\Z")
 """The name of another setting in JSON, HTML or a program, directly before a value."""
 _LONG = 12
 """Characters of a value that is hardly the name of a product with a number."""
-_VALUE = re.compile(r"(?<![^\s\"'`“‘«„‚(*:=/|,])(?=\S*[\d!@#$%^&*?])[^\s\"'`“”‘’«»„<>]{6,100}")
+_VALUE = re.compile(r"(?<![^\s\"'`“‘«»›‹„‚(*:=/|,])(?=\S*[\d!@#$%^&*?])[^\s\"'`“”‘’«»›‹„<>]{6,100}")
 _PHRASE = re.compile(
     r"(?:(?P<quote>[\"'`“‘«„‚])[ \xa0]?|:[ \t]*)(?P<words>[^\W\d_]{2,20}(?:[ -][^\W\d_]{2,20}){2,11})"
     r"(?(quote)[ \xa0]?[\"'`”’»“‘]|[.!]?[ \t]*$)",
@@ -171,7 +171,7 @@ class Look(IntEnum):
 
 
 _REFERENCE = re.compile(
-    r"(?:[\w.-]+/)*(?:[a-z]*|[A-Z]{1,4})#\d+|@?[\w./-]+@[~^v]?[\d.]+[\w.-]*|[\w.-]+[=<>]=?[\w.,%-]*|\w+(?:\+\w+)+|"
+    r"(?:[\w.-]+/)*(?:[a-z]*|[A-Z]{1,4})#\d+|@?[\w./-]+@[~^v]?\d{1,3}(?:\.[\w.-]*)?|[\w.-]+[=<>]=?[\w.,%-]*|[A-Za-z]+\d{0,2}(?:\+[A-Za-z]*\d{0,2})+|"
     r"[.#-]{1,2}[A-Za-z_].*|AAAA.*|[^()]*\(.*|(?:pk|cus|sub|acct|price|prod|pi|ch|in|org|usr)_\w+|"
     r".*(?:__|--|//|[\\{}<>]).*|[\w.]+%|\$[\w.]+|&\w+;.*|[A-Za-z]+/[\d.]+"
 )
@@ -235,8 +235,11 @@ def find_passphrases(text: str) -> Iterator[tuple[int, int]]:
         is_phrase = "phras" in name[0].lower()
         between = before[name.end() :]
         head = _HEAD.fullmatch(between)
-        if (head and (head["link"] if match["quote"] else is_phrase)) or (
-            is_phrase and match["quote"] and _SAID.search(between[:-1])
+        is_changed = match["quote"] and _TO.fullmatch(between) and _CHANGED.search(before)
+        if (
+            is_changed
+            or (head and (head["link"] if match["quote"] else is_phrase))
+            or (is_phrase and match["quote"] and _SAID.search(between[:-1]))
         ):
             yield match.span("words")
     for match in _ONE_WORD.finditer(text):

@@ -73,7 +73,7 @@ _GIVEN = re.compile(
     re.I,
 )
 _TYPED = re.compile(
-    r"(?:--pass(?:word|wd)?[ =]|\bsshpass\s+-p\s*|\bmysql\b[^|;\n]{0,80}\s-p(?=\S)|\s-u\s+[\w.@-]+:|"
+    r"(?:--pass(?:word|wd)?[ =]|\bsshpass\s+-p\s*|\bmysql\b[^|;\n]{0,80}\s-p(?=\S)|\s-u\s+[\"']?[\w.@-]+:|"
     r"(?:^|[,;/|&(]\s*|\b(?:my|and)\s+)pass\s*:\s*|\blogin\s+\S{1,64}\s+password\s+)[\"']?(?P<value>[^\s\"']{6,200})",
     re.I | re.M,
 )

@@ -9,14 +9,14 @@ from __future__ import annotations
 import codecs
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 
 from .credential_values import is_made_of_words, is_strong
 from .credential_words import WordedKind, find_values
-from .decoding import REARRANGEMENTS, ROTATIONS, decode_long, decodings, may_be_encoded
+from .decoding import REARRANGEMENTS, ROTATIONS, decode_long, decodings, may_be_encoded, replace_escapes
 from .provider_keys import KeyKind, find_keys
 
 Kind = KeyKind | WordedKind
@@ -39,6 +39,7 @@ _LONGEST_SPELLED_OUT = 64
 _TOKEN = re.compile(r"(?<!\S)(?=\S*[^A-Za-z\s.,;:/-])\S{16,200}(?!\S)")
 """May be a key with its letters rearranged: ordinary words are shorter, and have letters only."""
 _DIGEST = re.compile(r"(?:[\w-]{0,12}[=:])?[0-9a-f]{32,128}", re.I)
+_ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}|\\[0-3xu]")
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")
 
 
@@ -79,17 +80,28 @@ def credential_in(text: str) -> Kind | None:
 def find_credentials(text: str) -> list[Credential]:
     """Return the credentials of a text in the order of their places, also in encoded runs. Overlaps are joined."""
     found = [*_keys(text), *_encoded(text), *_rotated(text), *_values(text), *_said_to_be_rotated(text)]
-    if not text.isascii():
-        for line in re.finditer(r"[^\n]+", text):
-            normal = _normalize(line[0])
-            if normal != line[0] and (credential := next(_plain(normal), None)) is not None:
-                found.append(Credential(credential.kind, line.start(), line.end()))
+    found += _in_rewritten_lines(text, found)
     found.sort(key=lambda credential: (credential.start, -credential.end))
     apart: list[Credential] = []
     for credential in found:
         if not apart or credential.start >= apart[-1].end:
             apart.append(credential)
     return apart
+
+
+def _in_rewritten_lines(text: str, found: Sequence[Credential]) -> Iterator[Credential]:
+    """Yield lines that contain a credential once letters are normalized, or escapes such as `%3A` are replaced."""
+    if text.isascii() and not _ESCAPE.search(text):
+        return
+    for line in re.finditer(r"[^\n]+", text):
+        start, end = line.span()
+        written = [] if line[0].isascii() else [_normalize(line[0])]
+        if not any(one.start < end and start < one.end for one in found) and _ESCAPE.search(line[0]):
+            written += replace_escapes(line[0])
+        for other in written:
+            if other != line[0] and (credential := next(_plain(other), None)) is not None:
+                yield Credential(credential.kind, start, end)
+                break
 
 
 def shape_in(text: str) -> Kind | None:

@@ -34,7 +34,7 @@ _UTF_32 = re.compile(rb"(?:[A-Za-z ]\0{3}){3}")
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffd]+")
 _NO_CONTROL = "[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffd]"
 
-_ESCAPED = re.compile(r"\\+(?:u([0-9a-f]{4})|u\{([0-9a-f]{1,6})\}|x([0-9a-f]{2}))", re.I)
+_ESCAPED = re.compile(r"\\+(?:u([0-9a-f]{4})|u\{([0-9a-f]{1,6})\}|x([0-9a-f]{2})|(?P<octal>[0-3][0-7]{2}))", re.I)
 _ESCAPED_BLANK = re.compile(r"\\+[nrt]")
 _NUMBER = re.compile(r"\d+")
 _BETWEEN_HEX = re.compile(r"0x|\\x|[%\s:.,;_\-]+")
@@ -159,6 +159,11 @@ def decode_long(run: str) -> str:
     return "\n".join(part.decode() for part in parts if _TEXT.fullmatch(part))
 
 
+def replace_escapes(text: str) -> list[str]:
+    """Return the text with the escapes of URLs replaced, and with those of programming languages replaced."""
+    return [plain for plain in (_from_url(text), _from_escapes(text)) if plain]
+
+
 def _from_url(text: str) -> str:
     return unquote(unquote_plus(text)) if "%" in text else ""
 
@@ -172,7 +177,8 @@ def _from_escapes(text: str) -> str:
 
 
 def _escaped_character(escape: re.Match[str]) -> str:
-    code = int(next(digits for digits in escape.groups() if digits), 16)
+    digits = next(digits for digits in escape.groups() if digits)
+    code = int(digits, 8 if escape["octal"] else 16)
     return chr(code) if code <= 0x10FFFF else ""
 
 

@@ -7,7 +7,8 @@ from itertools import pairwise
 
 _REFERENCE = re.compile(
     r"[<${%\[(*…]|\.{3}|enc\[|(?:https?|file|op|vault|keyring|secretsmanager|arn|env|ssm|gs|s3):|!\w+|"
-    r"[\w.]+\(|(?:os|process|env|self|this|config|settings|secrets|vars|params|args|data|var|local)\.\w",
+    r"[\w.]+\(|(?:os|process|env|self|this|config|settings|secrets|vars|params|args|data|var|local)\.\w|"
+    r"(?=[a-z.]*_)[a-z_]+(?:\.[a-z_]+)+\Z",
     re.I,
 )
 """Beginnings of a value that refers to a secret kept elsewhere."""
