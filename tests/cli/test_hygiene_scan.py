@@ -363,6 +363,7 @@ def test_reworded_statements_of_a_folder_and_those_below_are_compared(
         {"a.md": "- The billing service listens on port 8080.\n- The search service listens on port 9090.\n"},
         {"a.toml": '[host.elm]\nrole = "mail relay"\n\n[host.oak]\nrole = "print server"\n'},
         {"a.yaml": "staging:\n  replicas: 1\n  region: eu-1\nlive:\n  replicas: 6\n  region: us-2\n"},
+        {"a.yaml": "mills:\n  - name: Mill on the Weir\n    mill: yes\n  - name: Old Dairy\n"},
         {
             "a.json": '[{"user_id": "u1", "memory": "The limit for travel is 300 EUR per trip"},'
             ' {"user_id": "u2", "memory": "For travel there is a limit of 500 EUR per trip"}]'

@@ -261,12 +261,21 @@ def _relation_to_setting(earlier: Compared, later: Compared, cosine: float) -> R
     """Return "contradiction" if a sentence has the names of a setting and not its value."""
     setting, sentence = (earlier, later) if earlier.names else (later, earlier)
     value = setting.keywords - setting.names
+    if _are_of_two_items(setting.statement.source, sentence.statement.source):
+        return None
     if sentence.names or cosine < CONTRADICTION or len(setting.names) < 2 or not setting.names <= sentence.keywords:
         return None
     if setting.values or sentence.values:
         differ = setting.values and sentence.values and not set(setting.values) & set(sentence.values)
         return "contradiction" if differ else None
     return "contradiction" if value and not value & sentence.keywords and _IS.search(sentence.text) else None
+
+
+def _are_of_two_items(first: Text, second: Text) -> bool:
+    """Return whether two values belong to different items of one list, such as the names of two suppliers."""
+    pairs = zip(first.pointer.split("/"), second.pointer.split("/"), strict=False)
+    parts = next(((one, other) for one, other in pairs if one != other), ("", ""))
+    return first.file == second.file and all(part.isdigit() for part in parts)
 
 
 def _speak_of_two_things(earlier: Compared, later: Compared) -> bool:
