@@ -1,14 +1,26 @@
 """The suites: what is measured, and how a run of any suite is made.
 
-suite.py       Suite, Command, PreparedRun: what a suite consists of
-spec.py        Spec and flag(): what a run depends on; command line and Python arguments follow from it
-registry.py    our suites, and those of installed packages
-starting.py    checks a run that begins or goes on; run_row.py: what the journal records of it
-running.py     performs a run
-finished.py    reports of runs that have ended; exit codes
-wiring.py      Wiring: how suites get providers, models, stores and data
-stored_run.py summary.py comparison.py report_parts.py inspect_log.py   from saved runs to reports
-answering.py ingest.py judge_prompts.py estimates.py thresholds.py   shared by suites
-calibration.py `judge calibrate`
-bench/ audit/ extraction/ hygiene/   one folder per suite: suite, spec, prepare, plan, measures, report
+bench/ audit/ extraction/ hygiene/ online/   one folder per suite: suite, spec, prepare, plan, measures, report
+
+What a suite is
+  suite.py spec.py registry.py   a suite, what a run depends on, and the suites there are
+  wiring.py                      how suites get providers, models, stores and data
+
+A run
+  starting.py running.py finished.py   checks it, performs it, reports it when it has ended
+  run_row.py fetching.py blocking.py model_runs.py unrecorded_steps.py   what these need
+  estimates.py thresholds.py gate.py   costs in advance, required values, comparison with a baseline
+  sampling.py shards.py merging.py repeats.py   which cases, on which machine, how often
+
+What suites share
+  ingest.py searching.py answering.py   fill a memory, search it, answer from it
+  judge_prompts.py judge_check.py calibration.py noise.py   the judge, and how far it can be trusted
+
+Runs that were saved
+  stored_run.py summary.py failures.py case_view.py   read a run: its measures, failures and cases
+  run_list.py run_changes.py   list, tag, rename and delete runs
+  sides.py comparison.py run_comparison.py setting_differences.py comparison_tables.py   compare runs
+  report_parts.py report_questions.py case_sections.py html_report.py saved_report.py   describe them as reports
+  junit.py inspect_log.py   write them for other programs
+  replayed_steps.py recorded_ingest.py recorded_form.py   compute their scores again
 """
