@@ -72,7 +72,7 @@ _HEAD = re.compile(
 )
 """All there may be between the word for a password and the value if the value is said to be the password."""
 _SAID = re.compile(rf"(?:\b{VERB}(?:\s+{_NOW})?\b\s*:?|[:=→>]|[\s(][\"'`“‘«„‚]){OPENING}\Z", re.I)
-_CHANGED = re.compile(
+CHANGED = re.compile(
     r"\b(?:chang|set|reset|updat|rotat|switch|ge?änder|änder|gesetz|setz|umgestell|remis|modifi|cambi|puse|puest|mud|alter|"
     r"troc|troq|defin)\w*",
     re.I,
@@ -97,6 +97,7 @@ _TYPE = re.compile(
     rf"introduc[ea]|ingres[ae]|digit[ae]|escreva|insira){OPENING}\Z",
     re.I,
 )
+_CREDENTIALS = re.compile(r"\b(?:credentials?|creds|zugangsdaten|identifiants|credenciales|credenciais)\b", re.I)
 _WITH = re.compile(rf"\b(?:with|mit|avec|con|com){OPENING}\Z", re.I)
 _NAMED_AFTER = re.compile(
     r"[\"'`”’»*)]*(?:\s*[,(–—-])?\s+(?:is|was|it['’]s|that['’]s|ist|war|est|c['’]est|es|era|é|as|als|comme|como|de)\s+"
@@ -113,7 +114,8 @@ _FEW_WORDS = re.compile(r"\W+(?:[\w'’-]+\W+){0,3}")
 _PUBLIC = re.compile(
     r"sha-?\d*\b|md5|commit|digest|checksum|hash|etag|revision|\brev\b|merge|cherry|blob|tree|\b(?:\w+_)?id\b|sid\b|"
     r"site[ _-]?key|tracking|measurement|uuid|guid|trace|finger|empreinte|huella|impress|cache|"
-    r"publi|públi|öffentlich|address|adresse|dirección|host[ -]?key|idempotency|partition|primary",
+    r"publi|públi|öffentlich|(?<!mail)(?<!mail[ -])(?:address|adresse)|dirección|"
+    r"host[ -]?key|idempotency|partition|primary",
     re.I,
 )
 """Words before values that are hashes, ids or otherwise not secret."""
@@ -130,6 +132,11 @@ _SETTING_NAME = re.compile(r"[\"'][\w.-]+[\"']\s*[:=]\s*[\"']?\Z|\w=[\"']?\Z")
 _LONG = 12
 """Characters of a value that is hardly the name of a product with a number."""
 _VALUE = re.compile(r"(?<![^\s\"'`“‘«»›‹„‚(*:=/|,])(?=\S*[\d!@#$%^&*?])[^\s\"'`“”‘’«»›‹„<>]{6,100}")
+_UNLOCKING_PHRASE = re.compile(
+    r"\b(?:unlock|open|decrypt|log|entsperr|öffn|entschlüssel|ouvr|déverrouill|déchiffr|abr|desbloque|descifr|decifr)\w*"
+    r"(?:\s+\w+){0,2}?\s+(?:with|by|mit|avec|con|com)\s+(?:(?:the|dem|der|la|a|o)\s+)?(?:phrase|satz|frase)(?!\w)",
+    re.I,
+)
 _PHRASE = re.compile(
     r"(?:(?P<quote>[\"'`“‘«„‚])[ \xa0]?|:[ \t]*)(?P<words>[^\W\d_]{2,20}(?:[ -][^\W\d_]{2,20}){2,11})"
     r"(?(quote)[ \xa0]?[\"'`”’»“‘]|[.!]?[ \t]*$)",
@@ -229,17 +236,17 @@ def find_passphrases(text: str) -> Iterator[tuple[int, int]]:
     """Yield the places of several words in quotes, or after a colon to the end of the line, that are a password."""
     for match in _PHRASE.finditer(text):
         before = sentence_before(text, match.start("words"))
-        name = last_match(_PASSWORD, before)
+        name = last_match(_PASSWORD, before) or last_match(_UNLOCKING_PHRASE, before)
         if name is None or _RULE.search(match["words"]):
             continue
-        is_phrase = "phras" in name[0].lower()
+        is_phrase = re.search("phras|frase|satz", name[0], re.I) is not None
         between = before[name.end() :]
         head = _HEAD.fullmatch(between)
-        is_changed = match["quote"] and _TO.fullmatch(between) and _CHANGED.search(before)
+        is_changed = match["quote"] and _TO.fullmatch(between) and CHANGED.search(before)
         if (
             is_changed
             or (head and (head["link"] if match["quote"] else is_phrase))
-            or (is_phrase and match["quote"] and _SAID.search(between[:-1]))
+            or (is_phrase and match["quote"] and (_SAID.search(between[:-1]) or not between[:-1].strip()))
         ):
             yield match.span("words")
     for match in _ONE_WORD.finditer(text):
@@ -282,7 +289,7 @@ def _needed(text: str, start: int, end: int, *, has_user: bool) -> int:
             return Look.POSSIBLE if head["link"] else Look.LIKELY
         if _SETTING_NAME.search(between):
             return never
-        if _TO.fullmatch(between) and (_CHANGED.search(before) or _CHANGED.search(after)):
+        if _TO.fullmatch(between) and (CHANGED.search(before) or CHANGED.search(after)):
             return Look.POSSIBLE
         if has_user or _SAID.search(between) or _STILL.search(between):
             return Look.LIKELY
@@ -294,7 +301,11 @@ def _needed(text: str, start: int, end: int, *, has_user: bool) -> int:
     if _PUBLIC.search(before) or _SETTING_NAME.search(before) or not (_LOGIN.search(named) or _LOGIN.search(after)):
         return never
     typed = _TYPE.search(before) is not None
-    if has_user or (end - start >= _LONG and (typed or _WITH.search(before))):
+    if (
+        has_user
+        or (typed and _CREDENTIALS.search(before))
+        or (end - start >= _LONG and (typed or _WITH.search(before)))
+    ):
         return Look.LIKELY
     return Look.CERTAIN if typed or _SAID.search(before) or _JOINED.search(before) else never
 

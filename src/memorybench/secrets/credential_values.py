@@ -61,6 +61,7 @@ _LOCATION = re.compile(
     re.I,
 )
 """Addresses of mail, pages, hosts and files, and calls of functions."""
+_BASE64 = re.compile(r"(?=.*\d)(?=.*[a-z])(?=.*[A-Z])[A-Za-z0-9+/]{40,}={0,2}")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.I)
 _SHA = re.compile(r"[0-9a-f]{7,64}", re.I)
 _SIGNS = "!@#$%^&*+=~?"
@@ -82,13 +83,19 @@ def looks_secret(value: str, *, technical: bool = True) -> bool:
     value = _bare(value)
     if len(value) < 6 or is_sample(value) or _AMOUNT.fullmatch(value) or _ENVIRONMENT_NAME.fullmatch(value):
         return False
-    if _LOCATION.fullmatch(value) or (not technical and _TECHNICAL.fullmatch(value)):
+    if _is_location(value) or (not technical and _TECHNICAL.fullmatch(value)):
         return False
     letters = any(character.isalpha() for character in value)
     digits = any(character.isdigit() for character in value)
     if not letters:
         return len(value) >= 16
     return digits or any(sign in value[1:] for sign in _SIGNS)
+
+
+def _is_location(value: str) -> bool:
+    if _BASE64.fullmatch(value) and not is_made_of_words(value):
+        return False  # a slash of base64 is no folder
+    return _LOCATION.fullmatch(value) is not None
 
 
 def is_standard(value: str) -> bool:
@@ -129,7 +136,7 @@ def is_strong(value: str, *, sign: bool = False) -> bool:
 
 def is_chosen_word(value: str) -> bool:
     value = _bare(value)
-    return len(value) >= 6 and not is_sample(value) and not _STATES.fullmatch(value) and not _LOCATION.fullmatch(value)
+    return len(value) >= 6 and not is_sample(value) and not _STATES.fullmatch(value) and not _is_location(value)
 
 
 def is_passphrase(phrase: str) -> bool:
@@ -143,7 +150,7 @@ def is_random(value: str) -> bool:
     value = _bare(value)
     if len(value) < 16 or _UUID.fullmatch(value) or _SHA.fullmatch(value) or _ENVIRONMENT_NAME.fullmatch(value):
         return False  # ids and hashes often appear beside these words
-    if is_sample(value) or _LOCATION.fullmatch(value):
+    if is_sample(value) or _is_location(value):
         return False
     digits = sum(character.isdigit() for character in value)
     mixed = digits >= 2 and any(character.isalpha() for character in value) and not is_made_of_words(value)

@@ -53,7 +53,7 @@ _BASE85_RUNS = tuple(
 _LONGEST_BASE85 = 1_000
 """Characters without a blank. Longer tokens are embedded files, which take too long to decode."""
 
-_OCTAL = re.compile(r"[01][0-7]{2}")
+_OCTAL = re.compile(r"[01][0-7]{2}|[4-7][0-7]")
 _BYTE = re.compile(r"[01]{8}")
 _BINARY_RUN = re.compile(r"(?:[01]{8}[\s,]*){4,}")
 _BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
@@ -243,7 +243,7 @@ def _from_base32(text: str) -> str:
 
 
 def _from_octal(text: str) -> str:
-    """Decode three octal digits per byte, with or without a backslash before them."""
+    """Decode two or three octal digits per byte, with or without a backslash before them."""
     codes = [int(number, 8) for number in _NUMBER.findall(text) if _OCTAL.fullmatch(number)]
     return _text_among(bytes(codes)) if len(codes) >= 6 else ""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from .credential_sentences import OPENING, VERB, last_match, sentence_after, sentence_before
+from .credential_sentences import CHANGED, OPENING, VERB, last_match, sentence_after, sentence_before
 
 _PLACE_WORD = (
     r"(?:doors?|gates?|garage|entrance|lobby|lock ?box|key ?safe|keypad|shed|safe|vault|lockers?|padlock|alarm|"
@@ -35,12 +35,13 @@ _CODE_WORD = re.compile(
 )
 _CODE = re.compile(
     r"(?<![\w.,:/+#$€£-])(?P<value>\d{3} \d{3}|\d{3,8}[#*]?|\d{1,2}(?:-\d{1,2}){2,4}|"
-    r"(?:[A-Z]?\d{2,6}[A-Z]\d{0,5}|[A-Z]\d{4,6})[#*]?)(?![\w-]|[.,:/]\d)"
+    r"(?:[A-Z]?\d{2,6}[A-Z]\d{0,5}|\d[A-Z]\d{3,5}|[A-Z]\d{4,6})[#*]?)(?![\w-]|[.,:/]\d)"
     r"(?!\s*(?i:[%€$]|digit|char|number|time|attempt|minute|second|hour|day|year|people|person|user|page|point|eur|usd|"
     r"dollar|stell|ziffer|zeichen|uhr|chiffre|caract|d[ií]gito|mal\b|fois|vez|veces|pins?\b|out\b|of\b))"
 )
 _DIRECT = re.compile(rf"(?:\s+(?:nr|no|number)\b\.?)?{OPENING}", re.I)
 _SAID = re.compile(rf"(?:\b{VERB}(?:\s+(?:the|le|el|o|die|now|jetzt))?\s*:?|[:=]){OPENING}\Z", re.I)
+_CHANGED_TO = re.compile(rf"\b(?:to|into|auf|zu|à|en|a|por|para){OPENING}\Z", re.I)
 _MOST_BETWEEN = 60
 _USED = re.compile(
     r"\b(?:punch|key|type|tap|press|dial|enter|use|takes|with|code|opens?|tippe?|gib|drücke?|mit|tapez|avec|marca|con|com)"
@@ -86,7 +87,8 @@ def _is_code(value: str, before: str, after: str) -> bool:
         is_word = name[0] == "pin"  # of an electronic part, too
         is_long = len(value) > 3 or name[0].lower().startswith("cv")
         is_direct = _DIRECT.fullmatch(between) is not None and not is_word
-        if is_long and (is_direct or (len(between) <= _MOST_BETWEEN and _SAID.search(between))):
+        is_changed = _CHANGED_TO.search(between) is not None and CHANGED.search(before + after) is not None
+        if is_long and (is_direct or (len(between) <= _MOST_BETWEEN and (is_changed or _SAID.search(between)))):
             return True
     if _NAMED_AFTER.match(after):
         return True

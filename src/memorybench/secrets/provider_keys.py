@@ -32,7 +32,11 @@ _BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 _RULES: tuple[tuple[KeyKind, str, str], ...] = (
-    ("AWS access key", "AKIA ASIA ABIA ACCA", r"A(?:KI|SI|BI|CC)A[A-Z0-9]{16}"),
+    (
+        "AWS access key",
+        "AKIA ASIA ABIA ACCA",
+        r"A(?:KI|SI|BI|CC)A[A-Z0-9]{16}(?:\W{1,5}[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=]))?",  # with the secret beside it
+    ),
     ("AWS access key", "ABSK", r"ABSK[A-Za-z0-9+/]{100,}={0,2}"),
     ("GitHub token", "ghp_ gho_ ghu_ ghs_ ghr_", r"gh[pousr]_[A-Za-z0-9]{20,255}"),
     ("GitHub token", "github_pat_", r"github_pat_[A-Za-z0-9_]{22,255}"),

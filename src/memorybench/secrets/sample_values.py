@@ -15,7 +15,7 @@ _REFERENCE = re.compile(
 _SAMPLE = re.compile(
     r"example|beispiel|ejemplo|exemplo|exemple|placeholder|redacted|dummy|fake|not[-_]?a?[-_]?real|deadbeef|change[-_]?me(?!\w)|(?<![a-z])(?:your|sample|insert|replace|todo|fixme|"
     r"test[-_]?key)"
-    r"(?![a-z]{3})|[-_](?:here|hier|ici|aqu[ií])\b|your[-_]?(?:own|strong|secret|pass)|(?:your|(?<![a-z])(?:deine?|ihre?|votre|tu|su|seu|sua))[-_]|[-_]goes[-_]|x{4,}|\*{3}|\.{3}|…|\bfoo\b|foobar",
+    r"(?![a-z]{3})|[-_](?:here|hier|ici|aqu[ií])\b|your[-_]?(?:own|strong|secret|pass)|(?:your|(?<![a-z])(?:deine?|ihre?|votre|tu|su|seu|sua))[-_]|[-_]goes[-_]|x{4,}|\*{3}|[•●∙█▪■]{2}|\.{3}|…|\bfoo\b|foobar",
     re.I,
 )
 _GENERIC = re.compile(
@@ -28,7 +28,10 @@ _PUBLISHED = (
     "sk_" + "test_4eC39HqLyjWDarjtT1zdp7dc",  # documentation of Stripe
     "SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV_adQssw5c",  # jwt.io
     "eyJzdWIiOiIxMjM0NTY3ODkwI",  # the payload of jwt.io
+    "Eby8vdM02xNOcqFl" + "qUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq",  # documentation of Azurite
 )
+_TOKEN_HEADER = re.compile(r"eyJ(?:hbGciOi|0eXAiOi|raWQiOi)[\w-]*")
+"""The first part of a JSON web token, which says how it is signed."""
 TEST_CARDS = frozenset(
     ("4242424242424242", "4111111111111111", "4012888888881881", "5555555555554444", "5105105105105100",
     "4000000000000002",
@@ -44,7 +47,7 @@ def is_reference(value: str) -> bool:
 
 def is_sample(value: str) -> bool:
     """Return whether the value is a sample: a reference, a generic word, or a made-up sequence."""
-    if is_reference(value) or _GENERIC.fullmatch(value) or _SAMPLE.search(value):
+    if is_reference(value) or _GENERIC.fullmatch(value) or _SAMPLE.search(value) or _TOKEN_HEADER.fullmatch(value):
         return True
     return any(published in value for published in _PUBLISHED) or _is_sequence(value)
 
