@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Literal
+from typing import Literal
 
 from pydantic import Field, ValidationError
 
@@ -250,10 +250,3 @@ def _read_manifest(path: Path, text: str) -> Manifest:
 
 def _invalid(path: Path, problem: str) -> BadInput:
     return BadInput(str(path), problem, expected=_EXPECTED, remedy="ask its author for a new one")
-
-
-@contextmanager
-def open_file(path: Path) -> Iterator[IO[str]]:
-    """Open one of the files that `write_archive` reads."""
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        yield file

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any, Literal
 
 from pydantic import Field
@@ -13,7 +12,6 @@ from .records import Record, digest
 
 Status = Literal["scored", "unscored", "failed", "skipped", "blocked"]
 STATUSES: tuple[Status, ...] = ("scored", "unscored", "failed", "skipped", "blocked")
-NO_LABELS: Mapping[str, str] = MappingProxyType({})
 
 
 class Subject(Record):

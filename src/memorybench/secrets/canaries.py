@@ -50,11 +50,6 @@ _FOREIGN = str.maketrans({latin: others[0] for latin, others in LOOK_ALIKES.item
 _ZERO_WIDTH = "\N{ZERO WIDTH SPACE}"
 
 
-class Canary(Record):
-    label: str
-    secret: str
-
-
 class Sighting(Record):
     encoding: str
     """The encoding; `…, in part` if only a part was found, `…, split` if pieces were found."""

@@ -110,14 +110,6 @@ def is_state(value: str) -> bool:
     return _STATES.fullmatch(value) is not None
 
 
-def is_mixed(value: str) -> bool:
-    """Return whether a digit is between letters or with punctuation: `hunter2!`, not `policy2`."""
-    if is_standard(value):
-        return False
-    digits = any(character.isdigit() for character in value)
-    return digits and (any(sign in value for sign in _SIGNS) or re.search(r"[a-z]\d+[a-z]", value, re.I) is not None)
-
-
 def is_strong(value: str, *, sign: bool = False) -> bool:
     """Return whether a value looks like a password without a name beside it; `sign` requires punctuation in it."""
     value = value.strip("\"'`“”‘’").rstrip(".,;:)]*")

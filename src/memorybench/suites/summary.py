@@ -11,7 +11,6 @@ from typing import Any
 
 from pydantic import Field
 
-from memorybench.core.errors import BadInput
 from memorybench.core.measures import Measure, Metric, Selective
 from memorybench.core.reasons import Reasons
 from memorybench.core.records import Record
@@ -19,9 +18,7 @@ from memorybench.core.spending import NOTHING, Spending
 from memorybench.core.trials import STATUSES, Outcome, Trial
 from memorybench.journal.rows import Fingerprint, Run, RunStatus
 from memorybench.journal.run_reader import RunReader, Stage
-from memorybench.metrics.names import ALIASES
 from memorybench.metrics.rates import mean_row
-from memorybench.text.spelling import suggestion
 
 from .comparison import HEADLINES, HeadlineScores, Pair
 
@@ -286,15 +283,6 @@ def subjects_of(run: Run) -> Sequence[str]:
     """The names of a run's subjects; a bench run calls them providers."""
     names: Sequence[str] = run.spec.get("subjects", run.spec.get("providers", ()))
     return names
-
-
-def find_measure(name: str, results: Sequence[Result]) -> str:
-    """The name of a measure that these results have, by any of its names."""
-    known = sorted({measure.name for result in results for measure in result.measures if measure.n})
-    current = ALIASES.get(name, name)
-    if current not in known:
-        raise BadInput("--measure", f'unknown measure "{name}"', remedy=suggestion(name, known))
-    return current
 
 
 def headline(results: Sequence[Result]) -> str:

@@ -14,7 +14,6 @@ from memorybench.text.sanitize import printable
 
 from .scan import ScanFinding, ScanReport
 
-FORMATS = ("text", "json", "sarif")
 _LEVELS = {"high": "error", "medium": "warning", "low": "note"}
 _SECURITY = {"high": "8.0", "medium": "5.0", "low": "2.0"}
 

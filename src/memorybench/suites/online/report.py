@@ -78,16 +78,11 @@ METRICS: tuple[Metric, ...] = (
     *(OfKind(metric, WRITES) for metric in _OF_WRITES),
     Rate("succeeded", SUCCEEDED),
 )
-_SHOWN_MEASURES = {
-    kind: [*(metric.name for metric in found), "succeeded"]
-    for kind, found in {SEARCHES: _OF_SEARCHES, WRITES: _OF_WRITES}.items()
-}
 _DRIFTING = {
     SEARCHES: {USED: "used", FOUND_ANY: "found_any", SUCCEEDED: "succeeded"},
     WRITES: {name: f"macro_{name}" for name in SHARES} | {SUCCEEDED: "succeeded"},
 }
 """By kind: scores that the last day is compared by, and the names of their means."""
-_GROUP_MEASURES = (*MAIN_MEASURES, "used_memories", "found", "written")
 _MAX_CASES = 15
 
 
