@@ -14,16 +14,16 @@ from typing import Any
 
 import pytest
 
-from memorybench.agents.config_reading import load_agent_config
+from memorybench.agents.config_reading import read_agent
 from memorybench.agents.opening import agent_from
 from memorybench.core.agents import Agent, AgentReply, Workplace
 from memorybench.core.errors import ServiceError
 from memorybench.core.plans import Adding, Job, Plan
 from memorybench.core.trials import Outcome, Subject
 from memorybench.engine.run import perform
+from memorybench.files.yaml_file import load_yaml
 from memorybench.journal.rows import Run
 from memorybench.journal.run_opening import open_run, reopen_run
-from memorybench.models.scripted import ScriptedModel
 from memorybench.processes.programs import abandon_all
 from memorybench.secrets.redaction import Redactor
 from memorybench.stores.reference import open_reference
@@ -36,6 +36,7 @@ from memorybench.suites.hygiene.plan import Store
 from memorybench.suites.hygiene.scenario import Scenario
 from memorybench.suites.hygiene.scenarios import load_scenario, load_scenarios
 from tests.agents.scripted import agent, serve_store
+from tests.doubles.scripted_model import ScriptedModel
 
 BUNDLED = Path(__file__).parents[2] / "src/memorybench/catalog/scenarios"
 STORE = Store(Subject(role="store", name="reference"), open_reference)
@@ -319,7 +320,7 @@ def test_every_bundled_scenario_runs_with_an_agent_and_most_detect_a_parrot() ->
         grown, _ = scenario.with_planted_values(0)
         assert grown.real_model is not None
         lines = [line for prompt in grown.real_model.prompts for line in _obedient(prompt)]
-        builtin = load_agent_config(BUNDLED.parent / "agents" / "builtin.yaml")
+        builtin = read_agent(load_yaml(BUNDLED.parent / "agents" / "builtin.yaml"))
         parrot = agent_from(builtin, environment={}, redactor=Redactor([]), model=ScriptedModel(lines))
         results[scenario.id] = attempted(scenario, parrot).result
     assert len(results) >= 10

@@ -12,17 +12,18 @@ import jsonschema
 import pytest
 
 from memorybench.agents.config import AgentConfig
-from memorybench.agents.config_reading import load_agent_config
+from memorybench.agents.config_reading import read_agent
 from memorybench.agents.opening import agent_from
 from memorybench.core.agents import AgentReply, ToolCall
 from memorybench.core.conversation import Turn
 from memorybench.core.errors import ServiceError
 from memorybench.core.spending import Spending, Tally
+from memorybench.files.yaml_file import load_yaml
 from memorybench.models.replying import closed
-from memorybench.models.scripted import Script, ScriptedModel
 from memorybench.secrets.redaction import Redactor
 from tests.agents.scripted import workplace
 from tests.doubles.refusals import refused
+from tests.doubles.scripted_model import Script, ScriptedModel
 
 pytest.importorskip("mcp")
 
@@ -35,7 +36,7 @@ EACH = Spending(calls=1, input_tokens=10, output_tokens=2, cost=0.5)
 
 
 def bundled() -> AgentConfig:
-    return load_agent_config(BUILTIN)
+    return read_agent(load_yaml(BUILTIN))
 
 
 def action(tool: str | None = None, answer: str = "", **arguments: Any) -> str:

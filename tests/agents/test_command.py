@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from memorybench.agents.command import HOME_FOLDERS, check_agent_program
-from memorybench.agents.config_reading import load_agent_config
+from memorybench.agents.config_reading import read_agent
 from memorybench.agents.output import AgentOutput
 from memorybench.core.agents import AgentReply, ToolCall
 from memorybench.core.errors import ServiceError
 from memorybench.core.spending import Spending, Tally
+from memorybench.files.yaml_file import load_yaml
 from memorybench.processes.programs import ProgramTimeout
 from tests.agents.scripted import PROGRAM, agent, config, workplace
 from tests.doubles.refusals import refused
@@ -118,7 +119,7 @@ def test_an_answer_that_mentions_errors_is_not_a_failure(name: str) -> None:
 
 
 def _failure(name: str, said: str) -> str:
-    config = load_agent_config(CATALOG / f"{name}.yaml", {})
+    config = read_agent(load_yaml(CATALOG / f"{name}.yaml"), {})
     document = {key: value.replace("%s", said) for key, value in SAID[name].items()}
     printed = document["text"] if config.output.format == "text" else json.dumps(document)
     return AgentOutput(config.output, printed, name).failure
@@ -126,7 +127,7 @@ def _failure(name: str, said: str) -> str:
 
 def test_an_agent_that_exits_with_0_and_prints_an_error_fails(tmp_path: Path) -> None:
     """As Hermes does without a key, as far as its config can tell."""
-    output = load_agent_config(CATALOG / "hermes.yaml", {}).output.model_dump(exclude_none=True)
+    output = read_agent(load_yaml(CATALOG / "hermes.yaml"), {}).output.model_dump(exclude_none=True)
     command = [sys.executable, "-c", "print('Error: HTTP 401: invalid api key')", "${prompt}"]
     with pytest.raises(ServiceError, match="HTTP 401"):
         turn(tmp_path, "x", command=command, output=output)

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from memorybench.agents.config_reading import load_agent_config, read_agent
+from memorybench.agents.config_reading import read_agent
 from memorybench.files.located import Document
-from memorybench.files.yaml_file import parse_yaml
+from memorybench.files.yaml_file import load_yaml, parse_yaml
 from tests.doubles.refusals import refused
 
 BUNDLED = sorted((Path(__file__).parents[2] / "src/memorybench/catalog/agents").glob("*.yaml"))
@@ -18,10 +18,10 @@ BUNDLED = sorted((Path(__file__).parents[2] / "src/memorybench/catalog/agents").
 
 @pytest.mark.parametrize("path", BUNDLED, ids=lambda path: path.stem)
 def test_a_bundled_agent_is_valid_and_names_the_tested_version(path: Path) -> None:
-    config = load_agent_config(path)
+    config = read_agent(load_yaml(path))
     assert config.name == path.stem
     assert config.checked_against
-    assert load_agent_config(path, {}) is not None, "it needs no variable to be read"
+    assert read_agent(load_yaml(path), {}) is not None, "it needs no variable to be read"
 
 
 def test_the_agents_are_there() -> None:
@@ -36,7 +36,7 @@ def test_the_agents_are_there() -> None:
 
 
 def test_the_builtin_prompt_does_not_say_what_to_store() -> None:
-    [builtin] = [load_agent_config(path) for path in BUNDLED if path.stem == "builtin"]
+    [builtin] = [read_agent(load_yaml(path)) for path in BUNDLED if path.stem == "builtin"]
     preached = re.findall(
         r"secret|password|credential|duplicate|noise|forget|preference|remember|store|save", builtin.prompt or "", re.I
     )

@@ -7,11 +7,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from memorybench.core.contracts import Provider
-from memorybench.embedding.scripted import open_scripted_embedder
-from memorybench.models.scripted import ScriptedModel
 from memorybench.providers.aqrag import Aqrag
 from memorybench.providers.contextual_retrieval import ContextualRetrieval
 from memorybench.testing import ProviderContract
+from tests.doubles.scripted_embedder import open_scripted_embedder
+from tests.doubles.scripted_model import ScriptedModel
 from tests.providers.chunked import config, questioner
 
 

@@ -7,12 +7,11 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 from memorybench.core.contracts import Provider
-from memorybench.embedding.scripted import open_scripted_embedder
 from memorybench.providers.bm25 import Bm25
 from memorybench.providers.dense import Dense
 from memorybench.providers.hybrid import Hybrid
-from memorybench.providers.scripted import open_scripted
 from memorybench.testing import ProviderContract
+from tests.doubles.scripted_embedder import open_scripted_embedder
 
 
 class TestBm25(ProviderContract):
@@ -48,11 +47,3 @@ class TestHybrid(ProviderContract):
     async def open_provider(self, folder: Path) -> AsyncIterator[Provider]:
         async with open_scripted_embedder() as embedder, Hybrid.open_file(folder / "hybrid.db", embedder) as provider:
             yield provider
-
-
-class TestScripted(ProviderContract):
-    durable = False
-    immediate = False
-
-    def open_provider(self, folder: Path) -> AbstractAsyncContextManager[Provider]:
-        return open_scripted()

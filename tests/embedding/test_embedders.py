@@ -11,7 +11,6 @@ import pytest
 from memorybench.core.contracts import Embedder
 from memorybench.core.errors import BadInput
 from memorybench.embedding.local import open_local_embedder
-from memorybench.embedding.scripted import open_scripted_embedder
 
 np = pytest.importorskip("numpy")
 TEXTS = ["We adopted a puppy.", "", "I repaired the engine of my car.", "word " * 2_000, "🪁 小白 Straße"]
@@ -86,29 +85,3 @@ def test_a_missing_package_is_an_error_with_the_command_to_install_it(monkeypatc
     with pytest.raises(BadInput, match=r'pip install "memorybench\[embed\]"') as raised:
         embed_locally(["anything"])
     assert "\n" not in str(raised.value)
-
-
-def test_scripted_vectors_are_equal_in_every_process() -> None:
-    async def embed() -> list[float]:
-        async with open_scripted_embedder(8) as embedder:
-            assert isinstance(embedder, Embedder)
-            return [round(number, 4) for number in (await embedder.embed(["Hello, hello world!"]))[0]]
-
-    program = (
-        "import asyncio\n"
-        "from memorybench.embedding.scripted import ScriptedEmbedder\n"
-        "vectors = asyncio.run(ScriptedEmbedder(8).embed(['Hello, hello world!']))\n"
-        "print([round(number, 4) for number in vectors[0]])\n"
-    )
-    process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env={"PYTHONPATH": "src"})
-    assert process.stdout.strip() == str(asyncio.run(embed())), process.stderr
-
-
-def test_texts_that_share_words_have_similar_scripted_vectors() -> None:
-    async def embed() -> Sequence[Sequence[float]]:
-        async with open_scripted_embedder() as embedder:
-            return await embedder.embed(["a red kite", "the red kite", "green tea", ""])
-
-    red, same, green, empty = np.asarray(asyncio.run(embed()))
-    assert red @ same > red @ green
-    assert not empty.any()

@@ -9,9 +9,9 @@ import pytest
 import memorybench
 from memorybench.core.errors import BadInput
 from memorybench.extractors.config import ExtractorConfig
-from memorybench.extractors.config_reading import load_extractor_config, read_extractor
+from memorybench.extractors.config_reading import read_extractor
 from memorybench.extractors.plugin import load_type
-from memorybench.files.yaml_file import parse_yaml
+from memorybench.files.yaml_file import load_yaml, parse_yaml
 from tests.doubles.refusals import refused
 
 CATALOG = Path(memorybench.__file__).parent / "catalog" / "extractors"
@@ -23,7 +23,7 @@ def read(text: str) -> ExtractorConfig:
 
 
 def test_every_bundled_file_loads_and_has_the_name_of_its_file() -> None:
-    found = {path.stem: load_extractor_config(path) for path in sorted(CATALOG.glob("*.yaml"))}
+    found = {path.stem: read_extractor(load_yaml(path)) for path in sorted(CATALOG.glob("*.yaml"))}
     assert list(found) == ["amnesiac", "hoarder", "reference"]
     assert all(config.name == stem and config.display_name and config.description for stem, config in found.items())
 
@@ -106,4 +106,4 @@ def test_key_in_the_file_is_not_shown() -> None:
 
 
 def test_a_missing_file_is_named_in_the_error(tmp_path: Path) -> None:
-    assert refused(load_extractor_config, tmp_path / "none.yaml").where == str(tmp_path / "none.yaml")
+    assert refused(load_yaml, tmp_path / "none.yaml").where == str(tmp_path / "none.yaml")

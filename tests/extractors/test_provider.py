@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,36 +16,45 @@ from memorybench.core.errors import Lacking, NotReady, ServiceError
 from memorybench.core.trials import Subject
 from memorybench.extractors.provider import open_provider_extractor
 from memorybench.providers.bm25 import Bm25
-from memorybench.providers.scripted import open_scripted
 from tests.extractors.conversation import CONVERSATION, EXISTING, ask
 
 
 class Rewriter:
-    """A provider that always lists the same memories."""
+    """A provider that always lists the same memories; the call `failing` raises `error`."""
 
     subject = Subject(role="provider", name="rewriter")
     store_id = "here"
 
-    def __init__(self, held: Sequence[str]) -> None:
+    def __init__(self, held: Sequence[str], failing: str = "", error: Exception | None = None) -> None:
         self._held = held
         self.added: list[Session] = []
-        self.cleared: list[Scope] = []
+        self.calls: list[tuple[str, Scope]] = []
+        self._failing = failing
+        self._error = error
+
+    def _call(self, name: str, scope: Scope) -> None:
+        self.calls.append((name, scope))
+        if self._error and name.split()[0] == self._failing:
+            raise self._error
 
     async def add(self, scope: Scope, session: Session) -> Receipt:
         self.added.append(session)
+        self._call(f"add {session.id}", scope)
         return Receipt(ids=(session.id,))
 
     async def wait_until_searchable(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
-        assert [receipt.ids[0] for receipt in receipts] == [session.id for session in self.added]
+        assert {receipt.ids[0] for receipt in receipts} <= {session.id for session in self.added}
+        self._call("wait_until_searchable", scope)
 
     async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Memory]:
         return []
 
     async def list(self, scope: Scope) -> Sequence[Memory]:
+        self._call("list", scope)
         return [Memory(id=str(place), content=content) for place, content in enumerate(self._held)]
 
     async def clear(self, scope: Scope) -> None:
-        self.cleared.append(scope)
+        self._call("clear", scope)
 
 
 @asynccontextmanager
@@ -69,30 +77,29 @@ def test_store_of_turns_contains_old_and_new_facts(tmp_path: Path) -> None:
     assert leaks == []
 
 
-def test_old_memory_and_conversation_are_added_and_cleared(tmp_path: Path) -> None:
-    ledger = tmp_path / "ledger.jsonl"
-    ask(over(open_scripted(ledger=ledger), []))
-    calls = [json.loads(line) for line in ledger.read_text().splitlines()]
-    assert [(call["op"], call.get("session")) for call in calls] == [
-        ("add", "before"),
-        ("add", "conversation"),
-        ("wait_until_searchable", None),
-        ("list", None),
-        ("clear", None),
+def test_old_memory_and_conversation_are_added_and_cleared() -> None:
+    provider = Rewriter([])
+    looked_at(provider)
+    assert [call for call, _ in provider.calls] == [
+        "add before",
+        "add conversation",
+        "wait_until_searchable",
+        "list",
+        "clear",
     ]
-    assert len({call["scope"] for call in calls}) == 1
+    assert len({scope for _, scope in provider.calls}) == 1
 
 
-def test_each_extraction_has_its_own_scope(tmp_path: Path) -> None:
-    ledger = tmp_path / "ledger.jsonl"
+def test_each_extraction_has_its_own_scope() -> None:
+    provider = Rewriter([])
 
     async def twice() -> list[Any]:
-        async with over(open_scripted(ledger=ledger), []) as extractor:
+        async with open_provider_extractor(provider, "run", lambda leak: None) as extractor:
             return await asyncio.gather(*(extractor.extract(EXISTING, CONVERSATION) for _ in range(2)))
 
     first, second = asyncio.run(twice())
     assert first == second
-    assert len({json.loads(line)["scope"] for line in ledger.read_text().splitlines()}) == 2
+    assert len({scope for _, scope in provider.calls}) == 2
 
 
 def test_facts_are_sent_with_the_name_of_their_block() -> None:
@@ -155,26 +162,17 @@ def test_provider_that_cannot_list_is_an_error_at_opening() -> None:
 
 
 @pytest.mark.parametrize("at", ["add", "wait_until_searchable", "list"])
-def test_scope_is_cleared_after_a_failure(at: str, tmp_path: Path) -> None:
-    ledger = tmp_path / "ledger.jsonl"
-
-    async def fail(op: str, scope: Scope) -> None:
-        if op == at:
-            raise NotReady("never ready")
-
+def test_scope_is_cleared_after_a_failure(at: str) -> None:
+    provider = Rewriter([], failing=at, error=NotReady("never ready"))
     with pytest.raises(NotReady, match="never ready"):
-        ask(over(open_scripted(ledger=ledger, hook=fail), []))
-    assert json.loads(ledger.read_text().splitlines()[-1])["op"] == "clear"
+        looked_at(provider)
+    assert provider.calls[-1][0] == "clear"
 
 
 def test_failed_clear_is_reported_and_the_memory_returned() -> None:
     leaks: list[str] = []
-
-    async def fail(op: str, scope: Scope) -> None:
-        if op == "clear":
-            raise ServiceError("HTTP 500")
-
-    assert "memories" in ask(over(open_scripted(hook=fail), leaks))
+    provider = Rewriter(["Dog"], failing="clear", error=ServiceError("HTTP 500"))
+    assert "memories" in ask(open_provider_extractor(provider, "run", leaks.append))
     (leak,) = leaks
     assert leak.startswith("run-")
     assert leak.endswith(": HTTP 500")

@@ -15,14 +15,15 @@ from memorybench.core.contracts import Completion
 from memorybench.core.conversation import Turn
 from memorybench.core.errors import BadInput, Malformed, Transient
 from memorybench.core.extraction import MemoryInText
-from memorybench.extractors.config_reading import load_extractor_config
+from memorybench.extractors.config_reading import read_extractor
 from memorybench.extractors.reference import ReferenceExtractor, open_reference, parse_prompt
-from memorybench.models.scripted import Script, ScriptedModel
+from memorybench.files.yaml_file import load_yaml
+from tests.doubles.scripted_model import Script, ScriptedModel
 from tests.extractors import known
 from tests.extractors.conversation import DIALOGUE, EXISTING, LEARNED, ask
 
 FILE = Path(memorybench.__file__).parent / "catalog" / "extractors" / "reference.yaml"
-BUNDLED = load_extractor_config(FILE).prompt or ""
+BUNDLED = read_extractor(load_yaml(FILE)).prompt or ""
 
 
 def over(script: Script, prompt: str = BUNDLED, **options: Any) -> AbstractAsyncContextManager[ReferenceExtractor]:

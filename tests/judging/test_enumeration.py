@@ -17,7 +17,7 @@ from memorybench.journal.rows import Run
 from memorybench.journal.run_reader import RunReader
 from memorybench.judging.enumeration import STATED, WRITTEN, Enumerated, Enumerator, prompt, read_facts
 from memorybench.judging.facts import MemoryFact
-from memorybench.models.scripted import Line, ScriptedModel
+from tests.doubles.scripted_model import Line, ScriptedModel
 from tests.engine.workload import run_once
 
 RUN = Run(id="listed", suite="extraction", spec={})

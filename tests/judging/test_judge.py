@@ -23,7 +23,7 @@ from memorybench.judging.canaries import CanaryReport, check_judge
 from memorybench.judging.canary_cases import CASES, KINDS, RIGHT
 from memorybench.judging.judge import EMPTY, Judge, Verdict, self_judged, talks_to_judge
 from memorybench.judging.prompts import named_prompt
-from memorybench.models.scripted import Line, ScriptedModel
+from tests.doubles.scripted_model import Line, ScriptedModel
 from tests.engine.workload import run_once
 
 RUN = Run(id="judged", suite="bench", spec={})

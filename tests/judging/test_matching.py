@@ -14,11 +14,11 @@ from memorybench.judging.judge import Judge
 from memorybench.judging.matching import Grid, Matching, is_same, match
 from memorybench.judging.matching_judge import EntailmentJudge
 from memorybench.judging.normal_form import normal_form
-from memorybench.models.scripted import Line, ScriptedModel
 from memorybench.suites.extraction.findings import Findings, findings_of
 from memorybench.suites.extraction.gold import Gold
 from memorybench.suites.extraction.scores import f1, share
 from memorybench.suites.unrecorded_steps import UnrecordedSteps
+from tests.doubles.scripted_model import Line, ScriptedModel
 from tests.judging.pairs import NEAR_MISSES, NUMBER_NEAR_MISSES, FactPair, fresh_pairs
 from tests.judging.test_matching_judge import notes
 

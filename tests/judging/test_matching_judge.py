@@ -16,7 +16,7 @@ from memorybench.judging.judge import Judge
 from memorybench.judging.matching import Grid, Matching, match
 from memorybench.judging.matching_canaries import PAIRS, check_entailment
 from memorybench.judging.matching_judge import EntailmentJudge
-from memorybench.models.scripted import Line, ScriptedModel
+from tests.doubles.scripted_model import Line, ScriptedModel
 from tests.engine.workload import run_once
 
 RUN = Run(id="matched", suite="extraction", spec={})

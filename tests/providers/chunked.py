@@ -9,10 +9,10 @@ from typing import Any
 
 from memorybench.core.conversation import Turn
 from memorybench.files.yaml_file import parse_yaml
-from memorybench.models.scripted import ScriptedModel
 from memorybench.providers.config.provider import ProviderConfig
 from memorybench.providers.config.reading import read_provider
 from memorybench.providers.storage.chunks import StoredChunk
+from tests.doubles.scripted_model import ScriptedModel
 
 ENHANCEMENT = {
     "aqrag": {"model": "scripted", "generateQuestions": True, "questionsPerChunk": 3},

@@ -13,13 +13,13 @@ from memorybench.core.contracts import Provider
 from memorybench.core.conversation import Memory
 from memorybench.core.errors import BadInput, Lacking, Malformed, Transient
 from memorybench.core.spending import Spending, Tally
-from memorybench.embedding.scripted import open_scripted_embedder
 from memorybench.files.yaml_file import parse_yaml
-from memorybench.models.scripted import ScriptedModel
 from memorybench.providers.adapters import AdaptedProvider, open_adapter
 from memorybench.providers.config.provider import ProviderConfig
 from memorybench.providers.config.reading import read_provider
 from memorybench.testing import ProviderContract
+from tests.doubles.scripted_embedder import open_scripted_embedder
+from tests.doubles.scripted_model import ScriptedModel
 from tests.providers.embedded import HOME, fill, session
 
 DOC = Path(__file__).parents[2] / "docs/python-adapters.md"

@@ -15,10 +15,10 @@ from memorybench.core.contracts import Provider
 from memorybench.core.conversation import Found, Memory, Turn
 from memorybench.core.errors import Malformed
 from memorybench.core.spending import Spending, Tally
-from memorybench.models.scripted import ScriptedModel
 from memorybench.providers.agent_files import AgentFiles, MemoryMd, MemoryTool
 from memorybench.testing import ProviderContract
 from tests.cli.command import Command
+from tests.doubles.scripted_model import ScriptedModel
 from tests.providers.embedded import HOME, session
 
 COST = Spending(calls=1, input_tokens=100, output_tokens=10, cost=0.25)

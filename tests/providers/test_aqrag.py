@@ -10,10 +10,10 @@ import pytest
 from memorybench.core.conversation import Memory, Session
 from memorybench.core.errors import BadInput, Malformed, Transient
 from memorybench.core.spending import Spending, Tally
-from memorybench.embedding.scripted import ScriptedEmbedder
-from memorybench.models.scripted import ScriptedModel
 from memorybench.providers.aqrag import Aqrag
 from memorybench.providers.storage.chunk_memory import ChunkMemory
+from tests.doubles.scripted_embedder import ScriptedEmbedder
+from tests.doubles.scripted_model import ScriptedModel
 from tests.providers.chunked import asks, config
 from tests.providers.embedded import HOME, fill, session, sessions_of
 

@@ -13,8 +13,8 @@ from tests.providers.chunked import chunk
 DIES_IN_THE_MIDDLE = """
 import asyncio, json, os, signal, sys
 from pathlib import Path
-from memorybench.embedding.scripted import ScriptedEmbedder
-from memorybench.models.scripted import ScriptedModel
+from tests.doubles.scripted_embedder import ScriptedEmbedder
+from tests.doubles.scripted_model import ScriptedModel
 from memorybench.providers.aqrag import Aqrag
 from tests.providers.chunked import config
 from tests.providers.embedded import HOME, session

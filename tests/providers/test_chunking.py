@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from memorybench.core.conversation import Session, Turn
 from memorybench.core.trials import Subject
-from memorybench.embedding.scripted import ScriptedEmbedder
 from memorybench.providers.config.sections import Chunking
 from memorybench.providers.storage.chunking import Chunk, chunk_session, count_tokens
+from tests.doubles.scripted_embedder import ScriptedEmbedder
 from tests.providers.embedded import session
 
 STRATEGIES = ("fixed", "paragraph", "semantic")

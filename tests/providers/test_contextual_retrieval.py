@@ -8,9 +8,9 @@ import pytest
 
 from memorybench.core.conversation import Memory, Session, Turn
 from memorybench.core.errors import BadInput, Malformed
-from memorybench.embedding.scripted import ScriptedEmbedder
-from memorybench.models.scripted import ScriptedModel
 from memorybench.providers.contextual_retrieval import ContextualRetrieval
+from tests.doubles.scripted_embedder import ScriptedEmbedder
+from tests.doubles.scripted_model import ScriptedModel
 from tests.providers.chunked import chunk_in, config
 from tests.providers.embedded import HOME, fill, session, sessions_of
 

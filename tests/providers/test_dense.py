@@ -7,9 +7,9 @@ import pytest
 
 from memorybench.core.conversation import Memory
 from memorybench.core.trials import Subject
-from memorybench.embedding.scripted import ScriptedEmbedder, open_scripted_embedder
 from memorybench.providers.dense import Dense, DenseSettings
 from memorybench.providers.storage.turns import TurnMemory
+from tests.doubles.scripted_embedder import ScriptedEmbedder, open_scripted_embedder
 from tests.providers.embedded import HOME, fill, session, sessions_of
 
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from memorybench.core.contracts import Receipt
 from memorybench.core.conversation import Session, Turn
 from memorybench.core.errors import BadInput, Malformed, Transient
-from memorybench.embedding.scripted import ScriptedEmbedder
 from memorybench.providers.http.documents import shorten, split_text
 from memorybench.providers.http.provider import HttpProvider
+from tests.doubles.scripted_embedder import ScriptedEmbedder
 from tests.doubles.stub import Stub, reply, status
 from tests.providers.http_opening import HOME, run_with_provider, session
 

@@ -13,13 +13,13 @@ from memorybench.core.contracts import Model
 from memorybench.core.conversation import Turn
 from memorybench.core.errors import Denied, ServiceError, Transient
 from memorybench.core.spending import Spending, Tally
-from memorybench.embedding.scripted import ScriptedEmbedder
 from memorybench.http.client import Http, open_http
 from memorybench.models.opening import open_model
 from memorybench.models.presets import resolve
-from memorybench.models.scripted import ScriptedModel
 from memorybench.providers.storage.loopback import Loopback, LoopbackClient, open_loopback
 from memorybench.secrets.redaction import Redactor
+from tests.doubles.scripted_embedder import ScriptedEmbedder
+from tests.doubles.scripted_model import ScriptedModel
 
 COST = Spending(calls=1, input_tokens=100, output_tokens=10, cost=0.25)
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from memorybench.core.errors import BadInput
-from memorybench.embedding.scripted import ScriptedEmbedder
 from memorybench.files.yaml_file import parse_yaml
 from memorybench.providers.config.reading import read_provider
 from memorybench.providers.mem0_oss import open_mem0_oss
+from tests.doubles.scripted_embedder import ScriptedEmbedder
 
 
 @pytest.mark.skipif(find_spec("mem0") is not None, reason="mem0ai is installed here; tests/real has the rest")

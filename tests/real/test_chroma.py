@@ -13,8 +13,8 @@ import pytest
 from memorybench.core.contracts import Batching, Provider, Receipt, Scope
 from memorybench.core.conversation import Session, Turn
 from memorybench.embedding.local import open_local_embedder
-from memorybench.embedding.scripted import open_scripted_embedder
 from memorybench.testing import ProviderContract
+from tests.doubles.scripted_embedder import open_scripted_embedder
 
 if TYPE_CHECKING:  # a plug-in is imported by pytest
     from tests.real.local_chroma import Chroma

@@ -15,11 +15,12 @@ import pytest
 from memorybench.agents.builtin import BuiltinAgent
 from memorybench.agents.command import CommandAgent
 from memorybench.agents.config import AgentConfig
-from memorybench.agents.config_reading import load_agent_config
+from memorybench.agents.config_reading import read_agent
 from memorybench.core.agents import AgentReply, ToolCall
 from memorybench.core.errors import ServiceError
 from memorybench.core.spending import Tally
 from memorybench.core.trials import Subject
+from memorybench.files.yaml_file import load_yaml
 from memorybench.mcp.store_server import serve_store
 from memorybench.models.opening import open_model
 from memorybench.models.presets import Options, resolve
@@ -43,7 +44,7 @@ def attempted(url: str, scenario: str, max_tokens: int) -> AttemptReport:
         address = resolve("ollama/smollm2", {"OLLAMA_BASE_URL": url})
         options = Options(max_tokens=max_tokens, seed=1)
         async with open_model(address, key=None, redactor=Redactor([]), options=options) as model:
-            agent = BuiltinAgent(load_agent_config(CATALOG / "agents/builtin.yaml"), model, Redactor([]))
+            agent = BuiltinAgent(read_agent(load_yaml(CATALOG / "agents/builtin.yaml")), model, Redactor([]))
             case = load_scenario(CATALOG / f"scenarios/{scenario}.json")
             return await attempt(open_reference, case, agent, serve_store, seed=0)
 
@@ -69,7 +70,7 @@ def test_a_real_model_that_is_cut_off_is_a_dead_agent(local_llm: str) -> None:
 def command_line(name: str, program: str) -> AgentConfig:
     if shutil.which(program) is None:
         pytest.skip(f"{program} is not installed")
-    return load_agent_config(CATALOG / f"agents/{name}.yaml", {})
+    return read_agent(load_yaml(CATALOG / f"agents/{name}.yaml"), {})
 
 
 @pytest.mark.parametrize(("endless", "max_turns", "ended"), [(False, 4, "answered"), (True, 2, "max_turns")])

@@ -17,13 +17,13 @@ import memorybench.catalog
 from memorybench.core.contracts import Provider
 from memorybench.core.errors import ServiceError
 from memorybench.core.stores import MemoryStore, NewFact
-from memorybench.embedding.scripted import open_scripted_embedder
 from memorybench.files.yaml_file import load_yaml
 from memorybench.providers.mem0_oss import open_mem0_oss
 from memorybench.secrets.canaries import find_secret
 from memorybench.secrets.redaction import Redactor
 from memorybench.stores.config_reading import read_store
 from memorybench.stores.opening import open_store
+from tests.doubles.scripted_embedder import open_scripted_embedder
 from tests.stores.contract import ANN, BOB, TEA, StoreContract, contents, raw
 from tests.suites.hygiene.running import bundled, outcomes
 

@@ -16,11 +16,11 @@ from uuid import UUID
 import pytest
 
 from memorybench.judging.enumeration import Enumerator
-from memorybench.models.scripted import ScriptedModel
 from memorybench.suites.extraction.evaluator import MemoryExtractionEvaluator
 from memorybench.suites.extraction.online import TraceJudge
 from memorybench.traces.langsmith import LangSmith
 from memorybench.traces.paths import OF_RUNS, TracePaths
+from tests.doubles.scripted_model import ScriptedModel
 from tests.doubles.stub import Call
 from tests.standins.base import KEY, running
 from tests.standins.langsmith import NOW, PROJECT, TAG, LangSmithServer

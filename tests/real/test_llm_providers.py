@@ -15,13 +15,13 @@ import pytest
 from memorybench.core.conversation import Memory
 from memorybench.core.errors import Malformed
 from memorybench.core.spending import Spending, Tally
-from memorybench.embedding.scripted import ScriptedEmbedder
 from memorybench.models.opening import open_model
 from memorybench.models.presets import Options, resolve
 from memorybench.providers.aqrag import Aqrag
 from memorybench.providers.contextual_retrieval import ContextualRetrieval
 from memorybench.providers.storage.chunk_memory import ChunkMemory
 from memorybench.secrets.redaction import Redactor
+from tests.doubles.scripted_embedder import ScriptedEmbedder
 from tests.providers.chunked import config
 from tests.providers.embedded import HOME, session, sessions_of
 

@@ -16,10 +16,10 @@ from memorybench.core.contracts import Completion, Model, Provider
 from memorybench.core.conversation import Memory, Turn
 from memorybench.core.errors import Denied, MemorybenchError, Transient
 from memorybench.core.spending import Spending, Tally
-from memorybench.embedding.scripted import open_scripted_embedder
-from memorybench.models.scripted import ScriptedModel
 from memorybench.providers.mem0_oss import Mem0Provider, open_mem0_oss
 from memorybench.testing import ProviderContract
+from tests.doubles.scripted_embedder import open_scripted_embedder
+from tests.doubles.scripted_model import ScriptedModel
 from tests.providers.embedded import AWAY, HOME, fill, session
 
 if find_spec("mem0") is None:

@@ -23,13 +23,13 @@ from memorybench.core.contracts import Model, Provider, Scope
 from memorybench.core.conversation import Session, Turn
 from memorybench.core.errors import ServiceError
 from memorybench.core.spending import Spending, Tally
-from memorybench.embedding.scripted import open_scripted_embedder
-from memorybench.models.scripted import ScriptedModel
 from memorybench.providers.agent_files import MemoryMd, MemoryTool
 from memorybench.providers.aqrag import Aqrag
 from memorybench.providers.bm25 import Bm25
 from memorybench.providers.hybrid import Hybrid
 from memorybench.testing import ProviderContract
+from tests.doubles.scripted_embedder import open_scripted_embedder
+from tests.doubles.scripted_model import ScriptedModel
 from tests.providers.chunked import config
 
 # LangMem imports names that LangGraph has deprecated

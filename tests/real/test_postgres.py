@@ -12,12 +12,12 @@ import pytest
 
 from memorybench.core.contracts import Provider
 from memorybench.core.errors import BadInput, Transient
-from memorybench.embedding.scripted import ScriptedEmbedder
-from memorybench.models.scripted import ScriptedModel
 from memorybench.providers.aqrag import Aqrag
 from memorybench.providers.contextual_retrieval import ContextualRetrieval
 from memorybench.providers.storage.postgres_store import PostgresChunkStore
 from memorybench.testing import ProviderContract
+from tests.doubles.scripted_embedder import ScriptedEmbedder
+from tests.doubles.scripted_model import ScriptedModel
 from tests.providers.chunked import chunk, config, questioner
 from tests.providers.embedded import HOME, fill, session
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 from memorybench.core.errors import BadInput
 from memorybench.files.configs import read_config
@@ -12,7 +11,6 @@ from memorybench.files.jsonpaths import Path as JsonPath
 from memorybench.files.located import Document, Place
 from memorybench.files.names import safe_name
 from memorybench.files.templates import Template
-from memorybench.files.yaml_file import load_yaml
 from memorybench.processes.programs import check_no_private_folder
 from memorybench.text.spelling import camel
 
@@ -37,11 +35,6 @@ _EFFECTIVE = {
 _NEEDED = {"command": "command", "builtin": "prompt"}
 _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _FILE = re.compile(r"\$\{(?:home|folder)\}/.")
-
-
-def load_agent_config(path: Path | str, environment: Mapping[str, str] | None = None) -> AgentConfig:
-    """Read the agent config in a YAML file; raise BadInput for the first problem."""
-    return read_agent(load_yaml(path), environment)
 
 
 def read_agent(document: Document, environment: Mapping[str, str] | None = None) -> AgentConfig:

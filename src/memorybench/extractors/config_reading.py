@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from memorybench.core.errors import BadInput
 from memorybench.files.configs import read_config
 from memorybench.files.located import Document
 from memorybench.files.names import safe_name
-from memorybench.files.yaml_file import load_yaml
 from memorybench.text.sanitize import preview
 from memorybench.text.spelling import camel, unknown_name
 
@@ -17,11 +15,6 @@ from .config import ExtractorConfig
 from .plugin import load_type, type_names
 
 _COMMON_KEYS = {"name", "display_name", "description", "type"}
-
-
-def load_extractor_config(path: Path | str, environment: Mapping[str, str] | None = None) -> ExtractorConfig:
-    """Read the extractor config in a YAML file; raise BadInput for the first problem."""
-    return read_extractor(load_yaml(path), environment)
 
 
 def read_extractor(document: Document, environment: Mapping[str, str] | None = None) -> ExtractorConfig:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
+from memorybench.core.contracts import Completion
 from memorybench.core.conversation import Turn
 from memorybench.core.errors import BadInput
-
-from .scripted import ScriptedModel
+from memorybench.core.spending import Spending, charge
+from memorybench.core.trials import Subject
 
 PREFIX = "scripted/"
 _WORD = re.compile(r"\w+")
@@ -86,13 +88,27 @@ RULES: Mapping[str, Callable[[Sequence[Turn]], str]] = {
 }
 
 
-def rehearse(name: str) -> ScriptedModel:
+class RehearsalModel:
+    def __init__(self, name: str, rule: Callable[[Sequence[Turn]], str]) -> None:
+        self.subject = Subject(role="model", name=name)
+        self._rule = rule
+
+    async def complete(self, turns: Sequence[Turn], *, schema: Mapping[str, Any] | None = None) -> Completion:
+        spent = Spending(calls=1)
+        charge(spent)
+        return Completion(text=self._rule(turns), finish="stop", model=self.subject.name, spent=spent)
+
+    def highest_cost(self, turns: Sequence[Turn], *, schema: Mapping[str, Any] | None = None) -> float | None:
+        return 0.0
+
+
+def rehearse(name: str) -> RehearsalModel:
     """Return the model of a name such as `scripted/quote`."""
     rule = RULES.get(name.removeprefix(PREFIX))
     if rule is None:
         known = ", ".join(f"{PREFIX}{rule}" for rule in RULES)
         raise BadInput(f'model "{name}"', "unknown script", expected=f"one of {known}")
-    return ScriptedModel(rule, name=name)
+    return RehearsalModel(name, rule)
 
 
 def _words(text: str) -> set[str]:

@@ -8,10 +8,10 @@ import pytest
 from memorybench.core.errors import Unreadable
 from memorybench.datasets.audit import load_audit
 from memorybench.judging.judge import Judge
-from memorybench.models.scripted import ScriptedModel
 from memorybench.suites.audit.generation import generate
 from memorybench.suites.audit.judgement import judge_answer, judge_prompts, names_stale, question_of
 from memorybench.suites.audit.probes import PROBE_TYPES, Policy, Probe
+from tests.doubles.scripted_model import ScriptedModel
 from tests.suites.audit.probing import UnrecordedSteps, run
 from tests.suites.audit.test_probes import ROOT
 

@@ -14,10 +14,10 @@ import pytest
 
 from memorybench.core.conversation import Turn
 from memorybench.core.errors import Lacking
-from memorybench.models.scripted import ScriptedModel
 from memorybench.suites.audit.answers import is_same
 from memorybench.suites.audit.probes import Probe
 from memorybench.suites.audit.verification import ProbeModel, calls_to_verify
+from tests.doubles.scripted_model import ScriptedModel
 from tests.suites.audit.probing import UnrecordedSteps, run
 
 ERRS = 0.05

@@ -12,10 +12,10 @@ from typing import Any
 from memorybench.judging.facts import facts_of
 from memorybench.judging.judge import Judge
 from memorybench.judging.matching_judge import EntailmentJudge
-from memorybench.models.scripted import ScriptedModel
 from memorybench.suites.extraction.cases import ExtractionCase, load_cases
 from memorybench.suites.extraction.findings import Findings, examine, findings_of, match_output
 from memorybench.suites.unrecorded_steps import UnrecordedSteps
+from tests.doubles.scripted_model import ScriptedModel
 from tests.judging.test_matching_judge import notes
 
 BUNDLED = Path(__file__).parents[3] / "src/memorybench/catalog/data/memory_test_cases.json"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from memorybench.core.conversation import Turn
-from memorybench.models.scripted import Line
+from tests.doubles.scripted_model import Line
 
 _MATERIAL = re.compile(r"<(?P<name>[a-z-]+) (?P<mark>[0-9a-f]+)>\n(?P<text>.*?)\n</(?P=name) (?P=mark)>", re.DOTALL)
 _BULLET = re.compile(r"^- (\w+: .+)$", re.MULTILINE)

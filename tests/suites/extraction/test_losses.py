@@ -10,10 +10,10 @@ from memorybench.core.conversation import Turn
 from memorybench.judging.facts import facts_of
 from memorybench.judging.judge import Judge
 from memorybench.judging.matching_judge import EntailmentJudge
-from memorybench.models.scripted import Line, ScriptedModel
 from memorybench.suites.extraction.cases import ExtractionCase, load_cases
 from memorybench.suites.extraction.losses import OldFacts, follow_old_facts
 from memorybench.suites.unrecorded_steps import UnrecordedSteps
+from tests.doubles.scripted_model import Line, ScriptedModel
 from tests.judging.test_matching_judge import notes
 from tests.suites.extraction.known import BUNDLED
 

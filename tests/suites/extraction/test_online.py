@@ -21,12 +21,12 @@ from memorybench.journal.run_reader import RunReader
 from memorybench.judging.enumeration import Enumerator
 from memorybench.judging.judge import Judge
 from memorybench.judging.matching_judge import EntailmentJudge
-from memorybench.models.scripted import Line, ScriptedModel
 from memorybench.suites.calibration import read_labels
 from memorybench.suites.extraction.evaluator import MemoryExtractionEvaluator
 from memorybench.suites.extraction.online import DISAGREEMENTS, SHARES, OnlinePlan, PairsToReview, TraceJudge
 from memorybench.traces.paths import OF_RUNS, TracePaths
 from memorybench.traces.spool import Spool, spool
+from tests.doubles.scripted_model import Line, ScriptedModel
 from tests.doubles.stub import status
 from tests.engine.workload import in_child, run_once
 from tests.standins.base import running

@@ -19,11 +19,11 @@ from memorybench.journal.run_reader import RunReader
 from memorybench.judging.judge import Judge
 from memorybench.judging.matching_judge import EntailmentJudge
 from memorybench.metrics.rates import count_selected
-from memorybench.models.scripted import ScriptedModel
 from memorybench.suites.extraction.cases import ExtractionCase
 from memorybench.suites.extraction.measures import DEFAULT_THRESHOLDS, SELECTIVE, measures
 from memorybench.suites.extraction.plan import ExtractionPlan, trial_of
 from memorybench.suites.summary import Result, measure
+from tests.doubles.scripted_model import ScriptedModel
 from tests.suites.extraction.known import ADDING, CHANGING, CHATTING, DENYING, Extract, amnesiac, case, perfect, stale
 
 

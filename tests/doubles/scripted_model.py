@@ -1,4 +1,4 @@
-"""A model that returns scripted replies, for tests and rehearsals: no network, no key, no randomness."""
+"""A model that returns scripted replies, for tests: no network, no key, no randomness."""
 
 from __future__ import annotations
 
