@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from memorybench.core.errors import Unreadable
 from memorybench.core.plans import Steps
 from memorybench.core.questions import Choice, Question
+from memorybench.core.trials import Score
 from memorybench.files.prompts import load_prompt
 from memorybench.files.templates import Template
 from memorybench.judging.judge import Judge
 from memorybench.judging.prompts import JudgePrompts
+from memorybench.suites.answering import BY_CODE
 from memorybench.text.sanitize import preview
 
 from .answers import is_abstention, is_same, occurs, tokens
@@ -95,6 +97,52 @@ def names_stale(probe: Probe, response: str) -> bool:
     """Return whether an answer names an outdated value and not the current one. It explains a miss, and scores none."""
     is_stale = any(occurs(value, response) for value in probe.stale)
     return is_stale and not occurs(probe.current or probe.expected_answer, response)
+
+
+async def scores_of(
+    steps: Steps,
+    judge: Judge | None,
+    probe: Probe,
+    response: str,
+    judgement: Judgement,
+    of_context: Sequence[Score] = (),
+    of_evidence: Sequence[Score] = (),
+) -> list[Score]:
+    """Return the scores of an answer. Those of its evidence tell why it is wrong, unless a stale value does."""
+    scores = [Score(name="correct", value=float(judgement.correct), reason=judgement.reason), *of_context]
+    if judge is not None and not judgement.by_judge:
+        scores.append(Score(name=BY_CODE, value=1.0))
+    if not judgement.correct and names_stale(probe, response):
+        scores.append(Score(name="miss_stale", value=1.0))
+    elif not judgement.correct:
+        is_silent = False if probe.abstain else await is_declined(steps, judge, probe, response)
+        if is_silent is not None and probe.type == "recall":
+            scores.append(Score(name="answered", value=float(not is_silent)))
+        if is_silent is False and not probe.options:
+            scores.append(Score(name="miss_invented", value=1.0))
+        scores += of_evidence
+    if probe.abstain:
+        scores.append(Score(name="hallucinated", value=float(not judgement.correct)))
+    elif probe.type == "recall" and judgement.correct:
+        scores.append(Score(name="answered", value=1.0))
+    return scores
+
+
+def has_pair_scores(probe: Probe) -> bool:
+    """Return whether the trial of this probe, and not that of its twin, has the scores of the pair."""
+    return probe.twin is not None and not probe.reversed and probe.type in ("temporal", "hallucination")
+
+
+def pair_scores(probe: Probe, twin: Probe, own: Judgement, other: Judgement) -> list[Score]:
+    """Return the scores of both orders of an order question, or of an absent fact and its present twin."""
+    both = float(own.correct and other.correct)
+    if probe.type == "hallucination":
+        return [Score(name="paired", value=both)]
+    scores = [Score(name="ordered", value=both)]
+    if own.choice is not None and other.choice is not None:
+        same = probe.options[own.choice] == twin.options[other.choice]
+        scores.append(Score(name="consistent", value=float(same)))
+    return scores
 
 
 def _judge_by_code(probe: Probe, response: str) -> Judgement | None:

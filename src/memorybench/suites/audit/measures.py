@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from memorybench.core.measures import Measure, Metric
+from memorybench.core.measures import Measure
 from memorybench.core.trials import Outcome, Trial
 from memorybench.metrics.rates import Rate
 
@@ -47,7 +47,3 @@ MEASURES: tuple[ProbeRate, ...] = (
     ProbeRate("temporal_consistency", "consistent", "temporal"),
     ProbeRate("dating_accuracy", "correct", "temporal", variant=DATED),
 )
-
-
-def measures() -> tuple[Metric, ...]:
-    return MEASURES

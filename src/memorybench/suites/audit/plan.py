@@ -14,7 +14,7 @@ from memorybench.core.trials import Exhibit, Failure, Score, Subject, Trial
 from memorybench.datasets.audit import AuditConversation, AuditDataset
 from memorybench.judging.canaries import check_judge
 from memorybench.judging.judge import Judge, self_judged
-from memorybench.suites.answering import BY_CODE, Answering, ask, context_of, estimated_tokens
+from memorybench.suites.answering import Answering, ask, context_of, estimated_tokens
 from memorybench.suites.ingest import Ingest
 from memorybench.suites.judge_check import record_judge_check
 from memorybench.suites.repeats import steps_of_repeat
@@ -23,14 +23,12 @@ from memorybench.suites.searching import SearchLimits
 from memorybench.suites.shards import Unit
 from memorybench.text.sanitize import shorten
 
-from .judgement import Judgement, is_declined, judge_answer, judge_prompts, names_stale, question_of
-from .measures import DATED, REVERSED, measures
+from .judgement import Judgement, has_pair_scores, judge_answer, judge_prompts, pair_scores, question_of, scores_of
+from .measures import DATED, MEASURES, REVERSED
 from .probes import Probe
 from .verification import ProbeModel
 from .writing import write
 
-MISS_STALE, MISS_INVENTED = "miss_stale", "miss_invented"
-"""Scores: 1 if a wrong answer is an outdated value, or another wrong one."""
 SHOWN = 10
 SEARCH_LIMITS = SearchLimits(SHOWN, SHOWN)
 _SHOWN_CONTEXT = 600
@@ -141,7 +139,7 @@ class AuditPlan:
         return Plan(
             jobs=self._jobs(),
             size=len(self.probes) * len(self.audited) * self.repeats,
-            metrics=measures(),
+            metrics=MEASURES,
             limits=self.limits,
             opening=self._check_first,
             closing=self._clear_all,
@@ -255,7 +253,7 @@ class _Probing:
         probe = await self._verify(steps, original)
         await self._check_needs_context(steps, probe)
         reply = await self._answer(steps, probe, repeat)
-        answer = reply.answer
+        again, answer = steps_of_repeat(steps, repeat), reply.answer
         shown = Exhibit(
             asked=probe.question,
             expected=probe.expected_answer,
@@ -264,25 +262,17 @@ class _Probing:
             memories_shown=None if reply.memories is None else len(reply.memories),
         )
         try:
-            judgement = await judge_answer(steps_of_repeat(steps, repeat), self._plan.judge, probe, answer)
+            judgement = await judge_answer(again, self._plan.judge, probe, answer)
         except Unreadable as error:
             return Performed(shown=shown, unscored=Failure(kind="Unreadable", message=str(error)))
-        scores = [Score(name="correct", value=float(judgement.correct), reason=judgement.reason), *reply.scores]
-        if self._plan.judge is not None and not judgement.by_judge:
-            scores.append(Score(name=BY_CODE, value=1.0))
-        if not judgement.correct:
-            scores += await self._miss_scores(steps_of_repeat(steps, repeat), probe, reply)
-        if probe.abstain:
-            scores.append(Score(name="hallucinated", value=float(not judgement.correct)))
-        elif probe.type == "recall" and judgement.correct:
-            scores.append(Score(name="answered", value=1.0))
+        evidence = [] if judgement.correct else self._evidence_scores(probe, reply.memories)
+        scores = await scores_of(again, self._plan.judge, probe, answer, judgement, reply.scores, evidence)
         scores += await self._score_pair(steps, probe, judgement, repeat)
         return Performed(scores=tuple(scores), shown=shown.model_copy(update={"reason": judgement.reason}))
 
     async def _score_pair(self, steps: Steps, probe: Probe, judgement: Judgement, repeat: int) -> list[Score]:
-        """Return the scores of a pair: both orders of an order question, or an absent fact and its present twin."""
         place = self._twins.get(probe.twin or "")
-        if place is None or probe.reversed or probe.type not in ("temporal", "hallucination"):
+        if place is None or not has_pair_scores(probe):
             return []
         try:
             twin = await self._verify(steps, self._plan.probes[place])
@@ -291,14 +281,7 @@ class _Probing:
             other = await judge_answer(steps_of_repeat(steps, repeat), self._plan.judge, twin, answer)
         except (Unreadable, ServiceError, Lacking):
             return []  # the trial of the twin reports the reason
-        both = float(judgement.correct and other.correct)
-        if probe.type == "hallucination":
-            return [Score(name="paired", value=both)]
-        scores = [Score(name="ordered", value=both)]
-        if judgement.choice is not None and other.choice is not None:
-            same = probe.options[judgement.choice] == twin.options[other.choice]
-            scores.append(Score(name="consistent", value=float(same)))
-        return scores
+        return pair_scores(probe, twin, judgement, other)
 
     async def _verify(self, steps: Steps, probe: Probe) -> Probe:
         """Return the probe as the model wrote and verified it; raise Lacking if it fails a check."""
@@ -322,18 +305,6 @@ class _Probing:
             return
         if is_known:
             raise Lacking(f"answered correctly without context, so it does not test memory: {probe.question!r}")
-
-    async def _miss_scores(self, steps: Steps, probe: Probe, reply: _Reply) -> list[Score]:
-        """Return the scores that say why an answer is wrong, as far as it is known."""
-        if names_stale(probe, reply.answer):
-            return [Score(name=MISS_STALE, value=1.0)]
-        is_silent = False if probe.abstain else await is_declined(steps, self._plan.judge, probe, reply.answer)
-        scores = (
-            [] if is_silent is None or probe.type != "recall" else [Score(name="answered", value=float(not is_silent))]
-        )
-        if is_silent is False and not probe.options:
-            scores.append(Score(name=MISS_INVENTED, value=1.0))
-        return scores + self._evidence_scores(probe, reply.memories)
 
     def _evidence_scores(self, probe: Probe, memories: Sequence[Memory] | None) -> list[Score]:
         """Return whether a wrong answer was given with or without its gold turns; nothing if that is unknown."""

@@ -43,7 +43,7 @@ from memorybench.suites.wiring import ResolvedModel, ResolvedProvider, Wiring
 from .generation import apply_limit, count_gates, generate
 from .history import PLAN, UNDATED
 from .judgement import judge_prompts, question_of
-from .measures import MEASURES, measures
+from .measures import MEASURES
 from .plan import FULL_CONTEXT, SHOWN, AuditedSubject, AuditPlan, Transcripts, find_oversized, trial_of
 from .probe_file import read_probes
 from .probes import PROBE_TYPES, Probe, Probes
@@ -136,7 +136,7 @@ def prepare(spec: AuditSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
         repeats=spec.repeats,
         subjects=tuple(run.names(baselines=False)) or tuple(run.names()),
         fingerprints=run.fingerprints(),
-        metrics=measures(),
+        metrics=MEASURES,
         open_plan=run.open_plan,
         cases={dataset.id: frozenset(probe.id for probe in asked)},
         details={

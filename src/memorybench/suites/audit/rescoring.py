@@ -16,7 +16,7 @@ from memorybench.files.prompts import load_prompt
 from memorybench.judging.canaries import CanaryReport, check_judge
 from memorybench.judging.judge import Judge
 from memorybench.judging.prompts import JudgePrompt
-from memorybench.suites.answering import BY_CODE, Answering, Scoring
+from memorybench.suites.answering import Answering, Scoring
 from memorybench.suites.comparison import MODEL_MARK
 from memorybench.suites.ingest import Ingest
 from memorybench.suites.recorded_ingest import RecordedIngest
@@ -31,8 +31,8 @@ from memorybench.suites.replayed_steps import (
 )
 from memorybench.suites.searching import SearchLimits
 
-from .judgement import Judgement, is_declined, judge_answer, judge_prompts, names_stale, question_of
-from .plan import MISS_INVENTED, MISS_STALE, SHOWN, AuditedSubject, AuditPlan, Transcripts, _Probing, trial_of
+from .judgement import Judgement, has_pair_scores, judge_answer, judge_prompts, pair_scores, question_of, scores_of
+from .plan import SHOWN, AuditedSubject, AuditPlan, Transcripts, _Probing, trial_of
 from .prepare import make_probes
 from .probes import Probe
 from .spec import AuditSpec
@@ -162,15 +162,7 @@ class _AuditRescorer:
         except Unreadable as error:
             failure = Failure(kind="Unreadable", message=str(error))
             return Rescored(Performed(unscored=failure), is_whole=False, trial=expected)
-        scores = [Score(name="correct", value=float(judgement.correct), reason=judgement.reason)]
-        if judge is not None and not judgement.by_judge:
-            scores.append(Score(name=BY_CODE, value=1.0))
-        if not judgement.correct:
-            scores += await _miss_scores(again, judge, probe, answer)
-        if probe.abstain:
-            scores.append(Score(name="hallucinated", value=float(not judgement.correct)))
-        elif probe.type == "recall" and judgement.correct:
-            scores.append(Score(name="answered", value=1.0))
+        scores = await scores_of(again, judge, probe, answer, judgement)
         scores += await self._pair_scores(steps, again, judge, trial.benchmark, probe, judgement)
         return Rescored(Performed(scores=tuple(scores)), is_whole=False, trial=expected)
 
@@ -178,7 +170,7 @@ class _AuditRescorer:
         self, steps: ReplayedSteps, again: Steps, judge: Judge | None, benchmark: str, probe: Probe, own: Judgement
     ) -> list[Score]:
         case = self.run.cases.get((benchmark, probe.twin or ""))
-        if case is None or probe.reversed or probe.type not in ("temporal", "hallucination"):
+        if case is None or not has_pair_scores(probe):
             return []
         if "answer" not in steps.unused():
             return []  # the twin has no answer; its own trial reports the reason
@@ -187,14 +179,7 @@ class _AuditRescorer:
             other = await _judge(again, judge, twin, _answer(steps, twin))
         except Unreadable:
             return []
-        both = float(own.correct and other.correct)
-        if probe.type == "hallucination":
-            return [Score(name="paired", value=both)]
-        scores = [Score(name="ordered", value=both)]
-        if own.choice is not None and other.choice is not None:
-            same = probe.options[own.choice] == twin.options[other.choice]
-            scores.append(Score(name="consistent", value=float(same)))
-        return scores
+        return pair_scores(probe, twin, own, other)
 
 
 async def _judge(steps: Steps, judge: Judge | None, probe: Probe, answer: str) -> Judgement:
@@ -211,16 +196,6 @@ def _answer(steps: ReplayedSteps, probe: Probe) -> str:
     if probe.question not in str(step.inputs.get("prompt")):
         raise Contradiction("the answer is about another question")
     return Completion.model_validate(step.result).text
-
-
-async def _miss_scores(steps: Steps, judge: Judge | None, probe: Probe, answer: str) -> list[Score]:
-    if names_stale(probe, answer):
-        return [Score(name=MISS_STALE, value=1.0)]
-    is_silent = False if probe.abstain else await is_declined(steps, judge, probe, answer)
-    scores = [] if is_silent is None or probe.type != "recall" else [Score(name="answered", value=float(not is_silent))]
-    if is_silent is False and not probe.options:
-        scores.append(Score(name=MISS_INVENTED, value=1.0))
-    return scores
 
 
 def rescorer(run: RecordedRun) -> _AuditRescorer:
