@@ -11,10 +11,10 @@ from memorybench.engine.run import Ending
 from memorybench.journal.rows import Run
 from memorybench.journal.run_reader import RunReader
 from memorybench.judging.canaries import CanaryReport
+from memorybench.judging.canary_cases import PAIRS
 from memorybench.judging.facts import MemoryFact
 from memorybench.judging.judge import Judge
 from memorybench.judging.matching import Grid, Matching, match
-from memorybench.judging.matching_canaries import PAIRS, check_entailment
 from memorybench.judging.matching_judge import EntailmentJudge
 from tests.doubles.scripted_model import Line, ScriptedModel
 from tests.engine.workload import run_once
@@ -102,7 +102,7 @@ def checked(folder: Path, judge: EntailmentJudge) -> CanaryReport:
     reports: list[CanaryReport] = []
 
     async def check(steps: Steps) -> None:
-        reports.append(await check_entailment(steps, judge))
+        reports.append(await judge.check(steps))
 
     ending: Ending = run_once(folder, Plan(jobs=(), size=0, closing=check), run=RUN)
     assert ending.status == "complete"

@@ -12,6 +12,5 @@ facts.py             a memory of any shape as atomic facts
 normal_form.py       one spelling for facts that say the same
 matching.py          which fact is which: by code only what has the same normal form
 matching_judge.py    EntailmentJudge: decides what code cannot
-matching_canaries.py tests that judge with pairs whose relation is known
 enumeration.py       Enumerator: lists the facts stated, written and withdrawn, in separate calls
 """

@@ -6,9 +6,9 @@ and wrong responses alternate, and all prompts and kinds take turns.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from itertools import zip_longest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from memorybench.core.errors import Unreadable
 from memorybench.core.questions import Choice, Question
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .prompts import JudgePrompt
 
 STEP = "canary"
+T = TypeVar("T")
 
 
 class CanaryCount(Record):
@@ -91,39 +92,24 @@ async def check_judge(
     Unreadable verdicts are counted separately; an exhausted budget blocks, as it does everywhere.
     """
     chosen = choose_canaries(prompts, limit)
-    verdicts = await all_of(*(_verdict(steps, judge, prompt, case, kind) for prompt, case, kind in chosen))
-    rows = [(prompt.name, kind, verdict) for (prompt, _, kind), verdict in zip(chosen, verdicts, strict=True)]
-    return CanaryReport(judge=judge.model.subject.name, counts=count_verdicts(rows))
+    rows = [(prompt, kind, _verdict(steps, judge, prompt, case, kind)) for prompt, case, kind in chosen]
+    return await report_verdicts(judge, rows)
 
 
-def choose_canaries(
-    prompts: Sequence[JudgePrompt], limit: int | None = None
-) -> list[tuple[JudgePrompt, CanaryCase, str]]:
-    """Returns the first `limit` canaries of these prompts."""
-    orders = [[(prompt, case, kind) for case, kind in _in_order(prompt)] for prompt in prompts]
-    # each prompt begins at another place, so that few canaries of many prompts are right and wrong ones, too
-    turned = [order[place % len(order) :] + order[: place % len(order)] for place, order in enumerate(orders)]
-    return [one for row in zip_longest(*turned) for one in row if one is not None][:limit]
+async def report_verdicts(judge: Judge, rows: Sequence[tuple[JudgePrompt, str, Awaitable[bool]]]) -> CanaryReport:
+    """Count the verdicts on canaries, given as prompt, kind and verdict."""
 
+    async def read(verdict: Awaitable[bool]) -> bool | None:
+        try:
+            return await verdict
+        except Unreadable:
+            return None
 
-def _in_order(prompt: JudgePrompt) -> list[tuple[CanaryCase, str]]:
-    """Returns all canaries of a prompt; right and wrong ones alternate as long as there are both."""
-    cases = CASES[prompt.kind]
-
-    def taking_turns(kinds: Sequence[str]) -> list[tuple[CanaryCase, str]]:
-        return [(cases[(n + m) % len(cases)], kind) for n in range(len(cases)) for m, kind in enumerate(kinds)]
-
-    right = taking_turns(tuple(reversed(RIGHT)))  # a paraphrase tells more than the gold answer itself
-    wrong = taking_turns([kind for kind in KINDS if kind not in RIGHT and getattr(cases[0], kind)])
-    return [one for row in zip_longest(right, wrong) for one in row if one is not None]
-
-
-def count_verdicts(rows: Sequence[tuple[str, str, bool | None]]) -> tuple[CanaryCount, ...]:
-    """Counts the verdicts on canaries, given as prompt, kind and verdict; None: unreadable."""
+    read_verdicts = await all_of(*(read(verdict) for _, _, verdict in rows))
     verdicts: dict[tuple[str, str], list[bool | None]] = {}
-    for prompt, kind, verdict in rows:
-        verdicts.setdefault((prompt, kind), []).append(verdict)
-    return tuple(
+    for (prompt, kind, _), one in zip(rows, read_verdicts, strict=True):
+        verdicts.setdefault((prompt.name, kind), []).append(one)
+    counts = (
         CanaryCount(
             prompt=prompt,
             kind=kind,
@@ -134,9 +120,37 @@ def count_verdicts(rows: Sequence[tuple[str, str, bool | None]]) -> tuple[Canary
         )
         for (prompt, kind), own in verdicts.items()
     )
+    return CanaryReport(judge=judge.model.subject.name, counts=tuple(counts))
 
 
-async def _verdict(steps: Steps, judge: Judge, prompt: JudgePrompt, case: CanaryCase, kind: str) -> bool | None:
+def take_turns(*lists: Iterable[T]) -> list[T]:
+    """Return the first of each list, then the second of each, and so on."""
+    return [one for row in zip_longest(*lists) for one in row if one is not None]
+
+
+def choose_canaries(
+    prompts: Sequence[JudgePrompt], limit: int | None = None
+) -> list[tuple[JudgePrompt, CanaryCase, str]]:
+    """Returns the first `limit` canaries of these prompts."""
+    orders = [[(prompt, case, kind) for case, kind in _in_order(prompt)] for prompt in prompts]
+    # each prompt begins at another place, so that few canaries of many prompts are right and wrong ones, too
+    turned = [order[place % len(order) :] + order[: place % len(order)] for place, order in enumerate(orders)]
+    return take_turns(*turned)[:limit]
+
+
+def _in_order(prompt: JudgePrompt) -> list[tuple[CanaryCase, str]]:
+    """Returns all canaries of a prompt; right and wrong ones alternate as long as there are both."""
+    cases = CASES[prompt.kind]
+
+    def each_case(kinds: Sequence[str]) -> list[tuple[CanaryCase, str]]:
+        return [(cases[(n + m) % len(cases)], kind) for n in range(len(cases)) for m, kind in enumerate(kinds)]
+
+    right = each_case(tuple(reversed(RIGHT)))  # a paraphrase tells more than the gold answer itself
+    wrong = each_case([kind for kind in KINDS if kind not in RIGHT and getattr(cases[0], kind)])
+    return take_turns(right, wrong)
+
+
+async def _verdict(steps: Steps, judge: Judge, prompt: JudgePrompt, case: CanaryCase, kind: str) -> bool:
     question = Question(
         id=kind,
         haystack="",
@@ -145,10 +159,7 @@ async def _verdict(steps: Steps, judge: Judge, prompt: JudgePrompt, case: Canary
         abstain=prompt.kind == ABSTENTION,
         choices=tuple(Choice(label, text) for label, text in zip("AB", case.options, strict=False)),
     )
-    try:
-        verdict = await judge.ask(steps, STEP, prompt, question, getattr(case, kind), shared=True)
-    except Unreadable:
-        return None
+    verdict = await judge.ask(steps, STEP, prompt, question, getattr(case, kind), shared=True)
     if verdict.score is not None and kind not in (*RIGHT, PARTIAL):
         return verdict.score > 0  # half a point for a response that meets nothing is an error
     return verdict.correct

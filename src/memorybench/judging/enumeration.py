@@ -22,6 +22,7 @@ from memorybench.text.sanitize import preview
 from .asking import ask_judge
 from .facts import MemoryFact, fact_from
 from .prompts import fenced, mark_for
+from .verdicts import check_finished
 
 STATED, WRITTEN, WITHDRAWN = "stated", "written", "withdrawn"
 """The names of the three steps; the prompt of each is catalog/prompts/extraction-NAME.txt."""
@@ -39,7 +40,6 @@ Reply with JSON and nothing else, such as {"facts": ["pricing: 20 dollars a mont
 Without any fact, reply {"facts": []}.
 """
 _ONCE_MORE = '\nYour last reply could not be read. Reply with one JSON object {"facts": ["category: fact", …]} only.\n'
-_UNFINISHED = {"length": "was cut off", "filter": "was filtered", "tools": "called a tool"}
 _THOUGHT = re.compile(r"^.*</(?:think|thinking|reasoning)>", re.DOTALL)
 _FENCED = re.compile(r"```(?:json)?\s(.*)```", re.DOTALL)
 _SCHEMA: Mapping[str, Any] = {
@@ -105,10 +105,7 @@ def prompt(name: str, material: Mapping[str, str], categories: Collection[str] =
 
 def read_facts(completion: Completion) -> Enumerated:
     """Parses a reply that is exactly `{"facts": ["category: fact", …]}`; raises Unreadable for any other."""
-    if completion.finish in _UNFINISHED:
-        raise Unreadable(
-            f"the judge's reply {_UNFINISHED[completion.finish]}: {preview(completion.text)}; expected a list of facts"
-        )
+    check_finished(completion.text, completion.finish, "a list of facts")
     thought = _THOUGHT.match(completion.text) if "</" in completion.text else None
     text = completion.text[thought.end() if thought else 0 :].strip()
     block = _FENCED.fullmatch(text)

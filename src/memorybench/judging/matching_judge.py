@@ -14,6 +14,9 @@ from memorybench.files.prompts import load_prompt
 from memorybench.files.templates import Template
 
 from .asking import all_of
+from .canaries import STEP as CANARY
+from .canaries import CanaryReport, report_verdicts, take_turns
+from .canary_cases import PAIRS, RIGHT
 from .facts import MemoryFact
 from .judge import Judge
 from .matching import Comparison, Grid, Matching, Pair, match
@@ -28,6 +31,16 @@ def _prompt(name: str) -> JudgePrompt:
 
 
 PROMPT, SUPPORT_PROMPT = _prompt("entailment"), _prompt("support")
+
+
+def _pairs(*kinds: str) -> list[tuple[str, tuple[str, str]]]:
+    return take_turns(*([(kind, pair) for pair in PAIRS[kind]] for kind in kinds))
+
+
+CANARIES = take_turns(
+    _pairs(*reversed(RIGHT)), _pairs("vague", "negated", "swapped roles", "near miss", "other unit", "stale")
+)
+"""Pairs of notes of a kind, whose relation is known. Right and wrong ones alternate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +58,11 @@ class EntailmentJudge:
     async def _ask(self, steps: Steps, step: str, prompt: JudgePrompt, answer: str, response: str) -> bool:
         question = Question(id="", haystack="", question="", answers=(answer,))
         return (await self.judge.ask(steps, step, prompt, question, response, shared=True)).correct
+
+    async def check(self, steps: Steps, limit: int | None = None) -> CanaryReport:
+        """Ask about the first `limit` canaries. Unreadable replies are counted separately."""
+        rows = [(PROMPT, kind, self.says(steps, *pair, CANARY)) for kind, pair in CANARIES[:limit]]
+        return await report_verdicts(self.judge, rows)
 
     async def decide(self, steps: Steps, matching: Matching) -> Matching:
         """Returns the matching with every open pair decided, then facts that were split or merged."""

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memorybench.core.errors import Unreadable
 from memorybench.core.plans import Steps
 from memorybench.core.questions import Question
 from memorybench.files.prompts import load_prompt
 from memorybench.files.templates import Template
 
-from .asking import all_of
 from .canaries import STEP as CANARY
-from .canaries import CanaryReport, count_verdicts
+from .canaries import CanaryReport, report_verdicts
 from .judge import Judge
 from .prompts import JudgePrompt
 
@@ -51,12 +49,5 @@ class UseJudge:
     async def check(self, steps: Steps, limit: int) -> CanaryReport:
         """Ask about the first `limit` canaries. Unreadable replies are counted separately."""
         chosen = CANARIES[:limit]
-        verdicts = await all_of(*(self._verdict(steps, *texts) for _, *texts in chosen))
-        rows = [(PROMPT.name, kind, verdict) for (kind, *_), verdict in zip(chosen, verdicts, strict=True)]
-        return CanaryReport(judge=self.judge.model.subject.name, counts=count_verdicts(rows))
-
-    async def _verdict(self, steps: Steps, query: str, memory: str, reply: str) -> bool | None:
-        try:
-            return await self.uses(steps, query, memory, reply, CANARY)
-        except Unreadable:
-            return None
+        rows = [(PROMPT, kind, self.uses(steps, query, memory, reply, CANARY)) for kind, query, memory, reply in chosen]
+        return await report_verdicts(self.judge, rows)

@@ -106,15 +106,25 @@ _ANOTHER = re.compile(
 
 def read_verdict(reply: str, finish: str = "stop") -> bool:
     """Returns whether the judge calls the response right; raises Unreadable if that is uncertain."""
-    if finish in _UNFINISHED:
-        raise Unreadable(f"the judge's reply {_UNFINISHED[finish]}: {preview(reply)}; expected yes or no")
-    text = _THOUGHT_ENDS.split(plain(reply))[-1].strip()  # some servers omit the opening tag
-    fenced = _FENCED.fullmatch(text)
-    inner = (fenced[1] if fenced else text).strip()
+    inner = _inner_text(reply, finish, "yes or no")
     verdict = _json_verdict(inner) if inner.startswith("{") else _text_verdict(inner)
     if verdict is None:
         raise Unreadable(f"invalid verdict {preview(reply)}; expected yes or no")
     return verdict
+
+
+def check_finished(reply: str, finish: str, expected: str) -> None:
+    """Raise Unreadable if the model did not finish its reply."""
+    if finish in _UNFINISHED:
+        raise Unreadable(f"the judge's reply {_UNFINISHED[finish]}: {preview(reply)}; expected {expected}")
+
+
+def _inner_text(reply: str, finish: str, expected: str) -> str:
+    """Return a reply without its reasoning and the fence around it."""
+    check_finished(reply, finish, expected)
+    text = _THOUGHT_ENDS.split(plain(reply))[-1].strip()  # some servers omit the opening tag
+    fenced = _FENCED.fullmatch(text)
+    return (fenced[1] if fenced else text).strip()
 
 
 ITEM_SCORES = (0.0, 0.5, 1.0)
@@ -133,15 +143,10 @@ def read_item_score(reply: str, finish: str = "stop") -> float:
 
     The score must be a line of its own, the first or the last, or the field `score` of a JSON object.
     """
-    expected = "expected 0, 0.5 or 1"
-    if finish in _UNFINISHED:
-        raise Unreadable(f"the judge's reply {_UNFINISHED[finish]}: {preview(reply)}; {expected}")
-    text = _THOUGHT_ENDS.split(plain(reply))[-1].strip()
-    fenced = _FENCED.fullmatch(text)
-    inner = (fenced[1] if fenced else text).strip()
+    inner = _inner_text(reply, finish, "0, 0.5 or 1")
     score = _json_score(inner) if inner.startswith("{") else _text_score(inner)
     if score is None:
-        raise Unreadable(f"invalid score {preview(reply)}; {expected}")
+        raise Unreadable(f"invalid score {preview(reply)}; expected 0, 0.5 or 1")
     return score
 
 
@@ -159,18 +164,15 @@ def _text_score(text: str) -> float | None:
     if "<think" in text:
         return None  # unfinished reasoning
     # a leading dash stays, so that -1 is not read as 1
-    lines = tidy(_MARKUP.sub("", _TAGS.sub("\n", text.translate(_STRAIGHT)))).splitlines()
+    lines = _without_markup(text).splitlines()
     lines = [line for line in lines if line.strip()]
-    scores = {place: float(found["score"]) for place, line in enumerate(lines) if (found := _read_score_line(line))}
+    read = {place: _SCORE_LINE.fullmatch(line.strip()) for place, line in enumerate(lines)}
+    scores = {place: float(found["score"]) for place, found in read.items() if found}
     if len(set(scores.values())) != 1 or not {0, len(lines) - 1} & scores.keys():
         return None
     score = next(iter(scores.values()))
     others = (float(found["score"]) for found in _SCORE_LABELLED.finditer(text))
     return score if all(other == score for other in others) else None
-
-
-def _read_score_line(line: str) -> re.Match[str] | None:
-    return _SCORE_LINE.fullmatch(line.strip())
 
 
 def _json_reply(text: str, verdicts: frozenset[str]) -> tuple[Any, list[str]] | None:
@@ -215,7 +217,11 @@ def _text_verdict(text: str) -> bool | None:
     return verdict if sure else None
 
 
+def _without_markup(text: str) -> str:
+    return tidy(_MARKUP.sub("", _TAGS.sub("\n", text.translate(_STRAIGHT))))
+
+
 def _undecorated(text: str) -> str:
-    text = tidy(_MARKUP.sub("", _TAGS.sub("\n", text.translate(_STRAIGHT))))
+    text = _without_markup(text)
     # a ">" before a single line is decoration; before the first of several lines it is a quotation
     return text.strip(" #$|=<>:-–—") if "\n" not in text else text.strip(" #$|")

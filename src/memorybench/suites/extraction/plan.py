@@ -12,7 +12,6 @@ from memorybench.core.extraction import Extractor, MemoryInText
 from memorybench.core.plans import Job, Limits, Performed, Plan, Steps
 from memorybench.core.records import Record
 from memorybench.core.trials import Exhibit, Failure, Score, Subject, Trial
-from memorybench.judging.matching_canaries import check_entailment
 from memorybench.judging.matching_judge import PROMPT, EntailmentJudge
 from memorybench.suites.judge_check import record_judge_check
 from memorybench.suites.repeats import steps_of_repeat
@@ -116,7 +115,7 @@ def trial_of(case: ExtractionCase, name: str, subject: Subject, repeat: int = 1)
 async def check_entailments(judge: EntailmentJudge, canaries: int, steps: Steps) -> None:
     """Records how the judge decides pairs whose relation is known."""
     subject = judge.judge.model.subject
-    await record_judge_check(steps, subject, (PROMPT,), canaries, partial(check_entailment, steps, judge, canaries))
+    await record_judge_check(steps, subject, (PROMPT,), canaries, partial(judge.check, steps, canaries))
 
 
 def _exhibit(case: ExtractionCase) -> Exhibit:

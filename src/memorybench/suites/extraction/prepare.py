@@ -11,8 +11,7 @@ from memorybench.core.records import canonical
 from memorybench.core.trials import Subject
 from memorybench.journal.rows import Fingerprint
 from memorybench.judging.judge import Judge
-from memorybench.judging.matching_canaries import IN_ORDER
-from memorybench.judging.matching_judge import EntailmentJudge
+from memorybench.judging.matching_judge import CANARIES, EntailmentJudge
 from memorybench.metrics.rates import count_selected
 from memorybench.suites.estimates import Estimate, canary_calls, unpriced_calls
 from memorybench.suites.judge_check import canary_limit
@@ -132,4 +131,4 @@ def _count_selected(name: str, cases: Sequence[ExtractionCase]) -> dict[str, int
 
 def _judge_estimates(name: str, extractor: str, judge: ResolvedModel, canaries: int) -> Iterator[Estimate]:
     yield unpriced_calls(name, extractor, "judge", 0, spends=judge.price(1000, 100) != 0)
-    yield canary_calls(name, judge, IN_ORDER[:canaries])
+    yield canary_calls(name, judge, CANARIES[:canaries])

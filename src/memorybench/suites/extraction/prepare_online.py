@@ -9,8 +9,7 @@ from memorybench.journal.rows import Fingerprint
 from memorybench.journal.run_reader import RunReader
 from memorybench.judging.enumeration import Enumerator
 from memorybench.judging.judge import Judge
-from memorybench.judging.matching_canaries import IN_ORDER
-from memorybench.judging.matching_judge import EntailmentJudge
+from memorybench.judging.matching_judge import CANARIES, EntailmentJudge
 from memorybench.suites.estimates import canary_calls, unpriced_calls
 from memorybench.suites.fetching import fetched
 from memorybench.suites.judge_check import canary_limit
@@ -70,7 +69,7 @@ def prepare_online(spec: OnlineSpec, wiring: Wiring, place: RunPlace) -> Prepare
         models=(judge,),
         estimate=lambda: (
             unpriced_calls(spec.source, subject.name, "judge", judge_calls, spends=judge.price(1000, 100) != 0),
-            canary_calls(spec.source, judge, IN_ORDER[:canaries]),
+            canary_calls(spec.source, judge, CANARIES[:canaries]),
         ),
         hints={"memorybench list --extractors": "what else can be tested"},
         discard=discard,

@@ -10,7 +10,6 @@ from memorybench.core.extraction import Extractor
 from memorybench.core.trials import Outcome, Subject
 from memorybench.judging.canaries import CanaryReport
 from memorybench.judging.judge import Judge
-from memorybench.judging.matching_canaries import check_entailment
 from memorybench.judging.matching_judge import PROMPT, EntailmentJudge
 from memorybench.judging.prompts import JudgePrompt
 from memorybench.suites.replayed_steps import (
@@ -64,7 +63,7 @@ class _ExtractionRescorer:
     async def check_judge(
         self, steps: ReplayedSteps, judge: Subject, limit: int
     ) -> tuple[Sequence[JudgePrompt], CanaryReport]:
-        return (PROMPT,), await check_entailment(steps, EntailmentJudge(Judge(SilentModel(judge))), limit)
+        return (PROMPT,), await EntailmentJudge(Judge(SilentModel(judge))).check(steps, limit)
 
 
 def rescorer(run: RecordedRun) -> _ExtractionRescorer:

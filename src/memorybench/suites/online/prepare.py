@@ -7,7 +7,7 @@ from memorybench.core.plans import Plan
 from memorybench.journal.rows import Fingerprint
 from memorybench.judging.enumeration import Enumerator
 from memorybench.judging.judge import Judge
-from memorybench.judging.matching_canaries import IN_ORDER
+from memorybench.judging.matching_judge import CANARIES as PAIRS
 from memorybench.judging.matching_judge import EntailmentJudge
 from memorybench.judging.use import CANARIES, UseJudge
 from memorybench.suites.estimates import canary_calls, unpriced_calls
@@ -36,7 +36,7 @@ def prepare(spec: OnlineSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
     sizes = {SEARCHES: len(searches), WRITES: len(writes)}
     # upper limits: a search may have found fewer memories
     calls = {SEARCHES: len(searches) * spec.top_k, WRITES: len(writes) * _CALLS_PER_WRITE}
-    known = {SEARCHES: CANARIES, WRITES: IN_ORDER}
+    known = {SEARCHES: CANARIES, WRITES: PAIRS}
     canaries = {
         kind: min(len(known[kind]), canary_limit(spec.canaries, calls[kind])) for kind, size in sizes.items() if size
     }
