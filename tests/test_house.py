@@ -22,15 +22,22 @@ def test_links_in_the_documentation_point_to_files() -> None:
                 assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
-def test_no_committed_file_names_a_home_folder_or_a_registry() -> None:
+def committed() -> list[Path]:
     tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
     if tracked.returncode != 0:
         pytest.skip("not a git checkout")
+    return [path for name in tracked.stdout.splitlines() if (path := ROOT / name).is_file()]
+
+
+def test_no_committed_file_is_a_journal_or_large() -> None:
+    found = [path.name for path in committed() if path.suffix in (".db", ".mbz") or path.stat().st_size > 1_000_000]
+    assert found == []
+
+
+def test_no_committed_file_names_a_home_folder_or_a_registry() -> None:
     private = re.compile(r"/(?:root|home)/[a-z]|pypi\.org|registry\.npmjs")
-    for name in tracked.stdout.splitlines():
-        path = ROOT / name
-        if name.startswith("tests/test_house") or not path.is_file():
+    for path in committed():
+        if path == Path(__file__):
             continue
-        text = path.read_bytes().decode("utf-8", "replace")
-        match = private.search(text)
-        assert match is None, f"{name}: {match and match[0]}"
+        match = private.search(path.read_bytes().decode("utf-8", "replace"))
+        assert match is None, f"{path.name}: {match and match[0]}"
