@@ -42,6 +42,7 @@ SAMPLE = str(Path(__file__).parents[2] / "data/sample-dataset.json")
     [
         ("audit", SAMPLE, "--model", "scripted/quote", "--judge-model", "none", "--limit", "12", "--output", "results"),
         ("extraction", "run", "--extractor", "hoarder", "--limit", "6", "--no-targets"),
+        ("online", str(Path(SAMPLE).with_name("sample-spans.json"))),
         ("hygiene", "run", "memory-skip-local"),
         ("hygiene", "forget"),
         ("hygiene", "corrections"),

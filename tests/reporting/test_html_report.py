@@ -107,6 +107,16 @@ def test_a_long_list_of_questions_is_shortened_and_says_so(
     assert "0 of 12 questions" in write(recorded / "results" / "first", tmp_path / "page.html")
 
 
+def test_a_kind_of_section_without_a_macro_is_refused(recorded: Path) -> None:
+    class Drawing(Notes):
+        pass
+
+    with open_run(["second"], [recorded / "results"]) as stored:
+        report = replace(report_of(stored), sections=(Drawing(("a line",)),))
+        with pytest.raises(TypeError, match="Drawing"):
+            html_report.to_html(stored, report, list)
+
+
 def test_a_warning_that_leads_the_report_is_above_the_charts(recorded: Path) -> None:
     with open_run(["second"], [recorded / "results"]) as stored:
         report = report_of(stored)

@@ -202,7 +202,7 @@ def add_consent(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allow-code", action="store_true", help="Let your configs run programs, Python, containers and SQL"
     )
-    add_list(parser, "--allow-env", metavar="NAME", help="Let configs send these variables, besides keys")
+    add_list(parser, "--allow-env", metavar="NAME", help="Let configs send these variables, besides their own key")
 
 
 def given_consent(args: argparse.Namespace) -> Consent:

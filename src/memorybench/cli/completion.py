@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--program",
         choices=("memorybench", "memaudit"),
         default="memorybench",
-        help="Complete this program (default: memorybench)",
+        help="Complete memorybench or memaudit, its audit alone (default: memorybench)",
     )
 
 

@@ -38,10 +38,10 @@ def add_actions(actions: Any) -> None:
     )
     add_consent(record)
     record.add_argument(
-        "--store-is-disposable", action="store_true", help="Allow a live memory that has no private scope"
+        "--store-is-disposable", action="store_true", help="Let the run change and delete all of a live memory"
     )
     add_config_dir(record)
-    record.add_argument("--prompt", metavar="TEXT", help="Set ${prompt}, for agents that run the draft")
+    record.add_argument("--prompt", metavar="TEXT", help="Replace ${prompt} in COMMAND; save it in the draft")
     add_json(record)
     record.add_argument("command", metavar="-- COMMAND", nargs=argparse.REMAINDER, help="Start the agent like this")
     record.set_defaults(handler=_record)

@@ -42,7 +42,8 @@ def add_scan(actions: Any) -> None:
         default=Path("hygiene-results"),
         help="Record the model's replies in this folder (default: ./hygiene-results)",
     )
-    add_fields(scan, RunOptions, without=[name for name in RunOptions.model_fields if name != "budget"])
+    others = [name for name in RunOptions.model_fields if name != "budget"]
+    add_fields(scan, RunOptions, {"budget": "none"}, without=others)
     scan.add_argument("--dry-run", action="store_true", help="Show how often the model would be asked")
     add_consent(scan)
     add_config_dir(scan)

@@ -40,7 +40,7 @@ VERBS = {
     "describe": "describe a provider, benchmark, extractor, store, agent or model",
     "data": "pull, list, verify and convert datasets",
     "judge": "calibrate a judge against human labels",
-    "schema": "print the JSON Schema of a config file or run spec",
+    "schema": "print the JSON Schema of a config, run spec or comparison",
     "doctor": "check what is installed and which keys are set",
     "init": "write a starting file for a provider, benchmark, scenario or extractor",
     "validate": "check a config, a dataset or a results file",

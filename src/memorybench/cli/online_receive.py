@@ -29,7 +29,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", metavar="H", default="127.0.0.1", help="Listen on this address (default: 127.0.0.1)")
     parser.add_argument("--token-env", metavar="NAME", help="Require the token in this variable")
     parser.add_argument(
-        "--max-mb", metavar="N", type=positive, default=1024, help="Refuse spans beyond this size (default: 1024)"
+        "--max-mb",
+        metavar="N",
+        type=positive,
+        default=1024,
+        help="Refuse spans when the folder has N MB (default: 1024)",
     )
     parser.add_argument("--for", dest="duration", metavar="TIME", type=_seconds, help="Stop after 30s, 10m or 8h")
     add_json(parser)

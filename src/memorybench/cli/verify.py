@@ -49,7 +49,8 @@ def _add_rejudging(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rejudge", metavar="MODEL", help="Ask this judge about a sample: sends its texts")
     parser.add_argument("--sample", metavar="N", type=positive, help=f"Ask about N verdicts (default: {_SAMPLE})")
     parser.add_argument("--seed", metavar="N", type=int, default=0, help="Draw the sample with this seed (default: 0)")
-    add_fields(parser, RunOptions, without=[name for name in RunOptions.model_fields if name != "budget"])
+    others = [name for name in RunOptions.model_fields if name != "budget"]
+    add_fields(parser, RunOptions, {"budget": "none"}, without=others)
     parser.add_argument(
         "--concurrency", metavar="N", type=positive, default=10, help="Limit the calls in flight (default: 10)"
     )

@@ -123,7 +123,7 @@ def _plain(value: Any) -> Any:
 
 
 def _replaced(value: Any, place: Place, new: Any) -> Any:
-    """Return a copy of the value with another value at a place."""
+    """Return the value with `new` at a place. The original does not change; its other parts are shared."""
     if not place:
         return new
     step, *rest = place

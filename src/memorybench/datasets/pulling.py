@@ -86,9 +86,9 @@ def _record(piece: Piece, sha256: str, size: int) -> None:
 
 @contextmanager
 def _lock_draft(piece: Piece) -> Iterator[Path]:
-    """Lock the `.part` file of a download. Raise RunConflict if another process has the lock.
+    """Lock a download, and yield the path of its `.part` file. Raise RunConflict if another process is downloading it.
 
-    The file of an interrupted download stays; the next download resumes from it.
+    The `.part` file of an interrupted download stays; the next download resumes from it.
     """
     try:
         piece.file.parent.mkdir(parents=True, exist_ok=True)

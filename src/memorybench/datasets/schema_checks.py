@@ -209,7 +209,7 @@ def _check_patterns(context: Context, part: Document) -> None:
         if pattern.count("*") != 1:
             raise BadInput(
                 part.where(name),
-                f"invalid pattern {preview(pattern)}",
+                f"{preview(pattern)} has {pattern.count('*')} *",
                 expected="exactly one *, in place of the number",
             )
     for name, remedy in _WITHOUT_EFFECT.get(context.type, {}).items():

@@ -180,9 +180,13 @@ class Path:
         try:
             return find(value)
         except JSONPathError as error:
-            raise BadInput(self.where, f"{preview(self.text)} cannot be applied: {error.message}") from None
+            raise BadInput(
+                self.where, f"the path {preview(self.text)} cannot be applied to the data: {error.message}"
+            ) from None
         except Unreadable as error:  # a slow regular expression
-            raise BadInput(self.where, f"{preview(self.text)} cannot be applied: {error}") from None
+            raise BadInput(
+                self.where, f"the path {preview(self.text)} cannot be applied to the data: {error}"
+            ) from None
 
 
 def _alternatives(text: str) -> Iterator[tuple[str, int]]:

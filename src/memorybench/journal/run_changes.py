@@ -38,7 +38,7 @@ def references(run: Run, other: str) -> dict[str, Any]:
 
 
 def _names(value: Any, run: str) -> bool:
-    """Return whether a baseline, which may be in another folder, is that run."""
+    """Return whether a saved baseline is that run. A baseline in another folder is another run."""
     return isinstance(value, Mapping) and value.get("run") == run and not value.get("folder")
 
 

@@ -65,10 +65,12 @@ def dearest_call(estimates: Iterable[Estimate]) -> float:
 def without_recorded(
     estimate: Estimate, planned: int, scored: int, changes: Iterable[str], *, canaries: int
 ) -> Estimate:
-    """Take off the calls that an earlier run recorded: `scored` of the `planned` trials and `canaries` are in it.
+    """Return the estimate without the calls that an earlier run recorded.
 
-    `changes` are the differences between the two runs. A change of the judge affects its calls only, and a change of
-    a provider only that provider.
+    The earlier run scored `scored` of the `planned` trials and asked `canaries` canaries. `changes` are the differences
+    between the two runs; if one of them affects this stage, nothing is subtracted. A change of the judge affects its
+    own calls only, a change of answering does not affect add and search, and a change of a provider affects that
+    provider only.
     """
     for change in changes:
         if "judge" in change and "judge" not in estimate.stage and estimate.stage != "canary":

@@ -183,7 +183,11 @@ def check_baseline(
                     problem = f"no question of {name} in common with run {side.run.id}"
                     raise BadInput("--baseline", problem, remedy=remedy)
             if not shared:
-                raise BadInput("--baseline", f"run {side.run.id} has no benchmark in common", remedy="name another run")
+                raise BadInput(
+                    "--baseline",
+                    f"run {side.run.id} has results of none of the benchmarks of this run",
+                    remedy="name another run",
+                )
 
 
 def _has_common_case(prepared: PreparedRun, side: Side, benchmark: str, known: set[str]) -> bool:

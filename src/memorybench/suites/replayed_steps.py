@@ -210,9 +210,10 @@ class RecordedRun:
         return self.knows_judge(steps) and (not steps.other_inputs or self.is_of_this_version)
 
     def knows_judge(self, steps: ReplayedSteps) -> bool:
-        """Return whether a step of the run tells the settings of the judge, or none of the replayed steps failed.
+        """Return whether it is known which failed steps of the trial were calls of the judge.
 
-        Otherwise, whether a failed step of the trial is a call of the judge is unknown.
+        It is known if the run has no judge, if no step of the trial failed, or if a step of the run recorded the
+        settings of the judge.
         """
         name = self.run.spec.get("judge")
         return not name or not steps.has_failures or self._recorded_judge(str(name)) is not None

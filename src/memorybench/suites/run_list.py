@@ -178,5 +178,9 @@ def locate_run(name: str, folders: Sequence[Path], *, thorough: bool = True) -> 
     """Return the id and the folder of a run; `thorough=False` skips the check of the whole results file."""
     run_id, found = find_folder(name, folders, thorough=thorough)
     if len(found) > 1:
-        raise BadInput(name, f"in {' and '.join(map(str, found))}", remedy="name one folder with --results")
+        raise BadInput(
+            name,
+            f"there are runs of this name in {' and '.join(map(str, found))}",
+            remedy="name one folder with --results",
+        )
     return run_id, found[0]

@@ -85,12 +85,12 @@ class Spec(Record):
     allow_code: bool = flag(False, help="Let your configs run programs, Python, containers and SQL.", saved=False)
     allow_env: tuple[str, ...] = flag(
         (),
-        help="Let configs send these variables, besides keys.",
+        help="Let configs send these variables, besides their own key.",
         name="--allow-env",
         metavar="NAME",
         saved=False,
     )
-    store_is_disposable: bool = flag(False, help="Allow a live memory that has no private scope.", saved=False)
+    store_is_disposable: bool = flag(False, help="Let the run change and delete all of a live memory.", saved=False)
     reuse: str | None = flag(None, help="Reuse unchanged steps from an earlier run.", metavar="RUN")
 
     @property

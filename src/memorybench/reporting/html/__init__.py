@@ -65,8 +65,13 @@ def environment(*folders: Path, redact: Callable[[str], str] = str) -> Environme
         "with_interval": with_interval,
         "share": share,
         "seconds": seconds,
+        "refuse": _refuse,
     }
     return templates
+
+
+def _refuse(section: object) -> str:
+    raise TypeError(f"sections.html has no macro for {type(section).__name__}")
 
 
 @cache

@@ -130,7 +130,7 @@ def absent_probes(indexed: IndexedConversation, twins: Sequence[str | None], dro
 
 
 def _topics(one: AuditFact | AbsentFact) -> set[frozenset[str]]:
-    """Return the words that name what is asked for: of the question, and of subject and attribute in any order."""
+    """Return a set of words for each way to ask for the fact. Two facts with a common set are asked for alike."""
     texts = [one.question]
     if one.attribute:
         texts += [f"{one.subject or 'user'} {attribute_name(one.attribute)}", question_for(one.subject, one.attribute)]

@@ -67,7 +67,7 @@ def write_probes(path: Path, probes: Iterable[Probe]) -> None:
 
 
 def probe_line(one: Probe) -> dict[str, Any]:
-    """Return the line of a probe in a probe file."""
+    """Return the JSON object of a probe, as a line of a probe file has it."""
     row = ProbeOnFile(
         **{name: getattr(one, name) for name in ProbeOnFile.model_fields if name in Probe.model_fields},
         evidence=tuple(turn.id or "" for turn in one.gold_context),

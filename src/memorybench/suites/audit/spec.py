@@ -46,7 +46,13 @@ class AuditSpec(SearchSpec, RepeatedSpec):
     limit: int | None = flag(None, help="Ask at most N probes, spread over all kinds.", metavar="N", ge=1)
     sample_seed: int = flag(0, help="Choose other probes.", metavar="N")
     seed: int | None = flag(None, help="Seed the model.")
-    context_window: int | None = flag(None, help="Reject conversations longer than this.", metavar="TOKENS", ge=1)
+    context_window: int | None = flag(
+        None,
+        help="Set the model's context window; longer conversations are an error.",
+        metavar="TOKENS",
+        default_text="that of the model, if known",
+        ge=1,
+    )
     probe_model: str | None = flag(None, help="Write and verify probes with this model.", metavar="MODEL")
     answer_prompt: str | None = flag(
         None, help="Replace the answer prompt (file or text).", metavar="PROMPT", file_or_text=True

@@ -147,7 +147,7 @@ async def write(steps: Steps, writer: ProbeModel, draft: Probe, conversation: Au
 
 
 async def _put_in_order(steps: Steps, writer: ProbeModel, draft: Probe) -> Probe:
-    """Expect the option that the question asks for, as the model dates them."""
+    """Return the probe with the other option as its answer if the model's dates of the two events say so."""
     if await writer.find_order(steps, draft) != -asked_order(draft):
         return draft
     other = next(option for option in draft.options if option != draft.expected_answer)

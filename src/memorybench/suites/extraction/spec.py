@@ -41,7 +41,9 @@ class ExtractionSpec(RepeatedSpec):
 
 class OnlineSpec(JudgedSpec):
     source: Literal["langsmith", "jsonl", "otlp", "langfuse", "phoenix"] = flag(
-        help="Read `langsmith`, or FILE: jsonl, otlp, langfuse, phoenix.", metavar="SOURCE", several_words=True
+        help="Read `langsmith`, `jsonl FILE`, `otlp FILE`, `langfuse FILE` or `phoenix FILE`.",
+        metavar="SOURCE",
+        several_words=True,
     )
     file: str | None = None
     project: str | None = flag(None, help="Read runs of this LangSmith project.", metavar="NAME")
@@ -59,7 +61,7 @@ class OnlineSpec(JudgedSpec):
     conversation_path: str | None = flag(None, help="Find the conversation of a trace here.", metavar="JSONPATH")
     existing_path: str | None = flag(None, help="Find the memory before extraction here.", metavar="JSONPATH")
     output_path: str | None = flag(None, help="Find the extracted memory here.", metavar="JSONPATH")
-    baseline: str | None = flag(None, help="Fail if worse than this earlier run.", metavar="RUN")
+    baseline: str | None = flag(None, help="Exit with 3 if significantly worse than this run.", metavar="RUN")
 
     @property
     def paths(self) -> dict[str, str]:

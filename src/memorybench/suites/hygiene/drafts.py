@@ -306,7 +306,10 @@ class _Script:
             self._shown[text] += 1
 
     def _append(self, call: ToolCall, step: Draft) -> bool:
-        """Add the step to the script; return whether the store carried it out and it belongs to good behaviour."""
+        """Add the step to the script, or leave it out with a remark.
+
+        Return False if it was left out or contains a credential. In a violation, a refused write is a step as well.
+        """
         if "" in (step.get("content"), step.get("query")):
             self._leave_out(call, "it is empty")
             return False

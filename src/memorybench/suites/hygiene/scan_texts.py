@@ -89,7 +89,7 @@ def read_paths(paths: list[str]) -> Reading:
         if not path.exists():
             raise BadInput(name, "not found", expected="a file or folder")
         if not path.is_dir() and not path.is_file():  # reading from a pipe or a device may never end
-            raise BadInput(name, "neither a file nor a folder", expected="a file or folder")
+            raise BadInput(name, "a pipe or a device", expected="a file or folder")
         for file in _files(path, reading) if path.is_dir() else [path]:
             if reading.files >= MOST_FILES:
                 reading.skipped["too many files"] += 1

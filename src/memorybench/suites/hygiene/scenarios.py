@@ -139,7 +139,7 @@ def _check_steps(scenario: Scenario, document: Document) -> None:
     for index, name in enumerate(setup_names):
         if name is not None and setup_names.count(name) > 1:
             where = document.where("setup", "facts", index, "as")
-            raise BadInput(where, f"duplicate name {preview(name)}", remedy="rename one of the facts")
+            raise BadInput(where, f"two facts have the name {preview(name)}", remedy="rename one of them")
     for place in (("well_behaved",), ("violation", "steps")):
         script = scenario.deterministic.well_behaved if len(place) == 1 else scenario.deterministic.violation.steps
         for index, step in enumerate(script):
