@@ -52,7 +52,7 @@ class Measure(Record):
     high: float | None = None
     higher_is_better: bool = True
     unit: str = ""
-    """"": a share between 0 and 1 or a plain number; else "s", "tokens", "bytes", "$"."""
+    """"": a share between 0 and 1 or a plain number; else "s", "tokens", "bytes", "memories", "$"."""
     clusters: int = 0
     """How many histories the n cases are about; cases of their own count as one each."""
     needed: int | None = None
