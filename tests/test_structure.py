@@ -1,12 +1,19 @@
-"""The import graph has no cycle. Its layers are checked by import-linter (`make check`), deferred imports included."""
+"""The import graph has no cycle, and the lists of modules in the docstrings of packages are complete.
+
+The layers are checked by import-linter (`make check`), deferred imports included.
+"""
 
 from __future__ import annotations
 
+import ast
+import re
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import grimp
 import pytest
+
+PACKAGE = Path(__file__).parents[1] / "src" / "memorybench"
 
 
 def find_cycle(package: str) -> list[str]:
@@ -31,3 +38,25 @@ def test_a_deferred_import_counts_as_an_import(tmp_path: Path, monkeypatch: pyte
     (package / "lower.py").write_text("def late() -> None:\n    from circular_sample import upper\n")
     monkeypatch.syspath_prepend(tmp_path)
     assert set(find_cycle("circular_sample")) == {"circular_sample.upper", "circular_sample.lower"}
+
+
+def listed_modules(docstring: str) -> list[str]:
+    """Names such as `run.py` or `html/` with which lines begin, alone or several in a row."""
+    beginnings = re.findall(r"^ *((?:\w+(?:\.py|/),?(?: +|$))+)", docstring, re.MULTILINE)
+    return [name.rstrip(",") for beginning in beginnings for name in beginning.split()]
+
+
+def test_a_list_of_modules_in_a_docstring_is_complete() -> None:
+    problems = []
+    for init in sorted(PACKAGE.rglob("__init__.py")):
+        folder = init.parent
+        listed = listed_modules(ast.get_docstring(ast.parse(init.read_text(encoding="utf-8"))) or "")
+        if len(listed) < 2:
+            continue
+        modules = {path.name for path in folder.glob("*.py")} - {"__init__.py"}
+        modules |= {f"{path.parent.name}/" for path in folder.glob("*/__init__.py")}
+        where = init.relative_to(PACKAGE)
+        problems += [f"{where} does not list {name}" for name in sorted(modules.difference(listed))]
+        problems += [f"{where} lists {name}, which is gone" for name in listed if not (folder / name).exists()]
+        problems += [f"{where} lists {name} twice" for name in sorted(set(listed)) if listed.count(name) > 1]
+    assert problems == []

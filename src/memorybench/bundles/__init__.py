@@ -3,7 +3,8 @@
 making.py contents.py rows.py documents.py   make a bundle from a run: its rows, and descriptions for other tools
 archive.py      the zip file, written the same way each time and read with suspicion
 signing.py      signatures
-verification.py checks a bundle; bundled_run.py: the run of the bundle that is checked
+verification.py checks a bundle
+bundled_run.py  the run of the bundle that is checked
 claims.py       what was checked, and with which result
 trial_claims.py score_claims.py judge_claims.py data_claims.py report_claims.py   one kind of check each
 rejudging.py    asks another judge about a sample

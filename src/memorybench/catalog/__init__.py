@@ -6,6 +6,9 @@ files.py       finds YAML files and recognizes what each one is
 plugins.py     entry points of other installed packages
 schemas.py     JSON Schemas for editors
 uses.py        what a config uses: programs, modules, images, SQL, hosts, environment variables
+literal_credentials.py  rejects a config that contains a credential itself
 keys.py        documentation of every key: docs/config-keys.md
-providers/     cards of the bundled providers; benchmarks/, extractors/, stores/ and agents/ likewise
+
+providers/ benchmarks/ extractors/ stores/ agents/   the bundled cards, one YAML file each
+prompts/ scenarios/ starters/ data/                  default prompts, hygiene scenarios, files for `init`, other data
 """

@@ -1,10 +1,11 @@
 """Performs the jobs of a plan that have no outcome in the journal. Does not depend on any suite.
 
-run.py      workers take jobs from the plan and record outcomes
-steps.py    `once`: a recorded step is not repeated
-leases.py   several processes share a run
-limiter.py  concurrency and rate limits of one subject
-retries.py  repeats failed calls
-budget.py   how much may be spent
-stopping.py Ctrl-C: the first finishes running calls, the second exits
+run.py       workers take jobs from the plan and record outcomes
+steps.py     `once`: a recorded step is not repeated
+leases.py    several processes share a run
+limiter.py   concurrency and rate limits of one subject
+retries.py   repeats failed calls
+budget.py    how much may be spent
+stopping.py  Ctrl-C: the first finishes running calls, the second exits
+observing.py the protocol for code that follows a run, such as telemetry
 """

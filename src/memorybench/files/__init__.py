@@ -1,19 +1,32 @@
 """Reads config and data files. Every value knows its file and line, for error messages.
 
-located.py      Document: a value with the file and line of every place in it
-reading.py      reads text: UTF-8 only, gzip with a size limit
-json_text.py    strict JSON
-json_places.py  finds the line of a place in JSON text
-rows.py         JSONL and CSV files as streams
-yaml_file.py    strict YAML
-loading.py      load: chooses the format by suffix
-validation.py   validates a Document as a pydantic model
-record_keys.py  the keys that a model accepts, in camelCase and snake_case
-templates.py    Template: text with ${name} placeholders
-bodies.py       BodyTemplate: nested data with placeholders
-environment.py  expands ${VAR} and ${VAR:-default}
-configs.py      read_config: a config file with environment variables
-jsonpaths.py    Path: JSONPath with fallbacks
-parquet.py      reads the rows of Parquet files
-names.py        checks names and ids that become paths
+Formats
+  loading.py       load: chooses the format by suffix
+  reading.py       reads text: UTF-8 only, gzip with a size limit
+  yaml_file.py     strict YAML
+  json_text.py     strict JSON
+  json_stream.py   reads a large JSON file piece by piece
+  json_places.py   finds the line of a place in JSON text
+  rows.py          JSONL and CSV files as streams
+  parquet.py       reads the rows of Parquet files
+  writing.py       writes a file so that it is complete or absent
+
+Values
+  located.py       Document: a value with the file and line of every place in it
+  validation.py    validates a Document as a pydantic model
+  record_keys.py   the keys that a model accepts, in camelCase and snake_case
+  record_docs.py   descriptions of the fields of a model, from their docstrings
+  jsonpaths.py     Path: JSONPath with fallbacks
+
+Configs
+  configs.py       read_config: a config file with environment variables
+  environment.py   expands ${VAR} and ${VAR:-default}
+  templates.py     Template: text with ${name} placeholders
+  bodies.py        BodyTemplate: nested data with placeholders
+  prompts.py       reads the default prompts from catalog/prompts/
+
+Names
+  names.py         checks names and ids that become paths
+  expressions.py   names with settings, such as bm25(k1=1.5)
+  entry_points.py  entry points of this package and of others
 """

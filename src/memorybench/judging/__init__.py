@@ -1,16 +1,20 @@
 """Judges: a model decides whether a response is right; an unclear verdict is Unreadable, never a guess.
 
-verdicts.py      read_verdict: parses the reply of a judge
-prompts.py       chooses and renders the judge prompt of a question (texts: catalog/prompts/), and encloses untrusted
-                 text in delimiters that it cannot close
-judge.py         Judge: renders the prompt, calls the model, records the verdict; detects responses that address it
-canaries.py      check_judge: tests a judge with responses of known correctness
-canary_cases.py  those responses, by prompt (catalog/data/judge_canaries.json)
-asking.py        asks a model once, or a judge twice, and records the reply as a step
+Verdicts on responses
+  judge.py           Judge: renders the prompt, calls the model, records the verdict; detects responses that address it
+  prompts.py         chooses and renders the judge prompt of a question (texts: catalog/prompts/), and encloses
+                     untrusted text in delimiters that it cannot close
+  asking.py          asks a model once, or a judge twice, and records the reply as a step
+  verdicts.py        read_verdict: parses the reply of a judge
+  choices.py         which choice a multiple-choice answer names; needs no model
+  use.py             UseJudge: whether a reply uses a memory that was found
+  canaries.py        check_judge: tests a judge with responses of known correctness
+  canary_cases.py    those responses, by prompt (catalog/data/judge_canaries.json)
 
-facts.py             a memory of any shape as atomic facts
-normal_form.py       one spelling for facts that say the same
-matching.py          which fact is which: by code only what has the same normal form
-matching_judge.py    EntailmentJudge: decides what code cannot
-enumeration.py       Enumerator: lists the facts stated, written and withdrawn, in separate calls
+Facts in memories
+  facts.py           a memory of any shape as atomic facts
+  normal_form.py     one spelling for facts that say the same
+  matching.py        which fact is which: by code only what has the same normal form
+  matching_judge.py  EntailmentJudge: decides what code cannot
+  enumeration.py     Enumerator: lists the facts stated, written and withdrawn, in separate calls
 """

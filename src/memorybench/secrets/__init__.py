@@ -1,13 +1,22 @@
 """Secrets: keeping ours out of every output, and finding those of others in a memory.
 
-redaction.py         Redactor: removes known secrets from any text
-credentials.py       credential_in, find_credentials: find keys, passwords and card numbers
-hiding.py            spans_to_hide: the parts of a text to hide because of its credentials
-provider_keys.py     finds keys by the format that their provider documents
-credential_words.py  finds credentials by the words around them
-credential_phrases.py finds seed phrases, door codes and words to type when asked
-credential_values.py judges the value beside such a word
-sample_values.py     tells sample values of documentation from credentials
-canaries.py          finds a planted secret, in any encoding
-decoding.py          decodes a text in every known way
+Ours
+  redaction.py             Redactor: removes known secrets from any text
+
+Those of others
+  credentials.py           credential_in, find_credentials: find keys, passwords and card numbers
+  hiding.py                spans_to_hide: the parts of a text to hide because of its credentials
+  provider_keys.py         finds keys by the format that their provider documents
+  credential_words.py      finds credentials by their name and the value beside it
+  credential_sentences.py  finds passwords and keys by the sentence around them
+  credential_phrases.py    tells seed phrases and passwords of ordinary words from other text
+  pin_sentences.py         finds PINs and door codes
+  credential_values.py     whether a value looks like a password or key
+  sample_values.py         tells sample values of documentation from credentials
+  word_places.py           finds where a rule may match, to save time
+
+Planted secrets and copies
+  canaries.py              finds a planted secret, in any encoding
+  decoding.py              decodes a text in every known way
+  compressed.py            finds and unpacks compressed texts in bytes
 """

@@ -13,7 +13,9 @@ A run
   sampling.py shards.py merging.py repeats.py   which cases, on which machine, how often
 
 What suites share
-  ingest.py searching.py answering.py   fill a memory, search it, answer from it
+  ingest.py      fills a memory, searches it and clears it
+  searching.py   how many memories are searched for, and how many the model sees
+  answering.py   from memories to an answer and its scores
   judge_prompts.py judge_check.py calibration.py noise.py   the judge, and how far it can be trusted
 
 Runs that were saved

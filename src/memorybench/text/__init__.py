@@ -1,8 +1,9 @@
 """Text handling that several packages need.
 
 normalisation.py  puts texts into one form before they are compared
-words.py          words, search terms and stems (Snowball English)
-stop_words.py     stop words, one list for each purpose
+words.py          words, search terms and stems (Snowball)
+stop_words.py     stop words, one list for each purpose and language
+languages.py      which language a text is in
 porter.py         NLTK's Porter stemmer, which LoCoMo's official F1 is defined by
 patterns.py       regular expressions from files, bounded in time
 sanitize.py       removes control characters, quotes values in messages, protects spreadsheet cells

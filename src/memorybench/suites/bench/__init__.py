@@ -1,11 +1,23 @@
 """Measures how well a memory system stores and finds the content of conversations.
 
-spec.py       what a run depends on: the flags of `eval` and `score`
-prepare.py    from a spec to a run
-baselines.py  providers, and the baselines that they are compared with
-plan.py       questions × providers as jobs, and the text of the gold evidence of each question
-recorded.py   stand-ins for the providers and models of a run whose answers are judged again
-scores.py     scores of a ranking
-measures.py   metrics
-report.py     the report
+The run
+  suite.py          the suite: its commands
+  spec.py           what a run depends on: the flags of `eval` and `score`
+  prepare.py        from a spec to a run
+  bench_run.py      the prepared run: its fingerprints and its plan
+  benchmarks.py     the benchmarks of a run: questions, prompts and limits
+  selection.py      which questions of a benchmark are asked
+  baselines.py      providers, and the baselines that they are compared with
+  estimating.py     calls and tokens of a run, before anything is spent
+  plan.py           questions × providers as jobs, and the text of the gold evidence of each question
+
+Results
+  scores.py         scores of a ranking
+  measures.py       metrics
+  contamination.py  whether questions can be answered without a memory
+  report.py         the report
+
+Scoring again
+  recorded.py       stand-ins for the providers and models of a run whose answers are judged again
+  rescoring.py      scores recorded searches, answers and verdicts again
 """

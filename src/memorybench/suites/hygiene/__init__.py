@@ -1,32 +1,71 @@
 """Check a memory store or an agent for noise, secrets, duplicates and lost facts.
 
-scenario.py      Scenario: the content of a scenario file
-script.py        the steps of a scenario
-placeholders.py  ${secret:…} and ${word:…}: values that are unique to a run
-scenarios.py     loads and checks scenario files
-evidence.py      what assertions may read
-assertions_base.py, assertions_memory.py, assertions_behaviour.py
-                 the kinds of assertion
-assertions.py    all kinds together, and the function that checks them
-driver.py        sets up a scenario, runs a script, checks the memory
-phases.py        the result of a phase: compliant, violated, defended, detected, missed or skipped
-mutants.py       misbehaving scripts made from well-behaved ones, and three simple agents
-checks.py        how well the assertions work: kill matrix, survivors, skipped assertions
-measures.py      the metrics
-plan.py          the jobs of a run without an agent
-attempts.py      the jobs of a run with a real agent
-drafts.py        turns recorded calls into a draft of a scenario
-recording.py     runs an agent and records its calls
-spec.py, prepare.py, suite.py
-                 flags, preparation and registration of the suite
-report.py        the report of `hygiene run`
-pairs.py         made-up facts to delete, each with a twin that stays
-forgetting.py    `hygiene forget`: deletes facts and checks step by step that nothing of them is left
-leftovers.py     searches files for copies of a deleted text: packed, in free pages, in logs
-forget_plan.py, certificate.py
-                 the run of `hygiene forget`, and its report
-corrections.py   `hygiene corrections`: what a store returns after contradictory statements
-corrections_plan.py, corrections_report.py
-                 its run and its report
-reports.py       chooses the report by the command that made the run
+The suite
+  suite.py                 the suite: its commands
+  spec.py                  the options of a run, one spec per command
+  reports.py               chooses the report by the command that made the run
+  plays.py                 one scenario on a store: what it may change, and deletes afterwards
+
+Scenarios
+  scenario.py              Scenario: the content of a scenario file
+  script.py                the steps of a scenario
+  placeholders.py          ${secret:…} and ${word:…}: values that are unique to a run
+  scenarios.py             loads and checks scenario files
+
+Assertions
+  assertions.py            all kinds together, and the function that checks them
+  assertions_base.py       base classes: text matching, bounds, the result of a check
+  assertions_memory.py     about the content of a memory
+  assertions_behaviour.py  about searches, curation, calls and answers
+  assertions_origin.py     that a memory contains nothing that nobody said
+
+What a check reads and finds
+  evidence.py              what assertions may read
+  outside_files.py         files that a store wrote outside its folder
+  searched_writes.py       what searches show, if a store cannot list facts
+  held_credentials.py      finds credentials in a memory that no scenario planted
+  disclosures.py           finds facts of one user that another one is shown
+
+`hygiene run`
+  prepare.py               a run from its spec
+  plan.py                  the jobs of a run without an agent
+  attempts.py              the jobs of a run with a real agent
+  tools.py                 which tools an agent gets: ours or the server's
+  driver.py                sets up a scenario, runs a script, checks the memory
+  phases.py                runs one phase of a scenario and names its result
+  mutants.py               misbehaving scripts made from well-behaved ones, and three simple agents
+  checks.py                how well the assertions work: kill matrix, survivors, skipped assertions
+  measures.py              the metrics
+  report.py                the report
+  rescoring.py             scores recorded results of scenarios again
+
+`hygiene record`
+  recording.py             runs an agent and records its calls
+  drafts.py                turns recorded calls into a draft of a scenario
+  replays.py               runs a draft on a store, and removes assertions that prove nothing
+
+`hygiene forget`
+  forget_plan.py           the run: one trial per step of the deletion procedure
+  forgetting.py            deletes facts and checks step by step that nothing of them is left
+  pairs.py                 made-up facts to delete, each with a twin that stays
+  leftovers.py             searches the files of a store for deleted texts
+  copies.py                finds copies of a text in bytes: plain, packed, encoded
+  database_places.py       where in a SQLite file a byte is
+  certificate.py           the report
+
+`hygiene corrections`
+  corrections.py           what a store returns after contradictory statements
+  corrections_plan.py      the run: one trial per order of statements
+  corrections_report.py    the report
+
+`hygiene scan`
+  scan.py                  scans a memory that people already have
+  scan_texts.py            reads the texts of files, folders and SQLite databases
+  scan_statements.py       statements that repeat, contradict each other or are out of date
+  scan_meaning.py          reworded duplicates and contradictions, by embeddings
+  scan_personal.py         personal data
+  scan_injection.py        orders to an agent, and invisible characters
+  scan_model.py            asks a model what rules cannot find
+  scan_hiding.py           hides secrets and personal data in what is shown
+  scan_output.py           a scan as text, JSON or SARIF; baselines
 """

@@ -1,4 +1,13 @@
-"""One module per page. `page(request)` reads what the page needs and renders its template."""
+"""One module per page. `page(request)` reads what the page needs and renders its template.
+
+runs.py       all runs, with search, filters and progress
+run.py        one run: its report, charts and failures
+questions.py  the questions of a run, with search and filters
+question.py   one question: memories, answers, verdicts and steps by provider
+history.py    one conversation: sessions, turns, evidence, and who retrieved it
+compare.py    runs or providers compared: differing settings, paired differences, questions
+trends.py     one measure of a provider over all runs
+"""
 
 from __future__ import annotations
 
