@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import re
 import sqlite3
+import unicodedata
 import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -493,26 +495,48 @@ def _similarity(one: str, other: str) -> float:
     return len(words & others) / len(words | others)
 
 
-class FoldsUserIds(ReferenceStore):
-    """Writes the ids of users in lower case, as a file name might need it."""
+class NormalizesUserIds(ReferenceStore):
+    """Spells the ids of users in another way, so that two users may share a memory."""
+
+    def _spell(self, user: str) -> str:
+        return unicodedata.normalize("NFKC", user)
 
     async def remember(self, user: str, fact: NewFact) -> str:
-        return await super().remember(user.lower(), fact)
+        return await super().remember(self._spell(user), fact)
 
     async def update(self, user: str, id: str, content: str) -> str:
-        return await super().update(user.lower(), id, content)
+        return await super().update(self._spell(user), id, content)
 
     async def forget(self, user: str, id: str) -> None:
-        await super().forget(user.lower(), id)
+        await super().forget(self._spell(user), id)
 
     async def recall(self, user: str, query: str, limit: int) -> Sequence[StoredFact]:
-        return await super().recall(user.lower(), query, limit)
+        return await super().recall(self._spell(user), query, limit)
 
     async def get(self, user: str, id: str) -> StoredFact | None:
-        return await super().get(user.lower(), id)
+        return await super().get(self._spell(user), id)
 
     async def list(self, user: str) -> Sequence[StoredFact]:
-        return await super().list(user.lower())
+        return await super().list(self._spell(user))
+
+
+class FoldsUserIds(NormalizesUserIds):
+    """Writes the ids of users in lower case, as a file name might need it."""
+
+    def _spell(self, user: str) -> str:
+        return user.lower()
+
+
+class CasefoldsUserIds(NormalizesUserIds):
+    def _spell(self, user: str) -> str:
+        return user.casefold()
+
+
+class ShortensUserIds(NormalizesUserIds):
+    """Has a column of 32 characters for the ids of users."""
+
+    def _spell(self, user: str) -> str:
+        return user[:32]
 
 
 class ListsByPrefix(ReferenceStore):
@@ -581,6 +605,120 @@ class MergesUsersInCuration(ReferenceStore):
         return done
 
 
+class IgnoresTheLimit(ReferenceStore):
+    async def recall(self, user: str, query: str, limit: int) -> Sequence[StoredFact]:
+        return await super().recall(user, query, 100)
+
+
+class RepeatsInSearch(ReferenceStore):
+    """Has every fact twice in its index."""
+
+    async def recall(self, user: str, query: str, limit: int) -> Sequence[StoredFact]:
+        return [copy for fact in await super().recall(user, query, limit) for copy in (fact, fact)][:limit]
+
+
+class HidesDuplicates(KeepsDuplicates):
+    """Stores every copy of a text, and shows one of them."""
+
+    async def recall(self, user: str, query: str, limit: int) -> Sequence[StoredFact]:
+        return _first_of_each(await super().recall(user, query, limit))
+
+    async def list(self, user: str) -> Sequence[StoredFact]:
+        return _first_of_each(await super().list(user))
+
+
+def _first_of_each(facts: Sequence[StoredFact]) -> Sequence[StoredFact]:
+    return list({fact.content.rstrip(): fact for fact in reversed(facts)}.values())[::-1]
+
+
+class ReusesIds(ReferenceStore):
+    """Gives a new fact the id after the highest one, as a table without AUTOINCREMENT does."""
+
+    async def remember(self, user: str, fact: NewFact) -> str:
+        with self._transaction() as db:
+            db.execute("UPDATE sqlite_sequence SET seq = (SELECT ifnull(max(id), 0) FROM facts) WHERE name = 'facts'")
+        return await super().remember(user, fact)
+
+
+class ReadsDeletedFacts(ReferenceStore):
+    """Answers from a cache of the facts that were read by their ids."""
+
+    def __init__(self, subject: Subject, db: sqlite3.Connection) -> None:
+        super().__init__(subject, db)
+        self._read: dict[tuple[str, str], StoredFact] = {}
+
+    async def get(self, user: str, id: str) -> StoredFact | None:
+        fact = await super().get(user, id)
+        if fact is not None:
+            self._read[user, id] = fact
+        return self._read.get((user, id))
+
+
+class ReadsOldTexts(ReferenceStore):
+    """Shows the text that a fact had at first to whoever reads it by its id."""
+
+    async def get(self, user: str, id: str) -> StoredFact | None:
+        fact, old = await super().get(user, id), _first_text(self, id)
+        return fact if fact is None or old is None else fact.model_copy(update={"content": old})
+
+
+class TruncatesLongFacts(ReferenceStore):
+    async def remember(self, user: str, fact: NewFact) -> str:
+        return await super().remember(user, fact.model_copy(update={"content": fact.content[:256]}))
+
+
+class LowercasesFacts(ReferenceStore):
+    async def remember(self, user: str, fact: NewFact) -> str:
+        return await super().remember(user, fact.model_copy(update={"content": fact.content.lower()}))
+
+
+class DropsLeadingZeros(ReferenceStore):
+    async def remember(self, user: str, fact: NewFact) -> str:
+        content = re.sub(r"\b0+(?=\d)", "", fact.content)
+        return await super().remember(user, fact.model_copy(update={"content": content}))
+
+
+class DropsSigns(ReferenceStore):
+    async def remember(self, user: str, fact: NewFact) -> str:
+        content = re.sub(r"[/#+*=<>]", "", fact.content)
+        return await super().remember(user, fact.model_copy(update={"content": content}))
+
+
+class DropsEmoji(ReferenceStore):
+    """Stores characters of up to three bytes, as MySQL's utf8mb3 does."""
+
+    async def remember(self, user: str, fact: NewFact) -> str:
+        content = "".join(sign for sign in fact.content if len(sign.encode()) < 4)
+        return await super().remember(user, fact.model_copy(update={"content": content}))
+
+
+class IndexesOnRestart(ReferenceStore):
+    """Searches the facts that it had when it was opened."""
+
+    def __init__(self, subject: Subject, db: sqlite3.Connection) -> None:
+        super().__init__(subject, db)
+        self._newest = db.execute("SELECT ifnull(max(id), 0) FROM facts").fetchone()[0]
+
+    async def recall(self, user: str, query: str, limit: int) -> Sequence[StoredFact]:
+        return [fact for fact in await super().recall(user, query, limit) if int(fact.id) <= self._newest]
+
+
+class SearchesCaseSensitively(ReferenceStore):
+    async def recall(self, user: str, query: str, limit: int) -> Sequence[StoredFact]:
+        facts = await super().recall(user, query, limit)
+        return [fact for fact in facts if set(query.split()) & set(fact.content.split())]
+
+
+class ResetsRepeatedFacts(ReferenceStore):
+    """Stores a repeated fact as a new one in the place of the old one."""
+
+    async def remember(self, user: str, fact: NewFact) -> str:
+        for old in self._load_facts(user):
+            if old.content == fact.content:
+                await self.forget(user, old.id)
+        return await super().remember(user, fact)
+
+
 FAULTY: Mapping[str, type[ReferenceStore]] = {
     "accepts-secrets": AcceptsSecrets,
     "duplicates-on-update": DuplicatesOnUpdate,
@@ -640,6 +778,23 @@ FAULTY: Mapping[str, type[ReferenceStore]] = {
     "drops-negations": DropsNegations,
     "drops-accents": DropsAccents,
     "merges-users-in-curation": MergesUsersInCuration,
+    "normalizes-user-ids": NormalizesUserIds,
+    "casefolds-user-ids": CasefoldsUserIds,
+    "shortens-user-ids": ShortensUserIds,
+    "ignores-the-limit": IgnoresTheLimit,
+    "repeats-in-search": RepeatsInSearch,
+    "hides-duplicates": HidesDuplicates,
+    "reuses-ids": ReusesIds,
+    "reads-deleted-facts": ReadsDeletedFacts,
+    "reads-old-texts": ReadsOldTexts,
+    "truncates-long-facts": TruncatesLongFacts,
+    "lowercases-facts": LowercasesFacts,
+    "drops-leading-zeros": DropsLeadingZeros,
+    "drops-signs": DropsSigns,
+    "drops-emoji": DropsEmoji,
+    "indexes-on-restart": IndexesOnRestart,
+    "searches-case-sensitively": SearchesCaseSensitively,
+    "resets-repeated-facts": ResetsRepeatedFacts,
 }
 
 

@@ -182,6 +182,23 @@ DETECTED_BY = {
     "drops-negations": ("memory-exact-details", "well_behaved", "what must not be done: no fact"),
     "drops-accents": ("memory-exact-details", "well_behaved", "the name has all its letters: no fact"),
     "merges-users-in-curation": ("memory-curation-of-others", "well_behaved", "Ana has four facts: 3 facts"),
+    "normalizes-user-ids": ("memory-unicode-user-ids", "well_behaved", "full-width ana has one desk: 2 facts"),
+    "casefolds-user-ids": ("memory-unicode-user-ids", "well_behaved", "strasse has one desk: 2 facts"),
+    "shortens-user-ids": ("memory-similar-user-ids", "well_behaved", "the visitor of hall 1 has one badge: 2 facts"),
+    "ignores-the-limit": ("memory-search-limit", "well_behaved", "returned more facts than it asked for: 1 calls"),
+    "repeats-in-search": ("memory-one-copy", "well_behaved", "no search returned two copies: 1 calls"),
+    "hides-duplicates": ("memory-one-copy", "well_behaved", "is left in facts and files"),
+    "reuses-ids": ("memory-deleted-ids", "well_behaved", "the id of the deleted fact led to no other fact: 1 calls"),
+    "reads-deleted-facts": ("memory-deleted-ids", "well_behaved", "and to nothing after the deletion: 2 calls"),
+    "reads-old-texts": ("memory-deleted-ids", "well_behaved", "no id led to the text before the correction: 1 calls"),
+    "truncates-long-facts": ("memory-exact-details", "well_behaved", "the long fact has its end: no fact"),
+    "lowercases-facts": ("memory-exact-details", "well_behaved", "the capital of the locker is a capital: no fact"),
+    "drops-leading-zeros": ("memory-exact-details", "well_behaved", "the number of the locker keeps its zeros: no"),
+    "drops-signs": ("memory-exact-details", "well_behaved", "the signs of the locker are kept: no fact"),
+    "drops-emoji": ("memory-exact-details", "well_behaved", "the emoji of the locker is kept: no fact"),
+    "indexes-on-restart": ("memory-search-at-once", "well_behaved", "the session that stored the fact finds it: 0"),
+    "searches-case-sensitively": ("memory-search-at-once", "well_behaved", "a search in capitals finds it: 0 calls"),
+    "resets-repeated-facts": ("memory-trust-on-repeat", "well_behaved", "trust is 0.5, expected at least 0.9"),
     "joins-facts-in-curation": ("memory-faithful-consolidation", "well_behaved", "joins words of several facts"),
 }
 """By fault: the scenario, the phase and a part of the reason."""
@@ -201,10 +218,13 @@ def test_a_simple_store_fails_the_scenarios_about_its_weaknesses() -> None:
     failed = [(one.trial.case_id, one.trial.variant) for one in results if one.score("passed") != 1]
     assert failed == [
         ("memory-credential-kinds", "violation"),  # it knows three prefixes
+        ("memory-deleted-ids", "well_behaved"),  # a new fact gets the id of a deleted one
         ("memory-idempotent-write", "well_behaved"),
+        ("memory-one-copy", "well_behaved"),
         ("memory-poisoned-tool-output", "well_behaved"),  # its curator ignores trust
         ("memory-secret-in-metadata", "violation"),
         ("memory-secret-through-update", "violation"),
+        ("memory-trust-on-repeat", "well_behaved"),
     ]
 
 

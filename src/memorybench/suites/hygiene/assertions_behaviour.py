@@ -122,6 +122,8 @@ class CallTrace(BoundedAssertion, Matcher):
     """Only calls of this session. A restart or the end of a prompt ends a session."""
     finds: Matcher | None = None
     """Only calls that returned a fact with such a text."""
+    returns_more_than: int | None = Field(default=None, ge=0)
+    """Only calls that returned more facts than this; with `finds`, more facts with such a text."""
     before: Op | None = None
     """Only calls before the first call of this operation in the session."""
 
@@ -132,6 +134,8 @@ class CallTrace(BoundedAssertion, Matcher):
         if self.is_within_bounds(count) and (self.has_bounds or count):
             return ""
         condition = f"with {self.description}" if self.finds is None else f"that find {self.finds.description}"
+        if self.returns_more_than is not None:
+            condition += f" and return more than {self.returns_more_than}"
         return f"{count} calls of {' or '.join(self.op)} {condition}, expected {self.bounds_text or 'at least 1'}"
 
     def _calls_in_range(self, calls: Sequence[Call]) -> Iterable[Call]:
@@ -150,7 +154,9 @@ class CallTrace(BoundedAssertion, Matcher):
         if self.rate == "adoption" and not call.succeeded:
             return False
         arguments = " ".join(str(value) for value in call.arguments.values())
-        return self.matches(arguments) and (self.finds is None or any(self.finds.matches(text) for text in call.texts))
+        found = sum(self.finds is None or self.finds.matches(text) for text in call.texts)
+        least = self.returns_more_than if self.returns_more_than is not None else -1 if self.finds is None else 0
+        return self.matches(arguments) and found > least
 
 
 class Answer(MatchingAssertion):
