@@ -77,6 +77,10 @@ def test_a_command_store_without_a_fault_passes_every_step(command: Command) -> 
         ("deflate", "backups", "backup.bin", "deflate"),
         ("zip-in-zip", "backups", "backup.zip", "zip in zip"),
         ("zip-after-header", "backups", "backup.zip", "zip"),
+        ("xor", "files", "cache.bin", "XOR 0x5a"),
+        ("xor-utf16", "files", "cache.bin", "XOR 0x5a"),
+        ("xor-in-row", "files", "facts.db", "XOR 0x5a"),
+        ("xor-in-gzip", "backups", "cache.gz", "XOR 0x5a in gzip"),
     ],
 )
 def test_a_hidden_copy_is_found_with_its_file_and_offset(
@@ -118,6 +122,10 @@ def test_a_copy_in_the_temporary_folder_of_the_system_is_found(
         ("big-gzip", "backup.gz"),
         ("encrypted-zip", "backup.zip"),
         ("encrypted", "cache.bin"),
+        ("encrypted-tombstone", "deleted.bin: packed or encrypted"),
+        ("parquet", "facts.parquet: packed in a format that is not read (parquet)"),
+        ("leveldb", "000005.ldb: packed in a format that is not read (LevelDB)"),
+        ("snappy", "facts.sz: packed in a format that is not read (snappy)"),
         ("zstd", "backup.zst"),
         ("link-to-folder", "archive"),
     ],

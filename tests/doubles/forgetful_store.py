@@ -22,7 +22,8 @@ FAULTS = (
     "returns-on-restart", "returns-on-curation", "returns-on-refeed", "refuses-refeed", "forgets-all", "history",
     "summary", "for-others", "deaf", "old-id", "lzma", "deflate", "zip-in-zip", "zip-after-header", "many-streams",
     "big-gzip", "encrypted-zip", "encrypted", "zstd", "link-to-folder", "stops-the-run",
-    "temporary-file", "gzip-in-temporary-folder", "search-cache",
+    "temporary-file", "gzip-in-temporary-folder", "search-cache", "xor", "xor-in-row", "xor-in-gzip", "xor-utf16",
+    "encrypted-tombstone", "parquet", "leveldb", "snappy",
 )  # fmt: skip
 
 
@@ -31,6 +32,10 @@ def zipped(content: bytes) -> bytes:
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("all", content)
     return packed.getvalue()
+
+
+def xored(octets: bytes) -> bytes:
+    return bytes(octet ^ 0x5A for octet in octets)
 
 
 class Store:
@@ -105,8 +110,22 @@ class Store:
             case "encrypted":
                 key = random.Random(content)
                 self.append("cache.bin", bytes(octet ^ key.randrange(256) for octet in content.encode()))
+            case "xor":
+                self.append("cache.bin", b"\x01\x02" + xored(content.encode()))
+            case "xor-utf16":
+                self.append("cache.bin", xored(content.encode("utf-16-le")))
+            case "xor-in-gzip":
+                self.append("cache.gz", gzip.compress(xored(content.encode())))
+            case "xor-in-row":
+                self.db.execute("INSERT INTO earlier VALUES (NULL, ?)", (xored(content.encode()),))
+            case "parquet":
+                self.append("facts.parquet", b"PAR1" + xored(content.encode()[::-1]) + b"PAR1")
+            case "leveldb":
+                self.append("000005.ldb", xored(content.encode()[::-1]) + bytes.fromhex("57fb808b247547db"))
+            case "snappy":
+                self.append("facts.sz", b"\xff\x06\x00\x00sNaPpY" + xored(content.encode()[::-1]))
             case "zstd":
-                self.append("backup.zst", b"\x28\xb5\x2f\xfd" + bytes(255 - octet for octet in content.encode()))
+                self.append("backup.zst", b"\x28\xb5\x2f\xfd" + xored(content.encode()[::-1]))
             case "link-to-folder":
                 elsewhere = Path(sys.argv[3])
                 elsewhere.mkdir(exist_ok=True)
@@ -167,6 +186,8 @@ class Store:
             self.db.execute("DELETE FROM facts")
         if self.fault == "refuses-refeed":
             (self.folder / "denied").touch()
+        if self.fault == "encrypted-tombstone":
+            (self.folder / "deleted.bin").write_bytes(random.Random(7).randbytes(40))
         if self.fault == "stops-the-run":
             (self.folder / "deleted").touch()
         self.db.execute("DELETE FROM facts WHERE id = ?", (id,))

@@ -267,6 +267,13 @@ class EncodesForgotten(_KeepsForgotten):
         file.with_name("journal.log").write_bytes(b"deleted " + base64.b64encode(text.encode()) + b"\n")
 
 
+class XorsForgotten(_KeepsForgotten):
+    """Keeps a copy in which every byte is changed by the same key."""
+
+    def keep(self, file: Path, text: str) -> None:
+        file.with_name("tombstones").write_bytes(bytes(octet ^ 0x5A for octet in text.encode()))
+
+
 class MovesForgotten(_KeepsForgotten):
     """Keeps a copy next to its folder."""
 
@@ -795,6 +802,7 @@ FAULTY: Mapping[str, type[ReferenceStore]] = {
     "indexes-on-restart": IndexesOnRestart,
     "searches-case-sensitively": SearchesCaseSensitively,
     "resets-repeated-facts": ResetsRepeatedFacts,
+    "xors-forgotten": XorsForgotten,
 }
 
 

@@ -35,6 +35,12 @@ _SHORTEST_SPLIT = 2 * PIECE
 _SHORTEST_REVERSED = 10
 """Letters. A shorter word can be another word when reversed."""
 
+_CODECS = ("utf-8", "utf-16-le", "utf-16-be")
+_FEWEST_LETTERS = 5
+"""Different letters of a text that is searched for with any key."""
+_XOR_CHUNK = 2**22
+"""Bytes that are searched for XORed copies at a time: each search needs a few times the memory."""
+
 _LARGEST_ENCODED = 2**20
 """Bytes of a file in which the place of an encoded text is looked for: each try decodes a part of it once more."""
 _WINDOWS = (2**18, 2**15, 2**12, 2**9)
@@ -157,7 +163,7 @@ def locate(text: str, octets: bytes, find: FindText) -> tuple[str, int | None] |
 
 def plain_offsets(text: str, octets: bytes) -> list[int]:
     """Return where bytes contain a text as it is, in UTF-8 or UTF-16."""
-    return sorted(at for codec in ("utf-8", "utf-16-le", "utf-16-be") for at in _offsets(text.encode(codec), octets))
+    return sorted(at for codec in _CODECS for at in _offsets(text.encode(codec), octets))
 
 
 def _offsets(needle: bytes, octets: bytes) -> Iterator[int]:
@@ -165,6 +171,35 @@ def _offsets(needle: bytes, octets: bytes) -> Iterator[int]:
     while at >= 0:
         yield at
         at = octets.find(needle, at + 1)
+
+
+def find_xored(texts: Iterable[str], octets: bytes) -> dict[str, list[tuple[int, int]]]:
+    """Return where bytes contain each text, every byte of it XORed with one key: the first byte, and the key.
+
+    The XOR of two neighbouring bytes does not depend on the key, so one search finds every key in linear time.
+    """
+    needles = [
+        (text, needle, _differences(needle)[1:])
+        for text in texts
+        for needle in (text.encode(codec) for codec in _CODECS)
+        if len(set(text)) >= _FEWEST_LETTERS  # a run of one letter would be any run
+    ]
+    overlap = max((len(needle) for _, needle, _ in needles), default=0)
+    found: dict[str, dict[int, int]] = {text: {} for text in texts}
+    for start in range(0, len(octets), _XOR_CHUNK):
+        chunk = octets[start : start + _XOR_CHUNK + overlap]
+        differences = _differences(chunk)
+        for text, needle, wanted in needles:
+            for after in _offsets(wanted, differences):
+                if key := chunk[after - 1] ^ needle[0]:
+                    found[text][start + after - 1] = key
+    return {text: sorted(places.items()) for text, places in found.items()}
+
+
+def _differences(octets: bytes) -> bytes:
+    """Return the XOR of each byte with the one before it."""
+    number = int.from_bytes(octets)
+    return (number ^ number >> 8).to_bytes(len(octets))
 
 
 def first_byte(text: str, octets: bytes, find: FindText) -> int | None:

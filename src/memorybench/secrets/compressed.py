@@ -22,8 +22,11 @@ _MOST_LAYERS = 3
 """Streams in streams that are read, such as a zip archive in a zip archive."""
 _PIECE = 16 * 2**10
 """Bytes that are decompressed at a time: what is left after a stream is copied."""
-_SHORTEST_DENSE, _DENSE = 128, 0.75
+_LONG, _DENSE = 128, 0.75
 """Bytes, and the share of them that compression leaves, from which bytes are taken for packed or encrypted."""
+_SHORT, _READABLE = 24, 0.6
+"""Of fewer bytes, compression leaves all. They are taken for packed if fewer of them than this share are letters, signs
+or zeros; of random bytes, it is 0.38."""
 _STARTS = re.compile(
     rb"\x78[\x01\x5e\x9c\xda]|\x1f\x8b\x08|BZh[1-9]|\xfd7zXZ\x00|\x5d\x00\x00[\x00-\x80][\x00-\x10](?:\xff{8}|.{5}\0{3})\0",
     re.DOTALL,
@@ -38,8 +41,21 @@ _UNSUPPORTED = {
     b"Rar!\x1a\x07": "rar",
     b"Salted__": "openssl, encrypted",
     b"age-encryption.org/": "age, encrypted",
+    b"-----BEGIN PGP MESSAGE": "PGP, encrypted",
+    b"$ANSIBLE_VAULT": "Ansible Vault, encrypted",
+    b"\xff\x06\x00\x00sNaPpY": "snappy",
+    b"LZIP": "lzip",
+    b"\x89LZO": "lzop",
+    b"\x1f\x9d": "compress",
 }
 """By the first bytes of a file: formats that the standard library does not read."""
+_OFTEN_PACKED = {
+    b"PAR1": "parquet",
+    b"LANC": "lance",
+    b"\x57\xfb\x80\x8b\x24\x75\x47\xdb": "LevelDB",
+    b"ORC": "orc",
+}
+"""By the last bytes of a file, perhaps before a length: formats whose parts may be packed in ways that are not read."""
 
 
 Span = tuple[int, int]
@@ -127,9 +143,16 @@ def gaps(spans: Iterable[Span], octets: bytes) -> list[Span]:
 
 def looks_packed(octets: bytes) -> bool:
     """Return whether bytes are neither text nor anything that compression makes shorter."""
-    if len(octets) < _SHORTEST_DENSE:
+    if len(octets) < _SHORT or not _is_binary(octets):
         return False
-    return _is_binary(octets) and len(zlib.compress(octets, 1)) > _DENSE * len(octets)
+    if len(octets) < _LONG:
+        return sum(octet == 0 or 32 <= octet < 127 for octet in octets) < _READABLE * len(octets)
+    return len(zlib.compress(octets, 1)) > _DENSE * len(octets)
+
+
+def packing_format(octets: bytes) -> str:
+    """Return the format of a file whose parts may be packed, such as `parquet`; "" if it is none of those."""
+    return next((name for end, name in _OFTEN_PACKED.items() if end in octets[-len(end) - 1 :]), "")
 
 
 def _is_binary(octets: bytes) -> bool:

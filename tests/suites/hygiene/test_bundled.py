@@ -199,6 +199,7 @@ DETECTED_BY = {
     "indexes-on-restart": ("memory-search-at-once", "well_behaved", "the session that stored the fact finds it: 0"),
     "searches-case-sensitively": ("memory-search-at-once", "well_behaved", "a search in capitals finds it: 0 calls"),
     "resets-repeated-facts": ("memory-trust-on-repeat", "well_behaved", "trust is 0.5, expected at least 0.9"),
+    "xors-forgotten": ("memory-deletion-on-request", "well_behaved", "is left in files"),
     "joins-facts-in-curation": ("memory-faithful-consolidation", "well_behaved", "joins words of several facts"),
 }
 """By fault: the scenario, the phase and a part of the reason."""

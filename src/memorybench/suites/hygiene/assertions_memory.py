@@ -12,11 +12,12 @@ from pydantic import Field, model_validator
 
 from memorybench.core.errors import Lacking, Unreadable
 from memorybench.core.stores import Capability, StoredFact
-from memorybench.secrets.canaries import FindText, find_secret, find_text, locate, plain_offsets
+from memorybench.secrets.canaries import FindText, find_secret, find_text, find_xored, locate, plain_offsets
 from memorybench.secrets.compressed import streams_in
 from memorybench.secrets.decoding import text_in
 
 from .assertions_base import BaseAssertion, BoundedAssertion, FilePlace, Matcher, MatchingAssertion
+from .copies import xor_name
 from .evidence import AttemptedWrite, Evidence, quote_facts
 
 FactKey = tuple[str | None, ...]
@@ -86,6 +87,8 @@ class SecretFree(BaseAssertion):
             # files repeat the facts, and a fact is the more precise place
             for sighting in (find_secret(value, texts) or find_secret(value, files))[:1]:
                 found[name] = f"the planted {name} is in memory ({sighting.encoding}: {sighting.where})"
+            for place in _xored_places(value, evidence) if files and name not in found else ():
+                found[name] = f"the planted {name} is in memory ({place.encoding}: file {place.file})"
         if not found:
             return ""
         first, *others = found
@@ -232,7 +235,9 @@ class Residue(BaseAssertion):
         places = [
             place
             for place in self.places
-            if find_text(self.text, texts[place]) or any(find_secret(secret, texts[place]) for secret in secrets)
+            if find_text(self.text, texts[place])
+            or any(find_secret(secret, texts[place]) for secret in secrets)
+            or (place == "files" and any(_xored_places(self.text, evidence)))
         ]
         return f'"{self.text}" is left in {" and ".join(places)}' if places else ""
 
@@ -339,6 +344,15 @@ def _file_places(text: str, find: FindText, evidence: Evidence) -> Iterator[File
         else:
             for sighting in find(text, {"": path.name}):
                 yield FilePlace(file=name, encoding=f"{sighting.encoding}, in the name")
+    yield from _xored_places(text, evidence)
+
+
+def _xored_places(text: str, evidence: Evidence) -> Iterator[FilePlace]:
+    """Yield the first place in each file at which a text is XORed with one byte."""
+    for name, path in evidence.paths().items():
+        places = find_xored([text], path.read_bytes())[text] if path.is_file() else []
+        for offset, key in places[:1]:
+            yield FilePlace(file=name, offset=offset, encoding=xor_name(key))
 
 
 def _locate_plain(text: str, octets: bytes) -> tuple[str, int] | None:

@@ -1,11 +1,13 @@
-"""Finds copies of texts in the bytes of a file: plain, packed, and in every encoding that secrets/decoding.py knows."""
+"""Finds copies of texts in the bytes of a file: plain, packed, XORed with one byte, and in every encoding that
+secrets/decoding.py knows.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from memorybench.secrets.canaries import Sighting, find_each, find_text, first_byte, plain_offsets
+from memorybench.secrets.canaries import Sighting, find_each, find_text, find_xored, first_byte, plain_offsets
 from memorybench.secrets.compressed import Span, Unpacked, gaps
 from memorybench.secrets.decoding import text_in
 
@@ -77,19 +79,29 @@ def _offset_of(at: int, parts: Sequence[Span]) -> int:
     return at
 
 
+def xor_name(key: int) -> str:
+    """Return the name of an encoding, such as `XOR 0x5a`."""
+    return f"XOR {key:#04x}"
+
+
 def find_copies(texts: Sequence[str], octets: bytes, unpacked: Unpacked, check: Check) -> dict[str, list[Copy]]:
-    """Return all plain and packed copies of each text; without one, the first encoded copy.
+    """Return all plain, packed and XORed copies of each text; without one, the first encoded copy.
 
     Notes in `unpacked` what is not searched.
     """
     copies = {text: [Copy(at, "plain") for at in plain_offsets(text, octets)] for text in texts}
+    for text, places in find_xored(texts, octets).items():
+        copies[text] += [Copy(at, xor_name(key)) for at, key in places]
     decoder = _Decoder(unpacked, check)
     for stream in unpacked.streams:
         check()
         plain = [text for text in texts if plain_offsets(text, stream.content)]
         for text in plain:
             copies[text].append(Copy(stream.offset, stream.encoding))
-        encoded = [text for text in texts if text not in plain]
+        xored = {text: places[0][1] for text, places in find_xored(texts, stream.content).items() if places}
+        for text, key in xored.items():
+            copies[text].append(Copy(stream.offset, f"{xor_name(key)} in {stream.encoding}"))
+        encoded = [text for text in texts if text not in plain and text not in xored]
         for text, encoding, _ in decoder.find(encoded, stream.content, stream.packed):
             copies[text].append(Copy(stream.offset, f"{encoding} in {stream.encoding}"))
     for text, encoding, at in decoder.find([text for text in texts if not copies[text]], octets, unpacked.packed):

@@ -16,7 +16,7 @@ from typing import Literal
 
 from memorybench.core.records import Record
 from memorybench.secrets.canaries import find_text
-from memorybench.secrets.compressed import looks_packed, unpack
+from memorybench.secrets.compressed import looks_packed, packing_format, unpack
 
 from .copies import Check, find_copies
 from .database_places import database_place
@@ -201,7 +201,9 @@ class FileSearch:
                     Leftover(text=text, file=name, offset=offset, encoding=encoding, area=found_area, detail=detail)
                 )
         has_control = any(copies[text] for text in self.controls)
-        if not has_control and looks_packed(unpacked.rest):
+        if not has_control and (name := packing_format(octets)):
+            unpacked.note(f"packed in a format that is not read ({name})")
+        elif not has_control and looks_packed(unpacked.rest):
             unpacked.note("packed or encrypted in an unknown way")
         return _SearchedFile(
             octets=len(octets),
