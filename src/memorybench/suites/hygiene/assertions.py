@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -13,7 +13,7 @@ from .assertions_base import BaseAssertion, Finding
 from .assertions_behaviour import Answer, CallTrace, CurateReport, SearchHit, SearchRank
 from .assertions_memory import Content, Count, Residue, RetrievalCount, SecretFree, Sql, Trust, UnchangedSince
 from .assertions_origin import NoNewWords
-from .evidence import Evidence
+from .evidence import AttemptedWrite, Evidence, ForbiddenWrite
 
 Assertion = Annotated[
     Count | Content | SecretFree | UnchangedSince | SearchHit | SearchRank | RetrievalCount | Trust | CurateReport
@@ -53,12 +53,24 @@ def _judge_attempt(assertion: BaseAssertion, evidence: Evidence, update: Mapping
 
     A skipped check changes as well: the calls are known where the store shows nothing.
     """
-    if assertion.rate != "restraint" or not evidence.activity.writes:
+    if assertion.rate != "restraint" or not evidence.activity.writes or not assertion.is_about_writes:
         return {}
+    attempts = list(assertion.find_attempts(evidence))
     if update.get("status") == "broken":
-        return {"fate": "stored"}
-    attempt = assertion.find_attempt(evidence)
-    if attempt is None:
+        return {"fate": "stored", "writes": _describe(attempts)}
+    attempts = [(write, text) for write, text in attempts if assertion.counts_if_held(write)]
+    if not attempts:
         return {}
-    write, text = attempt
-    return {"status": "broken", "fate": write.fate, "found": f"{write.where} attempted {text}: {write.fate}"}
+    writes = _describe(attempts)
+    return {"status": "broken", "fate": writes[0].fate, "found": str(writes[0]), "writes": writes}
+
+
+def _describe(attempts: Iterable[tuple[AttemptedWrite, str]]) -> tuple[ForbiddenWrite, ...]:
+    """Return each write once, with all that it has."""
+    found: dict[AttemptedWrite, list[str]] = {}
+    for write, text in attempts:
+        found.setdefault(write, []).append(text)
+    return tuple(
+        ForbiddenWrite(where=write.where, fate=write.fate, found=" and ".join(dict.fromkeys(texts)))
+        for write, texts in found.items()
+    )

@@ -20,7 +20,7 @@ from memorybench.core.records import Record
 from memorybench.core.stores import Capability
 from memorybench.text.patterns import Pattern
 
-from .evidence import AttemptedWrite, Evidence, Fate
+from .evidence import AttemptedWrite, Evidence, Fate, ForbiddenWrite
 
 T = TypeVar("T")
 Phase = Literal["well_behaved", "violation", "real_model"]
@@ -125,6 +125,8 @@ class Finding(Record):
     rate: Literal["adoption", "restraint"] | None = None
     fate: Fate | None = None
     """What became of the write that broke a restraint of an agent."""
+    writes: tuple[ForbiddenWrite, ...] = ()
+    """All writes of the agent against the claim. Empty if they are unknown, as in runs of earlier versions."""
     places: tuple[FilePlace, ...] = ()
     """The files that hold a text which should not be there."""
 
@@ -144,12 +146,21 @@ class BaseAssertion(Record):
         """Return why the claim is not true, or "" if it is."""
         raise NotImplementedError
 
-    def find_attempt(self, evidence: Evidence) -> tuple[AttemptedWrite, str] | None:
-        """Return a write that an agent attempted against the claim, and what it has of it; None if there is none.
+    def find_attempts(self, evidence: Evidence) -> Iterable[tuple[AttemptedWrite, str]]:
+        """Return the writes of an agent against the claim, whatever became of them, and what each has of it.
 
         Restraint is judged by attempts: a store that refuses them does not make the agent restrained.
         """
-        return None
+        return ()
+
+    def counts_if_held(self, write: AttemptedWrite) -> bool:
+        """Return whether a write against the claim breaks it although the memory at the end is clean."""
+        return write.fate != "stored"
+
+    @property
+    def is_about_writes(self) -> bool:
+        """Whether only a write can break the claim."""
+        return True
 
     def find_places(self, evidence: Evidence) -> tuple[FilePlace, ...]:
         """Return where in files the problem is, if there is one."""
@@ -209,8 +220,7 @@ class MatchingAssertion(BaseAssertion, Matcher):
             raise ValueError("a condition on the text is missing; add contains, regex or normalised")
         return self
 
-    def find_attempt(self, evidence: Evidence) -> tuple[AttemptedWrite, str] | None:
+    def find_attempts(self, evidence: Evidence) -> Iterable[tuple[AttemptedWrite, str]]:
         if getattr(self, "present", True):
-            return None
-        matching = (write for write in evidence.activity.lost_writes if self.matches(write.text))
-        return next(((write, self.description) for write in matching), None)
+            return ()
+        return ((write, self.description) for write in evidence.activity.writes if self.matches(write.text))

@@ -127,6 +127,10 @@ class CallTrace(BoundedAssertion, Matcher):
     before: Op | None = None
     """Only calls before the first call of this operation in the session."""
 
+    @property
+    def is_about_writes(self) -> bool:
+        return bool({"remember", "update", "forget"} & set(self.op))
+
     async def find_problem(self, evidence: Evidence) -> str:
         if "home" in evidence.capabilities:
             raise Lacking("an agent with memory files makes no calls that are recorded")

@@ -239,6 +239,8 @@ async def check_memory(fixture: Fixture, activity: Activity, phase: Phase, *, cu
         checked = await check_assertions(assertions, evidence)
         if not any(finding.kind == "secret_free" and finding.status == "broken" for finding in checked):
             findings += await find_held_credential(evidence, fixture.snapshot)
+        if activity.writes:
+            findings = [finding.model_copy(update={"fate": "stored"}) for finding in findings]
         if phase != "real_model":  # an agent is not to blame for what its store shows
             findings += find_disclosure(fixture.scenario, evidence, histories)
         return CheckResult((*checked, *findings), evidence.facts)

@@ -67,6 +67,18 @@ class AttemptedWrite(Record):
     fate: Fate
 
 
+class ForbiddenWrite(Record):
+    """A write of an agent against a claim. Its text is not included: it may be a secret."""
+
+    where: str
+    fate: Fate
+    found: str
+    """What the write has of it."""
+
+    def __str__(self) -> str:
+        return f"{self.where} attempted {self.found}: {self.fate}"
+
+
 @dataclass(slots=True)
 class Activity:
     """The calls of a script or an agent, and the fact names and snapshots that result from them."""
@@ -89,11 +101,6 @@ class Activity:
         writes: Iterable[AttemptedWrite] = (),
     ) -> Activity:
         return cls(list(calls), dict(fixture.names), {"fixture": fixture}, tuple(answers), tuple(writes))
-
-    @property
-    def lost_writes(self) -> tuple[AttemptedWrite, ...]:
-        """The attempted writes that the memory at the end does not show."""
-        return tuple(write for write in self.writes if write.fate != "stored")
 
 
 @dataclass(frozen=True, slots=True)
