@@ -243,7 +243,7 @@ def rejudge(
         judges.append(opened.subject)
         return Plan(jobs=_jobs(sample, opened), size=len(sample.steps))
 
-    is_interrupted = perform_with_model(plan, run, model, results, wiring, concurrency=concurrency, budget=budget)
+    ending = perform_with_model(plan, run, model, results, wiring, concurrency=concurrency, budget=budget)
     with RunReader.open(results) as run_reader:
         outcomes = {outcome.trial.case_id: outcome for outcome in run_reader.outcomes(run.id)}
         cost, _, unknown = run_reader.costs(run.id)
@@ -257,7 +257,7 @@ def rejudge(
         run_id=run.id,
         cost=cost,
         unknown_costs=unknown,
-        is_interrupted=is_interrupted,
+        is_interrupted=ending.interrupted,
     )
 
 

@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from memorybench import __version__
+from memorybench.core.contracts import Model
 from memorybench.core.errors import BadInput
 from memorybench.core.plans import Job, Performed, Plan, Steps
 from memorybench.core.questions import Question
-from memorybench.core.records import Record, canonical, digest
+from memorybench.core.records import Record, canonical
 from memorybench.core.trials import STATUSES, Exhibit, Score, Trial
-from memorybench.engine.run import perform
 from memorybench.files.loading import load
 from memorybench.files.validation import validated
-from memorybench.journal.places import journal_of
-from memorybench.journal.rows import Fingerprint, Run
-from memorybench.journal.run_opening import open_run, reopen_run
+from memorybench.journal.rows import Fingerprint
 from memorybench.journal.run_reader import RunReader
-from memorybench.journal.run_writer import RunWriter
 from memorybench.judging.judge import Judge
 from memorybench.judging.prompts import ABSTENTION, JudgePrompts
 from memorybench.judging.verdicts import VERDICTS
 from memorybench.metrics.agreement import Confusion
 from memorybench.text.sanitize import preview
 
-from .blocking import blocking
+from .model_runs import model_run, perform_with_model
 from .wiring import ResolvedModel, Wiring
 
 SUITE = "calibration"
@@ -118,35 +113,17 @@ def calibrate(
         "judge": Fingerprint.of(f"{model.name} at temperature 0.0"),
         "judge prompts": Fingerprint.of(repr(prompts.used(_questions(labels)))),
     }
-    run = Run(
-        id=f"{SUITE}_{digest(marks)[:8]}",
-        suite=SUITE,
-        spec={"benchmarks": [labels.name], "providers": [model.name]},
-        fingerprints=marks,
-        program=f"memorybench {__version__}",
-        planned=len(labels.rows),
-    )
-    if _was_started(output, run.id):
-        opened = reopen_run(output, run.id, fingerprints=marks, redact=wiring.redact, fault=wiring.fault())
-    else:
-        opened = open_run(output, run, redact=wiring.redact, fault=wiring.fault())
-    with opened as run_writer:
-        status = blocking(_judge_all(labels, model, prompts, run_writer, concurrency))
+    run = model_run(SUITE, SUITE, labels.name, model, marks, len(labels.rows))
+
+    def plan(opened: Model) -> Plan:
+        return Plan(jobs=_jobs(labels, Judge(opened, prompts)), size=len(labels.rows))
+
+    ending = perform_with_model(plan, run, model, output, wiring, concurrency=concurrency)
+    status = "interrupted" if ending.interrupted else ending.status
     with RunReader.open(output) as run_reader:
         outcomes = [outcome for outcome in run_reader.outcomes(run.id) if outcome.status == "scored"]
         pairs = [(outcome.score("label") == 1, outcome.score("verdict") == 1) for outcome in outcomes]
         return Calibration(model.name, Confusion.of(pairs), dict(run_reader.counts(run.id).items()), run.id, status)
-
-
-async def _judge_all(
-    labels: Labels, model: ResolvedModel, prompts: JudgePrompts, run_writer: RunWriter, concurrency: int
-) -> str:
-    async with AsyncExitStack() as stack:
-        judge = Judge(await model.open(stack), prompts)
-        plan = Plan(jobs=_jobs(labels, judge), size=len(labels.rows))
-        ending = await perform(plan, run_writer, concurrency=concurrency)
-    run_writer.end(ending.status)
-    return "interrupted" if ending.interrupted else ending.status
 
 
 def _jobs(labels: Labels, judge: Judge) -> Iterator[Job]:
@@ -181,13 +158,6 @@ def _questions(labels: Labels) -> Sequence[Question]:
         )
         for place, row in enumerate(labels.rows, 1)
     ]
-
-
-def _was_started(output: Path, run_id: str) -> bool:
-    if not journal_of(output).exists():
-        return False
-    with RunReader.open(output) as run_reader:
-        return run_reader.has(run_id)
 
 
 def _parse_verdict(value: str | bool | None, where: str) -> bool:

@@ -11,7 +11,8 @@ from memorybench.core.contracts import Model
 from memorybench.core.plans import Plan
 from memorybench.core.records import digest
 from memorybench.engine.budget import Budget
-from memorybench.engine.run import perform
+from memorybench.engine.run import Ending, perform
+from memorybench.journal.places import journal_of
 from memorybench.journal.rows import Fingerprint, Run
 from memorybench.journal.run_opening import open_run, reopen_run
 from memorybench.journal.run_reader import RunReader
@@ -31,11 +32,8 @@ def perform_with_model(
     *,
     concurrency: int = 10,
     budget: float | None = None,
-) -> bool:
-    """Perform a plan until `budget` dollars are spent, also by earlier commands. A run that was begun is resumed.
-
-    Return whether the user interrupted it.
-    """
+) -> Ending:
+    """Perform a plan until `budget` dollars are spent, also by earlier commands. A run that was begun is resumed."""
     spending, marks = Budget(budget), run.fingerprints
     if _was_begun(results, run.id):
         with RunReader.open(results) as run_reader:
@@ -65,16 +63,16 @@ def model_run(
 
 async def _perform(
     plan: Callable[[Model], Plan], model: ResolvedModel, run_writer: RunWriter, concurrency: int, budget: Budget
-) -> bool:
+) -> Ending:
     async with AsyncExitStack() as stack:
         opened = plan(await model.open(stack))
         ending = await perform(opened, run_writer, concurrency=concurrency, budget=budget)
     run_writer.end(ending.status)
-    return ending.interrupted
+    return ending
 
 
 def _was_begun(results: Path, run_id: str) -> bool:
-    if not (results / "results.db").exists():
+    if not journal_of(results).exists():
         return False
     with RunReader.open(results) as run_reader:
         return run_reader.has(run_id)
