@@ -164,23 +164,19 @@ class Matching:
         """Whether the found facts say this gold fact; None: undecided."""
         if gold in self.pairs or gold in self.grid.split:
             return True
-        pairs = [(gold, f) for f in range(len(self.grid.found))]
-        cells = [self.grid.compare(pair).says for pair in pairs]
-        if True in cells:
-            return True
-        undecided = any(says is None and pair in self._open for pair, says in zip(pairs, cells, strict=True))
-        return None if undecided else False
+        return self._any({(gold, f): self.grid.compare((gold, f)).says for f in range(len(self.grid.found))})
 
     def supported(self, found: int, among: Collection[int]) -> bool | None:
         """Whether these gold facts, alone or together, say this found fact; None: undecided."""
         if found in map(self.pairs.get, among) or found in self.grid.merged or self._repeats(found, among):
             return True
-        pairs = [(g, found) for g in among]
-        cells = [self.grid.compare(pair).said for pair in pairs]
-        if True in cells:
+        return self._any({(g, found): self.grid.compare((g, found)).said for g in among})
+
+    def _any(self, verdicts: Mapping[Pair, bool | None]) -> bool | None:
+        """Return whether one of the verdicts is True; None: an undecided pair could make it so."""
+        if True in verdicts.values():
             return True
-        undecided = any(said is None and pair in self._open for pair, said in zip(pairs, cells, strict=True))
-        return None if undecided else False
+        return None if any(one is None and pair in self._open for pair, one in verdicts.items()) else False
 
     def _repeats(self, found: int, among: Collection[int]) -> bool:
         """Return whether a found fact repeats another one that is paired with one of these gold facts."""
@@ -223,7 +219,8 @@ def _assign(grid: Grid, allowed: Iterable[Pair]) -> dict[int, int]:
         return pairs  # no fact has a choice
     gold, found = _sorted(grid.gold, {g for g, _ in able}), _sorted(grid.found, {f for _, f in able})
     if len(able) == len(gold) * len(found) <= _FEW_PAIRS:
-        return _assign_greedily(grid, [(g, f) for g in gold for f in found])
+        # every fact may have every partner, so that taking the most alike first gives as many pairs as possible
+        return one_to_one(sorted(((g, f) for g in gold for f in found), key=lambda pair: -_closeness(grid, pair)))
     import numpy as np
     from scipy.optimize import linear_sum_assignment
 
@@ -236,12 +233,12 @@ def _assign(grid: Grid, allowed: Iterable[Pair]) -> dict[int, int]:
     return {gold[r]: found[c] for r, c in zip(rows, columns, strict=True) if worth[r, c] > 0}
 
 
-def _assign_greedily(grid: Grid, pairs: Sequence[Pair]) -> dict[int, int]:
-    """Takes the most alike first. If every fact may have every partner, that gives as many pairs as possible."""
+def one_to_one(ranked: Iterable[Pair]) -> dict[int, int]:
+    """Takes the first pairs of a ranking that share no fact."""
     chosen: dict[int, int] = {}
-    for g, f in sorted(pairs, key=lambda pair: -_closeness(grid, pair)):
-        if g not in chosen and f not in chosen.values():
-            chosen[g] = f
+    for one, other in ranked:
+        if one not in chosen and other not in chosen.values():
+            chosen[one] = other
     return chosen
 
 

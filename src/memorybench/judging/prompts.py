@@ -95,10 +95,10 @@ class JudgePrompt:
         return f"{body.rstrip()}\n{note}{_ENDING.format(mark=mark, verdicts=_VERDICTS.get(self.kind, _YES_OR_NO))}"
 
 
-def named_prompt(name: str, where: str = "evaluationPrompt") -> JudgePrompt:
+def named_prompt(name: str) -> JudgePrompt:
     """Returns one of the prompts that ship with memorybench."""
     if name not in (*JUDGE_PROMPTS, *AUDIT_JUDGE_PROMPTS, RUBRIC_ITEM):
-        raise unknown_name(where, f'unknown judge prompt "{name}"', name, JUDGE_PROMPTS)
+        raise unknown_name("evaluationPrompt", f'unknown judge prompt "{name}"', name, JUDGE_PROMPTS)
     return JudgePrompt(name, Template((load_prompt(f"judge-{name}"),), f"judge prompt {name}"), kind=name)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memorybench.judging.matching import SAME, Grid, match
-from memorybench.suites.extraction.findings import Findings, Operations, findings_of, match_output
+from memorybench.suites.extraction.findings import Findings, Operation, Operations, findings_of, match_output
 from memorybench.suites.extraction.scores import scores_of
 from tests.suites.extraction.known import (
     ADDING,
@@ -73,7 +73,7 @@ def test_the_stale_extractor_does_not_resolve_the_conflict(tmp_path: Path) -> No
     assert (findings.tp, findings.fp, findings.fn) == (1, 0, 1)
     assert score(findings, "f1") == pytest.approx(2 / 3)
     assert score(findings, "conflict_resolution") == 0
-    assert findings.operations == Operations(updated=0, to_update=1, kept=1, to_keep=1)
+    assert findings.operations == Operations(update=Operation(0, 1), keep=Operation(1, 1))
     assert labels(findings) == ["stale"]
 
 
@@ -90,7 +90,7 @@ def test_a_lost_fact_lowers_precision(tmp_path: Path) -> None:
     assert (findings.tp, findings.fp, findings.fn) == (2, 1, 0)
     assert score(findings, "precision") == pytest.approx(2 / 3)
     assert labels(findings) == ["lost"]
-    assert findings.operations.kept == 0
+    assert findings.operations.keep.done == 0
 
 
 SPLIT = ["Sells candles", "Candles are handmade", "Sells in Lyon", "Handmade in Lyon"]
@@ -224,9 +224,9 @@ def test_the_old_value_in_another_category_is_stale(tmp_path: Path) -> None:
 def test_a_deletion_is_counted_as_an_operation(tmp_path: Path) -> None:
     values = {**CHANGING, "expected_output": {"home": [], "pets": ["Has a dog"]}, "expected_facts": []}
     one = case(values, tmp_path)
-    assert compare_output(one, perfect(one)).operations == Operations(deleted=1, to_delete=1, kept=1, to_keep=1)
+    assert compare_output(one, perfect(one)).operations == Operations(delete=Operation(1, 1), keep=Operation(1, 1))
     assert compare_output(one, perfect(one)).conflict_resolved is True
-    assert compare_output(one, amnesiac(one)).operations.deleted == 0
+    assert compare_output(one, amnesiac(one)).operations.delete.done == 0
 
 
 def spec_formula(extracted: int, hallucinated: int, missed: int) -> tuple[float, float, float]:

@@ -52,21 +52,19 @@ class Remark(NamedTuple):
         return f"{self.label}: {self.fact}" + (f" ({self.about})" if self.about else "")
 
 
-class Operations(NamedTuple):
-    """How often each operation was done, how often it was due, and how many more undecided pairs could add."""
+class Operation(NamedTuple):
+    """How often an operation was done, how often it was due, and how many more undecided pairs could add."""
 
-    added: int = 0
-    to_add: int = 0
-    added_open: int = 0
-    updated: int = 0
-    to_update: int = 0
-    updated_open: int = 0
-    deleted: int = 0
-    to_delete: int = 0
-    deleted_open: int = 0
-    kept: int = 0
-    to_keep: int = 0
-    kept_open: int = 0
+    done: int = 0
+    due: int = 0
+    open: int = 0
+
+
+class Operations(NamedTuple):
+    add: Operation = Operation()
+    update: Operation = Operation()
+    delete: Operation = Operation()
+    keep: Operation = Operation()
 
 
 class Findings(NamedTuple):
@@ -267,7 +265,6 @@ class _Examination:
         due = sum(gold[t].most_parts for t in (*self._added, *self._removed))
         written = sum(fact.most_parts for fact in output)
         wrong = written + sum(gold[t].most_parts for t in self._kept)
-        done = self._operations()
         violations = [text for text in self._case.must_not_store if self._is_forbidden(text)]
         return Findings(
             tp_open=due,
@@ -280,13 +277,10 @@ class _Examination:
             forbidden=len(self._case.must_not_store),
             violations=tuple(violations),
             possible_violations=len(self._case.must_not_store) - len(violations),
-            operations=Operations(
-                to_add=done.to_add, added_open=done.to_add, to_update=done.to_update, updated_open=done.to_update,
-                to_delete=done.to_delete, deleted_open=done.to_delete, to_keep=done.to_keep, kept_open=done.to_keep,
-            ),
+            operations=Operations(*(Operation(due=one.due, open=one.due) for one in self._operations())),
             facts=len(output),
             remarks=tuple(Remark("undecided", str(fact)) for fact in unclear),
-        )  # fmt: skip
+        )
 
     def _said_counts(self, added: Sequence[int], unmatched: Sequence[int]) -> dict[str, int]:
         """Counts the added facts that the user said, as far as the gold or a judge tells."""
@@ -333,20 +327,12 @@ class _Examination:
             (a in pairs or (None if self._matching.may_match(a) else False), self._is_gone(r))
             for a, r in replaces.items()
         ]
-        possible_updates = [update for update in updates if False not in update]
+        updated, possible = updates.count((True, True)), sum(False not in update for update in updates)
         return Operations(
-            added=sum(t in pairs for t in to_add),
-            to_add=len(to_add),
-            added_open=most(to_add),
-            updated=updates.count((True, True)),
-            to_update=len(replaces),
-            updated_open=len(possible_updates) - updates.count((True, True)),
-            deleted=gone.count(True),
-            to_delete=len(gone),
-            deleted_open=gone.count(None),
-            kept=sum(t in pairs for t in self._kept),
-            to_keep=len(self._kept),
-            kept_open=most(self._kept),
+            add=Operation(sum(t in pairs for t in to_add), len(to_add), most(to_add)),
+            update=Operation(updated, len(replaces), possible - updated),
+            delete=Operation(gone.count(True), len(gone), gone.count(None)),
+            keep=Operation(sum(t in pairs for t in self._kept), len(self._kept), most(self._kept)),
         )
 
     def _remarks(self, lost: Sequence[int], stale: Sequence[int], unmatched: Sequence[int]) -> tuple[Remark, ...]:

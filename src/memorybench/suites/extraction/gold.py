@@ -8,7 +8,7 @@ from typing import Any
 
 from memorybench.files.located import DEEPEST
 from memorybench.judging.facts import MemoryFact, categories_of, facts_of
-from memorybench.judging.matching import Grid, likeness, match
+from memorybench.judging.matching import Grid, likeness, match, one_to_one
 from memorybench.judging.normal_form import normal_form
 from memorybench.text.normalisation import plain
 
@@ -91,11 +91,9 @@ def _alphanumeric(text: str) -> str:
 def _replacements(added: Sequence[MemoryFact], removed: Sequence[MemoryFact]) -> dict[int, int]:
     """Pairs added with removed facts: pairs of the same category first, then the most similar."""
     ranked = sorted(
-        ((new.category != old.category, -likeness(new, old), a, r) for a, new in enumerate(added)
-         for r, old in enumerate(removed)),
-    )  # fmt: skip
-    chosen: dict[int, int] = {}
-    for differs_in_category, negative_likeness, a, r in ranked:
-        if a not in chosen and r not in chosen.values() and (not differs_in_category or negative_likeness):
-            chosen[a] = r
-    return chosen
+        (new.category != old.category, -alike, a, r)
+        for a, new in enumerate(added)
+        for r, old in enumerate(removed)
+        if (alike := likeness(new, old)) or new.category == old.category
+    )
+    return one_to_one((a, r) for _, _, a, r in ranked)

@@ -12,11 +12,11 @@ from typing import NamedTuple
 from memorybench.core.plans import Steps
 from memorybench.judging.asking import all_of
 from memorybench.judging.facts import MemoryFact
-from memorybench.judging.matching import Grid, Matching, likeness, match
+from memorybench.judging.matching import Grid, Matching, likeness, match, one_to_one
 from memorybench.judging.matching_judge import EntailmentJudge
 from memorybench.judging.normal_form import normal_form
 
-from .findings import Findings, Operations, Remark
+from .findings import Findings, Operation, Operations, Remark
 
 
 class OldFacts(NamedTuple):
@@ -70,25 +70,18 @@ class OldFacts(NamedTuple):
         deletions = [place for place in range(len(withdrawn)) if place not in replaces.values()]
         gone = range(len(self.gone))
         return Operations(
-            added=sum(place in matching.pairs for place in to_add),
-            to_add=len(to_add),
-            added_open=matching.most(to_add),
-            updated=sum(old in gone for old in written),
-            to_update=len(replaces),
-            updated_open=sum(old in gone for old in maybe),
-            deleted=sum(old in gone for old in deletions),
-            to_delete=len(deletions),
-            kept=self.kept,
-            to_keep=self.kept + len(self.lost) + len(self.open),
-            kept_open=len(self.open),
+            add=Operation(sum(place in matching.pairs for place in to_add), len(to_add), matching.most(to_add)),
+            update=Operation(sum(old in gone for old in written), len(replaces), sum(old in gone for old in maybe)),
+            delete=Operation(sum(old in gone for old in deletions), len(deletions)),
+            keep=Operation(self.kept, self.kept + len(self.lost) + len(self.open), len(self.open)),
         )
 
 
 def _is_resolved(done: Operations) -> bool | None:
     """Whether every withdrawn fact is gone and its new value is stored; None: undecided."""
-    if done.deleted < done.to_delete or done.updated + done.updated_open < done.to_update:
+    if done.delete.done < done.delete.due or done.update.done + done.update.open < done.update.due:
         return False
-    return None if done.updated_open else True
+    return None if done.update.open else True
 
 
 async def follow_old_facts(
@@ -124,15 +117,10 @@ async def follow_old_facts(
 
 def find_replacements(old_facts: Sequence[MemoryFact], stated: Sequence[MemoryFact]) -> dict[int, int]:
     """Returns stated fact → old fact of the same category that it replaces, at most one each, the most alike first."""
-    candidates = [
-        (n, place)
+    ranked = sorted(
+        (-likeness(new, old), n, place)
         for n, new in enumerate(stated)
         for place, old in enumerate(old_facts)
         if new.category and new.category in old.categories
-    ]
-    candidates.sort(key=lambda pair: (-likeness(stated[pair[0]], old_facts[pair[1]]), *pair))
-    chosen: dict[int, int] = {}
-    for n, place in candidates:
-        if n not in chosen and place not in chosen.values():
-            chosen[n] = place
-    return chosen
+    )
+    return one_to_one((n, place) for _, n, place in ranked)

@@ -17,7 +17,7 @@ from typing import Any
 from memorybench.core.conversation import Turn
 from memorybench.core.errors import Malformed
 from memorybench.core.extraction import FeedbackSink, Trace
-from memorybench.core.plans import Job, Limits, Performed, Plan, Steps
+from memorybench.core.plans import Job, Performed, Plan, Steps
 from memorybench.core.records import Record
 from memorybench.core.trials import Case, Exhibit, Score, Subject, Trial
 from memorybench.judging.enumeration import Enumerator
@@ -169,12 +169,11 @@ class OnlinePlan:
     """Receives the scores of each trace once; None: nothing is sent."""
     canaries: int = 0
     """Pairs of known relation that the judge is checked with."""
-    limits: Mapping[str, Limits] = field(default_factory=dict)
 
     def plan(self) -> Plan:
         judge = self.judge.entailment
         opening = None if judge is None else partial(check_entailments, judge, self.canaries)
-        return Plan(jobs=self._jobs(), size=self.size, metrics=measures(), limits=self.limits, opening=opening)
+        return Plan(jobs=self._jobs(), size=self.size, metrics=measures(), opening=opening)
 
     def _jobs(self) -> Iterator[Job]:
         benchmark = str(self.source.settings.get("source", ""))

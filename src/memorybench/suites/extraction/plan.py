@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from memorybench.core.errors import Malformed, Unreadable
 from memorybench.core.extraction import Extractor, MemoryInText
-from memorybench.core.plans import Job, Limits, Performed, Plan, Steps
+from memorybench.core.plans import Job, Performed, Plan, Steps
 from memorybench.core.records import Record
 from memorybench.core.trials import Exhibit, Failure, Score, Subject, Trial
 from memorybench.judging.matching_judge import PROMPT, EntailmentJudge
@@ -48,7 +48,6 @@ class ExtractionPlan:
     """How often each case is extracted and judged."""
     canaries: int = 0
     """Pairs of known relation that the judge is checked with."""
-    limits: Mapping[str, Limits] = field(default_factory=dict)
 
     def plan(self) -> Plan:
         spends = self.spends or self.judge is not None
@@ -65,7 +64,7 @@ class ExtractionPlan:
             for repeat in range(1, self.repeats + 1)
         ]
         opening = None if self.judge is None else partial(check_entailments, self.judge, self.canaries)
-        return Plan(jobs=jobs, size=len(jobs), metrics=measures(), limits=self.limits, opening=opening)
+        return Plan(jobs=jobs, size=len(jobs), metrics=measures(), opening=opening)
 
     async def _perform(self, case: ExtractionCase, repeat: int, steps: Steps) -> Performed:
         shown = _exhibit(case)

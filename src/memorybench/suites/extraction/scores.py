@@ -8,7 +8,7 @@ from operator import attrgetter
 
 from memorybench.core.trials import Score
 
-from .findings import Findings, Label, Operations
+from .findings import Findings, Label
 
 OPERATIONS = (
     ("add", "added", "to_add", "added_open"),
@@ -49,7 +49,8 @@ def scores_of(findings: Findings, unknown: Collection[str] = ()) -> tuple[Score,
     }
     values.update(zip(COUNTS, _counts(findings), strict=True))
     values.update(zip(COUNTED, map(labels.count, COUNTED), strict=True))
-    values.update(zip(Operations._fields, findings.operations, strict=True))
+    for (_, *names), counts in zip(OPERATIONS, findings.operations, strict=True):
+        values.update(zip(names, counts, strict=True))
     return tuple([_score(name, value) for name, value in values.items() if value is not None and name not in unknown])
 
 
