@@ -270,10 +270,17 @@ def test_links_out_of_the_folder_and_binary_files_are_counted(command: Command, 
     (command.folder / "outside.md").write_text(f"key {KEY}\n", encoding="utf-8")
     (memory / "link.md").symlink_to(command.folder / "outside.md")
     (memory / "photo.md").write_bytes(b"\x89PNG\0\0\1")
-    (memory / "broken.json").write_text('{"password": "Larkspur!19"', encoding="utf-8")
     said = command("hygiene", "scan", "memory", "--format", "json")
     assert said.json["skipped"] == {"binary": 1, "link out of the folder": 1}
-    assert {one["file"] for one in said.json["findings"]} == {"memory/MEMORY.md", "memory/broken.json"}
+
+
+@pytest.mark.parametrize("name", ["broken.json", "broken.jsonl", "broken.yaml"])
+def test_an_invalid_file_is_read_as_text_and_counted(command: Command, memory: Path, name: str) -> None:
+    (memory / name).write_text('{"password": "Larkspur!19"\n', encoding="utf-8")
+    said = command("hygiene", "scan", "memory", "--format", "json")
+    assert list(said.json["skipped"].values()) == [1]
+    assert "invalid JSON or YAML" in next(iter(said.json["skipped"]))
+    assert f"memory/{name}" in {one["file"] for one in said.json["findings"]}
 
 
 def test_python_gets_the_same_findings(command: Command, memory: Path) -> None:

@@ -139,7 +139,7 @@ def _read_file(path: Path, reading: Reading) -> list[Text] | None:
     if path.suffix.lower() not in _TEXT_SUFFIXES:
         reading.skipped["other file type"] += 1
         return None
-    return _read_structure(str(path), path.suffix.lower(), text)
+    return _read_structure(str(path), path.suffix.lower(), text, reading)
 
 
 def _decode(octets: bytes) -> str | None:
@@ -154,7 +154,7 @@ def _decode(octets: bytes) -> str | None:
         return text if sum(letter < " " and letter not in "\t\n\r\f" for letter in text) * 20 < len(text) else None
 
 
-def _read_structure(file: str, suffix: str, text: str) -> list[Text]:
+def _read_structure(file: str, suffix: str, text: str, reading: Reading) -> list[Text]:
     """Return the values of a JSON, JSONL or YAML file with their places; the whole text of any other or broken file."""
     try:
         if suffix == ".json":
@@ -172,7 +172,7 @@ def _read_structure(file: str, suffix: str, text: str) -> list[Text]:
             values = [value for node in nodes if node is not None for value in _yaml_values(node, file, "", "", seen)]
             return [*values, *_yaml_comments(text, file)]
     except (ValueError, RecursionError, yaml.YAMLError):
-        pass  # a broken file is still text
+        reading.skipped["structure of an invalid JSON or YAML file, which was read as text"] += 1
     return [Text(file, text, group=file)]
 
 
