@@ -11,7 +11,6 @@ from memorybench.core.spending import Spending, charge, charging_unreadable
 from memorybench.core.trials import Subject
 from memorybench.http.client import Http, open_http
 from memorybench.http.replies import Reply
-from memorybench.http.tls import TlsFiles
 from memorybench.secrets.redaction import Redactor
 
 from .defaults import DEFAULTS
@@ -33,15 +32,15 @@ class OpenAIEmbedder:
         base_url: str,
         http: Http,
         headers: Mapping[str, str],
-        query: Mapping[str, str],
         find_rate: Callable[[], float | None],
+        query: Mapping[str, str] | None = None,
     ) -> None:
         """`find_rate` returns US dollars per token, or None if the price is unknown."""
         self._model = model
         self._dimensions = dimensions
         self._url = f"{base_url.rstrip('/')}/embeddings"
         self._headers = headers
-        self._query = query
+        self._query = query or {}
         self._http = http
         self._find_rate = find_rate
         self._subject = Subject(
@@ -101,7 +100,7 @@ def _spending(usage: Any, find_rate: Callable[[], float | None]) -> Spending:
 
 
 @lru_cache(maxsize=16)
-def _rate(provider: str, model: str) -> float | None:
+def find_rate(provider: str, model: str) -> float | None:
     """Return US dollars per token; None if the model is not in the price table."""
     from genai_prices import Usage, calc_price
 
@@ -119,21 +118,15 @@ async def open_openai_embedder(
     model: str | None = None,
     dimensions: int | None = None,
     base_url: str | None = None,
-    insecure: bool = False,
     name: str = "openai",
-    headers: Mapping[str, str] | None = None,
-    query: Mapping[str, str] | None = None,
-    find_rate: Callable[[], float | None] | None = None,
-    tls: TlsFiles | None = None,
 ) -> AsyncIterator[OpenAIEmbedder]:
     """Open an embedder. Without `key` none is sent, because a private server may not require one.
 
-    `redactor` must know `key` and `headers`. `name` is used in reports and as the provider in the price table, unless
-    `find_rate` returns US dollars per token.
+    `redactor` must know `key`. `name` is used in reports and as the provider in the price table.
     """
     default_url, default_model = DEFAULTS[name]
     chosen = model or default_model
-    sent = {**({"Authorization": f"Bearer {key}"} if key else {}), **(headers or {})}
-    rate = find_rate or partial(_rate, name, chosen)
-    async with open_http(redactor, insecure=insecure, tls=tls) as http:
-        yield OpenAIEmbedder(name, chosen, dimensions, base_url or default_url, http, sent, query or {}, rate)
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    async with open_http(redactor) as http:
+        price = partial(find_rate, name, chosen)
+        yield OpenAIEmbedder(name, chosen, dimensions, base_url or default_url, http, headers, price)

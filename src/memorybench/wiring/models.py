@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, TypeGuard
 
 from memorybench.core.errors import BadInput
@@ -98,25 +99,15 @@ class ResolvedModel:
         address = self.address
         if address is None or address.kind != "openai":
             raise BadInput(f'model "{self.name}"', "is not an embedding model", expected="a server with OpenAI's API")
-        from memorybench.embedding.openai import open_openai_embedder
-        from memorybench.models.server import request_headers
+        from memorybench.embedding.openai import OpenAIEmbedder, find_rate
+        from memorybench.models.server import open_address, request_headers
 
-        card = address.card
+        card, model = address.card, address.model
         headers = request_headers(address, key_of(address, environment()))
-        return await stack.enter_async_context(
-            open_openai_embedder(
-                key=None,  # among the headers
-                redactor=redactor(),
-                model=address.model,
-                dimensions=dimensions,
-                base_url=address.base_url,
-                insecure=card is not None and card.insecure,
-                headers=headers,
-                query=card.query if card else None,
-                find_rate=(lambda: price_by_card(card, Usage(1, 0))) if card else None,
-                tls=card.tls if card else None,
-            )
-        )
+        price = (lambda: price_by_card(card, Usage(1, 0))) if card else partial(find_rate, "openai", model)
+        http = await stack.enter_async_context(open_address(address, redactor()))
+        query = card.query if card else None
+        return OpenAIEmbedder("openai", model, dimensions, address.base_url, http, headers, price, query)
 
 
 @dataclass(frozen=True, slots=True)
