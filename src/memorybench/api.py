@@ -198,11 +198,11 @@ def merge(
     merged = merging.merge(
         [str(shard) for shard in shards],
         run_id,
+        LiveWiring(),
         None if results is None else Path(results),
         journal=journal,
         allow_partial=allow_partial,
         tags=tags,
-        redact=LiveWiring().redact,
         make_page=make_page,
     )
     return RunResult(run_id, merged.place.results)

@@ -30,19 +30,18 @@ def run(args: argparse.Namespace) -> int:
     from memorybench.charts.run_page import make_page
     from memorybench.reporting.terminal import console
     from memorybench.suites.merging import merge, shard_names
-    from memorybench.wiring.environment import fault, redactor
+    from memorybench.wiring.live import LiveWiring
 
     merged = merge(
         args.shards,
         args.run_id,
+        LiveWiring(),
         args.results,
         journal=args.journal,
         allow_partial=args.allow_partial,
         tags=split_list(args.tag),
-        command_line=args.command_line,
-        redact=redactor().clean,
-        fault=fault(),
         make_page=make_page,
+        command_line=args.command_line,
     )
     summary, place = merged.summary, merged.place
     if args.json:

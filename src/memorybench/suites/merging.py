@@ -18,7 +18,6 @@ from memorybench.journal.run_reader import RunReader
 
 from .finished import rewrite_reports
 from .gate import report_of
-from .html_report import page_without_charts
 from .registry import open_run, suite_of
 from .run_changes import repair
 from .saved_report import save_report
@@ -27,10 +26,9 @@ from .stored_run import LATEST, folder_of, no_results, with_current_status
 from .suite import SAVED_BASELINE, SCOPE_SUFFIX, STARTED_WITH, RunPlace, default_folders, resume_command
 
 if TYPE_CHECKING:
-    from memorybench.journal.run_changes import Fault
-
     from .html_report import MakePage
     from .summary import Summary
+    from .wiring import Wiring
 
 _THRESHOLDS = ("thresholds", "threshold_on")
 _OF_A_START = (SCOPE_SUFFIX, STARTED_WITH, SAVED_BASELINE, *_THRESHOLDS, "concurrency", "budget", "reuse")
@@ -81,15 +79,14 @@ class MergedRun:
 def merge(
     names: Sequence[str],
     run_id: str,
-    results: Path | None = None,
+    wiring: Wiring,
+    results: Path | None,
     *,
-    journal: str | None = None,
-    allow_partial: bool = False,
-    tags: Sequence[str] = (),
+    journal: str | None,
+    allow_partial: bool,
+    tags: Sequence[str],
+    make_page: MakePage,
     command_line: Sequence[str] = (),
-    redact: Callable[[str], str] = str,
-    fault: Fault = None,
-    make_page: MakePage = page_without_charts,
 ) -> MergedRun:
     """Make one run of shards and write its reports. Raises before anything is written.
 
@@ -97,7 +94,7 @@ def merge(
     """
     if safe_run_id(run_id, "--run-id") == LATEST:
         raise BadInput("--run-id", f'"{LATEST}" means the newest run', remedy="choose another name")
-    wanted = [redact(safe_tag(tag, "--tag")) for tag in tags]
+    wanted = [wiring.redact(safe_tag(tag, "--tag")) for tag in tags]
     with ExitStack() as stack:
         shards = _find_shards(names, results, journal, stack)
         _check_same_run(shards)
@@ -108,12 +105,13 @@ def merge(
         command = suite_of(shards[0].run).command_of(shards[0].run)
         place = RunPlace(results_folder(results or Path(command.output), journal), run_id)
         repair(place.results)
-        run = _merged_run(run_id, shards, [redact(word) for word in command_line])
+        run = _merged_run(run_id, shards, [wiring.redact(word) for word in command_line])
         is_new = not _is_merged(place, run)
         if is_new:
             tags_of = (shard.run_reader.tags().get(shard.run.id, ()) for shard in shards)
             every_tag = dict.fromkeys([*(tag for found in tags_of for tag in found), *wanted])
-            write_merged(place.results, run, [(one.run_reader, one.run.id) for one in shards], list(every_tag), fault)
+            sources = [(one.run_reader, one.run.id) for one in shards]
+            write_merged(place.results, run, sources, list(every_tag), wiring.fault())
     files = _write_files(place, make_page)
     with open_run([run_id], [place.results]) as stored:
         return MergedRun(place, stored.summary, run.spec[STARTED_WITH]["shards"], files, is_new)
