@@ -130,31 +130,21 @@ class Bound(Pooled):
 
 def measures() -> tuple[Metric, ...]:
     """Returns all metrics. Those named `macro_` are means over cases; the others pool the changes of all cases."""
-    shares = {
-        "precision": (("tp", "fp", "tp_open", "fp_open"), _share),
-        "recall": (("tp", "fn", "tp_open", "fn_open"), _share),
-        "f1": (("tp", "fp", "fn", "tp_open", "fp_open", "fn_open"), lambda sums: f1(*sums[:3])),
-    }
-    ends: dict[str, tuple[Statistic, Statistic]] = {
-        "precision": (_least_share, _most_share),
-        "recall": (_least_share, _most_share),
-        "f1": (
-            lambda sums: f1(sums[0], sums[1] + sums[4], sums[2] + sums[5]),
-            lambda sums: f1(sums[0] + sums[3], sums[1], sums[2]),
+    shares = (
+        Bounded("precision", ("tp", "fp", "tp_open", "fp_open"), _share, least=_least_share, most=_most_share),
+        Bounded("recall", ("tp", "fn", "tp_open", "fn_open"), _share, least=_least_share, most=_most_share),
+        Bounded(
+            "f1",
+            ("tp", "fp", "fn", "tp_open", "fp_open", "fn_open"),
+            lambda sums: f1(*sums[:3]),
+            least=lambda sums: f1(sums[0], sums[1] + sums[4], sums[2] + sums[5]),
+            most=lambda sums: f1(sums[0] + sums[3], sums[1], sums[2]),
         ),
-    }
-    bounds = [
-        Bound(f"{name}_{end}", (*scores, "undecided"), statistic)
-        for name, (scores, _) in shares.items()
-        for end, statistic in zip(("least", "most"), ends[name], strict=True)
-    ]
+    )
     return (
-        *(
-            Bounded(name, scores, statistic, least=ends[name][0], most=ends[name][1])
-            for name, (scores, statistic) in shares.items()
-        ),
+        *shares,
         *SELECTIVE,
-        *(BoundedRate(f"macro_{name}", name) for name in ("precision", "recall", "f1")),
+        *(BoundedRate(f"macro_{one.name}", one.name) for one in shares),
         _one_sided("coverage_precision", ("supported", "unsupported", "unsupported_open")),
         _one_sided("coverage_recall", ("covered", "uncovered", "uncovered_open")),
         Bounded(
@@ -172,7 +162,11 @@ def measures() -> tuple[Metric, ...]:
         Total("violations", "violations", unit=""),
         Total("undecided", "undecided", unit=""),
         Total(IN_TEXT, IN_TEXT, unit=""),
-        *bounds,
+        *(
+            Bound(f"{one.name}_{end}", (*one.scores, "undecided"), statistic)
+            for one in shares
+            for end, statistic in (("least", one.least), ("most", one.most))
+        ),
     )
 
 
