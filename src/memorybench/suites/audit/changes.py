@@ -8,8 +8,8 @@ from dataclasses import replace
 from memorybench.datasets.audit import AuditFact
 
 from .answers import normalise, occurs, overlaps
-from .probes import Policy, Probe, probe
-from .recall import RELATIVE, Material, Question
+from .probes import Policy, Probe, Question, probe
+from .recall import RELATIVE, Material
 from .templates import ask_then
 
 Chain = Sequence[AuditFact]
@@ -36,9 +36,10 @@ def conflict_probes(material: Material, changes: Sequence[Change], policy: Polic
         text, expected = material.ask_now(question), question.value
         if policy == "flag":
             text, expected = text + FLAG_REQUEST, f"{question.value}; before that it was {' and '.join(stale)}"
+        asked_now = Question(text, expected, question.origin)
         yield probe(
-            material.indexed, f"conflict/{chain[-1].id}", "conflict", policy, text, expected, origin=question.origin,
-            places=places[-1], related_facts=[fact.id for fact in chain], category=chain[-1].category, stale=stale,
+            material.indexed, f"conflict/{chain[-1].id}", "conflict", policy, asked_now, places=places[-1],
+            related_facts=[fact.id for fact in chain], category=chain[-1].category, stale=stale,
             current=question.value, flags=policy == "flag", checks=_CHECKS,
             stale_context=material.indexed.turns(sorted({place for span in places[:-1] for place in span})),
         )  # fmt: skip
@@ -98,7 +99,7 @@ def _as_of(material: Material, chain: Chain, place: int, asked: Asked) -> Probe 
     if reason is not None or any(occurs(one, when) for one in (value, *others)):
         return reason or "leak"
     return probe(
-        material.indexed, f"as-of/{chain[place].id}", "temporal", "as of", text, value, origin=question.origin,
+        material.indexed, f"as-of/{chain[place].id}", "temporal", "as of", Question(text, value, question.origin),
         places=places, related_facts=[one.id for one in chain], category=chain[place].category, stale=others,
         checks=(*_CHECKS, "dates"),
     )  # fmt: skip

@@ -16,7 +16,7 @@ from memorybench.core.records import digest
 from memorybench.datasets.audit import AuditFact
 
 from .answers import MONTHS, content, leaks, occurs
-from .probes import Probe, probe
+from .probes import Probe, Question, probe
 from .recall import Material
 from .templates import USER
 
@@ -105,9 +105,10 @@ def _both_orders(material: Material, first: Event, second: Event, asked: str) ->
     stem = f"order/{first.fact.id}+{second.fact.id}"
     expected = first.option if asked == FIRST else second.option
     for number, options in enumerate(((first.option, second.option), (second.option, first.option)), 1):
+        question = Question(f"{asked} {shown_options(options)}", expected, "structured")
         yield probe(
-            material.indexed, f"{stem}/{number}", "temporal", "order", f"{asked} {shown_options(options)}", expected,
-            origin="structured", places=sorted({first.place, second.place}), options=options,
+            material.indexed, f"{stem}/{number}", "temporal", "order", question,
+            places=sorted({first.place, second.place}), options=options,
             related_facts=(first.fact.id, second.fact.id), category=first.fact.category, reversed=number == 2,
             twin=f"{material.indexed.conversation.id}/{stem}/{3 - number}", checks=_CHECKS,
         )  # fmt: skip
@@ -138,14 +139,14 @@ def _duration(material: Material, one: Event, other: Event) -> Iterator[Probe]:
         material.dropped["undated"] += 1
         return
     days = str((other.at.date() - one.at.date()).days)
-    question = f"How many days lie between these two events? {one.option}. {other.option}."
-    if leaks(question, [days], is_english=True):
+    text = f"How many days lie between these two events? {one.option}. {other.option}."
+    if leaks(text, [days], is_english=True):
         material.dropped["leak"] += 1
         return
     yield probe(
-        material.indexed, f"duration/{one.fact.id}+{other.fact.id}", "temporal", "duration", question, days,
-        origin="structured", places=sorted({one.place, other.place}), related_facts=(one.fact.id, other.fact.id),
-        category=one.fact.category, checks=(*_CHECKS, "no leak"),
+        material.indexed, f"duration/{one.fact.id}+{other.fact.id}", "temporal", "duration",
+        Question(text, days, "structured"), places=sorted({one.place, other.place}),
+        related_facts=(one.fact.id, other.fact.id), category=one.fact.category, checks=(*_CHECKS, "no leak"),
     )  # fmt: skip
 
 

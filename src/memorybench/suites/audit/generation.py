@@ -15,7 +15,7 @@ from .answers import content
 from .changes import Change, as_of_probes, conflict_probes, find_changes
 from .events import event_probes
 from .evidence import IndexedConversation
-from .probes import PROBE_TYPES, Policy, Probe, Probes, ProbeType, Skipped, probe
+from .probes import PROBE_TYPES, Policy, Probe, Probes, ProbeType, Question, Skipped, probe
 from .recall import AskableFact, Material, choose_facts
 from .templates import attribute_name, question_for
 
@@ -102,8 +102,8 @@ def _generate_probes(
 
 def _recall(material: Material, one: AskableFact) -> Probe:
     return probe(
-        material.indexed, f"recall/{one.fact.id}", "recall", "recall", one.question.text, one.question.value,
-        origin=one.question.origin, places=one.places, related_facts=(one.fact.id,), category=one.fact.category,
+        material.indexed, f"recall/{one.fact.id}", "recall", "recall", one.question, places=one.places,
+        related_facts=(one.fact.id,), category=one.fact.category,
         checks=("no leak", "answer in evidence", "one answer"),
     )  # fmt: skip
 
@@ -122,10 +122,10 @@ def absent_probes(indexed: IndexedConversation, twins: Sequence[str | None], dro
         elif number >= _SERVES * len(twins):
             dropped["no twin"] += 1
         else:
+            asked = Question(question, NOT_TOLD, "given" if entry.question else "structured")
             yield probe(
-                indexed, f"absent/{entry.id}", "hallucination", "declared", question, NOT_TOLD, abstain=True,
-                origin="given" if entry.question else "structured", twin=twins[number % len(twins)],
-                checks=("declared absent",),
+                indexed, f"absent/{entry.id}", "hallucination", "declared", asked, abstain=True,
+                twin=twins[number % len(twins)], checks=("declared absent",),
             )  # fmt: skip
 
 

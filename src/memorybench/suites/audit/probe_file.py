@@ -28,7 +28,7 @@ from memorybench.text.spelling import camel, suggestion
 from .answers import leaks, occurs
 from .evidence import IndexedConversation
 from .plan import Transcripts
-from .probes import Check, Origin, Probe, Probes, ProbeType, probe
+from .probes import Check, Origin, Probe, Probes, ProbeType, Question, probe
 
 
 class ProbeOnFile(Record):
@@ -126,8 +126,9 @@ def _probe(row: ProbeOnFile, part: Document, indexed: IndexedConversation) -> Pr
     kind = row.kind or {"conflict": "latest", "temporal": "order" if row.options else "as of"}.get(row.type, row.type)
     conversation = indexed.conversation.id
     made = probe(
-        indexed, row.id.removeprefix(f"{conversation}/"), row.type, kind, row.question, row.expected_answer,
-        origin=row.origin, places=places["evidence"], category=row.category, related_facts=row.related_facts,
+        indexed, row.id.removeprefix(f"{conversation}/"), row.type, kind,
+        Question(row.question, row.expected_answer, row.origin),
+        places=places["evidence"], category=row.category, related_facts=row.related_facts,
         current=row.current, stale=row.stale, flags=kind == "flag", twin=row.twin, options=row.options,
         reversed=bool(row.options) and row.id.endswith("/2"), abstain=row.type == "hallucination",
         stale_context=indexed.turns(sorted(places["stale_evidence"])),

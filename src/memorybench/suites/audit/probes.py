@@ -21,6 +21,15 @@ PROBE_TYPES: tuple[ProbeType, ...] = ("recall", "hallucination", "conflict", "te
 Policy = Literal["latest", "flag"]
 
 
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question, and the value that answers it."""
+
+    text: str
+    value: str
+    origin: Origin
+
+
 class Check(Record):
     """One check that a probe passed before it was asked."""
 
@@ -87,10 +96,8 @@ def probe(
     id: str,
     type: ProbeType,
     kind: str,
-    question: str,
-    expected: str,
+    question: Question,
     *,
-    origin: Origin,
     places: Sequence[int] = (),
     category: str | None = None,
     checks: Sequence[str] = (),
@@ -116,11 +123,11 @@ def probe(
         type=type,
         kind=kind,
         conversation=indexed.conversation.id,
-        question=question,
-        expected_answer=expected,
+        question=question.text,
+        expected_answer=question.value,
         related_facts=tuple(related_facts),
         gold_context=indexed.turns(sorted(places)),
-        origin=origin,
+        origin=question.origin,
         checks=_checks_by_structure(tuple(checks)),
         category=category,
         age_turns=age_turns,

@@ -14,7 +14,7 @@ from .answers import content, is_same, leaks, normalise, occurs, stems
 from .cloze import NUMBER_REQUEST, gaps
 from .evidence import IndexedConversation
 from .history import PLAN, UNDATED, History, history
-from .probes import Origin
+from .probes import Question
 from .templates import GAP, ask_now, attribute_name, question_for
 from .time_words import is_relative, says_now
 
@@ -28,15 +28,6 @@ _BEFORE_VERB = re.compile(
     re.IGNORECASE,
 )
 """Ends what precedes a verb without an ending. The list is short: behind other words, verbs are asked."""
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A question for a fact, and the value that answers it."""
-
-    text: str
-    value: str
-    origin: Origin
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,12 +17,15 @@ from .events import asked_order, option_text, order_questions, shown_options
 from .evidence import IndexedConversation
 from .generation import NOT_TOLD, absent_probes
 from .history import UNDATED, history
-from .probes import Policy, Probe, ProbeType, probe
+from .probes import Policy, Probe, ProbeType, Question, probe
 from .verification import ProbeModel, read_object, shown_turns
 
 STEP = "probe"
 _MOST_ABSENT = 4
 """The most probes about absent facts that a model writes for one conversation."""
+
+
+_UNWRITTEN = Question("", "", "model")
 
 
 class Written(Record):
@@ -87,14 +90,14 @@ def _places(indexed: IndexedConversation, *facts: AuditFact) -> list[int]:
 
 def _recall(indexed: IndexedConversation, fact: AuditFact) -> Probe:
     return probe(
-        indexed, f"recall/{fact.id}", "recall", "recall", "", "", origin="model", places=_places(indexed, fact),
+        indexed, f"recall/{fact.id}", "recall", "recall", _UNWRITTEN, places=_places(indexed, fact),
         related_facts=(fact.id,), category=fact.category,
     )  # fmt: skip
 
 
 def _conflict(indexed: IndexedConversation, chain: Sequence[AuditFact], policy: Policy) -> Probe:
     return probe(
-        indexed, f"conflict/{chain[-1].id}", "conflict", policy, "", "", origin="model", category=chain[-1].category,
+        indexed, f"conflict/{chain[-1].id}", "conflict", policy, _UNWRITTEN, category=chain[-1].category,
         places=_places(indexed, chain[-1]), related_facts=[fact.id for fact in chain], flags=policy == "flag",
         stale_context=indexed.turns(_places(indexed, *chain[:-1])),
     )  # fmt: skip
@@ -115,9 +118,10 @@ def _orders(indexed: IndexedConversation, events: Sequence[AuditFact], dropped: 
         options = (first, second)
         stem, asked = f"order/{one.id}+{other.id}", next(ask)
         for number, shown in enumerate((options, options[::-1]), 1):
+            question = Question(f"{asked} {shown_options(shown)}", options[0], "model")
             yield probe(
-                indexed, f"{stem}/{number}", "temporal", "order", f"{asked} {shown_options(shown)}", options[0],
-                origin="model", places=_places(indexed, one, other), options=shown, related_facts=(one.id, other.id),
+                indexed, f"{stem}/{number}", "temporal", "order", question, places=_places(indexed, one, other),
+                options=shown, related_facts=(one.id, other.id),
                 category=one.category, reversed=number == 2, twin=f"{indexed.conversation.id}/{stem}/{3 - number}",
             )  # fmt: skip
 
@@ -125,7 +129,7 @@ def _orders(indexed: IndexedConversation, events: Sequence[AuditFact], dropped: 
 def _absent(indexed: IndexedConversation, facts: Sequence[AuditFact], has_recalls: bool) -> Iterator[Probe]:
     for number, fact in enumerate(facts[:_MOST_ABSENT], 1):
         yield probe(
-            indexed, f"absent/{number}", "hallucination", "written", "", NOT_TOLD, origin="model", abstain=True,
+            indexed, f"absent/{number}", "hallucination", "written", Question("", NOT_TOLD, "model"), abstain=True,
             twin=f"{indexed.conversation.id}/recall/{fact.id}" if has_recalls else None,
         )  # fmt: skip
 
