@@ -165,6 +165,33 @@ def named_files(values: Sequence[str], flag: str) -> dict[str, str]:
     return files
 
 
+def add_action(actions: Any, name: str, about: str) -> argparse.ArgumentParser:
+    """Add an action to those that `add_subparsers` returned."""
+    parser: argparse.ArgumentParser = actions.add_parser(name, help=about, description=about, allow_abbrev=False)
+    return parser
+
+
+def add_concurrency(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--concurrency", metavar="N", type=positive, default=10, help="Limit the calls in flight (default: 10)"
+    )
+
+
+def add_budget(parser: argparse.ArgumentParser) -> None:
+    from memorybench.suites.spec import RunOptions
+
+    others = [name for name in RunOptions.model_fields if name != "budget"]
+    add_fields(parser, RunOptions, {"budget": "none"}, without=others)
+
+
+def given_budget(args: argparse.Namespace) -> float | None:
+    """Return the limit that --budget sets, in dollars; None without --budget."""
+    from memorybench.suites.spec import RunOptions, make_spec
+
+    budget = make_spec(RunOptions, given_fields(args, RunOptions)).budget
+    return None if budget in (None, "none") else float(budget)
+
+
 def add_list(parser: argparse.ArgumentParser, *names: str, **options: str) -> None:
     """Adds a list that may be given with spaces, with commas, or by repeating the flag."""
     parser.add_argument(*names, nargs="+", action="extend", default=None, **options)  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .arguments import add_fields, add_json, given_fields, positive
+from .arguments import add_budget, add_concurrency, add_fields, add_json, given_budget, given_fields
 
 if TYPE_CHECKING:
     from memorybench.suites.audit.probes import Probe
@@ -22,7 +22,6 @@ _FIELDS = ("dataset", "kinds", "policy", "limit", "sample_seed", "probe_model", 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     from memorybench.suites.audit.spec import AuditSpec
-    from memorybench.suites.spec import RunOptions
 
     parser.add_argument("action", choices=(ACTION,), metavar=ACTION, help=argparse.SUPPRESS)
     without = [name for name in AuditSpec.model_fields if name not in _FIELDS]
@@ -35,10 +34,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=Path("audit-results"),
         help="Record the model's replies in this folder (default: ./audit-results)",
     )
-    parser.add_argument(
-        "--concurrency", metavar="N", type=positive, default=10, help="Limit the calls in flight (default: 10)"
-    )
-    add_fields(parser, RunOptions, without=[name for name in RunOptions.model_fields if name != "budget"])
+    add_concurrency(parser)
+    add_budget(parser)
     parser.add_argument("--dry-run", action="store_true", help="Show what would be done and stop")
     add_json(parser)
 
@@ -51,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     from memorybench.suites.audit.probing import verify_all
     from memorybench.suites.audit.spec import AuditSpec
     from memorybench.suites.estimates import check_prices
-    from memorybench.suites.spec import RunOptions, make_spec
+    from memorybench.suites.spec import make_spec
     from memorybench.wiring.live import LiveWiring
 
     spec = make_spec(AuditSpec, given_fields(args, AuditSpec))
@@ -64,8 +61,7 @@ def run(args: argparse.Namespace) -> int:
         model = wiring.model(spec.probe_model)
         if args.dry_run:
             return _show_estimate(probe_calls(dataset.id, model, Transcripts(dataset), probes), args.json)
-        options = make_spec(RunOptions, given_fields(args, RunOptions))
-        budget = None if options.budget == "none" else options.budget
+        budget = given_budget(args)
         check_prices((model,), budget)
         verified = verify_all(dataset, probes, model, args.results, wiring, args.concurrency, budget)
         probes, failed = verified.probes, verified.failed

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .arguments import (
+    add_action,
     add_config_dir,
     add_consent,
     add_json,
@@ -37,44 +38,19 @@ _SECONDS_BETWEEN_LINES = 5.0
 
 def configure(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    pull = actions.add_parser(
-        "pull",
-        help="download the data of benchmarks",
-        description="download the data of benchmarks",
-        allow_abbrev=False,
-    )
+    pull = add_action(actions, "pull", "download the data of benchmarks")
     pull.add_argument("names", metavar="NAME", nargs="+", help="Pull this benchmark")
     add_consent(pull)
-    listing = actions.add_parser(
-        "list",
-        help="list datasets and whether they are present",
-        description="list datasets and whether they are present",
-        allow_abbrev=False,
-    )
+    listing = add_action(actions, "list", "list datasets and whether they are present")
     add_json(listing)
-    verify = actions.add_parser(
-        "verify",
-        help="check that the data is unchanged",
-        description="check that the data is unchanged",
-        allow_abbrev=False,
-    )
+    verify = add_action(actions, "verify", "check that the data is unchanged")
     verify.add_argument("names", metavar="NAME", nargs="*", help="Verify this benchmark (default: all present)")
-    preview = actions.add_parser(
-        "preview",
-        help="show what is read from the data of a benchmark",
-        description="show what is read from the data of a benchmark",
-        allow_abbrev=False,
-    )
+    preview = add_action(actions, "preview", "show what is read from the data of a benchmark")
     preview.add_argument("name", metavar="NAME|FILE", help="Preview this benchmark, or that of this config file")
     preview.add_argument("--data-file", metavar="NAME=PATH", action="append", help="Read the data from a local copy")
     preview.add_argument("--samples", metavar="N", type=zero_or_more, default=3, help="Show N questions (default 3)")
     add_json(preview)
-    convert = actions.add_parser(
-        "convert",
-        help="convert a benchmark to an audit dataset",
-        description="convert a benchmark to an audit dataset",
-        allow_abbrev=False,
-    )
+    convert = add_action(actions, "convert", "convert a benchmark to an audit dataset")
     convert.add_argument("benchmark", choices=("locomo", "longmemeval"), help="Read the format of this benchmark")
     convert.add_argument("file", metavar="FILE", type=Path, help="Convert this file, as its authors publish it")
     convert.add_argument("--to", metavar="FILE", type=Path, required=True, help="Write the dataset to this file")

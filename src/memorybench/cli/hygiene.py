@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .arguments import add_config_dir, add_consent, add_json, add_list, given_consent, split_list
+from .arguments import add_action, add_config_dir, add_consent, add_json, add_list, given_consent, split_list
 from .hygiene_scan import add_scan
 
 if TYPE_CHECKING:
@@ -14,12 +14,7 @@ if TYPE_CHECKING:
 
 
 def add_actions(actions: Any) -> None:
-    record = actions.add_parser(
-        "record",
-        help="record an agent as a scenario draft",
-        description="record an agent as a scenario draft",
-        allow_abbrev=False,
-    )
+    record = add_action(actions, "record", "record an agent as a scenario draft")
     record.add_argument(
         "--store", metavar="NAME", default="reference", help="Record on this store (default: reference)"
     )
@@ -45,9 +40,7 @@ def add_actions(actions: Any) -> None:
     add_json(record)
     record.add_argument("command", metavar="-- COMMAND", nargs=argparse.REMAINDER, help="Start the agent like this")
     record.set_defaults(handler=_record)
-    listing = actions.add_parser(
-        "list", help="list the scenarios", description="list the scenarios", allow_abbrev=False
-    )
+    listing = add_action(actions, "list", "list the scenarios")
     add_list(listing, "--scenarios", metavar="DIR", help="Add folders with scenarios")
     add_json(listing)
     listing.set_defaults(handler=_list)

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .arguments import add_config_dir, add_consent, add_fields, given_fields, split_list
+from .arguments import add_action, add_budget, add_config_dir, add_consent, given_budget, split_list
 
 if TYPE_CHECKING:
     from memorybench.suites.hygiene.scan import ModelReader
@@ -14,10 +14,7 @@ if TYPE_CHECKING:
 
 
 def add_scan(actions: Any) -> None:
-    from memorybench.suites.spec import RunOptions
-
-    help_text = "scan a memory for secrets, personal data and stale facts"
-    scan = actions.add_parser("scan", help=help_text, description=help_text, allow_abbrev=False)
+    scan = add_action(actions, "scan", "scan a memory for secrets, personal data and stale facts")
     scan.add_argument("paths", metavar="PATH", nargs="*", help="Read these files and folders")
     scan.add_argument("--store", metavar="NAME", help="Read the facts that this store lists")
     scan.add_argument("--user", metavar="NAME", default="user", help="List the facts of this user (default: user)")
@@ -42,8 +39,7 @@ def add_scan(actions: Any) -> None:
         default=Path("hygiene-results"),
         help="Record the model's replies in this folder (default: ./hygiene-results)",
     )
-    others = [name for name in RunOptions.model_fields if name != "budget"]
-    add_fields(scan, RunOptions, {"budget": "none"}, without=others)
+    add_budget(scan)
     scan.add_argument("--dry-run", action="store_true", help="Show how often the model would be asked")
     add_consent(scan)
     add_config_dir(scan)
@@ -92,9 +88,5 @@ def _scan(args: argparse.Namespace) -> int:
 
 def _reader(args: argparse.Namespace, wiring: LiveWiring) -> ModelReader:
     from memorybench.suites.hygiene.scan import ModelReader
-    from memorybench.suites.spec import RunOptions, make_spec
 
-    budget = make_spec(RunOptions, given_fields(args, RunOptions)).budget
-    return ModelReader(
-        wiring.model(args.model), args.results, None if budget == "none" else budget, dry_run=args.dry_run
-    )
+    return ModelReader(wiring.model(args.model), args.results, given_budget(args), dry_run=args.dry_run)

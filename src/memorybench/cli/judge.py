@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .arguments import add_json, positive
+from .arguments import add_action, add_concurrency, add_json
 
 if TYPE_CHECKING:
     from memorybench.metrics.intervals import Interval
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    about = "compare a judge with human labels"
-    calibrate = actions.add_parser("calibrate", help=about, description=about, allow_abbrev=False)
+    calibrate = add_action(actions, "calibrate", "compare a judge with human labels")
     calibrate.add_argument(
         "labels",
         metavar="LABELS",
@@ -32,9 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     calibrate.add_argument(
         "--score", metavar="X", type=_score, help="Correct this score of the judge (0.71 or 355/500)"
     )
-    calibrate.add_argument(
-        "--concurrency", metavar="N", type=positive, default=10, help="Limit the calls in flight (default: 10)"
-    )
+    add_concurrency(calibrate)
     calibrate.add_argument(
         "--output",
         metavar="DIR",

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .arguments import add_fields, add_json, given_fields
+from .arguments import add_action, add_fields, add_json, given_fields
 from .output import print_wrapped
 
 if TYPE_CHECKING:
@@ -37,9 +37,7 @@ def configure(parser: argparse.ArgumentParser, verb: str) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     for suite, command in found:
         name = command.name.split()[1]
-        _configure(
-            actions.add_parser(name, help=command.help, description=command.help, allow_abbrev=False), suite, command
-        )
+        _configure(add_action(actions, name, command.help), suite, command)
     if verb == "hygiene":
         from .hygiene import add_actions
 

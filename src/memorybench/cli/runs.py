@@ -8,7 +8,7 @@ import sys
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, get_args
 
-from .arguments import add_json, add_list, add_results, folders, positive, split_list
+from .arguments import add_action, add_json, add_list, add_results, folders, positive, split_list
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,7 +59,7 @@ def _statuses(action: str | None) -> list[str]:
 
 
 def _add_action(actions: Any, name: str, about: str) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = actions.add_parser(name, help=about, description=about, allow_abbrev=False)
+    parser = add_action(actions, name, about)
     add_results(parser)
     add_json(parser)
     for flag in ("--results", "--journal", "--json"):  # may also come before the action

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .arguments import (
+    add_budget,
+    add_concurrency,
     add_config_dir,
     add_consent,
-    add_fields,
     add_json,
     add_list,
+    given_budget,
     given_consent,
-    given_fields,
     positive,
     split_list,
 )
@@ -44,16 +45,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_rejudging(parser: argparse.ArgumentParser) -> None:
-    from memorybench.suites.spec import RunOptions
-
     parser.add_argument("--rejudge", metavar="MODEL", help="Ask this judge about a sample: sends its texts")
     parser.add_argument("--sample", metavar="N", type=positive, help=f"Ask about N verdicts (default: {_SAMPLE})")
     parser.add_argument("--seed", metavar="N", type=int, default=0, help="Draw the sample with this seed (default: 0)")
-    others = [name for name in RunOptions.model_fields if name != "budget"]
-    add_fields(parser, RunOptions, {"budget": "none"}, without=others)
-    parser.add_argument(
-        "--concurrency", metavar="N", type=positive, default=10, help="Limit the calls in flight (default: 10)"
-    )
+    add_budget(parser)
+    add_concurrency(parser)
     parser.add_argument(
         "--results",
         metavar="DIR",
@@ -170,14 +166,6 @@ def _show(found: Verification) -> None:
     out.print(f"root {found.root}")
     verdict = "Nothing in this bundle is contradicted." if found.is_consistent else "This bundle contradicts itself."
     out.print(verdict)
-
-
-def given_budget(args: argparse.Namespace) -> float | None:
-    """Return the limit that --budget sets, in dollars; None without --budget."""
-    from memorybench.suites.spec import RunOptions, make_spec
-
-    budget = make_spec(RunOptions, given_fields(args, RunOptions)).budget
-    return None if budget in (None, "none") else float(budget)
 
 
 def _rejudge(args: argparse.Namespace, found: Verification) -> Rejudging:

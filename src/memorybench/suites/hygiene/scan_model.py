@@ -246,8 +246,7 @@ def ask_model(
     *,
     today: date,
     results: Path,
-    budget: float | None = None,
-    concurrency: int = 10,
+    budget: float | None,
 ) -> ModelFindings:
     """Ask the model until `budget` dollars are spent, also by earlier scans of the same texts on the same day."""
     check_prices((model,), budget)
@@ -262,7 +261,7 @@ def ask_model(
     def plan(opened: Model) -> Plan:
         return Plan(jobs=_jobs(asked, _Reader(opened, texts, today)), size=len(asked))
 
-    perform_with_model(plan, run, model, results, wiring, concurrency=concurrency, budget=budget)
+    perform_with_model(plan, run, model, results, wiring, budget=budget)
     with RunReader.open(results) as run_reader:
         parts = [
             Part.model_validate(run_reader.case(run.id, "scan", outcome.trial.case_id))
