@@ -98,6 +98,7 @@ def test_the_example_of_the_page_uses_inputs_that_exist() -> None:
     assert used <= set(DEFAULTS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("threshold", "code"), [("recall@5=0", 0), ("recall@5=0 recall@10=1.0", 3)])
 def test_a_run_leaves_the_exit_code_and_the_files(
     runner: dict[str, str], tmp_path: Path, threshold: str, code: int
@@ -123,6 +124,7 @@ def test_a_run_leaves_the_exit_code_and_the_files(
     assert perform("Pass or fail", runner, tmp_path, CODE=str(code)).returncode == code
 
 
+@pytest.mark.slow
 def test_a_run_is_compared_with_its_baseline(runner: dict[str, str], tmp_path: Path) -> None:
     first = {**INPUTS, "ARGUMENTS": "--providers bm25 --end 24 --run-id main", "BASELINE": "baseline/results/main"}
     done = perform("Run memorybench", runner, tmp_path, **{**first, "RESULTS": "baseline/results"})

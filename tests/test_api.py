@@ -12,6 +12,7 @@ from memorybench.core.errors import BadInput
 from tests.doubles.refusals import refused
 
 
+@pytest.mark.slow
 def test_a_run_from_python_is_the_run_of_the_command_line(tmp_path: Path) -> None:
     result = evaluate(providers=["bm25", "oracle"], end=20, output=tmp_path, run_id="r")
     again = load_run("r", tmp_path)
@@ -32,6 +33,7 @@ def test_a_measure_is_found_by_any_spelling_and_an_error_names_the_candidates(tm
     assert "starter" in refused(result.measure, "bm25(k1=2)", "recall@5", "startr").remedy
 
 
+@pytest.mark.slow
 def test_shards_are_merged_from_python(tmp_path: Path) -> None:
     whole = evaluate(providers=["bm25"], end=40, output=tmp_path / "whole", run_id="r")
     for number in (1, 2):

@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[1]
 TUTORIAL = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_generated_pages_match_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(ROOT / "scripts")
     import reference
@@ -37,6 +38,7 @@ def test_every_page_is_in_the_index() -> None:
         assert page.name == "index.md" or f"({page.name})" in index, page.name
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_tutorial_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -56,6 +58,7 @@ def test_the_commands_of_the_tutorial_work(
         assert main(arguments) == 0, (command, capsys.readouterr())
 
 
+@pytest.mark.slow
 def test_the_commands_and_cards_of_the_models_page_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -70,6 +73,7 @@ def test_the_commands_and_cards_of_the_models_page_work(
         assert main(command.split()) == 0, (command, capsys.readouterr())
 
 
+@pytest.mark.slow
 def test_the_code_of_the_python_page_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("wordllama", reason="the provider hybrid needs the extra `embed`")
     monkeypatch.chdir(tmp_path)
@@ -82,6 +86,7 @@ def test_the_code_of_the_python_page_works(tmp_path: Path, monkeypatch: pytest.M
     assert "docs/glossary.md" in (tmp_path / "somewhere" / "report.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_every_command_of_the_readme_exits_with_0(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -22,6 +22,7 @@ def sample_package(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(site)
 
 
+@pytest.mark.slow
 def test_a_plug_in_is_listed_with_its_origin(command: Command) -> None:
     listed = command("list", "--json").json
     origins = {entry["name"]: entry["origin"] for entry in listed}

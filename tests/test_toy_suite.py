@@ -26,6 +26,7 @@ def toy_suite(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(site)
 
 
+@pytest.mark.slow
 def test_an_installed_suite_is_a_command_of_the_program(site: Path, tmp_path: Path) -> None:
     program = [sys.executable, "-m", "memorybench", "toy", "--size", "2", "--json"]
     done = subprocess.run(

@@ -214,6 +214,7 @@ def test_a_dead_agent_fails_and_is_not_scored(coffee: Scenario, tmp_path: Path, 
     assert "agent scripted" in outcome.failure.message
 
 
+@pytest.mark.slow
 def test_each_repeat_is_a_trial_and_a_resumed_run_repeats_none(coffee: Scenario, tmp_path: Path) -> None:
     ledger = tmp_path / "turns"
     counting = _Counting(agent("tidy"), ledger)
@@ -311,6 +312,7 @@ def _obedient(prompt: str) -> list[str]:
     return [json.dumps({"action": stored}), json.dumps({"action": {"answer": "ok"}})]
 
 
+@pytest.mark.slow
 def test_every_bundled_scenario_runs_with_an_agent_and_most_detect_a_parrot() -> None:
     """The plumbing for all of them, over a scripted model: each attempt comes to a verdict."""
     results = {}

@@ -48,6 +48,7 @@ def test_calls_are_recorded_and_the_answer_is_read(tmp_path: Path) -> None:
     assert [(call.operation, call.error) for call in calls] == [("recall", None), ("remember", None)]
 
 
+@pytest.mark.slow
 def test_an_agent_may_reach_the_memory_by_a_program_instead_of_a_url(tmp_path: Path) -> None:
     words = [sys.executable, str(PROGRAM), "tidy", "${prompt}", "--command"]
     by_program = [*words, "${serverProgram}", "-P", "-m", "memorybench.mcp.bridge", "${serverUrl}"]

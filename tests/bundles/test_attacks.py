@@ -148,6 +148,7 @@ def test_a_huge_number_of_planned_trials_is_no_bomb(command: Command, forgery: F
     assert "trials" in forgery.verify(command)["contradicted"]
 
 
+@pytest.mark.slow
 def test_scores_of_an_audit_follow_from_its_conversations(command: Command, bundle: Callable[..., Path]) -> None:
     found = Forgery(bundle("audit")).verify(command)
     assert {"scores", "correct", "miss_not_retrieved", "selection"} <= found["proved"]

@@ -49,6 +49,7 @@ def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
         yield server
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RUNS)
 def test_a_judge_that_fails_at_times_contradicts_nothing(command: Command, stub: Stub, name: str) -> None:
     stub.always(judge_badly)

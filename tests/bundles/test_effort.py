@@ -39,6 +39,7 @@ def path(command: Command) -> Path:
     return command.folder / "many.mbz"
 
 
+@pytest.mark.slow
 def test_histories_are_digested_once_per_subject(command: Command, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = read_files(path)
     searches = sum(step["name"] == "search" for step in rows_of(files, "steps.jsonl"))

@@ -89,6 +89,7 @@ def test_a_link_is_refused(command: Command, files: dict[str, bytes]) -> None:
     assert verify(command, path).code == 2
 
 
+@pytest.mark.slow
 def test_a_bomb_is_refused_before_it_is_unpacked(command: Command, files: dict[str, bytes]) -> None:
     path = command.folder / "hostile.mbz"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:

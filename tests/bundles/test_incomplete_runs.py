@@ -33,6 +33,7 @@ def test_trials_of_an_incomplete_run_are_not_proved(
     assert "trials" in found["contradicted" if is_plan_changed else "declared"]
 
 
+@pytest.mark.slow
 def test_the_scores_of_a_shard_are_computed_again(
     command: Command, bundle: MakeBundle, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -56,6 +56,7 @@ def folder(command: Command, bundle: MakeBundle) -> Path:
     return place
 
 
+@pytest.mark.slow
 def test_the_page_has_verified_bundles_and_names_the_refused_ones(command: Command, folder: Path) -> None:
     said = command("leaderboard", str(folder), "--output", "site", "--json")
     assert said.code == 0, said.err

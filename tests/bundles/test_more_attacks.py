@@ -39,6 +39,7 @@ def _is_unproved(found: dict[str, set[str]], name: str) -> bool:
     return bool(found["contradicted"]) or name not in found["proved"]
 
 
+@pytest.mark.slow
 def test_repeats_of_wrong_answers_cannot_be_left_out(
     command: Command, bundle: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -236,6 +237,7 @@ def test_runs_with_other_judge_prompts_have_their_own_table(
     assert digest(PROMPT)[:12] in page
 
 
+@pytest.mark.slow
 def test_questions_are_not_checked_if_their_selection_is_declared(command: Command, forgery: Forgery) -> None:
     """The author leaves out a question, and says that another version made the run."""
     assert _level(command, forgery) == "recomputed with data"

@@ -84,6 +84,7 @@ def test_the_other_judge_gets_the_recorded_prompts(command: Command, bundle: Mak
     assert {call.json["messages"][-1]["content"] for call in stub.calls} <= recorded
 
 
+@pytest.mark.slow
 def test_a_larger_sample_contains_a_smaller_one_and_pays_for_the_rest(
     command: Command, bundle: MakeBundle, stub: Stub
 ) -> None:
@@ -176,6 +177,7 @@ def test_options_of_a_sample_need_a_judge(command: Command, bundle: MakeBundle, 
     assert command("verify", str(bundle("judged")), *option).code == 2
 
 
+@pytest.mark.slow
 def test_prompts_that_the_code_does_not_make_are_counted(command: Command, bundle: MakeBundle, stub: Stub) -> None:
     """An author could have asked the judge something else: agreement about that says little."""
     forgery = Forgery(bundle("judged"))

@@ -46,6 +46,7 @@ def test_a_bundle_of_each_suite_is_verified(command: Command, bundle: MakeBundle
     assert command("verify", str(path)).code == 0
 
 
+@pytest.mark.slow
 def test_all_cases_of_an_extractor_are_verified(command: Command) -> None:
     """Some cases have keys that are not sorted in their file, as they are in the journal."""
     words = ("extraction", "run", "--extractor", "hoarder", "--judge-model", "scripted/judge", "--no-targets")

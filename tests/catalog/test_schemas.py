@@ -48,6 +48,7 @@ def is_accepted(kind: Described, text: str) -> bool:
     return accepts(schema, parse_yaml(text, "sample.yaml").value, schema)
 
 
+@pytest.mark.slow
 def test_bundled_configs_match_the_schema() -> None:
     for path, kind in bundled_files():
         schema = json_schema(kind)

@@ -12,6 +12,7 @@ from memorybench.cli.main import main
 SIGNATURES = {"svg": b"<svg", "png": b"\x89PNG", "pdf": b"%PDF"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", SIGNATURES)
 def test_a_chart_is_written_in_the_format_of_the_file(recorded: Path, tmp_path: Path, form: str) -> None:
     pytest.importorskip("vl_convert")

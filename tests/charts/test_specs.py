@@ -212,6 +212,7 @@ def test_a_dark_file_has_the_dark_colours(recorded: Path) -> None:
     assert LIGHT["accent"] not in dark
 
 
+@pytest.mark.slow
 def test_hostile_names_stay_text() -> None:
     pytest.importorskip("vl_convert")
     estimates = [Estimate(text, 0.5, text=text) for text in STRINGS]

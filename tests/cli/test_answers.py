@@ -40,6 +40,7 @@ def bill(stub: Stub) -> float:
 ARMS = ("eval", "--providers", "bm25", "oracle", "--end", "15", "--answering-model", "gpt-4o-mini")
 
 
+@pytest.mark.slow
 def test_a_judged_run_killed_and_resumed_repeats_no_call(command: Command, stub: Stub) -> None:
     whole = command(*ARMS, "--judge-model", "gpt-4o", "--run-id", "whole", "--output", "whole", "--json").json
     once = asked(stub)
@@ -80,6 +81,7 @@ def test_a_resumed_run_keeps_its_concurrency(command: Command, stub: Stub) -> No
     assert stub.peak > 2
 
 
+@pytest.mark.slow
 def test_interrupted_scoring_is_resumed(command: Command, stub: Stub) -> None:
     command(*ARMS, "--judge-model", "gpt-4o", "--run-id", "a", "--json")
     stub.calls.clear()

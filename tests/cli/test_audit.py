@@ -113,6 +113,7 @@ PERFECT = {
 }
 
 
+@pytest.mark.slow
 def test_a_perfect_subject_has_a_perfect_score(command: Command, stub: Stub) -> None:
     """Without a judge, too: test_every_field_of_the_older_result_types_is_there."""
     assert audited(command, stub, perfect, "--judge-model", "scripted/judge") == PERFECT
@@ -152,6 +153,7 @@ def asked_or_judged(subject: Subject, call: Call) -> str:
     return subject(probe_of(call))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("subject", "known"), KNOWN, ids=lambda one: getattr(one, "__name__", ""))
 @pytest.mark.parametrize("judge", ["none", "gpt-4o"])
 def test_known_subjects_get_known_scores(
@@ -213,6 +215,7 @@ def says(call: Call) -> str:
     )
 
 
+@pytest.mark.slow
 def test_an_audit_killed_and_resumed_repeats_no_call(command: Command, stub: Stub) -> None:
     stub.always(completion(says, model="", tokens=(200, 20)))
     limited = ("audit", str(SAMPLE), "--limit", "24", *ASKED)
@@ -231,6 +234,7 @@ def test_an_audit_killed_and_resumed_repeats_no_call(command: Command, stub: Stu
     assert sum(n - 1 for n in again.values()) <= resumed["possibly_charged_twice"] <= 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("provider", ["bm25", pytest.param("hybrid", marks=pytest.mark.slow)])
 def test_the_same_probes_go_through_a_memory(command: Command, provider: str) -> None:
     offline = ("--model", "scripted/quote", "--judge-model", "scripted/judge", "--provider", provider)
@@ -244,6 +248,7 @@ def test_the_same_probes_go_through_a_memory(command: Command, provider: str) ->
     assert figures["recall_accuracy"] > 0.3, "a memory that finds what was said lets even a quoting reader answer"
 
 
+@pytest.mark.slow
 def test_every_field_of_the_older_result_types_is_there(command: Command, stub: Stub) -> None:
     stub.always(completion(lambda call: perfect(probe_of(call)), model="", tokens=(9, 1)))
     said = command("audit", str(SAMPLE), "--model", "gpt-4o-mini", "--judge-model", "none", "--json", "--run-id", "r")

@@ -42,6 +42,7 @@ def test_probes_carry_origin_checks_and_evidence(command: Command, probes: list[
     assert not (command.folder / "audit-results").exists(), "nothing is recorded without a model"
 
 
+@pytest.mark.slow
 def test_a_file_of_probes_is_asked_as_it_is(command: Command, probes: list[dict[str, Any]]) -> None:
     generated = command("audit", str(SAMPLE), *OFFLINE, "--json").json
     frozen = command("audit", str(SAMPLE), *OFFLINE, "--probes", "probes.jsonl", "--json").json

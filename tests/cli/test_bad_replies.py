@@ -79,6 +79,7 @@ def check_failed(document: dict[str, Any], request: str, problem: str) -> None:
     assert problem in reason
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", SEARCHES)
 def test_a_bad_page_of_results_fails_the_question(command: Command, stub: Stub, fault: str) -> None:
     text, behaviour, problem = SEARCHES[fault]

@@ -78,6 +78,7 @@ def measures(document: Mapping[str, Any], subject: str) -> dict[str, float | Non
     return {one["name"]: one["value"] for one in result["measures"]}
 
 
+@pytest.mark.slow
 def test_answers_without_a_memory_draw_a_warning(command: Command, stub: Stub) -> None:
     write(command, ANSWER)
     answering(stub, knows=True)

@@ -183,6 +183,7 @@ def test_the_only_providers_of_two_runs_are_compared_whatever_their_names(comman
     assert (refused.code, refused.err.split(": ")[1]) == (2, "two:bm25")
 
 
+@pytest.mark.slow
 def test_providers_are_taken_from_the_latest_runs_and_the_runs_are_named(command: Command) -> None:
     """E10, U12."""
     command("eval", "--providers", "bm25", "--end", "5", "--run-id", "old")
@@ -359,6 +360,7 @@ def test_runs_of_every_suite_are_compared_by_their_main_measures(
     assert command("compare", "one", "two", "--only", "changed").code == 0
 
 
+@pytest.mark.slow
 def test_pooled_measures_get_an_exchange_test(command: Command) -> None:
     for name, extractor in (("perfect", f"{KNOWN_EXTRACTORS}:perfect"), ("amnesiac", "amnesiac")):
         command("extraction", "run", "--no-targets", "--extractor", extractor, "--allow-code", "--run-id", name)
@@ -466,6 +468,7 @@ def test_reused_steps_have_no_latency(command: Command) -> None:
     assert pair["comparison"]["n"] == 0
 
 
+@pytest.mark.slow
 def test_a_run_of_another_folder_needs_no_default_folder(command: Command) -> None:
     command("eval", "--providers", "bm25", "hybrid", "--end", "20", "--output", "shared", "--run-id", "first")
     (command.folder / "results").mkdir()

@@ -93,6 +93,7 @@ def test_a_secret_in_the_data_changes_no_measure_and_repeats_no_call(
     assert stages["answer"]["reused"] == stages["answer"]["steps"] == 30
 
 
+@pytest.mark.slow
 def test_providers_are_compared_in_one_run_or_else_by_their_latest_runs(command: Command) -> None:
     command("eval", "--providers", "bm25", "hybrid", "--end", "20", "--run-id", "both")
     command("eval", "--providers", "hybrid", "--end", "10", "--run-id", "later")

@@ -212,6 +212,7 @@ def test_a_query_of_a_scenario_reads_only(command: Command, query: str) -> None:
     assert not (command.folder / "harm").exists()
 
 
+@pytest.mark.slow
 def test_a_query_that_never_ends_is_interrupted(command: Command) -> None:
     endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c"
     (command.folder / "scenarios").mkdir()

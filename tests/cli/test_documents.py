@@ -59,6 +59,7 @@ def test_every_suite_writes_the_same_document(command: Command, asked: tuple[str
     assert command("results", "r").code == command("results", "r", "--failures").code == 0
 
 
+@pytest.mark.slow
 def test_reports_of_shards_and_merged_runs_follow_the_schema(command: Command) -> None:
     for number in (1, 2):
         shard = ("--shard", f"{number}/2", "--run-id", f"s{number}")

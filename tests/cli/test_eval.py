@@ -48,6 +48,7 @@ def test_without_arguments_eval_ranks_six_providers_on_the_starter(
     assert not list(command.folder.glob("results/*/stores")), "the memories were put away"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("places", [(1, 60), pytest.param((3, 95, 140), marks=pytest.mark.slow)])
 def test_a_killed_evaluation_resumes_to_the_same_figures(command: Command, places: tuple[int, ...]) -> None:
     arguments = (
@@ -181,6 +182,7 @@ def test_a_scripted_model_answers_offline_and_is_scored(command: Command) -> Non
     assert recall(document, "none", "accuracy") is None, "free text is not right or wrong without a judge"
 
 
+@pytest.mark.slow
 def test_thresholds_decide_the_exit_code_and_leave_baselines_alone(command: Command) -> None:
     arms = ("eval", "--providers", "bm25", "none", "--end", "60")
     assert command(*arms, "--threshold", "recall@5=0.1", "--run-id", "first").code == 0

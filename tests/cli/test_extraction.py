@@ -68,6 +68,7 @@ def test_undecided_pairs_are_counted_and_bound_the_measures(command: Command, ex
         assert scores[f"{name}_most"] == 1 or extractor == "splitter"
 
 
+@pytest.mark.slow
 def test_targets_apply_unless_thresholds_replace_them(command: Command) -> None:
     assert put(command, "amnesiac", "--no-targets")[0].code == 0
     loose = ("--threshold", "recall=0", "--threshold", "f1=0", "--threshold", "conflict_resolution=0")
@@ -150,6 +151,7 @@ def run_pytest(command: Command, *arguments: str) -> PytestRun:
     return run
 
 
+@pytest.mark.slow
 def test_pytest_tests_an_extractor_case_by_case(tmp_path: Path) -> None:
     program = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]  # the plug-in is there with the package
     arguments = ("--memory-cases", "bundled", "--memory-extractor", f"{KNOWN}:perfect")
@@ -158,12 +160,14 @@ def test_pytest_tests_an_extractor_case_by_case(tmp_path: Path) -> None:
     assert "81 passed" in done.stdout  # eighty cases, and the targets
 
 
+@pytest.mark.slow
 def test_pytest_fails_an_extractor_that_misses_its_targets(command: Command) -> None:
     run = run_pytest(command, "--memory-cases", "bundled", "--memory-extractor", f"{KNOWN}:stale")
     assert run.code == 1
     assert "conflict_resolution 0.000" in run.failed["memory targets"]
 
 
+@pytest.mark.slow
 def test_pytest_reports_invalid_cases(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
     (command.folder / "cases.json").write_text(json.dumps([{"id": "a"}]))
     assert run_pytest(command, "--memory-cases", "cases.json", "--memory-extractor", "amnesiac").code == 4
@@ -171,6 +175,7 @@ def test_pytest_reports_invalid_cases(command: Command, capsys: pytest.CaptureFi
     assert run_pytest(command, "--memory-cases", "bundled").code == 4
 
 
+@pytest.mark.slow
 def test_pytest_finds_configs_in_a_folder(command: Command, tmp_path: Path) -> None:
     folder = tmp_path / "configs" / "extractors"
     folder.mkdir(parents=True)
@@ -185,6 +190,7 @@ def test_pytest_finds_configs_in_a_folder(command: Command, tmp_path: Path) -> N
 CLI_OPTION = re.compile(r"(?<![\w-])--(?:extractor|extractor-command|extractor-model|judge-model)\b")
 
 
+@pytest.mark.slow
 def test_pytest_names_its_own_options_in_messages(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_pytest(command, "--memory-cases", "bundled", "--memory-extractor", "reference").code == 4
     error = capsys.readouterr().err
@@ -194,6 +200,7 @@ def test_pytest_names_its_own_options_in_messages(command: Command, capsys: pyte
     assert not CLI_OPTION.search(error + missed["memory targets"])
 
 
+@pytest.mark.slow
 def test_pytest_reports_a_function_of_wrong_arity_without_a_traceback(command: Command) -> None:
     (command.folder / "mine.py").write_text("def extract(existing):\n    return existing\n")
     function = f"{command.folder / 'mine.py'}:extract"
@@ -295,6 +302,7 @@ def test_an_undecided_case_does_not_meet_a_target(command: Command) -> None:
     assert "could be as low as" in " ".join(said.out.split())
 
 
+@pytest.mark.slow
 def test_pytest_runs_only_the_selected_cases(command: Command) -> None:
     calls = command.folder / "calls"
     (command.folder / "counting.py").write_text(

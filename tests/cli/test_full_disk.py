@@ -76,6 +76,7 @@ def whole(command: Command) -> object:
 SIZES = [0, 1, 5_000, 30_000, 50_000, 80_000, 100_000, 150_000, 200_000, 250_000]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [0, 30_000, 100_000, *(pytest.param(n, marks=pytest.mark.slow) for n in SIZES)])
 def test_a_run_without_space_says_so_in_one_line_and_resumes(command: Command, whole: object, size: int) -> None:
     """R4"""
@@ -84,6 +85,7 @@ def test_a_run_without_space_says_so_in_one_line_and_resumes(command: Command, w
     assert_one_line_and_resumable(command, said, whole)
 
 
+@pytest.mark.slow
 def test_a_report_without_space_says_so_in_one_line_and_is_written_on_resume(command: Command, whole: object) -> None:
     """R4"""
     (command.folder / "disk").mkdir()
@@ -121,6 +123,7 @@ def disk(command: Command) -> Iterator[Callable[[str], None]]:
 MOUNTED = ["4k", "16k", "48k", "96k", "160k", "256k", "320k", "400k", "500k", "700k"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", ["160k", *(pytest.param(n, marks=pytest.mark.slow) for n in MOUNTED)])
 def test_a_run_on_a_small_disk_says_so_in_one_line_and_resumes(
     command: Command, disk: Callable[[str], None], whole: object, size: str

@@ -30,6 +30,7 @@ def good(command: Command) -> str:
     return "good"
 
 
+@pytest.mark.slow
 def test_a_planted_regression_exits_with_3_and_an_equal_run_with_0(command: Command, good: str) -> None:
     same = command(*EVAL, "--reuse", good, "--baseline", good, "--run-id", "same", "--json")
     assert (same.code, same.json["baseline"]["passed"]) == (0, True)
@@ -84,6 +85,7 @@ def test_reading_a_run_shows_its_checks(command: Command, good: str) -> None:
     assert (command.folder / "export.xml").read_text() == (command.folder / "run.xml").read_text()
 
 
+@pytest.mark.slow
 def test_a_drop_beyond_the_limit_fails_even_if_it_is_not_significant(command: Command, good: str) -> None:
     run = ("eval", "--providers", "dense", *FEW, "--baseline", f"{good}:bm25", "--json")
     free = command(*run, "--run-id", "free", "--max-drop", "recall@1=100")
@@ -98,6 +100,7 @@ def test_a_drop_beyond_the_limit_fails_even_if_it_is_not_significant(command: Co
     assert loose.code == 0
 
 
+@pytest.mark.slow
 def test_max_drop_is_measured_in_points(command: Command, good: str) -> None:
     run = (*EVAL, "--top-k", "4", "--baseline", good, "--json")
     first = command(*run, "--run-id", "first").json["baseline"]["comparison"]["comparisons"][0]
@@ -108,6 +111,7 @@ def test_max_drop_is_measured_in_points(command: Command, good: str) -> None:
     assert not any("more than" in line for line in strict["failures"])
 
 
+@pytest.mark.slow
 def test_a_resumed_run_keeps_its_baseline(command: Command, good: str) -> None:
     run = (*EVAL, "--top-k", "1", "--run-id", "r", "--baseline", good)
     assert command.killed(*run, at=40)
@@ -152,6 +156,7 @@ def test_the_error_for_other_questions_names_the_baseline_run_and_the_flags(comm
     assert "--limit" in error.remedy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("run", "good", "bad"),
     [
@@ -188,6 +193,7 @@ def test_an_agent_that_got_worse_fails_the_gate_of_hygiene(command: Command) -> 
     assert [setting["name"] for setting in document["comparison"]["settings"]] == ["agent"]
 
 
+@pytest.mark.slow
 def test_a_baseline_in_another_folder_and_in_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     memorybench.evaluate(providers=["bm25"], end=20, run_id="good", output="main")
@@ -197,6 +203,7 @@ def test_a_baseline_in_another_folder_and_in_python(tmp_path: Path, monkeypatch:
     assert memorybench.load_run("good", "main").gate is None
 
 
+@pytest.mark.slow
 def test_saved_files_name_a_baseline_of_another_folder_without_its_absolute_path(command: Command, good: str) -> None:
     elsewhere = command.folder / "lastweek/results"
     elsewhere.parent.mkdir()
@@ -220,6 +227,7 @@ def test_saved_files_name_a_baseline_of_another_folder_without_its_absolute_path
     assert command("results", "moved/results/good", "--json").json["baseline"]["passed"], "the folders moved together"
 
 
+@pytest.mark.slow
 def test_a_gate_compares_other_providers_only_if_they_are_named(command: Command, good: str) -> None:
     other = ("eval", "--providers", "dense", *FEW, "--run-id", "other")
     refused = command(*other, "--baseline", good)

@@ -124,6 +124,7 @@ def test_a_recorded_agent_becomes_a_scenario_that_runs(command: Command) -> None
     assert command("hygiene", "record", "--name", "hoarded", "--", *agent).code == 2, "a draft is not written over"
 
 
+@pytest.mark.slow
 def test_a_killed_run_is_resumed(command: Command) -> None:
     scenarios = ("memory-skip-local", "memory-idempotent-write", "memory-secret-rejection")
     assert command.killed("hygiene", "run", *scenarios, "--run-id", "r", "--concurrency", "1", at=30)
@@ -220,6 +221,7 @@ def test_a_reused_run_has_the_same_seed_and_shards_have_seed_zero(command: Comma
     assert seed("--run-id", "s", "--shard", "1/1") == 0
 
 
+@pytest.mark.slow
 def test_each_row_has_a_verdict_and_each_word_is_defined(command: Command) -> None:
     bind(command, faulty_command.config("leaky", "accepts-secrets"), "leaky")
     scenarios = ("memory-secret-rejection", "memory-encoded-secrets", "memory-trust-on-update")

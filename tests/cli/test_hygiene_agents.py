@@ -150,6 +150,7 @@ def test_a_dead_agent_has_no_verdict(command: Command, stub: Stub) -> None:
     assert measures(said.json)["restraint"] is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("fault", "fate", "credit"), [("none", "refused", 1), ("accepts-secrets", "stored", 0)])
 def test_a_refusal_is_credited_to_the_store_and_not_to_the_agent(
     command: Command, stub: Stub, fault: str, fate: str, credit: float
@@ -199,6 +200,7 @@ def test_a_search_is_not_a_forbidden_write(command: Command, stub: Stub) -> None
     assert {attempt["claim"] for attempt in said.json["attempts"]} == {"nothing was stored, changed or lost"}
 
 
+@pytest.mark.slow
 def test_a_refused_write_is_no_adoption(command: Command, stub: Stub) -> None:
     """A store that refuses everything stores nothing, so the agent that called `remember` adopted nothing."""
     plays(stub, in_order(remember(STAGING), answer("curl …")))

@@ -32,6 +32,7 @@ def test_the_matrix_shows_what_the_reference_store_returns(command: Command) -> 
     assert both == "both"
 
 
+@pytest.mark.slow
 def test_a_store_without_update_and_forget_skips_those_cells(command: Command) -> None:
     write_store(command, "none", "[recall, list, files]")
     said = command("hygiene", "corrections", "--store", "mine", "--allow-code", "--json")

@@ -45,6 +45,7 @@ def remember(content: str) -> tuple[str, dict[str, Any]]:
     return "remember", {"content": content}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "calls", "kinds"),
     [
@@ -104,6 +105,7 @@ def test_a_recorded_incident_is_red_on_the_fault_and_green_on_the_fix(
     assert not [row for row in whole.json["assertions"] if row["dead"]]
 
 
+@pytest.mark.slow
 def test_a_sound_store_is_not_accused_of_what_its_agent_did(command: Command) -> None:
     """The store refused the key. The agent attempted it, so the draft is red on that agent, and green on the store."""
     said = record(
@@ -124,6 +126,7 @@ def test_a_sound_store_is_not_accused_of_what_its_agent_did(command: Command) ->
 OSKAR, MILA = "Oskar lives in Bergen", "Mila works from Porto"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "calls", "remark"),
     [
@@ -169,6 +172,7 @@ SEED = "orchard velvet garage copper ladder mimic absurd salon turkey fossil rip
 SPELLED_KEY = "sk-proj-" + "kX7pQ2vN9wLm4RzT8yBc3HsJ6fGd1AeU5iOq0WnM"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "parts"),
     [

@@ -288,6 +288,7 @@ def test_python_gets_the_same_findings(command: Command, memory: Path) -> None:
     assert [one.fingerprint for one in report.findings] == [one["fingerprint"] for one in findings(command, "memory")]
 
 
+@pytest.mark.slow
 def test_many_statements_are_compared_without_comparing_all_pairs(command: Command) -> None:
     lines = [
         f"- Project {number} uses the queue called orange{number} for its nightly export." for number in range(3_000)
@@ -388,6 +389,7 @@ def test_statements_on_different_things_are_not_related(command: Command, files:
     assert relations(command, "project") == set()
 
 
+@pytest.mark.slow
 def test_most_reworded_duplicates_are_found_and_few_near_misses_are_reported(command: Command) -> None:
     lines = (Path(__file__).parent.parent / "suites/hygiene/scan_pairs.txt").read_text(encoding="utf-8").splitlines()
     pairs = [line.split("\t") for line in lines if line and not line.startswith("#")]

@@ -149,6 +149,7 @@ def test_a_scan_that_failed_is_completed_when_it_is_repeated(command: Command, s
     assert not said["skipped"]
 
 
+@pytest.mark.slow
 def test_similar_statements_of_files_that_are_read_apart_are_shown_as_pairs(command: Command, stub: Stub) -> None:
     for name, text in (("a", "The nightly import starts at two."), ("b", "The nightly import begins at two o'clock.")):
         filler = "".join(f"- Remark {number} of {name}: nothing to add here.\n" for number in range(290))

@@ -52,6 +52,7 @@ def knowing(prompt: str) -> str:
     return CANARIES.get(response, "yes" if len(prompt) % 2 else "no")
 
 
+@pytest.mark.slow
 def test_the_screen_says_that_few_canaries_detect_only_bad_judges(command: Command, stub: Stub) -> None:
     saying(stub, knowing)
     judged = JUDGED[:-1]
@@ -69,6 +70,7 @@ def test_canaries_are_at_most_a_tenth_of_the_judge_calls(command: Command, stub:
     assert planned["judge"] == 120
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("asked", "expected"), [("off", 0), ("0", 0), ("5", 5), ("1000", 120)])
 def test_the_number_of_canaries_can_be_chosen(command: Command, stub: Stub, asked: str, expected: int) -> None:
     saying(stub, lambda prompt: "no")
@@ -114,6 +116,7 @@ def test_canaries_are_nested_and_balanced(prompts: int) -> None:
         assert max(by_prompt.values()) - min(by_prompt[prompt.name] for prompt in used) <= 1
 
 
+@pytest.mark.slow
 def test_a_larger_check_pays_only_for_the_rest(command: Command, stub: Stub) -> None:
     saying(stub, lambda prompt: "no")
     command(*JUDGED, "--run-id", "a", "--canaries", "6")
@@ -124,6 +127,7 @@ def test_a_larger_check_pays_only_for_the_rest(command: Command, stub: Stub) -> 
     assert len(stub.calls) == 4
 
 
+@pytest.mark.slow
 def test_a_judge_that_fails_is_named_first_and_its_accuracy_is_corrected(command: Command, stub: Stub) -> None:
     generous = Counter[str]()
 
@@ -149,6 +153,7 @@ def test_a_judge_that_fails_is_named_first_and_its_accuracy_is_corrected(command
     assert "corrected" in shown
 
 
+@pytest.mark.slow
 def test_a_judge_that_passes_draws_no_warning(command: Command, stub: Stub) -> None:
     saying(stub, knowing)
     document = command(*JUDGED, "--run-id", "r", "--canaries", "24").json
@@ -157,6 +162,7 @@ def test_a_judge_that_passes_draws_no_warning(command: Command, stub: Stub) -> N
     assert "failed its check" not in command("results", "r").out
 
 
+@pytest.mark.slow
 def test_a_judge_that_cannot_tell_right_from_wrong_leaves_the_correction_undecided(
     command: Command, stub: Stub
 ) -> None:
@@ -173,6 +179,7 @@ def test_few_canaries_neither_fail_a_judge_nor_correct_it(command: Command, stub
     assert all(one["undecided"] for one in check["corrected"])
 
 
+@pytest.mark.slow
 def test_a_check_killed_and_resumed_asks_no_canary_twice(command: Command, stub: Stub) -> None:
     saying(stub, lambda prompt: "yes")
     whole = command(*JUDGED, "--output", "whole", "--run-id", "r", "--canaries", "20").json
@@ -186,6 +193,7 @@ def test_a_check_killed_and_resumed_asks_no_canary_twice(command: Command, stub:
     assert sum(n - 1 for n in asked.values()) <= 1
 
 
+@pytest.mark.slow
 def test_an_audit_and_an_extraction_have_canaries_too(command: Command, stub: Stub) -> None:
 
     saying(stub, lambda prompt: "yes")

@@ -202,6 +202,7 @@ def test_a_disposable_store_that_has_entries_is_refused_with_their_number(
     assert (set(server.calls), notes.read_bytes()) == ({"all_notes"}, before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", COMMANDS)
 @pytest.mark.parametrize("operations", [BY_USER, CLEARED], ids=["forget", "clear"])
 def test_users_of_its_own_leave_the_facts_of_others_as_they_were(
@@ -221,6 +222,7 @@ def figures(said: Said) -> Any:
     return said.json["results"], said.json["scenarios"], said.json["counts"]
 
 
+@pytest.mark.slow
 def test_scenarios_on_a_live_store_do_not_see_each_other(command: Command, server: NotesServer, notes: Path) -> None:
     before = notes.read_bytes()
     write_store(command, f"url: {server.url}", BY_USER)
@@ -231,6 +233,7 @@ def test_scenarios_on_a_live_store_do_not_see_each_other(command: Command, serve
     assert notes.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_an_empty_disposable_store_is_used_by_one_scenario_at_a_time(
     command: Command, server: NotesServer, notes: Path
 ) -> None:
@@ -304,6 +307,7 @@ def contents(folder: Path) -> dict[str, tuple[bytes, int]]:
     return {str(path.relative_to(folder)): (path.read_bytes(), path.stat().st_mtime_ns) for path in files}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flags", [(), (DISPOSABLE,)], ids=["refused", "disposable"])
 @pytest.mark.parametrize("kind", COMMANDS)
 def test_a_program_that_stores_in_the_home_folder_gets_a_private_one(

@@ -67,6 +67,7 @@ def test_a_run_is_found_where_its_suite_writes_it(command: Command) -> None:
     assert {row["id"] for row in command("results", "--json").json} == {"a", "r"}
 
 
+@pytest.mark.slow
 def test_printed_commands_work_as_typed(tmp_path: Path) -> None:
     """The hint, the remedy of an error and the resume command of a program that is not on the PATH."""
     script = Path(sys.executable).parent / "memorybench"

@@ -123,6 +123,7 @@ def test_a_batch_that_is_repeated_counts_once(command: Command) -> None:
     assert command("online", "spans", "--json").json["counts"]["scored"] == 1
 
 
+@pytest.mark.slow
 def test_a_receiver_that_was_killed_continues(command: Command) -> None:
     folder = command.folder / "spans"
     with receiving(folder) as receiver:

@@ -142,6 +142,7 @@ def test_scoring_can_repeat_the_judge_alone(command: Command, stub: Stub) -> Non
     assert refused(memorybench.run, "score", run="b", judge_model="gpt-4.1", repeats=3).where == "--repeats"
 
 
+@pytest.mark.slow
 def test_noise_is_reported_by_subject(command: Command, stub: Stub) -> None:
     said = command(*JUDGED, "--end", "60", "--repeats", "3", "--run-id", "r", "--json")
     (noise,) = said.json["noise"]
@@ -161,6 +162,7 @@ def test_a_run_without_repeats_reports_no_noise(command: Command, stub: Stub) ->
     assert "noise" not in command(*JUDGED, "--json").json
 
 
+@pytest.mark.slow
 def test_an_audit_asks_each_probe_again_and_counts_it_once(command: Command, stub: Stub) -> None:
     once = command("audit", str(SAMPLE), "--model", "gpt-4o-mini", "--judge-model", "scripted/judge", "--json").json
     stub.calls.clear()

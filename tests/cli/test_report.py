@@ -11,6 +11,7 @@ from tests.cli.command import Command
 from tests.cli.test_run_reports import EVAL, FILES, SUITES, report_files
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suite", SUITES)
 def test_report_writes_the_files_of_any_suite_again(command: Command, suite: str) -> None:
     """R3: the files equal those of the run, byte for byte; only the page has charts, which a small run leaves out."""
@@ -37,6 +38,7 @@ def test_report_writes_one_format_to_a_folder_and_names_its_files(command: Comma
     assert [path.name for path in (command.folder / "new/folder").iterdir()] == ["report.md"]
 
 
+@pytest.mark.slow
 def test_report_of_shards_needs_a_folder(command: Command) -> None:
     for run, start, end in (("a", "1", "2"), ("b", "3", "4")):
         command("eval", "--providers", "none", "--start", start, "--end", end, "--run-id", run)
@@ -48,6 +50,7 @@ def test_report_of_shards_needs_a_folder(command: Command) -> None:
     assert (document["run_id"], document["counts"]["planned"]) == ("a + b", 4)
 
 
+@pytest.mark.slow
 def test_a_report_that_cannot_be_written_is_one_line(command: Command) -> None:
     command.once(*EVAL)
     (command.folder / "file").write_text("")
@@ -56,6 +59,7 @@ def test_a_report_that_cannot_be_written_is_one_line(command: Command) -> None:
     assert "file" in said.err
 
 
+@pytest.mark.slow
 def test_a_run_that_is_being_written_keeps_its_report_to_itself(command: Command) -> None:
     command.once(*EVAL)
     lock = RunLock(command.folder / "results/r", "r")

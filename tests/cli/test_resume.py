@@ -104,6 +104,7 @@ PRICE = 0.0035
 KILLED = (*PAID[:-1], "4", "--budget", f"{30 * PRICE}", "--run-id", "r")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("replies", [0, 3], ids=["no cost is known", "a cost is known"])
 def test_calls_of_killed_processes_count_in_the_budget(command: Command, stub: Stub, replies: int) -> None:
     stub.always(until_gone())

@@ -183,6 +183,7 @@ def test_a_narrow_terminal_shows_headline_n_cost_and_tags(runs: Command, monkeyp
     assert "started" not in shown
 
 
+@pytest.mark.slow
 def test_runs_of_other_suites_have_tags_and_a_headline(command: Command) -> None:
     assert command("hygiene", "run", "--no-mutants", "--run-id", "h", "--tag", "nightly").code in (0, 3)
     said = command("runs", "--tag", "nightly", "--suite", "hygiene", "--json")
@@ -190,6 +191,7 @@ def test_runs_of_other_suites_have_tags_and_a_headline(command: Command) -> None
     assert row["headlines"], "the main measure of the suite"
 
 
+@pytest.mark.slow
 def test_latest_is_the_newest_run(runs: Command) -> None:
     for arguments in (("results",), ("report",)):
         assert runs(*arguments, "latest", "--json").json["run_id"] == "third"
@@ -311,6 +313,7 @@ def test_prune_deletes_old_runs_without_tags(runs: Command, arguments: tuple[str
     assert ids(runs) == [run for run in ("third", "second", "first") if run not in deleted]
 
 
+@pytest.mark.slow
 def test_a_baseline_is_kept_as_long_as_the_run_that_is_compared_with_it(command: Command) -> None:
     assert command(*EVAL, "--end", "6", "--run-id", "w1").code == 0
     for earlier, run in (("w1", "w2"), ("w2", "w3"), ("w3", "w4")):
@@ -341,6 +344,7 @@ def folders(command: Command) -> set[str]:
     return {path.name for path in (command.folder / "results").iterdir() if path.is_dir()}
 
 
+@pytest.mark.slow
 def test_a_killed_delete_is_undone_or_completed_by_the_next_command(command: Command, recorded: Path) -> None:
     states = set()
     for at in at_every_kill(command, recorded, "runs", "delete", "first", "--yes"):
@@ -354,6 +358,7 @@ def test_a_killed_delete_is_undone_or_completed_by_the_next_command(command: Com
     assert states == {True, False}
 
 
+@pytest.mark.slow
 def test_a_killed_rename_is_undone_or_completed_by_the_next_command(command: Command, recorded: Path) -> None:
     states = set()
     for at in at_every_kill(command, recorded, "runs", "rename", "first", "new"):
@@ -367,6 +372,7 @@ def test_a_killed_rename_is_undone_or_completed_by_the_next_command(command: Com
     assert states == {"first", "new"}
 
 
+@pytest.mark.slow
 def test_a_new_run_after_a_killed_delete_finds_nothing_of_the_old_one(command: Command, recorded: Path) -> None:
     for _ in at_every_kill(command, recorded, "runs", "delete", "first", "--yes"):
         said = command(*EVAL, "--end", "2", "--run-id", "first", "--json")

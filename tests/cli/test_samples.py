@@ -83,6 +83,7 @@ def test_an_unknown_question_is_an_error_that_names_the_nearest(command: Command
     assert not (command.folder / "results").exists()
 
 
+@pytest.mark.slow
 def test_questions_that_failed_in_an_earlier_run_are_asked_again(command: Command) -> None:
     command("eval", "--providers", "bm25", "dense", "none", "--end", "60", "--run-id", "first")
     listed = command("results", "first", "--failures", "--json").json
@@ -198,6 +199,7 @@ def test_header_report_and_json_say_how_many_people_were_asked_about(command: Co
     assert planned["samples"] == {"starter": numbers}
 
 
+@pytest.mark.slow
 def test_wide_intervals_are_called_out_beside_the_table(command: Command) -> None:
     said = command("eval", "--providers", "bm25", "none", "--limit", "8", "--run-id", "r")
     for text in (" ".join(said.out.split()), " ".join(report(command).split())):

@@ -56,6 +56,7 @@ def measures(said: Said) -> dict[str, Any]:
     return {one["name"]: one["value"] for one in result["measures"]}
 
 
+@pytest.mark.slow
 def test_cursor_paging_with_jobs_by_yaml_alone(run: Callable[..., Said], stub: Stub, archive: Archive) -> None:
     said = run(ARCHIVE)
     assert said.code == 0, said.err
@@ -70,6 +71,7 @@ def test_cursor_paging_with_jobs_by_yaml_alone(run: Callable[..., Said], stub: S
     assert archive.records == {}
 
 
+@pytest.mark.slow
 def test_a_page_limit_that_leaves_searches_short_is_a_warning(run: Callable[..., Said], archive: Archive) -> None:
     said = run(ARCHIVE.replace("next: $.page.next}", "next: $.page.next, maxPages: 2}"))
     assert said.code == 0, said.err
@@ -78,6 +80,7 @@ def test_a_page_limit_that_leaves_searches_short_is_a_warning(run: Callable[...,
     assert "pages.maxPages" in note["text"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -105,6 +108,7 @@ def test_a_depth_beyond_all_pages_is_refused_before_anything_is_added(
     assert stub.calls == []
 
 
+@pytest.mark.slow
 def test_pages_that_were_read_are_not_requested_again_after_a_lost_one(
     run: Callable[..., Said], stub: Stub, archive: Archive
 ) -> None:
@@ -130,6 +134,7 @@ def test_pages_that_were_read_are_not_requested_again_after_a_lost_one(
     assert set(archive.added.values()) == {1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("config", [VAULT, RENEWED], ids=["on 401", "before expiry"])
 def test_login_with_three_second_tokens_by_yaml_alone(
     run: Callable[..., Said], vault: Vault, config: str, command: Command
@@ -158,6 +163,7 @@ def test_a_login_is_renewed_before_it_expires(run: Callable[..., Said], vault: V
 PARALLEL = VAULT.replace(", concurrency: 1", "")
 
 
+@pytest.mark.slow
 def test_parallel_scopes_share_the_one_valid_token_of_an_account(
     run: Callable[..., Said], stub: Stub, vault: Vault
 ) -> None:
@@ -169,6 +175,7 @@ def test_parallel_scopes_share_the_one_valid_token_of_an_account(
     assert len(vault.logins) == 1
 
 
+@pytest.mark.slow
 def test_parallel_scopes_whose_token_is_revoked_log_in_once(run: Callable[..., Said], stub: Stub, vault: Vault) -> None:
     vault.one_token = True
 
@@ -186,6 +193,7 @@ def test_parallel_scopes_whose_token_is_revoked_log_in_once(run: Callable[..., S
     assert set(vault.stored.values()) == {1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", ["$.scope", "$.haystackId"])
 def test_a_login_that_names_the_scope_is_one_per_scope(
     run: Callable[..., Said], stub: Stub, vault: Vault, value: str
@@ -222,6 +230,7 @@ def test_a_request_that_stays_unauthorized_is_sent_twice_only(
     assert len([call for call in stub.calls if call.method == "PUT"]) == 2
 
 
+@pytest.mark.slow
 def test_a_killed_run_logs_in_again(command: Command, stub: Stub, vault: Vault, run: Callable[..., Said]) -> None:
     complete = run(VAULT)
     stored = vault.stored.copy()
@@ -280,6 +289,7 @@ def sign(request):
 """
 
 
+@pytest.mark.slow
 def test_requests_are_signed_by_a_python_function(
     run: Callable[..., Said], command: Command, stub: Stub, archive: Archive, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -165,6 +165,7 @@ def test_every_file_of_several_is_checked(tmp_path: Path, capsys: pytest.Capture
     assert "b.json: well-formed" in said
 
 
+@pytest.mark.slow
 def test_a_large_dataset_is_not_loaded_as_a_whole(tmp_path: Path) -> None:
     """Its parsed JSON takes four times the size of the file, and the machine may not have that."""
     turns = [{"role": "user", "content": f"My pet {n} is a cat called Tom{n}."} for n in range(20)]

@@ -332,6 +332,7 @@ def save_copy(command: Command, kind: str, name: str) -> str:
     return copy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["provider", "benchmark", "extractor", "store", "agent"])
 def test_every_bundled_config_can_be_copied(command: Command, kind: Described) -> None:
     names = [entry.name for entry in Catalog(command.folder).entries(kind) if entry.broken is None]

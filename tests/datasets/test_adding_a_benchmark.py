@@ -180,6 +180,7 @@ def test_a_benchmark_without_its_data_says_what_to_do(
     assert f"and put it at {tmp_path}/cache/raw.githubusercontent.com/" in done.err
 
 
+@pytest.mark.slow
 def test_data_is_pulled_listed_and_verified(
     command: Command, folder: Path, stub: Stub, monkeypatch: pytest.MonkeyPatch
 ) -> None:

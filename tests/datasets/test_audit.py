@@ -128,6 +128,7 @@ def places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
         yield from places(member, (*place, step))
 
 
+@pytest.mark.slow
 def test_a_value_of_any_wrong_type_is_reported_and_never_raises(tmp_path: Path) -> None:
     refused = 0
     for place in places(json.loads(VALID)):

@@ -193,6 +193,7 @@ def test_all_of_locomo_is_converted(tmp_path: Path) -> None:
     assert questions & adversarial == set()
 
 
+@pytest.mark.slow
 @with_shared
 def test_all_of_longmemeval_oracle_is_converted(tmp_path: Path) -> None:
     made = convert_longmemeval(SHARED / "longmemeval/longmemeval_oracle.json.gz")

@@ -88,6 +88,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(st.dictionaries(st.text("xyz", max_size=2), JSON, max_size=3), max_size=6), st.booleans())
 def test_both_readers_return_any_array_unchanged(
     tmp_path_factory: pytest.TempPathFactory, values: Any, ascii_: bool

@@ -62,6 +62,7 @@ def answers(gold: Any) -> dict[str, Any]:
     return {"id": "q", "question": "?", "answer": "a", "gold": gold}
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(history=_history, field=_fields, content=_contents, within=_within, speaker=_speakers)
 def test_every_text_of_a_turn_is_read_or_the_data_is_refused(
@@ -121,6 +122,7 @@ def inner(value: Any, place: Place) -> list[Place]:
     return [found for step, member in steps for found in inner(member, (*place, step))]
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(gold=_nested, path=_evidence)
 def test_every_evidence_id_is_resolved_or_counted(file: Path, gold: Any, path: str) -> None:
@@ -142,6 +144,7 @@ def test_every_evidence_id_is_resolved_or_counted(file: Path, gold: Any, path: s
     assert len(question.gold_turns) + dropped == len(cited)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(quiz=_nested, path=st.sampled_from(["quiz", "$.quiz.*", "$.quiz[*]", "$.quiz..*", "$.quiz.*.*"]))
 def test_every_question_is_read_or_the_data_is_refused(file: Path, quiz: Any, path: str) -> None:
@@ -170,6 +173,7 @@ def counted(dataset: MappedDataset, words: str) -> int:
     return sum(int(note.rpartition(" ")[2].replace(",", "")) for note in dataset.notes if words in note)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(present=st.lists(_present, min_size=1, max_size=4), context=_shapes, upto=st.none() | st.integers(1, 4))
 def test_ids_and_dates_stay_with_their_sessions(
@@ -199,6 +203,7 @@ def test_ids_and_dates_stay_with_their_sessions(
 _quizzes = st.recursive(st.just(True), lambda inner: st.lists(inner, max_size=2), max_leaves=3)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(groups=st.lists(st.lists(st.none() | _quizzes, max_size=3), max_size=3), is_grouped=st.booleans())
 def test_a_question_is_asked_after_the_session_that_contains_it(
@@ -231,6 +236,7 @@ _kept_turns = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(
     history=st.lists(_kept_turns, min_size=1, max_size=3),

@@ -46,6 +46,7 @@ def test_local_vectors_have_length_1_and_need_no_network() -> None:
     assert np.linalg.norm(vectors, axis=1) == pytest.approx([1, 0, 1, 1, 1], abs=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("wordllama_installed")
 def test_the_vector_of_a_text_does_not_depend_on_its_batch() -> None:
     alone = [embed_locally([text])[0] for text in TEXTS]

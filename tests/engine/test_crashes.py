@@ -23,11 +23,13 @@ def test_a_run_killed_at_any_commit_resumes_to_the_same_report(tmp_path: Path, e
     assert place > 60, "the run has more commits than that"
 
 
+@pytest.mark.slow
 def test_a_run_killed_three_times_while_resuming_still_finishes(tmp_path: Path, expected: str) -> None:
     for first in (2, 40):
         crash_and_resume(tmp_path / f"from-{first}", [first, 2, 5, 16], expected)
 
 
+@pytest.mark.slow
 def test_random_kills_keep_the_invariants(tmp_path: Path, expected: str) -> None:
     chance = random.Random(20)
     for n in range(4):

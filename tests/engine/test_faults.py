@@ -354,6 +354,7 @@ def test_a_full_disk_ends_the_run_while_calls_wait(tmp_path: Path, ledger: Ledge
         run_once(tmp_path / "results", work, concurrency=concurrency, fault=fault)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("outcomes", [1, 20, 39])
 def test_a_disk_error_while_an_outcome_is_committed_ends_the_run(
     tmp_path: Path, ledger: Ledger, caplog: pytest.LogCaptureFixture, outcomes: int
@@ -416,6 +417,7 @@ def test_a_new_step_needs_no_query(tmp_path: Path, ledger: Ledger) -> None:
     assert len([query for query in queries if "FROM steps" in query]) <= 8 * 4 * 4
 
 
+@pytest.mark.slow
 def test_the_garbage_collector_skips_older_objects_during_a_run_only(tmp_path: Path, ledger: Ledger) -> None:
     skipped = set()
 

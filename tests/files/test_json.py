@@ -84,11 +84,13 @@ def test_a_file_that_is_gone_when_a_line_is_asked_for_costs_only_the_line(tmp_pa
     assert document.where("a") == f"{path}: a"
 
 
+@pytest.mark.slow
 @given(VALUES)
 def test_valid_json_is_read_as_by_the_standard_library(value):
     assert parse_json(json.dumps(value), "f.json").value == value
 
 
+@pytest.mark.slow
 @given(VALUES, st.sampled_from([None, 0, 1, 3]), st.data())
 def test_the_line_reported_for_any_place_is_the_line_it_stands_on(value, indent, data):
     place = []

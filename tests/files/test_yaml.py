@@ -183,6 +183,7 @@ def test_a_file_is_read_with_its_lines(tmp_path):
     assert document.where("endpoints", "add", "path") == f"{tmp_path / 'f.yaml'}:5: endpoints.add.path"
 
 
+@pytest.mark.slow
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | PRINTABLE,

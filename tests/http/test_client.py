@@ -297,6 +297,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sent", "size"), [(flood, 256 * MIB), (gzip_bomb, 128 * MIB)])
 def test_a_huge_body_is_cut_off_before_it_fills_the_memory(
     stub: Stub, sent: Callable[[int], Behaviour], size: int

@@ -84,6 +84,7 @@ def test_a_lock_left_by_a_dead_process_clears_itself(tmp_path: Path) -> None:
     assert run_once(tmp_path, plan(Ledger(tmp_path / "ledger"))).status == "complete"
 
 
+@pytest.mark.slow
 def test_eight_processes_and_their_readers_share_a_folder(tmp_path: Path) -> None:
     """[15]"""
     folder = tmp_path / "results"

@@ -72,6 +72,7 @@ def test_another_spelling_is_the_same(left: str, right: str) -> None:
     assert is_same(fact(left, "note"), fact(right, "note"))
 
 
+@pytest.mark.slow
 @given(st.text(max_size=60))
 def test_the_normal_form_of_any_text_is_stable(text: str) -> None:
     assert normal_form(text) == normal_form(f" {text} ")

@@ -164,6 +164,7 @@ def test_lists_pass_page_by_page(agent: Any, server: Any) -> None:
     asyncio.run(use())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_fifty_calls_run_at_once(mode: Any) -> None:
     async def use() -> None:
@@ -382,6 +383,7 @@ def test_a_ping_is_answered_while_a_call_waits() -> None:
     asyncio.run(use())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_an_agent_on_standard_streams_has_the_same_server(tmp_path: Path, mode: Any) -> None:
     async def use() -> None:
@@ -411,6 +413,7 @@ def test_an_agent_on_standard_streams_has_the_same_server(tmp_path: Path, mode: 
     asyncio.run(use())
 
 
+@pytest.mark.slow
 def test_a_server_on_standard_streams_passes_too(tmp_path: Path) -> None:
     async def use() -> None:
         async with over_stdio(tmp_path, "--garbage") as proxy, Client(proxy.url) as client:
@@ -423,6 +426,7 @@ def test_a_server_on_standard_streams_passes_too(tmp_path: Path) -> None:
     asyncio.run(use())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("option", "problem"), [("--dead", "no disk"), ("--flood", "larger than")])
 def test_a_server_that_does_not_start_is_an_error_of_the_server(tmp_path: Path, option: str, problem: str) -> None:
     async def use() -> None:
@@ -437,6 +441,7 @@ def test_a_server_that_does_not_start_is_an_error_of_the_server(tmp_path: Path, 
         asyncio.run(use())
 
 
+@pytest.mark.slow
 def test_a_server_that_dies_ends_its_calls(tmp_path: Path) -> None:
     async def use() -> None:
         async with over_stdio(tmp_path) as proxy, Client(proxy.url) as client:

@@ -233,6 +233,7 @@ def test_an_unexpected_exception_of_a_store_is_recorded() -> None:
     asyncio.run(use())
 
 
+@pytest.mark.slow
 def test_the_bridge_connects_standard_streams_to_the_proxy(tmp_path: Path) -> None:
     async def use() -> None:
         async with recorded(tmp_path / "store") as (proxy, _):
@@ -247,6 +248,7 @@ def test_the_bridge_connects_standard_streams_to_the_proxy(tmp_path: Path) -> No
     asyncio.run(use())
 
 
+@pytest.mark.slow
 def test_the_bridge_answers_every_request_before_it_exits(tmp_path: Path) -> None:
     async def pipe() -> list[Any]:
         async with recorded(tmp_path) as (proxy, _):
@@ -269,6 +271,7 @@ def test_the_bridge_answers_every_request_before_it_exits(tmp_path: Path) -> Non
     assert all(len(reply["result"]["tools"]) == 6 for reply in replies if reply["id"] > 0)
 
 
+@pytest.mark.slow
 def test_the_bridge_exits_with_an_error_if_the_server_is_gone(tmp_path: Path) -> None:
     async def closed_url() -> str:
         async with recorded(tmp_path) as (proxy, _):

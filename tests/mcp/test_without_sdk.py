@@ -25,6 +25,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "scenarios", [("memory-skip-local",), pytest.param((), id="every scenario", marks=pytest.mark.slow)]
 )

@@ -54,6 +54,7 @@ def live(folder: Path, calls_to_live: int) -> subprocess.CompletedProcess[str]:
     return subprocess.run(child, capture_output=True, text=True, env={"PYTHONPATH": os.pathsep.join(sys.path)})
 
 
+@pytest.mark.slow
 def test_resumed_ingest_repeats_no_paid_call(tmp_path: Path) -> None:
     """Two killed processes cost only the two calls that were in flight."""
     assert live(tmp_path, 3).returncode == -signal.SIGKILL

@@ -413,6 +413,7 @@ def test_config_round_trips_through_json() -> None:
 ODD = (None, True, -1, "", "$.[", "${", "${X:?y}", "http://[${H}", [[]], {"a": {"b": "$.["}})
 
 
+@pytest.mark.slow
 def test_any_value_is_read_or_is_a_one_line_error() -> None:
     whole = document(EVERYTHING).value
     error_lines = [problem(replace_value(whole, place, odd)) for place in places(whole) for odd in ODD]

@@ -161,6 +161,7 @@ def test_interrupt_stops_a_pull_and_removes_the_stack(docker: FakeDocker) -> Non
     assert not docker.running
 
 
+@pytest.mark.slow
 def test_ctrl_c_removes_the_stack(docker: FakeDocker) -> None:
     with stack_process(EXAMPLE, docker.environment) as process:
         assert docker.running
@@ -169,6 +170,7 @@ def test_ctrl_c_removes_the_stack(docker: FakeDocker) -> None:
     assert not docker.running
 
 
+@pytest.mark.slow
 def test_stack_of_a_killed_process_is_removed_at_resume(docker: FakeDocker) -> None:
     with stack_process(EXAMPLE, docker.environment) as process:
         os.killpg(process.pid, signal.SIGKILL)

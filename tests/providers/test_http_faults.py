@@ -82,6 +82,7 @@ def run_in_child(folder: Path, url: str, kill_at: int) -> int:
     return child.returncode
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kill_at", [12, *(pytest.param(n, marks=pytest.mark.slow) for n in (5, 19))])
 def test_run_killed_while_adding_resumes_with_the_same_documents(tmp_path: Path, kill_at: int) -> None:
     """[4]"""
@@ -105,6 +106,7 @@ def test_run_killed_while_adding_resumes_with_the_same_documents(tmp_path: Path,
         assert service.spaces == {}
 
 
+@pytest.mark.slow
 def test_run_killed_while_clearing_clears_when_it_is_resumed(
     stub: Stub, service: MemoryService, tmp_path: Path
 ) -> None:

@@ -181,6 +181,7 @@ def test_json_of_another_content_type_is_read(stub: Stub) -> None:
     assert search_memories(stub, raw(b'\xef\xbb\xbf{"results": [{"memory": "a"}]}', content_type="text/plain"))
 
 
+@pytest.mark.slow
 def test_extra_results_are_dropped(stub: Stub) -> None:
     items = results(*({"memory": str(n), "score": n} for n in range(100_000)))
     assert [memory.content for memory in search_memories(stub, items, limit=3)] == ["99999", "99998", "99997"]

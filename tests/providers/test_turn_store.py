@@ -194,6 +194,7 @@ def _open_and_write(file: Path, n: int) -> None:
     store.close()
 
 
+@pytest.mark.slow
 def test_processes_share_one_new_file(tmp_path: Path) -> None:
     file = tmp_path / "shared.db"
     spawning = multiprocessing.get_context("spawn")

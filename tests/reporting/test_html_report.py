@@ -42,6 +42,7 @@ def write(run: Path, file: Path) -> str:
     return file.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("folder", "run"), RUNS)
 def test_it_has_every_section_and_question_of_the_run(recorded: Path, tmp_path: Path, folder: str, run: str) -> None:
     page = write(recorded / folder / run, tmp_path / "page.html")
@@ -64,6 +65,7 @@ def test_every_run_has_written_it(recorded: Path, folder: str, run: str) -> None
     assert "Content-Security-Policy" in page
 
 
+@pytest.mark.slow
 def test_it_makes_no_request_and_runs_only_its_own_script(recorded: Path, tmp_path: Path) -> None:
     page = write(recorded / "results" / "second", tmp_path / "page.html")
     assert not re.search(r"https?:|//[a-z]|url\(|@import", page.partition("<body>")[0])
@@ -78,6 +80,7 @@ def test_it_makes_no_request_and_runs_only_its_own_script(recorded: Path, tmp_pa
     assert len(page.encode()) < 3_000_000
 
 
+@pytest.mark.slow
 def test_hostile_texts_stay_text(recorded: Path, tmp_path: Path) -> None:
     folder = tmp_path / "results"
     shutil.copytree(recorded / "results", folder)
@@ -95,6 +98,7 @@ def test_hostile_texts_stay_text(recorded: Path, tmp_path: Path) -> None:
     assert "49" + MARKER not in page  # an evaluated template
 
 
+@pytest.mark.slow
 def test_a_long_list_of_questions_is_shortened_and_says_so(
     recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -178,6 +182,7 @@ def two_memories(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_it_has_the_disagreements_and_failures_of_the_viewer(two_memories: Path, tmp_path: Path) -> None:
     page = write(two_memories / "r", tmp_path / "page.html")
     with opened(two_memories) as client:
@@ -187,6 +192,7 @@ def test_it_has_the_disagreements_and_failures_of_the_viewer(two_memories: Path,
     assert rows_below(page, "Where they disagree")[0][0] == "bm25 and bm25(around_weight=0)"
 
 
+@pytest.mark.slow
 def test_its_questions_have_the_memories_found_with_ranks_and_hits(two_memories: Path, tmp_path: Path) -> None:
     page = write(two_memories / "r", tmp_path / "page.html")
     with open_run(["r"], [two_memories]) as stored:
@@ -208,6 +214,7 @@ def test_its_questions_have_the_memories_found_with_ranks_and_hits(two_memories:
     assert "oracle" not in "".join(names for _, names, _ in listed), "baselines are left out"
 
 
+@pytest.mark.slow
 def test_memories_that_have_no_room_are_left_out_and_it_says_so(
     two_memories: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,6 +225,7 @@ def test_memories_that_have_no_room_are_left_out_and_it_says_so(
     assert 0 < page.count('<div class="found">') <= int(said[1]) < 20
 
 
+@pytest.mark.slow
 def test_a_leading_memory_is_not_called_the_best_if_a_baseline_is_better(two_memories: Path, tmp_path: Path) -> None:
     written = {run: write(two_memories / run, tmp_path / f"{run}.html") for run in ("r", "alone")}
     with opened(two_memories) as client:
@@ -246,6 +254,7 @@ def test_it_has_the_name_of_a_data_file_and_not_its_folder(
     assert "memorybench audit facts.json --limit 2 --model scripted/quote" in page
 
 
+@pytest.mark.slow
 def test_a_failure_has_its_reason_as_in_the_viewer(recorded: Path, tmp_path: Path) -> None:
     page = write(recorded / "results" / "first", tmp_path / "page.html")
     assert "✗ not-retrieved" in page
@@ -265,6 +274,7 @@ def test_a_file_needs_the_format_html(recorded: Path, tmp_path: Path, capsys: py
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_python_writes_it_too(recorded: Path, tmp_path: Path) -> None:
     files = load_run("first", recorded / "results").write_reports(tmp_path, ["markdown", "html"])
     assert [file.name for file in files] == ["report.md", "report.html"]
@@ -289,6 +299,7 @@ def test_a_renamed_run_has_its_new_name(recorded: Path, tmp_path: Path) -> None:
     assert ": other</title>" in (folder / "other" / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_providers_of_a_large_run_are_not_read_to_compare_them(
     recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

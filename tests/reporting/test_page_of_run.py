@@ -32,6 +32,7 @@ def evaluate(run: str, questions: int, *more: str) -> str:
     return page(run)
 
 
+@pytest.mark.slow
 def test_it_is_the_page_that_report_writes() -> None:
     pytest.importorskip("vl_convert")
     written = evaluate("r", 20)
@@ -46,6 +47,7 @@ def test_a_run_of_few_questions_names_the_command_that_adds_charts() -> None:
     assert "memorybench report r --format html" in written
 
 
+@pytest.mark.slow
 def test_it_keeps_its_charts_when_the_run_is_renamed() -> None:
     pytest.importorskip("vl_convert")
     titles = CHART.findall(evaluate("r", 20))
@@ -53,6 +55,7 @@ def test_it_keeps_its_charts_when_the_run_is_renamed() -> None:
     assert CHART.findall(page("other")) == titles != []
 
 
+@pytest.mark.slow
 def test_merged_shards_have_charts() -> None:
     pytest.importorskip("vl_convert")
     for number in (1, 2):
@@ -61,6 +64,7 @@ def test_merged_shards_have_charts() -> None:
     assert "Results" in CHART.findall(page("whole"))
 
 
+@pytest.mark.slow
 def test_a_complete_run_without_reports_gets_its_page_again() -> None:
     pytest.importorskip("vl_convert")
     written = evaluate("r", 20)
@@ -98,6 +102,7 @@ def test_a_renderer_that_fails_costs_the_charts_only(monkeypatch: pytest.MonkeyP
     assert "memorybench report r --format html" in written
 
 
+@pytest.mark.slow
 def test_no_module_of_the_current_folder_is_imported() -> None:
     pytest.importorskip("vl_convert")
     Path("json.py").write_text("open('imported', 'w').close()\n")

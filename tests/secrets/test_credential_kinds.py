@@ -73,6 +73,7 @@ def test_encoded_texts_are_decoded(encoder: str) -> None:
     assert any(text in decoding.text for decoding in decodings(ENCODERS[encoder](text)))
 
 
+@pytest.mark.slow
 def test_a_compressed_text_that_expands_without_end_is_cut() -> None:
     bomb = base64.b64encode(zlib.compress(b"A" * 50_000_000, 9)).decode()
     assert all(len(decoding.text) < 5_000_000 for decoding in decodings(bomb))

@@ -84,6 +84,7 @@ def test_a_secret_is_found_inside_the_base64_of_a_longer_text(before: str, after
     assert len(cleaned.replace(REDACTED, "")) <= len(base64.b64encode((before + after).encode())) + 4
 
 
+@pytest.mark.slow
 @given(st.text(min_size=8), st.text(), st.text())
 def test_no_raw_secret_survives(secret: str, before: str, after: str) -> None:
     if len(secret.strip()) < SHORTEST or secret in REDACTED:

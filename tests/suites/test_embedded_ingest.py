@@ -138,6 +138,7 @@ def test_a_memory_that_was_cleared_is_filled_again_in_the_same_process(tmp_path:
     assert report(tmp_path / "cleared", "r") == report(tmp_path / "plain", "r")
 
 
+@pytest.mark.slow
 def test_a_run_killed_at_any_commit_fills_again_and_repeats_no_search(tmp_path: Path) -> None:
     run(tmp_path / "whole")
     expected = report(tmp_path / "whole", "r")

@@ -169,6 +169,7 @@ def test_the_shape_is_read(tmp_path: Path) -> None:
         assert turns == [f"{question.shared_history} message {n} kiwi" for n in range(question.asked_after)]
 
 
+@pytest.mark.slow
 def test_each_history_is_ingested_once_and_each_question_asked_in_time(tmp_path: Path) -> None:
     dataset, provider = opened(write_persona(tmp_path)), OnDisk(tmp_path / "store")
     assert run(tmp_path / "results", dataset, provider).status == "complete"
@@ -184,6 +185,7 @@ def test_each_history_is_ingested_once_and_each_question_asked_in_time(tmp_path:
     assert sorted(call[1] for call in provider.calls() if call[0] == "clear") == ["one", "two"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dies_at", [0, 5, 131, 269])
 def test_a_resumed_run_shows_no_question_what_comes_after_it(tmp_path: Path, dies_at: int) -> None:
     dataset, store = opened(write_persona(tmp_path)), tmp_path / "store"
@@ -193,6 +195,7 @@ def test_a_resumed_run_shows_no_question_what_comes_after_it(tmp_path: Path, die
     assert searched(provider) == EXPECTED
 
 
+@pytest.mark.slow
 def test_eval_answers_from_one_ingest_per_history(command: Command) -> None:
     config = write_persona(command.folder)
     place = command.folder / "benchmarks/configs"

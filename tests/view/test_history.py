@@ -74,6 +74,7 @@ def history(client: TestClient, **query: str) -> str:
     return unescape(get(client, f"/run/0/r/history?{urlencode(query)}"))
 
 
+@pytest.mark.slow
 def test_a_conversation_is_shown_with_its_evidence_and_who_retrieved_it(client: TestClient, command: Command) -> None:
     question = next(one for one in Starter().questions if one.gold_turns)
     page = get(client, f"/run/0/first/history?cluster={question.haystack}&case={question.id}")
@@ -120,6 +121,7 @@ def test_a_run_without_conversations_says_so_and_has_no_link(client: TestClient)
     assert "/history" in get(client, "/run/1/a")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["deleted", "changed", "config"])
 def test_data_that_is_gone_or_changed_is_not_shown(run_mine: Callable[..., Path], tmp_path: Path, change: str) -> None:
     results = run_mine(item("q1"), item("q2"))

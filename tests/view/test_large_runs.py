@@ -69,6 +69,7 @@ def write_outcomes(folder: Path, outcomes: list[Outcome]) -> None:
         run_writer.end("complete")
 
 
+@pytest.mark.slow
 def test_each_mark_in_the_index_is_that_of_its_outcome(tmp_path: Path) -> None:
     subject = Subject(role="provider", name="m")
     outcomes: list[Outcome] = []
@@ -122,6 +123,7 @@ def test_a_repeated_trial_replaces_its_mark(tmp_path: Path) -> None:
         results.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("place", "folder", "run"), [(int(folder != "results"), folder, run) for folder, run in RUNS])
 def test_a_page_from_the_saved_report_is_that_of_the_computed_one(
     recorded: Path, large: Path, monkeypatch: pytest.MonkeyPatch, place: int, folder: str, run: str
@@ -156,6 +158,7 @@ def test_the_report_of_a_large_run_is_saved_when_it_ends(tmp_path: Path, monkeyp
         assert "memorybench eval: renamed" in get(client, "/run/0/renamed")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["other run", "no JSON", "no file"])
 def test_a_saved_report_of_another_state_is_not_shown(large: Path, change: str) -> None:
     file = large / "results" / "first" / saved_report.FILE_NAME
@@ -198,6 +201,7 @@ def test_the_list_reads_no_outcome_of_a_run_with_a_report(
     assert "36/36" in get(client, "/?q=first")
 
 
+@pytest.mark.slow
 def test_only_the_compared_providers_are_read(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
     original = RunReader.dated_outcomes
@@ -212,6 +216,7 @@ def test_only_the_compared_providers_are_read(client: TestClient, monkeypatch: p
     assert set(read) == {"oracle", "none"}
 
 
+@pytest.mark.slow
 def test_a_comparison_of_too_many_trials_is_refused(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(view_results, "MOST_COMPARED", 24)
     reply = client.get("/compare?side=0/first")
@@ -286,6 +291,7 @@ def test_the_list_counts_no_outcome_of_a_run_that_shows_its_progress(
     lock.release()
 
 
+@pytest.mark.slow
 def test_charts_are_drawn_by_a_process_of_their_own(client: TestClient) -> None:
     pytest.importorskip("vl_convert")
     before = sys.modules.pop("vl_convert", None)
@@ -312,6 +318,7 @@ def test_questions_that_cannot_be_read_give_a_clear_page(recorded: Path, tmp_pat
         assert client.get("/").status_code == 200
 
 
+@pytest.mark.slow
 def test_hostile_texts_in_a_saved_report_stay_text(large: Path) -> None:
     file = large / "results" / "second" / saved_report.FILE_NAME
     saved = json.loads(file.read_text())
@@ -334,6 +341,7 @@ def test_hostile_texts_in_a_saved_report_stay_text(large: Path) -> None:
     assert "<img" not in page + charts
 
 
+@pytest.mark.slow
 def test_a_run_that_is_too_large_to_compare_says_who_leads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(saved_report, "LARGE", 1)

@@ -54,6 +54,7 @@ def check_counts(client: TestClient, address: str) -> set[str]:
     return {name for target, _ in counted for name in parse_qs(urlsplit(unescape(target)).query)}
 
 
+@pytest.mark.slow
 def test_with_repeats_counts_are_those_of_the_lists(command: Command, tmp_path: Path) -> None:
     arguments = ("--providers", "bm25", "dense", "--end", "20", "--repeats", "3", *SCRIPTED, "--run-id", "r")
     assert command("eval", *arguments).code == 0
@@ -66,6 +67,7 @@ def test_counts_are_those_of_the_lists(client: TestClient, run: str) -> None:
     check_counts(client, f"/run/{run}")
 
 
+@pytest.mark.slow
 def test_runs_of_one_name_are_told_apart_by_their_folders(recorded: Path, tmp_path: Path) -> None:
     folders = [tmp_path / name / "results" for name in ("one", "two")]
     for folder in folders:

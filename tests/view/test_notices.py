@@ -37,6 +37,7 @@ def test_compare_shows_its_form_below_an_error(recorded: Path, tmp_path: Path) -
             assert 'class="card warning"' in reply.text
 
 
+@pytest.mark.slow
 def test_a_judge_that_fails_its_check_is_named_before_figures(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -55,6 +56,7 @@ def test_a_judge_that_fails_its_check_is_named_before_figures(
         assert 0 < page.index("judge gpt-4o failed its check") < page.index('class="lead"')
 
 
+@pytest.mark.slow
 def test_two_of_several_providers_are_compared_with_a_hint(command: Command, tmp_path: Path) -> None:
     assert command("eval", "--providers", "bm25", "dense", "hybrid", "--end", "6", "--run-id", "r").code == 0
     with opened(tmp_path / "results") as client:

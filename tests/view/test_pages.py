@@ -51,6 +51,7 @@ ATTRIBUTES = """charset name content rel href type src defer class id lang aria-
     max open data-label hx-get hx-target hx-select hx-swap hx-push-url hx-sync hx-trigger"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("place", "run"), [(0, "first"), (0, "second"), (0, "h"), (0, "e"), (1, "a")])
 def test_a_run_page_has_every_section_of_its_report(recorded: Path, client: TestClient, place: int, run: str) -> None:
     folder = (recorded / "results", recorded / "audit-results")[place]
@@ -102,6 +103,7 @@ def test_the_marks_are_those_of_results_failures(recorded: Path) -> None:
         results.close()
 
 
+@pytest.mark.slow
 def test_questions_are_filtered_searched_and_paged(recorded: Path, client: TestClient) -> None:
     def cases(query: str) -> list[str]:
         return re.findall(r"case=([^&\"]+)", get(client, f"/run/0/first/questions?{query}"))
@@ -182,6 +184,7 @@ def test_suites_show_their_own_sections(client: TestClient, run: str, heading: s
     assert any(heading in page or "Scores" in page for page in pages)
 
 
+@pytest.mark.slow
 def test_a_comparison_equals_that_of_the_command_line(command: Command, recorded: Path, client: TestClient) -> None:
     said = command("compare", "first:oracle", "first:none", "--json", "--results", str(recorded / "results")).json
     text = Markup(get(client, "/compare?side=0/first:oracle&side=0/first:none&only=wins")).text
@@ -190,12 +193,14 @@ def test_a_comparison_equals_that_of_the_command_line(command: Command, recorded
     assert client.get("/compare?side=0/first:oracle&side=0/first:oracle").status_code in (422, 202)
 
 
+@pytest.mark.slow
 def test_without_a_choice_the_newest_run_is_compared(client: TestClient) -> None:
     page = get(client, "/compare")
     assert re.findall(r'<option value="(0/[^"]+)" selected', page) == ["0/second:bm25", "0/second:oracle"]
     assert "oracle is better in accuracy" in page or "no significant difference" in page
 
 
+@pytest.mark.slow
 def test_without_a_choice_all_providers_are_compared_not_the_best_two(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -213,6 +218,7 @@ def test_a_run_with_one_provider_does_not_offer_to_compare_providers(client: Tes
     assert "/compare?side=" not in get(client, "/run/0/first")
 
 
+@pytest.mark.slow
 def test_the_charts_of_a_run_are_drawn_after_its_page(client: TestClient) -> None:
     pytest.importorskip("vl_convert")
     drawn = get(client, "/run/0/second/charts")
@@ -224,6 +230,7 @@ def test_the_charts_of_a_run_are_drawn_after_its_page(client: TestClient) -> Non
     assert compared.count('<svg role="img"') == 2, "one is for narrow pages"
 
 
+@pytest.mark.slow
 def test_trends_have_a_row_per_run(client: TestClient) -> None:
     page = Markup(get(client, "/trends?benchmark=starter&provider=oracle&measure=recall@5")).text
     assert "first" in page
@@ -254,6 +261,7 @@ def test_every_field_of_the_hostile_run_has_had_every_string(
     assert {field: len(strings) for field, strings in fields.items() if len(strings) < len(STRINGS)} == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("place", "run"), [(0, "second"), (0, "h"), (0, "e"), (1, "a")])
 def test_hostile_texts_stay_text_on_every_page(recorded: Path, tmp_path: Path, place: int, run: str) -> None:
     with opened(*copy_hostile(recorded, tmp_path)) as client:
@@ -421,6 +429,7 @@ def test_the_first_page_is_that_of_the_named_run(recorded: Path) -> None:
     assert json.dumps(_start([str(recorded / "audit-results" / "a")], folders)[1]) == '"/run/1/a"'
 
 
+@pytest.mark.slow
 def test_a_damaged_run_does_not_hide_the_others(recorded: Path, tmp_path: Path) -> None:
     folder = tmp_path / "results"
     shutil.copytree(recorded / "results", folder)
@@ -443,6 +452,7 @@ def overwrite(folder: Path, table: str, condition: str, changes: dict[str, objec
             db.execute(sql, values)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", ["[]", "{}", '{"benchmarks": 5, "providers": 7}'])
 def test_a_spec_of_another_form_does_not_hide_the_other_runs(recorded: Path, tmp_path: Path, spec: str) -> None:
     folder = tmp_path / "results"
@@ -463,6 +473,7 @@ def test_an_outcome_of_another_form_is_named(recorded: Path, tmp_path: Path) -> 
         assert (reply.status_code, "run second" in reply.text) == (422, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [{"results": [{}]}, {"results": [None]}, {"results": 5}, {"judge_checks": 5}, {"results": [{"group": ""}]}, None],
@@ -481,6 +492,7 @@ def test_a_report_of_another_form_is_made_again(
         assert get(client, "/trends")
 
 
+@pytest.mark.slow
 def test_a_report_that_is_a_link_to_another_folder_is_not_shown(recorded: Path, tmp_path: Path) -> None:
     folder, outside = tmp_path / "results", tmp_path / "report.json"
     shutil.copytree(recorded / "results", folder)
@@ -497,6 +509,7 @@ def test_a_search_text_may_have_any_length(client: TestClient) -> None:
     assert get(client, f"/run/0/first/questions?text={'x' * 60_000}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", ["h", "e", "one"])
 def test_a_page_without_a_comparison_leads_with_its_figures(
     recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: str

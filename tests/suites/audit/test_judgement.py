@@ -163,6 +163,7 @@ def mutants(asked: Probe, others: Sequence[Probe]) -> list[str]:
     return [*wrong, *swapped, f"not {gold}", f"{gold} or something else", asked.question, "", "I don't know."]
 
 
+@pytest.mark.slow
 def test_no_mutant_of_an_answer_is_right_by_code() -> None:
     probes = generate(load_audit(SAMPLE), PROBE_TYPES).probes
     total = 0

@@ -54,6 +54,7 @@ def peak_of(work: Callable[[], object]) -> tuple[int, int]:
     return held, peak
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["dense.json", "dense.jsonl"])
 def test_reading_a_file_takes_less_memory_than_its_text(tmp_path: Path, name: str) -> None:
     """Beside the window of 4 MB in which it is read, and its copies."""
@@ -65,6 +66,7 @@ def test_reading_a_file_takes_less_memory_than_its_text(tmp_path: Path, name: st
     assert peak < size / 2 + 4 * 4 * 2**20
 
 
+@pytest.mark.slow
 def test_a_probe_takes_less_than_half_a_kilobyte(tmp_path: Path) -> None:
     dataset = load_audit(write_file(tmp_path / "dense.json", dense(300)))
     generate(dataset, PROBE_TYPES)  # fills the caches
@@ -74,6 +76,7 @@ def test_a_probe_takes_less_than_half_a_kilobyte(tmp_path: Path) -> None:
     assert held / probes[0] < 500
 
 
+@pytest.mark.slow
 def test_a_limit_chooses_among_all_probes_and_keeps_their_order(tmp_path: Path) -> None:
     dataset = load_audit(write_file(tmp_path / "dense.json", dense(300)))
     whole = generate(dataset, PROBE_TYPES)

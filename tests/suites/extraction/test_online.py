@@ -328,6 +328,7 @@ def test_a_resumed_run_retries_failed_feedback_without_a_call_of_the_judge(
     assert (lines(calls), len(sink.posts)) == (2, len(SHARES))
 
 
+@pytest.mark.slow
 def test_langsmith_runs_are_fetched_judged_and_sent_feedback_once(folder: Path, tmp_path: Path) -> None:
     """Some feedback fails in the first run; the resumed run sends the rest."""
 

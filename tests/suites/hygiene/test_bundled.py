@@ -55,6 +55,7 @@ def test_every_well_behaved_script_does_something() -> None:
     assert [scenario.id for scenario in bundled() if not scenario.deterministic.well_behaved] == []
 
 
+@pytest.mark.slow
 def test_every_well_behaved_script_passes(results: list[Outcome]) -> None:
     for outcome in _phase(results, "well_behaved"):
         assert (outcome.shown.got, outcome.shown.reason) == ("compliant", ""), outcome.trial.case_id
@@ -236,6 +237,7 @@ def test_mutants_are_skipped_if_the_well_behaved_script_fails() -> None:
     assert kill_matrix(mutants) == ()
 
 
+@pytest.mark.slow
 def test_scenario_files_contain_no_credentials() -> None:
     for path in BUNDLED.glob("*.json"):
         for text in re.findall(r'"((?:[^"\\]|\\.)*)"', path.read_text(encoding="utf-8")):
