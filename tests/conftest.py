@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from hypothesis import settings
 from memorybench.suites.html_report import start_without_charts
 from tests.cli.command import Command
 from tests.doubles.refusals import refused
+from tests.doubles.stub import Stub
 
 # a slow machine must not fail a test
 settings.register_profile("patient", deadline=None)
@@ -44,3 +45,10 @@ def complaint() -> Callable[..., str]:
         return str(refused(call, *arguments, **options))
 
     return error_text
+
+
+@pytest.fixture
+def stub() -> Iterator[Stub]:
+    """A local server; the test says what it replies."""
+    with Stub() as running:
+        yield running

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,10 +18,9 @@ MakeBundle = Callable[..., Path]
 
 
 @pytest.fixture
-def stub() -> Iterator[Stub]:
-    with Stub() as stub:
-        stub.always(completion("yes"))
-        yield stub
+def stub(stub: Stub) -> Stub:
+    stub.always(completion("yes"))
+    return stub
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +28,6 @@ CONSENT = ("--agent-turn", "--i-understand-model-cost", "--allow-code")
 AGENT = ("--agent", "builtin", "--model", "gpt-4o-mini", *CONSENT)
 RUN = ("hygiene", "run", "memory-secret-rejection", "--json", "--run-id", "r")
 KEPT = "The staging service lives at staging.example.test"
-
-
-@pytest.fixture
-def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
-    with Stub() as stub:
-        monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-key")
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{stub.url}/v1")
-        yield stub
 
 
 def call(tool: str, **arguments: Any) -> str:

@@ -20,12 +20,9 @@ def says(call: Call) -> str:
 
 
 @pytest.fixture
-def stub(monkeypatch: pytest.MonkeyPatch) -> Stub:
-    with Stub() as stub:
-        stub.always(completion(says, model="", tokens=TOKENS))
-        monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-key")
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{stub.url}/v1")
-        yield stub
+def stub(stub: Stub) -> Stub:
+    stub.always(completion(says, model="", tokens=TOKENS))
+    return stub
 
 
 def asked(stub: Stub) -> Counter[str]:

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -83,14 +83,6 @@ def parrot(probe: Probe) -> str:
 
 def hedger(probe: Probe) -> str:
     return f"It could be {probe.expected_answer}, or {' or '.join(probe.stale) or 'something else'}."
-
-
-@pytest.fixture
-def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
-    with Stub() as stub:
-        monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-key")
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{stub.url}/v1")
-        yield stub
 
 
 def audited(command: Command, stub: Stub, subject: Subject, *more: str) -> dict[str, float | None]:

@@ -1,7 +1,6 @@
 """What a review found wrong with audits, through the command."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +11,6 @@ from tests.doubles.stub import Call, Stub, completion
 
 SAMPLE = str(Path(__file__).parents[2] / "data/sample-dataset.json")
 JUDGED = ("--judge-model", "scripted/judge")
-
-
-@pytest.fixture
-def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
-    with Stub() as stub:
-        monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-key")
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{stub.url}/v1")
-        yield stub
 
 
 def save(command: Command, turns: list[str], facts: list[dict[str, Any]], dates: tuple[str, ...] = ()) -> str:

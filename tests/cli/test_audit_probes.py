@@ -1,7 +1,6 @@
 """`audit probes` lists, writes and verifies probes; `audit --probes` asks those of a file."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -135,12 +134,9 @@ def truthful(call: Call) -> str:
 
 
 @pytest.fixture
-def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
-    with Stub() as stub:
-        monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-key")
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{stub.url}/v1")
-        stub.always(completion(truthful, model="", tokens=(9, 1)))
-        yield stub
+def stub(stub: Stub) -> Stub:
+    stub.always(completion(truthful, model="", tokens=(9, 1)))
+    return stub
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """`none` and `placebo` show what a model answers without the history, and forbidden memories are counted."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -50,14 +50,6 @@ def write(command: Command, fields: Mapping[str, str], chats: list[dict[str, Any
     (folder / "configs").mkdir()
     (folder / "datasets/boats.json").write_text(json.dumps(chats), encoding="utf-8")
     (folder / "configs/boats.yaml").write_text(json.dumps(config), encoding="utf-8")
-
-
-@pytest.fixture
-def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
-    with Stub() as stub:
-        monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-key")
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{stub.url}/v1")
-        yield stub
 
 
 def answering(stub: Stub, knows: bool) -> None:

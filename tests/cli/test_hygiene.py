@@ -2,7 +2,6 @@
 
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,12 +16,9 @@ SCRIPTED = ROOT / "tests/agents/scripted_agent.py"
 
 
 @pytest.fixture
-def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
-    with Stub() as stub:
-        stub.always(completion(lambda call: '{"action": {"answer": "Fine."}}', model="", tokens=(9, 1)))
-        monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-key")
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{stub.url}/v1")
-        yield stub
+def stub(stub: Stub) -> Stub:
+    stub.always(completion(lambda call: '{"action": {"answer": "Fine."}}', model="", tokens=(9, 1)))
+    return stub
 
 
 def test_every_bundled_scenario_holds_on_the_reference_store(command: Command) -> None:

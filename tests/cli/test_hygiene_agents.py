@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +22,6 @@ BUILTIN = ("--agent", "builtin", "--model", "gpt-4o-mini", *CONSENT)
 STAGING = "The staging service is reached at staging.example.test"
 Policy = Callable[[str, Sequence[str]], dict[str, Any]]
 """From the prompt and the results of the calls so far to the next action."""
-
-
-@pytest.fixture
-def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
-    with Stub() as stub:
-        monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-key")
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{stub.url}/v1")
-        yield stub
 
 
 def remember(content: str) -> dict[str, Any]:

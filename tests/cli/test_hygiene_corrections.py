@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from memorybench.suites.hygiene.corrections import COLUMNS, make_topics
@@ -48,13 +46,10 @@ def test_a_threshold_makes_the_matrix_a_gate(command: Command) -> None:
 
 
 @pytest.fixture
-def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
+def stub(stub: Stub) -> Stub:
     new = make_topics(3)["town"].new_value
-    with Stub() as stub:
-        stub.always(completion(lambda call: f"In {new}.", model="", tokens=(9, 1)))
-        monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-key")
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{stub.url}/v1")
-        yield stub
+    stub.always(completion(lambda call: f"In {new}.", model="", tokens=(9, 1)))
+    return stub
 
 
 def test_a_model_answers_from_the_search_and_no_judge_is_needed(command: Command, stub: Stub) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -58,12 +57,9 @@ def model(call: Call) -> str:
 
 
 @pytest.fixture
-def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
-    with Stub() as stub:
-        monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-key")
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{stub.url}/v1")
-        stub.always(completion(model))
-        yield stub
+def stub(stub: Stub) -> Stub:
+    stub.always(completion(model))
+    return stub
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -18,14 +18,6 @@ from tests.doubles.stub import Call, Stub, completion
 
 RUN = ("eval", "--providers", "bm25", "oracle", "--end", "60", "--answering-model", "scripted/quote")
 JUDGED = (*RUN, "--judge-model", "gpt-4o", "--json")
-
-
-@pytest.fixture
-def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
-    with Stub() as stub:
-        monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-key")
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{stub.url}/v1")
-        yield stub
 
 
 def saying(stub: Stub, verdict: Callable[[str], str]) -> None:

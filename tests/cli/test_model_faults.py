@@ -12,14 +12,6 @@ from tests.doubles.stub import Behaviour, Stub, completion, gzip_bomb, half_body
 QUESTIONS = 12
 
 
-@pytest.fixture
-def stub(monkeypatch: pytest.MonkeyPatch) -> Stub:
-    with Stub() as stub:
-        monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-key")
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{stub.url}/v1")
-        yield stub
-
-
 def evaluate(command: Command, *more: str, questions: int = QUESTIONS) -> dict:
     said = command(
         "eval", "--providers", "oracle", "--limit", str(questions), "--answering-model", "gpt-4o", "--json", *more

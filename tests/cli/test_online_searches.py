@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -26,12 +25,9 @@ def judge(call: Call) -> str:
 
 
 @pytest.fixture
-def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
-    with Stub() as stub:
-        stub.always(completion(judge, model="", tokens=(100, 1)))
-        monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-key")
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{stub.url}/v1")
-        yield stub
+def stub(stub: Stub) -> Stub:
+    stub.always(completion(judge, model="", tokens=(100, 1)))
+    return stub
 
 
 def said(text: str) -> str:

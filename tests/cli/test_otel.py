@@ -52,12 +52,9 @@ def collector() -> Iterator[Collector]:
 
 
 @pytest.fixture
-def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
-    with Stub() as stub:
-        stub.always(completion(says, model="gpt-4o-mini-2024", tokens=TOKENS))
-        monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-key")
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{stub.url}/v1")
-        yield stub
+def stub(stub: Stub) -> Stub:
+    stub.always(completion(says, model="gpt-4o-mini-2024", tokens=TOKENS))
+    return stub
 
 
 def test_runs_trials_and_steps_are_nested_spans(command: Command, collector: Collector) -> None:

@@ -4,7 +4,7 @@ import csv
 import io
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -22,12 +22,9 @@ JUDGED = (*RUN, "--judge-model", "gpt-4o")
 
 
 @pytest.fixture
-def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
-    with Stub() as stub:
-        stub.always(completion(Noisy(), model="", tokens=(200, 20)))
-        monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-key")
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{stub.url}/v1")
-        yield stub
+def stub(stub: Stub) -> Stub:
+    stub.always(completion(Noisy(), model="", tokens=(200, 20)))
+    return stub
 
 
 class Noisy:

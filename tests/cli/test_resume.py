@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -57,12 +57,9 @@ def test_a_run_of_the_previous_release_with_another_setting_is_refused(command: 
 
 
 @pytest.fixture
-def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
-    with Stub() as stub:
-        stub.always(completion("Paris", tokens=(1000, 100)))  # gpt-4o: $0.0035 per call
-        monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-key")
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{stub.url}/v1")
-        yield stub
+def stub(stub: Stub) -> Stub:
+    stub.always(completion("Paris", tokens=(1000, 100)))  # gpt-4o: $0.0035 per call
+    return stub
 
 
 PAID = ("eval", "--providers", "oracle", "--end", "30", "--answering-model", "gpt-4o", "--concurrency", "1")

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -90,12 +90,9 @@ def replies(call: Call) -> str:
 
 
 @pytest.fixture
-def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
-    with Stub() as stub:
-        stub.always(completion(replies, model="", tokens=(200, 2)))
-        monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-key")
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{stub.url}/v1")
-        yield stub
+def stub(stub: Stub) -> Stub:
+    stub.always(completion(replies, model="", tokens=(200, 2)))
+    return stub
 
 
 RUN = ("eval", "--benchmarks", "chats", "--providers", "bm25", "--answering-model", "gpt-4o-mini", "--run-id", "r")

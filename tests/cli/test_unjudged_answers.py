@@ -18,12 +18,9 @@ MINE = ("eval", "--benchmarks", "mine", "--providers", "oracle", *ANSWERED)
 
 
 @pytest.fixture
-def stub(monkeypatch: pytest.MonkeyPatch) -> Any:
-    with Stub() as stub:
-        monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-key")
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{stub.url}/v1")
-        stub.always(completion("green"))
-        yield stub
+def stub(stub: Stub) -> Stub:
+    stub.always(completion("green"))
+    return stub
 
 
 def values(document: dict[str, Any]) -> dict[str, float | None]:

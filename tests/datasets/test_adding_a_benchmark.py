@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,12 +24,6 @@ def folder(command: Command) -> Path:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
     return command.folder
-
-
-@pytest.fixture
-def stub() -> Iterator[Stub]:
-    with Stub() as running:
-        yield running
 
 
 @pytest.mark.usefixtures("folder")

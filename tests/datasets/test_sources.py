@@ -8,7 +8,6 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +29,9 @@ NAME = "/datasets/owner/name/resolve/main/deep/data.json"
 
 
 @pytest.fixture
-def stub() -> Iterator[Stub]:
-    with Stub() as running:
-        running.always(serving(CONTENT))
-        yield running
+def stub(stub: Stub) -> Stub:
+    stub.always(serving(CONTENT))
+    return stub
 
 
 def serving(content: bytes, *, stops_after: int | None = None, etag: str = '"one"') -> Behaviour:

@@ -1,5 +1,5 @@
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -13,12 +13,6 @@ from memorybench.secrets.redaction import Redactor
 from tests.doubles.stub import Behaviour, Call, Stub, html, reply, status
 
 KEY = "sk-Sentinel/0123+456"
-
-
-@pytest.fixture
-def stub() -> Iterator[Stub]:
-    with Stub() as running:
-        yield running
 
 
 def vectors(dimensions: int = 3, *, backwards: bool = False, tokens: int | None = 8) -> Behaviour:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import traceback
 import zlib
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -46,12 +46,6 @@ from .servers import resolve_to
 
 T = TypeVar("T")
 KEY = "sk-Sentinel/0123+456\"789'abc"
-
-
-@pytest.fixture
-def stub() -> Iterator[Stub]:
-    with Stub() as running:
-        yield running
 
 
 def ask(url: str, method: str = "POST", *, opened: dict[str, Any] | None = None, **request: Any) -> Reply:

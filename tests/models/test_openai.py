@@ -3,7 +3,6 @@ from __future__ import annotations
 import base64
 import json
 import traceback
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
@@ -29,12 +28,6 @@ from tests.doubles.stub import (
 from tests.models.asking import KEY, TURNS, complete, subject
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
-
-
-@pytest.fixture
-def stub() -> Iterator[Stub]:
-    with Stub() as running:
-        yield running
 
 
 def test_the_request_has_the_documented_shape(stub: Stub) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
@@ -49,10 +48,9 @@ TALK = Session(
 
 
 @pytest.fixture
-def stub() -> Iterator[Stub]:
-    with Stub() as server:
-        server.always(reply({}))
-        yield server
+def stub(stub: Stub) -> Stub:
+    stub.always(reply({}))
+    return stub
 
 
 def sent(stub: Stub, text: str, *sessions: Session, **options: Any) -> list[Any]:

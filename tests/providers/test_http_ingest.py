@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,10 +17,9 @@ WITHOUT = BATCHED.replace("unordered: true", "unordered: true, supportsBatch: fa
 
 
 @pytest.fixture
-def stub() -> Iterator[Stub]:
-    with Stub() as server:
-        server.always(MemoryService().behave)
-        yield server
+def stub(stub: Stub) -> Stub:
+    stub.always(MemoryService().behave)
+    return stub
 
 
 def requests(stub: Stub) -> Counter[str]:

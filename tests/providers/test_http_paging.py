@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -51,12 +51,6 @@ endpoints:
 """
 BY_OFFSET = PAGED.replace("QUERY", 'start: "$.offset"').replace("PAGES", "by: offset, maxPages: 3")
 BY_LINK = PAGED.replace(", QUERY", "").replace("PAGES", "by: link, maxPages: 3")
-
-
-@pytest.fixture
-def stub() -> Iterator[Stub]:
-    with Stub() as server:
-        yield server
 
 
 def hits(*scores: int) -> list[dict[str, object]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 
 import pytest
 
@@ -50,10 +49,9 @@ SESSION = session("topic", "My cat is Otto.")
 
 
 @pytest.fixture
-def stub() -> Iterator[Stub]:
-    with Stub() as server:
-        server.always(reply({"results": [], "facts": []}))
-        yield server
+def stub(stub: Stub) -> Stub:
+    stub.always(reply({"results": [], "facts": []}))
+    return stub
 
 
 def requests(stub: Stub) -> list[str]:

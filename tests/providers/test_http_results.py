@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import resource
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -29,12 +29,6 @@ endpoints:
 """
 LISTED = "{results: $.results, contentField: $.memory | $.chunk, scoreField: $.score, idField: $.id}"
 ZIPPED = "{zip: {content: '$.docs[0]', score: '$.far[0]', id: '$.ids[0]', sources: '$.ids[0]'}, scoreDirection: lower}"
-
-
-@pytest.fixture
-def stub() -> Iterator[Stub]:
-    with Stub() as server:
-        yield server
 
 
 def search_memories(stub: Stub, data: Any, response: str = LISTED, limit: int = 10) -> Sequence[Memory]:

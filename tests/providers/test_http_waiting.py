@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from memorybench.core.contracts import Listing, Receipt
@@ -49,10 +47,9 @@ SESSION = session("topic", "My cat is Otto.")
 
 
 @pytest.fixture
-def stub() -> Iterator[Stub]:
-    with Stub() as server:
-        server.always(reply({"event": "e1", "region": "eu"}), path="/add")
-        yield server
+def stub(stub: Stub) -> Stub:
+    stub.always(reply({"event": "e1", "region": "eu"}), path="/add")
+    return stub
 
 
 async def wait_until_searchable(provider: HttpProvider) -> None:
