@@ -26,7 +26,7 @@ from memorybench.files.templates import Template
 from memorybench.text.sanitize import preview
 
 from .config.provider import ProviderConfig
-from .plugin import LocalProvider, OpenContext, require_model
+from .plugin import SETTINGS_OF_CHUNKS, LocalProvider, OpenContext, require_model
 from .storage.scope_folders import ScopeFolders
 from .storage.turns import replace_surrogates
 
@@ -113,14 +113,7 @@ class AgentFiles(LocalProvider):
     """Base class. The files of a scope are in a folder of their own."""
 
     uses_local_section = True
-    unused_settings = (
-        "database",
-        "chunking",
-        "embedding",
-        "retrieval",
-        "enhancement.generate_questions",
-        "enhancement.questions_per_chunk",
-    )
+    unused_settings = ("embedding", *SETTINGS_OF_CHUNKS)
     needs_model: ClassVar[bool] = False
     prompt: ClassVar[Template]
 

@@ -26,7 +26,7 @@ from memorybench.files.located import Document
 from memorybench.text.sanitize import preview
 
 from .config.provider import ProviderConfig
-from .plugin import LocalProvider, OpenContext, Package, require_model
+from .plugin import SETTINGS_OF_CHUNKS, LocalProvider, OpenContext, Package, require_model
 from .storage.scope_folders import ScopeFolders
 from .storage.turns import replace_surrogates
 
@@ -88,13 +88,7 @@ class LangMem(LocalProvider):
 
     needs_embedder = True
     uses_local_section = True
-    unused_settings = (
-        "database",
-        "chunking",
-        "retrieval",
-        "enhancement.generate_questions",
-        "enhancement.questions_per_chunk",
-    )
+    unused_settings = SETTINGS_OF_CHUNKS
     required_packages = (Package("langmem", "langmem", "langmem"),)
 
     @classmethod

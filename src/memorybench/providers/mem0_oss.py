@@ -22,7 +22,7 @@ from memorybench.core.trials import Subject
 from memorybench.files.located import Document
 
 from .config.provider import ProviderConfig
-from .plugin import LocalProvider, OpenContext, Package, require_model
+from .plugin import SETTINGS_OF_CHUNKS, LocalProvider, OpenContext, Package, require_model
 from .process_environment import changed_environment
 from .storage.scope_folders import ScopeFolders
 from .storage.scope_pool import ScopePool
@@ -76,13 +76,7 @@ class Mem0Provider(LocalProvider):
 
     needs_embedder = True
     uses_local_section = True
-    unused_settings = (
-        "database",
-        "chunking",
-        "retrieval",
-        "enhancement.generate_questions",
-        "enhancement.questions_per_chunk",
-    )
+    unused_settings = SETTINGS_OF_CHUNKS
     required_packages = (Package("mem0", "mem0ai", "mem0"),)
 
     @classmethod

@@ -79,6 +79,16 @@ class OpenContext:
         return self.folder.with_name(f"{self.folder.name}.db")
 
 
+SETTINGS_OF_CHUNKS = (
+    "database",
+    "chunking",
+    "retrieval",
+    "enhancement.generate_questions",
+    "enhancement.questions_per_chunk",
+)
+"""Keys of the section `local` that only stores of chunks use."""
+
+
 class LocalProvider:
     """Base class of providers that run in this process: declares what a provider needs and how it is opened.
 

@@ -27,6 +27,7 @@ from memorybench.suites.replayed_steps import (
     RecordedRun,
     ReplayedSteps,
     Rescored,
+    Rescorer,
     SilentModel,
 )
 from memorybench.suites.searching import SearchLimits
@@ -39,12 +40,10 @@ from .spec import AuditSpec
 
 
 @dataclass(slots=True)
-class _AuditRescorer:
+class _AuditRescorer(Rescorer):
     """Computes scores. Without the conversations, it is unknown what a search or an answer is about."""
 
     run: RecordedRun
-    trials_of_case: None = None
-    derived_settings: None = None
     _probes: dict[str, list[Probe]] = field(default_factory=dict)
     _transcripts: dict[str, Transcripts] = field(default_factory=dict)
     _probing: dict[tuple[str, ...], _Probing] = field(default_factory=dict)

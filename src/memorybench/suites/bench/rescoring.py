@@ -34,6 +34,7 @@ from memorybench.suites.replayed_steps import (
     RecordedRun,
     ReplayedSteps,
     Rescored,
+    Rescorer,
     SilentModel,
 )
 from memorybench.suites.sampling import SIDE_BY_SIDE, describe_sample
@@ -62,9 +63,8 @@ class _Benchmark:
 
 
 @dataclass(slots=True)
-class _BenchRescorer:
+class _BenchRescorer(Rescorer):
     run: RecordedRun
-    trials_of_case: None = None
     _benchmarks: dict[str, _Benchmark] = field(default_factory=dict)
     _questioners: dict[tuple[str, ...], _Questioner] = field(default_factory=dict)
     """By what they depend on. Each keeps what it computed from the histories."""

@@ -17,6 +17,7 @@ from memorybench.suites.replayed_steps import (
     RecordedRun,
     ReplayedSteps,
     Rescored,
+    Rescorer,
     SilentModel,
 )
 
@@ -35,12 +36,8 @@ class _RecordedExtractor:
 
 
 @dataclass(frozen=True, slots=True)
-class _ExtractionRescorer:
+class _ExtractionRescorer(Rescorer):
     run: RecordedRun
-    changed_cases: None = None
-    selected_cases: None = None
-    trials_of_case: None = None
-    derived_settings: None = None
 
     async def rescore(self, outcome: Outcome, case: Mapping[str, Any], steps: ReplayedSteps) -> Rescored:
         spec, trial = self.run.run.spec, outcome.trial

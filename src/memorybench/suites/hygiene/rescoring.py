@@ -10,7 +10,14 @@ from memorybench.core.errors import Lacking
 from memorybench.core.plans import Performed
 from memorybench.core.records import digest
 from memorybench.core.trials import Outcome
-from memorybench.suites.replayed_steps import CannotRescore, Contradiction, RecordedRun, ReplayedSteps, Rescored
+from memorybench.suites.replayed_steps import (
+    CannotRescore,
+    Contradiction,
+    RecordedRun,
+    ReplayedSteps,
+    Rescored,
+    Rescorer,
+)
 
 from .attempts import AttemptReport, _exhibit, attempt_name, attempt_scores
 from .checks import add_skips
@@ -25,13 +32,8 @@ def _no_store(*_: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class _HygieneRescorer:
+class _HygieneRescorer(Rescorer):
     run: RecordedRun
-    changed_cases: None = None
-    selected_cases: None = None
-    check_judge: None = None
-    judge_calls: None = None
-    derived_settings: None = None
 
     async def rescore(self, outcome: Outcome, case: Mapping[str, Any], steps: ReplayedSteps) -> Rescored:
         spec, trial = self.run.run.spec, outcome.trial
