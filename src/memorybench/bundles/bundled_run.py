@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -31,6 +31,8 @@ class BundledRun:
     run: RunRow
     datasets: Mapping[str, Dataset | AuditDataset]
     """By benchmark."""
+    known_config: Callable[[str], str | None] = lambda _: None
+    """Returns the text of the config that a benchmark has here; None if the benchmark is not known here."""
     cases: dict[tuple[str, str], CaseRow] = field(default_factory=dict)
     """By benchmark and id."""
     steps: dict[str, StepRow] = field(default_factory=dict)
@@ -39,7 +41,7 @@ class BundledRun:
     outcomes: list[OutcomeRow] = field(default_factory=list)
     judge_notes: list[str] = field(default_factory=list)
     same_inputs: set[str] = field(default_factory=set)
-    """The keys of steps whose inputs the code makes again; `score_claims` adds them."""
+    """The keys of steps whose inputs the code makes again; `judge_claims` and `score_claims` add them."""
 
     @property
     def is_public(self) -> bool:

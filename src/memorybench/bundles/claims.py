@@ -34,7 +34,7 @@ class Claim(Record):
     examples: tuple[str, ...] = ()
     """Some of the statements that are contradicted, or only declared."""
     names: tuple[str, ...] = ()
-    """Of scores: which ones."""
+    """Of scores and configs: which ones."""
 
 
 class Verification(Record):
@@ -64,7 +64,7 @@ class Verification(Record):
             return "contradicted"
         if all(one.level != "proved" for one in self.claims if one.name == "scores"):
             return "consistent"
-        levels = {one.level for one in self.claims if one.name in ("scores", "cases", "selection", "trials")}
+        levels = {one.level for one in self.claims if one.name in ("scores", "cases", "selection", "trials", "configs")}
         return "recomputed with data" if levels == {"proved"} else "recomputed"
 
     def document(self) -> dict[str, Any]:

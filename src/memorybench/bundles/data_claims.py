@@ -16,10 +16,14 @@ from memorybench.suites.replayed_steps import CannotRescore, RecordedRun, Rescor
 from .bundled_run import BundledRun
 from .claims import Claim, bundle_text, claim, name_list
 
+CONFIG_OF = "config of "
+"""How the fingerprint of a benchmark's config is named, before the benchmark."""
+
 
 def data_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescorer | None) -> Iterator[Claim]:
     """Check fingerprints, and that the cases are those which the settings select from the data."""
     yield from _fingerprint_claims(bundle)
+    yield from _config_claims(bundle)
     yield from _case_claims(bundle, recorded, rescorer)
     yield from _selection_claims(bundle, recorded, rescorer)
     yield from _setting_claims(bundle, recorded, rescorer)
@@ -45,6 +49,25 @@ def _fingerprint_claims(bundle: BundledRun) -> Iterator[Claim]:
         yield claim("fingerprints", "unchecked", "a secret was removed from the text", redacted)
     if wrong:
         yield claim("fingerprints", "contradicted", "a text does not have its digest", wrong)
+
+
+def _config_claims(bundle: BundledRun) -> Iterator[Claim]:
+    """Compare the config of each benchmark with the one that it has here: scores are computed by the recorded one."""
+    proved, others = 0, []
+    for title, mark in bundle.run.fingerprints.items():
+        if not title.startswith(CONFIG_OF):
+            continue
+        name = title.removeprefix(CONFIG_OF)
+        known = bundle.known_config(name)
+        if known is not None and Fingerprint.of(known).digest == mark.digest:
+            proved += 1
+        else:
+            others.append(bundle_text(name))
+    if proved:
+        yield claim("configs", "proved", "benchmarks are scored by the configs that they have here", n=proved)
+    if others:
+        text = "by which rules and prompts answers are scored: these benchmarks have another config here, or none"
+        yield claim("configs", "declared", text, others, names=others)
 
 
 def _case_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescorer | None) -> Iterator[Claim]:

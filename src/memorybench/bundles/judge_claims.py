@@ -38,13 +38,15 @@ def _model_claims(bundle: BundledRun) -> Iterator[Claim]:
     judges, answerers = (str(bundle.run.spec.get(key) or "").split(", ") for key in ("judge", "answerer"))
     expected = {**dict.fromkeys((*VERDICTS, JUDGE_CHECK), judges), "answer": answerers}
     wrong, proved, declared = [], 0, Counter[str]()
-    judges_by_name: dict[str, set[str]] = defaultdict(set)
+    settings: dict[str, set[str]] = defaultdict(set)
     for step in bundle.steps.values():
         model = _model_of(step)
         if model is None:
             continue
         if step.name in VERDICTS:
-            judges_by_name[model.name].add(model.key)
+            settings[f"judge {model.name}"].add(model.key)
+        elif step.name == "answer":
+            settings[f"answering model {model.name}"].add(model.key)
         names = expected.get(step.name, [""])
         if names == [""]:
             declared[bundle_text(step.name)] += 1
@@ -57,11 +59,26 @@ def _model_claims(bundle: BundledRun) -> Iterator[Claim]:
     if declared:
         text = "which model these steps asked"
         yield claim("models", "declared", text, list(declared), n=declared.total())
-    several = [bundle_text(name) for name, keys in judges_by_name.items() if len(keys) > 1]
+    several = [bundle_text(name) for name, keys in settings.items() if len(keys) > 1]
     if several:
-        yield claim("models", "declared", "why the judge has several settings, such as temperatures", several)
+        yield claim("models", "declared", "why a model has several settings, such as temperatures", several)
+    wrong += _other_subjects(bundle)
     if wrong:
         yield claim("models", "contradicted", "steps asked other models than the settings name", wrong)
+
+
+def _other_subjects(bundle: BundledRun) -> list[str]:
+    """Return the steps that name another subject than their inputs. Reports show times and costs by subject."""
+    asked = {"search": "provider", "answer": "model", **dict.fromkeys(VERDICTS, "model")}
+    wrong = []
+    for step in bundle.steps.values():
+        role = asked.get(step.name)
+        own = step.inputs.get(role) if role and isinstance(step.inputs, dict) else None
+        if isinstance(own, dict) and (own.get("name"), own.get("role")) != (step.subject, role):
+            wrong.append(
+                f"{bundle_text(step.name)} {step.key} names {bundle_text(step.subject)}, not its inputs' {role}"
+            )
+    return wrong
 
 
 def _model_of(step: StepRow) -> Subject | None:
@@ -150,6 +167,7 @@ def _canary_level(
         return "declared", f"that the judge gave {report.unreadable} replies that cannot be read"
     if expected != limit or steps.unused() or not report.counts:
         return "declared", "that the judge was checked with these known answers, and no others"
+    bundle.same_inputs.update((step.key, *steps.same_inputs))
     return "proved", "the check of the judge counts its recorded verdicts on cases with known answers"
 
 

@@ -24,6 +24,7 @@ from memorybench.text.sanitize import printable
 from .archive import open_archive
 from .claims import LEVELS, Verification
 from .contents import Rows, opened_run
+from .data_claims import CONFIG_OF
 from .signing import PublicKey
 from .verification import verify_bundle
 
@@ -80,7 +81,11 @@ class Leaderboard:
 
 
 def build_leaderboard(
-    folder: Path, output: Path, get_datasets: GetDatasets, keys: Sequence[PublicKey] = ()
+    folder: Path,
+    output: Path,
+    get_datasets: GetDatasets,
+    keys: Sequence[PublicKey] = (),
+    known_config: Callable[[str], str | None] = lambda _: None,
 ) -> Leaderboard:
     """Verify all bundles of a folder, and write the page with copies of those that are not contradicted."""
     paths = sorted(path for path in folder.glob("*.mbz") if path.is_file())
@@ -91,7 +96,7 @@ def build_leaderboard(
     accepted: dict[str, Path] = {}
     for path in paths:
         try:
-            found = verify_bundle(path, get_datasets(path), keys)
+            found = verify_bundle(path, get_datasets(path), keys, known_config)
         except BadInput as error:
             refused.append(Refused(printable(path.name), printable(error.problem)))
             continue
@@ -152,6 +157,11 @@ def _entries(stored: StoredRun, path: Path, found: Verification) -> list[tuple[s
             settings["judge prompt"] = f"custom {digest(custom)[:12]}"
         elif prompts is not None:
             settings["judge prompt"] = prompts.digest[:12]
+        config = stored.run.fingerprints.get(f"{CONFIG_OF}{benchmark}")
+        if config is not None and any(
+            one.name == "configs" and printable(benchmark) in one.names for one in found.claims
+        ):
+            settings["config"] = f"not the one here: {config.digest[:12]}"
         key = digest([benchmark, settings, sorted(cases.get(benchmark, ())), names])
         for result in summary.overall(benchmark):
             measures = tuple(measure for name in names if (measure := result.measure(name)) is not None)

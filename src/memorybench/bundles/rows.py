@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -42,7 +42,7 @@ class _Spent(Record):
     calls: int = Field(ge=0, le=_COUNT)
     input_tokens: int = Field(ge=0, le=_COUNT)
     output_tokens: int = Field(ge=0, le=_COUNT)
-    cost: float | None
+    cost: float | None = Field(ge=0)
 
 
 class StepRow(_Spent):
@@ -55,9 +55,9 @@ class StepRow(_Spent):
     digests: tuple[str, str] | None = None
     """Of a public bundle, the digests of inputs and result."""
     started: str
-    seconds: float
+    seconds: float = Field(ge=0)
     reused_from: str | None
-    reused_cost: tuple[float | None] | None = None
+    reused_cost: tuple[Annotated[float, Field(ge=0)] | None] | None = None
     """Of a reused step: what it cost in the run that made it, if that is known here."""
     attempt: int | None = Field(ge=0, le=_COUNT)
     shared: bool

@@ -48,10 +48,17 @@ def score_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescorer |
     if found.texts < len(bundle.outcomes):
         text = "what a report shows of a trial, such as its answer or its error"
         yield claim("texts", "declared", text, n=len(bundle.outcomes) - found.texts)
-    if found.same_inputs:
-        text = "steps have exactly the inputs that the code makes from the case and earlier steps"
-        yield claim("prompts", "proved", text, n=len(found.same_inputs))
     bundle.same_inputs.update(found.same_inputs)
+    if bundle.same_inputs:
+        text = "steps have exactly the inputs that the code makes from the case and earlier steps"
+        yield claim("prompts", "proved", text, n=len(bundle.same_inputs))
+    others = Counter(bundle_text(step.name) for key, step in bundle.steps.items() if key not in bundle.same_inputs)
+    if others and not bundle.is_public:
+        text = "inputs of steps that the code does not make again here, such as what was added to a memory"
+        yield claim("prompts", "declared", text, [f"{name}: {n:,}" for name, n in others.items()], n=others.total())
+    if found.groups:
+        text = "labels and clusters of trials, which tables and intervals rest on"
+        yield claim("groups", "declared", text, n=found.groups)
 
 
 async def _rescore(bundle: BundledRun, rescorer: Rescorer | None, *, is_of_this_version: bool) -> _Rescores:
@@ -61,22 +68,26 @@ async def _rescore(bundle: BundledRun, rescorer: Rescorer | None, *, is_of_this_
         case = bundle.cases.get((outcome.trial.benchmark, outcome.trial.case_id))
         if outcome.status in ("failed", "blocked"):
             found.declare("the trial has no result", {outcome.status: 1})
+            found.groups += 1
             continue
         names = Counter(score.name for score in outcome.scores) or Counter([outcome.status])
         if rescorer is None or case is None:
             found.declare("left out of a public bundle" if bundle.is_public else "the suite cannot do that", names)
+            found.groups += 1
             continue
         steps = ReplayedSteps(outcome.steps, bundle.steps)
         try:
             rescored = await rescorer.rescore(outcome, case.body, steps)
         except CannotRescore as error:
             found.declare(printable(str(error)), names)
+            found.groups += 1
             continue
         except Lacking:
             if outcome.status != "skipped":
                 found.wrong.append(f"{outcome_name(outcome)}: it would be skipped")
             else:
                 found.declare(_NOT_SCORED, {"skipped": 1})
+                found.groups += 1
             continue
         except Contradiction as error:
             found.wrong.append(f"{outcome_name(outcome)}: {bundle_text(str(error))}")
@@ -99,6 +110,8 @@ class _Rescores:
     """By reason and name: scores that were not."""
     wrong: list[str] = field(default_factory=list)
     same_inputs: list[str] = field(default_factory=list)
+    groups: int = 0
+    """Trials whose labels and clusters were not made again."""
     texts: int = 0
     """Trials whose texts were made again."""
 
@@ -111,7 +124,9 @@ class _Rescores:
             self.wrong.append(f"{name}: lacks steps: {bundle_text(', '.join(steps.missing))}")
         elif steps.missing or steps.failed:
             self.declare(_NO_RESULT, {"missing": 1})
-        if rescored.trial is not None and rescored.trial.plain() != outcome.trial.plain():
+        if rescored.trial is None:
+            self.groups += 1
+        elif rescored.trial.plain() != outcome.trial.plain():
             self.wrong.append(f"{name}: the trial has other labels than its case")
         if rescored.are_inputs_known and steps.other_inputs:
             self.wrong.append(f"{name}: {steps.other_inputs} steps have other inputs than the code makes")

@@ -7,7 +7,7 @@ reply, is listed as declared. The modules named after claims make the checks.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +30,20 @@ from .score_claims import score_claims
 from .signing import PublicKey, signature_claims
 from .trial_claims import input_claims, trial_claims
 
+_SETTINGS = "that the run had this name, settings, command line, versions, models, providers and notes"
 _SIGNED = ("name", "value", "low", "high", "n")
 
 
 def verify_bundle(
-    path: Path, datasets: Mapping[str, Dataset | AuditDataset] | None = None, keys: Sequence[PublicKey] = ()
+    path: Path,
+    datasets: Mapping[str, Dataset | AuditDataset] | None = None,
+    keys: Sequence[PublicKey] = (),
+    known_config: Callable[[str], str | None] = lambda _: None,
 ) -> Verification:
-    """Check a bundle. `datasets` has the available data by benchmark; `keys` are the keys that you trust."""
+    """Check a bundle. `datasets` has the available data by benchmark; `keys` are the keys that you trust.
+
+    `known_config` returns the text of the config that a benchmark has here: a bundle has a config of its own.
+    """
     with open_archive(path) as archive:
         rows = KeptRows.in_archive(archive)
         changed = archive.changed_files()
@@ -46,7 +53,7 @@ def verify_bundle(
             return _verification(archive, None, claims)
         claims = [claim("digests", "proved", "each file has the digest of the manifest, and the root covers all", n=10)]
         run = rows.run()
-        bundle = BundledRun(archive, rows, run, datasets or {})
+        bundle = BundledRun(archive, rows, run, datasets or {}, known_config)
         try:
             claims += _claims(bundle)
         except (*ERRORS, RuntimeError) as error:
@@ -85,7 +92,7 @@ def _declared_claims(bundle: BundledRun) -> Iterator[Claim]:
     )
     text = "when run, trials and calls took place, durations, tokens, costs, tries, and attempts of calls"
     yield claim("times and costs", "declared", text)
-    yield claim("settings", "declared", "that the run had this name, settings, command line, versions and notes")
+    yield claim("settings", "declared", _SETTINGS)
     yield claim("other runs", "declared", "that no other runs were made and left out")
 
 

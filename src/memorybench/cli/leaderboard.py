@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from .arguments import add_config_dir, add_json, add_list, split_list
-from .verify import at_hand, read_keys
+from .verify import at_hand, config_texts, read_keys
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -33,6 +33,7 @@ def run(args: argparse.Namespace) -> int:
         args.output,
         lambda path: at_hand(path, given, wiring, is_strict=False),
         read_keys(split_list(args.key)),
+        config_texts(wiring),
     )
     page = args.output / PAGE
     if args.json:

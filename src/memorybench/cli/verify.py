@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
         raise BadInput("--sample, --budget and --dry-run", "missing --rejudge", remedy="name a judge with --rejudge")
     wiring = LiveWiring(split_list(args.config_dir), given_consent(args))
     datasets = at_hand(args.file, split_list(args.data), wiring)
-    found = verify_bundle(args.file, datasets, read_keys(split_list(args.key)))
+    found = verify_bundle(args.file, datasets, read_keys(split_list(args.key)), config_texts(wiring))
     document = found.document()
     rejudging = None
     if args.rejudge is not None and found.is_consistent:
@@ -134,6 +134,12 @@ def at_hand(
             if name in files or config.data.type == "bundled":
                 datasets[name] = wiring.dataset(config, files.get(name))
     return datasets
+
+
+def config_texts(wiring: LiveWiring) -> Callable[[str], str | None]:
+    """Return a function from the name of a benchmark to the text of its config here; None if it is not known here."""
+    names = frozenset(wiring.catalog.names("benchmark"))
+    return lambda name: wiring.describe_benchmark(wiring.benchmark(name).name) if name in names else None
 
 
 def read_keys(files: Sequence[str]) -> list[PublicKey]:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from memorybench.core.conversation import Haystack, Memory
 from memorybench.core.errors import Unreadable
 from memorybench.core.plans import Steps
-from memorybench.core.records import digest
+from memorybench.core.records import canonical, digest
 from memorybench.core.trials import Subject
+from memorybench.engine.steps import step_key
 
 from .ingest import Retrieved
 from .replayed_steps import Contradiction, ReplayedSteps
@@ -35,8 +36,11 @@ class RecordedIngest:
         for name, value in expected.items():
             if step.inputs.get(name) != value:
                 raise Contradiction(f"the search has another {name}")
-        if self.haystack is not None and not self._is_about(self.haystack(haystack), step.inputs.get("haystack")):
-            raise Contradiction("the search is about another history")
+        if self.haystack is not None:
+            if not self._is_about(self.haystack(haystack), step.inputs.get("haystack")):
+                raise Contradiction("the search is about another history")
+            if step.inputs.keys() == {*expected, "haystack"}:
+                steps.same_inputs.append(step_key("search", canonical(step.inputs)))
         return Retrieved.model_validate(step.result).memories
 
     def _is_about(self, history: Haystack, name: object) -> bool:
