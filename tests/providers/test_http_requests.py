@@ -272,9 +272,8 @@ def test_other_requests_are_another_subject(stub: Stub) -> None:
 def test_threshold_and_token_budget_are_sent_with_a_search(stub: Stub) -> None:
     text = PLAIN.replace('k: "$.limit"', 'max_tokens: "$.tokenBudget", min: "$.threshold"')
     run_with_provider(text, stub.url, lambda provider: provider.search(HOME, "cats", 3))
-    run_with_provider(
-        text, stub.url, lambda provider: provider.search(HOME, "cats", 3), threshold=0.3, token_budget=900
-    )
+    text = text.replace("    path: /search\n", "    path: /search\n    tokenBudget: 900\n")
+    run_with_provider(text, stub.url, lambda provider: provider.search(HOME, "cats", 3), threshold=0.3)
     sent = [{key: value for key, value in call.json.items() if key in ("max_tokens", "min")} for call in stub.calls]
     assert sent == [{"max_tokens": 4096}, {"max_tokens": 900, "min": 0.3}]
 

@@ -187,17 +187,15 @@ def connect_server(
     return open_mcp_stdio(command, env, folder, redactor, deadline=mcp.timeout / 1000, role=role)
 
 
-def serve_own_tools(
-    config: StoreConfig, *, environment: Mapping[str, str], redactor: Redactor, user: str = "user"
-) -> Serve:
+def serve_own_tools(config: StoreConfig, *, environment: Mapping[str, str], redactor: Redactor) -> Serve:
     """Return a function that starts the server on a folder and passes it on to one session of an agent."""
     assert config.mcp is not None
-    reader = CallReader(Operations(config.name, config.mcp), config.mcp.refusal, user)
+    reader = CallReader(Operations(config.name, config.mcp), config.mcp.refusal)
 
     @asynccontextmanager
     async def serve(folder: Path, session: int) -> AsyncIterator[Served]:
         connect = partial(connect_server, config, folder, environment=environment, redactor=redactor)
-        async with open_server_proxy(lambda role: connect(role=role), reader.read, session=session, user=user) as proxy:
+        async with open_server_proxy(lambda role: connect(role=role), reader.read, session=session) as proxy:
             yield proxy
 
     return serve

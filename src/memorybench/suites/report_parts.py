@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from memorybench.core.measures import Measure
@@ -233,17 +233,12 @@ def score_tables(
     meanings: Mapping[str, str],
     labels: Iterable[str],
     group_measures: tuple[str, ...],
-    only: Mapping[str, Collection[str]] | None = None,
 ) -> list[Table]:
-    """For each subject a table of all measures, then one table per label with a row per group.
-
-    `only` names the measures that a benchmark can have; None: all.
-    """
+    """For each subject a table of all measures, then one table per label with a row per group."""
     tables = []
     for benchmark in summary.benchmarks:
-        shown = {name: text for name, text in meanings.items() if only is None or name in only[benchmark]}
         for result in summary.overall(benchmark):
-            tables.append(measure_table(f"{benchmark} × {result.subject}", [result], shown))
+            tables.append(measure_table(f"{benchmark} × {result.subject}", [result], meanings))
             for label in labels:
                 table = _group_table(summary, result, label, group_measures)
                 if len(table.rows) > 1:  # a single group equals the whole

@@ -22,7 +22,6 @@ from memorybench.core.genai_names import (
     QUERY_TEXT,
     RECORDS,
     SEARCH_MEMORY,
-    STORE_ID,
     UPSERT_MEMORY,
     WRITES,
 )
@@ -73,7 +72,6 @@ class Content:
     output: Any = None
     documents: Any = None
     """What a retriever found, if it is not the output."""
-    store: str = ""
 
 
 def operation_of(name: str, attributes: Mapping[str, Any], kind: str, names: SpanNames) -> str:
@@ -107,8 +105,6 @@ def described(span: Span, content: Content, names: SpanNames) -> Span:
     elif content.kind in _SPEAKERS or not span.parent:
         found[INPUT_MESSAGES] = messages(content.input, "user")
         found[OUTPUT_MESSAGES] = messages(content.output, "assistant")
-    if content.store:
-        found[STORE_ID] = content.store
     missing = {key: value for key, value in found.items() if value is not None and key not in known}
     attributes = {**known, **missing, OPERATION: operation}
     return Span(span.trace, span.id, span.parent, span.start, span.line, span.name, span.is_error, attributes)

@@ -43,13 +43,13 @@ def cache_folder() -> Path:
     return Path(variable) if variable else Path.home() / ".cache" / "memorybench" / "datasets"
 
 
-def source(config: BenchmarkConfig, catalog: Catalog, cache: Path | None = None) -> Source:
-    """Return the files of a benchmark; `cache` replaces the folder of downloads."""
+def source(config: BenchmarkConfig, catalog: Catalog) -> Source:
+    """Return the files of a benchmark."""
     file = catalog.chosen("benchmark", config.name).file
     return source_of(
         catalog.benchmark(config.name, environment()),
         beside=None if file is None else file.parent,
-        cache=cache or cache_folder(),
+        cache=cache_folder(),
         hub=(environment().get("HF_ENDPOINT") or HUB).rstrip("/"),
     )
 

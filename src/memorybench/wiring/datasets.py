@@ -28,12 +28,10 @@ if TYPE_CHECKING:
     from memorybench.datasets.sources import Source
 
 
-def open_dataset(
-    config: BenchmarkConfig, catalog: Catalog, *, file: Path | None = None, cache: Path | None = None
-) -> Dataset:
+def open_dataset(config: BenchmarkConfig, catalog: Catalog, *, file: Path | None = None) -> Dataset:
     """Read the data of a benchmark from this machine; nothing is downloaded.
 
-    `file` replaces the file or folder that the config names; `cache` replaces the default folder of downloads.
+    `file` replaces the file or folder that the config names.
     """
     data = config.data
     if data.type in WITHOUT_FILES:
@@ -51,7 +49,7 @@ def open_dataset(
 
     from .data import cache_folder, source
 
-    located = local_source(config, file) if file is not None else source(config, catalog, cache)
+    located = local_source(config, file) if file is not None else source(config, catalog)
     files = located.item_files
     if config.needles is not None:
         from memorybench.datasets.nolima import open_needles
@@ -63,7 +61,7 @@ def open_dataset(
         return open_cues(config, files[0], files[1], verify_files(located))
     from memorybench.datasets.mapped import open_mapped
 
-    cache = cache or cache_folder()
+    cache = cache_folder()
     indexes = cache / "indexes"
     unpacked = unpacked_source(config, located, cache)
     checksum = partial(verify_files, located, indexes)
@@ -176,7 +174,7 @@ def reopen_dataset(
     from .data import cache_folder, source
 
     cache = cache_folder()
-    located = local_source(config, file) if file is not None else source(config, catalog, cache)
+    located = local_source(config, file) if file is not None else source(config, catalog)
     if not located.present:
         raise missing(located)
     index = index_of(config, located.item_files, cache / "indexes")

@@ -376,15 +376,13 @@ async def open_http_provider(
     redactor: Redactor,
     embedder: Embedder | None = None,
     threshold: float | None = None,
-    token_budget: int | None = None,
     store_id: str | None = None,
     sign: Callable[[RequestToSign], Any] | None = None,
 ) -> AsyncIterator[HttpProvider]:
     """Open the service of a config that was read with an environment. `key` is the value of `auth.envVar`.
 
-    `embedder` is the one of `config.embedding`; `threshold` and `token_budget` are those of the run, if any;
-    `store_id` is for a service that may lose its data between two openings; `sign` is the function of
-    `connection.sign`.
+    `embedder` is the one of `config.embedding`; `threshold` is that of the run, if any; `store_id` is for
+    a service that may lose its data between two openings; `sign` is the function of `connection.sign`.
     """
     where = f'provider "{config.name}"'
     if config.endpoints is None:
@@ -398,7 +396,7 @@ async def open_http_provider(
     parts = {"scoping", "setup", "endpoints", "teardown", "limits", "capabilities"}
     plain = config.model_dump(mode="json", include=parts, exclude={"endpoints": {"forget"}})
     requests = digest(_without_newer_keys(plain))[:16]
-    search = {"threshold": threshold, "tokenBudget": token_budget or config.endpoints.search.token_budget}
+    search = {"threshold": threshold, "tokenBudget": config.endpoints.search.token_budget}
     settings: dict[str, Any] = {
         "api_version": config.api_version,
         "url": safe_url,
