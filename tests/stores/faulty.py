@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import html
 import re
 import sqlite3
 import unicodedata
@@ -669,6 +670,48 @@ class ReadsOldTexts(ReferenceStore):
         return fact if fact is None or old is None else fact.model_copy(update={"content": old})
 
 
+class RenumbersFacts(ReferenceStore):
+    """Has the number of its line in a list as the id of a fact."""
+
+    async def forget(self, user: str, id: str) -> None:
+        await super().forget(user, id)
+        with self._transaction() as db:
+            db.execute("UPDATE facts SET id = id - 1 WHERE id > ?", (id,))
+
+
+class DropsSimilarFacts(ReferenceStore):
+    """Takes a fact in which nearly all words are known for the known one."""
+
+    async def remember(self, user: str, fact: NewFact) -> str:
+        known = (old.id for old in self._load_facts(user) if _similarity(old.content, fact.content) > 0.8)
+        return next(known, None) or await super().remember(user, fact)
+
+
+class DropsFurtherLines(ReferenceStore):
+    async def remember(self, user: str, fact: NewFact) -> str:
+        return await super().remember(user, fact.model_copy(update={"content": fact.content.partition("\n")[0]}))
+
+
+class EscapesSigns(ReferenceStore):
+    """Stores texts as HTML, and returns them as they are stored."""
+
+    async def remember(self, user: str, fact: NewFact) -> str:
+        return await super().remember(user, fact.model_copy(update={"content": html.escape(fact.content)}))
+
+
+class TruncatesUpdates(ReferenceStore):
+    async def update(self, user: str, id: str, content: str) -> str:
+        return await super().update(user, id, content[:256])
+
+
+class LosesSourceOnUpdate(ReferenceStore):
+    async def update(self, user: str, id: str, content: str) -> str:
+        id = await super().update(user, id, content)
+        with self._transaction() as db:
+            db.execute("UPDATE facts SET source = NULL WHERE id = ?", (id,))
+        return id
+
+
 class TruncatesLongFacts(ReferenceStore):
     async def remember(self, user: str, fact: NewFact) -> str:
         return await super().remember(user, fact.model_copy(update={"content": fact.content[:256]}))
@@ -803,6 +846,12 @@ FAULTY: Mapping[str, type[ReferenceStore]] = {
     "searches-case-sensitively": SearchesCaseSensitively,
     "resets-repeated-facts": ResetsRepeatedFacts,
     "xors-forgotten": XorsForgotten,
+    "renumbers-facts": RenumbersFacts,
+    "drops-similar-facts": DropsSimilarFacts,
+    "drops-further-lines": DropsFurtherLines,
+    "escapes-signs": EscapesSigns,
+    "truncates-updates": TruncatesUpdates,
+    "loses-source-on-update": LosesSourceOnUpdate,
 }
 
 

@@ -189,7 +189,7 @@ DETECTED_BY = {
     "ignores-the-limit": ("memory-search-limit", "well_behaved", "returned more facts than it asked for: 1 calls"),
     "repeats-in-search": ("memory-one-copy", "well_behaved", "no search returned two copies: 1 calls"),
     "hides-duplicates": ("memory-one-copy", "well_behaved", "is left in facts and files"),
-    "reuses-ids": ("memory-deleted-ids", "well_behaved", "the id of the deleted fact led to no other fact: 1 calls"),
+    "reuses-ids": ("memory-deleted-ids", "well_behaved", "the id of a deleted fact led to no other fact: 1 calls"),
     "reads-deleted-facts": ("memory-deleted-ids", "well_behaved", "and to nothing after the deletion: 2 calls"),
     "reads-old-texts": ("memory-deleted-ids", "well_behaved", "no id led to the text before the correction: 1 calls"),
     "truncates-long-facts": ("memory-exact-details", "well_behaved", "the long fact has its end: no fact"),
@@ -201,6 +201,12 @@ DETECTED_BY = {
     "searches-case-sensitively": ("memory-search-at-once", "well_behaved", "a search in capitals finds it: 0 calls"),
     "resets-repeated-facts": ("memory-trust-on-repeat", "well_behaved", "trust is 0.5, expected at least 0.9"),
     "xors-forgotten": ("memory-deletion-on-request", "well_behaved", "is left in files"),
+    "renumbers-facts": ("memory-deleted-ids", "well_behaved", "the id of the coach led to it, and to nothing after"),
+    "drops-similar-facts": ("memory-similar-facts", "well_behaved", "both ferries are known: 1 facts"),
+    "drops-further-lines": ("memory-exact-details", "well_behaved", "the long fact has its end: no fact"),
+    "escapes-signs": ("memory-exact-details", "well_behaved", "the signs of the locker are kept: no fact"),
+    "truncates-updates": ("memory-exact-details", "well_behaved", "a corrected fact is kept to the letter"),
+    "loses-source-on-update": ("memory-trust-on-update", "well_behaved", "still says who said it: no fact with the"),
     "joins-facts-in-curation": ("memory-faithful-consolidation", "well_behaved", "joins words of several facts"),
 }
 """By fault: the scenario, the phase and a part of the reason."""

@@ -52,18 +52,26 @@ class Content(MatchingAssertion):
     present: bool = True
     category: str | None = None
     """Only facts of this category match."""
+    source: str | None = None
+    """Only facts with this source match. Skipped if the store shows the source of no fact of the setup."""
 
     async def find_problem(self, evidence: Evidence) -> str:
         if self.category is not None and "category" not in evidence.capabilities:
             raise Lacking("the store lacks category")
+        known = [fact for facts in evidence.activity.snapshots["fixture"].facts.values() for fact in facts]
+        if self.source is not None and all(fact.source is None for fact in known):
+            raise Lacking("the store does not show sources")
         matching = [
             fact
             for _, fact in evidence.facts_of(self.user)
-            if self.matches(fact.content) and self.category in (None, fact.category)
+            if self.matches(fact.content)
+            and self.category in (None, fact.category)
+            and self.source in (None, fact.source)
         ]
         if bool(matching) == self.present:
             return ""
         kind = "fact" if self.category is None else f'fact of the category "{self.category}"'
+        kind = kind if self.source is None else f'{kind} with the source "{self.source}"'
         return f"{'a' if matching else 'no'} {kind} matches {self.description}{quote_facts(matching)}"
 
 
