@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, TextIO, cast
 
 from .arguments import add_results, folders
 
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
             return _inspect(stored, output)
         if args.format in ("latex", "markdown", "junit"):
             text = _junit(stored) if args.format == "junit" else _tables(stored, args.format, args.table)
-            with _open_output(output) as file:
+            with _open_output(output, is_json=False) as file:
                 file.write(text)
             if output is not None:
                 print(f"{args.format} written to {output}")
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
                 raise BadInput("--output", "--format parquet is binary", expected="a file, e.g. --output r.parquet")
             written = write_parquet(found, columns, output)
         else:
-            with _open_output(output) as file:
+            with _open_output(output, is_json=args.format != "csv") as file:
                 written = write(found, columns, args.format, file)
     if output is not None:
         print(f"{written} rows written to {output}")
@@ -71,9 +71,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _open_output(path: Path | None) -> Iterator[TextIO]:
-    """The file, or standard output as UTF-8."""
+def _open_output(path: Path | None, *, is_json: bool) -> Iterator[TextIO]:
+    """The file, or standard output as UTF-8. Texts of others must not control a terminal."""
     from memorybench.files.writing import replacing
+    from memorybench.text.sanitize import escape_json, sanitize
+    from memorybench.wiring.output import CleanedStream
 
     if path is not None:
         with replacing(path) as file:
@@ -81,7 +83,10 @@ def _open_output(path: Path | None) -> Iterator[TextIO]:
         return
     if reconfigure := getattr(sys.stdout, "reconfigure", None):
         reconfigure(encoding="utf-8")  # as in a file
-    yield sys.stdout
+    if not sys.stdout.isatty():
+        yield sys.stdout
+        return
+    yield cast(TextIO, CleanedStream(sys.stdout, escape_json if is_json else sanitize))
 
 
 def _junit(stored: StoredRun) -> str:

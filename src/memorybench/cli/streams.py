@@ -7,8 +7,10 @@ import errno
 import io
 import os
 import sys
+from typing import TextIO, cast
 
-from memorybench.text.sanitize import PLAIN
+from memorybench.text.sanitize import PLAIN, escape_json
+from memorybench.wiring.output import CleanedStream
 
 
 class OutputLost(BaseException):
@@ -49,6 +51,8 @@ def prepare_streams(*, as_json: bool) -> None:
     codecs.register_error("memorybench.json", _json_escapes)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="memorybench.json" if as_json else "memorybench.plain")
+        if as_json and sys.stdout.isatty():
+            sys.stdout = cast(TextIO, CleanedStream(sys.stdout, escape_json))
 
 
 def stop_when_output_is_lost() -> None:

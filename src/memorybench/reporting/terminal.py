@@ -74,7 +74,7 @@ def show_header(out: Console, title: str, facts: Mapping[str, str]) -> None:
 
 def show_hints(out: Console, hints: Mapping[str, str]) -> None:
     """Shows commands with their purposes, each on one line where it fits."""
-    for command, purpose in ((as_typed(command), purpose) for command, purpose in hints.items()):
+    for command, purpose in ((sanitize(as_typed(command)), purpose) for command, purpose in hints.items()):
         line = f"  {command}    {purpose}"
         broken = f"  {_break_before_flags(command, out.width)}\n      {purpose}"
         out.print(line if len(line) <= out.width else broken, soft_wrap=True)

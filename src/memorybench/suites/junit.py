@@ -63,7 +63,7 @@ def _add_trial(suite: ElementTree.Element, recorded: RecordedTrial) -> None:
     if is_failure(outcome):
         result = ElementTree.SubElement(case, _RESULTS[outcome.status], message=_message(outcome))
         if outcome.status != "scored":
-            result.set("type", outcome.failure.kind if outcome.failure else outcome.status)
+            result.set("type", _text(outcome.failure.kind) if outcome.failure else outcome.status)
         result.text = _text("\n".join(f"{name}: {text}" for name, text in failure_case(outcome, recorded.case).fields))
     elif is_undecided(outcome):
         message = "nothing says whether the result is right: no judged answer, and no gold evidence or no known sources"

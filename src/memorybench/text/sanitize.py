@@ -32,6 +32,11 @@ def sanitize(text: str) -> str:
     return _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", _CONTROLS.sub("", _SEQUENCES.sub("", text)))
 
 
+def escape_json(text: str) -> str:
+    """Return JSON in which control characters and bidi overrides inside strings are escapes; it means the same."""
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
 def preview(value: Any, longest: int = 60) -> str:
     """Return a value as JSON for a message: one line, shortened."""
     # JSON already escapes control characters; sanitize removes bidi overrides

@@ -10,8 +10,8 @@ from typing import Any, TextIO
 from .environment import forget_secrets, redactor
 
 
-class RedactedStream:
-    """A text stream without secrets. It is otherwise the stream that it writes to."""
+class CleanedStream:
+    """A text stream that changes every text before it writes it. It is otherwise the stream that it writes to."""
 
     def __init__(self, stream: TextIO, clean: Callable[[str], str]) -> None:
         self._stream = stream
@@ -35,7 +35,7 @@ def redacted_output() -> Iterator[None]:
     forget_secrets()
     clean = redactor().clean
     before = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = (stream and RedactedStream(stream, clean) for stream in before)
+    sys.stdout, sys.stderr = (stream and CleanedStream(stream, clean) for stream in before)
     try:
         yield
     finally:
