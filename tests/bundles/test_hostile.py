@@ -249,3 +249,13 @@ def test_bytes_outside_the_files_are_refused(command: Command, bundle: MakeBundl
     else:
         path.write_bytes(changed[place])
     assert verify(command, path).code == 2
+
+
+def test_a_huge_note_is_shortened_on_the_terminal(command: Command, bundle: MakeBundle) -> None:
+    """Laying out a note of 30 MB took half an hour."""
+    path = bundle("plain")
+    note = json.dumps({"kind": "remark", "text": "y" * 300_000}).encode() + b"\n"
+    said = command("results", str(write_files(path, {**read_files(path), "notes.jsonl": note})))
+    assert said.code == 0
+    assert "yyy" in said.out
+    assert said.out.count("y") < 20_000

@@ -20,7 +20,7 @@ from memorybench.core.report_sections import (
     Table,
     Text,
 )
-from memorybench.text.sanitize import PLAIN, sanitize
+from memorybench.text.sanitize import PLAIN, sanitize, shorten
 
 from .formatting import cell_text, footnotes
 from .typed_commands import PROGRAM, as_typed
@@ -35,6 +35,8 @@ _NARROWEST = 10
 
 _COMMAND = re.compile(rf"(`{PROGRAM} [^`]+`|(?<=: ){PROGRAM} [a-z].*$)")
 """A command in a text: in backticks, or after a colon at its end."""
+_LONGEST_CELL, _LONGEST_TEXT = 10_000, 1_000_000
+"""How many characters of a note or a cell, and of a text such as a prompt, are printed. Rich takes minutes for more."""
 
 
 def console() -> Console:
@@ -51,9 +53,9 @@ def whole_in(run: Path) -> str:
     return "a wider terminal or report.md" if (run / "report.md").exists() else "a wider terminal"
 
 
-def _clean(out: Console, text: str) -> str:
+def _clean(out: Console, text: str, longest: int = _LONGEST_CELL) -> str:
     """The text as the console can print it: what the encoding lacks is replaced before lines are laid out."""
-    text = sanitize(text)
+    text = sanitize(shorten(text, longest))
     if out.encoding.startswith("utf"):
         return text
     return text.translate(PLAIN).encode(out.encoding, "replace").decode(out.encoding)
@@ -243,5 +245,5 @@ def _wrapped(out: Console, text: str, indent: int) -> Iterator[str]:
     """The lines of a text, wrapped so that they fit with an indent."""
     from rich.text import Text as RichText
 
-    for line in _clean(out, text).expandtabs(4).split("\n"):
+    for line in _clean(out, text, _LONGEST_TEXT).expandtabs(4).split("\n"):
         yield from (part.plain.rstrip() for part in RichText(line).wrap(out, max(20, out.width - indent)))
