@@ -199,3 +199,11 @@ def test_what_cannot_be_measured_is_refused(command: Command, arguments: tuple[s
     write_turns(command)
     assert command(*arguments).code == 2
     assert not (command.folder / "results").exists()
+
+
+def test_different_spans_with_the_same_ids_are_counted_aloud(command: Command) -> None:
+    lines = [json.dumps(batch(*turn(0, "Yes.", text))) for text in ("tea", "tea", "milk")]
+    (command.folder / "spans.json").write_text("".join(f"{line}\n" for line in lines))
+    said = command("online", "spans.json", "--json")
+    assert said.json["counts"]["scored"] == 1
+    assert "1 spans have the ids of other spans and another content; the first of each counts" in said.err

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import sys
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
@@ -29,7 +30,7 @@ from memorybench.core.genai_names import (
     TOOL_RESULT,
     WRITES,
 )
-from memorybench.text.sanitize import preview
+from memorybench.text.sanitize import preview, printable
 
 from .exported_spans import (
     OPENINFERENCE_KIND,
@@ -59,6 +60,7 @@ _SCHEMA = f"""
     CREATE INDEX operations ON spans (operation, start, trace, id);
     CREATE TABLE writes (at INTEGER, trace TEXT, source TEXT, start INTEGER, id TEXT);
 """
+_LINE = _SPAN.split(", ").index("line")
 _INSERT = f"INSERT OR IGNORE INTO spans ({_SPAN}) VALUES (?,?,?,?,?,?,?,?,?,?,?)"  # noqa: S608  ours
 
 
@@ -157,10 +159,26 @@ def open_spans(path: Path, source: str = OTLP, names: SpanNames = NO_NAMES) -> I
         database.executescript(_SCHEMA)
         spans = _otlp_spans(path, names) if source == OTLP else exported_spans(path, source, names)
         try:
-            database.executemany(_INSERT, map(_columns, spans))
+            others = sum(_insert(database, columns) for columns in map(_columns, spans))
         except sqlite3.Error as error:  # the disk of temporary files is full
             raise JournalError(f"{path}: cannot collect the spans in a temporary file: {error}") from None
+        if others:
+            text = "have the ids of other spans and another content; the first of each counts"
+            print(f"{printable(str(path))}: {others:,} spans {text}", file=sys.stderr)
         yield SpanTable(database)
+
+
+def _insert(database: sqlite3.Connection, columns: tuple[Any, ...]) -> bool:
+    """Store a span. Return whether it is left out, because another span has its ids."""
+    if database.execute(_INSERT, columns).rowcount:
+        return False
+    stored = database.execute(f"SELECT {_SPAN} FROM spans WHERE trace = ? AND id = ?", columns[:2])  # noqa: S608  ours
+    return any(_content(row) != _content(columns) for row in stored)
+
+
+def _content(columns: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the columns of a span without its line, which differs if it was exported twice."""
+    return columns[:_LINE] + columns[_LINE + 1 :]
 
 
 def _otlp_spans(path: Path, names: SpanNames) -> Iterator[Span]:
