@@ -168,7 +168,14 @@ class AuditPlan:
         """Check that live memories are empty and that the judge can judge, before anything is added."""
         for ingest in self._ingests:
             await ingest.check_first(steps, self._conversations[0])
-        await self._check_judge(steps)
+        if self.judge is None:
+            return
+        judge = self.judge.model.subject
+        if any(self_judged(judge, one.answering[0].model.subject) for one in self.audited):
+            await steps.note("self-judged", f"{judge.name} judges its own answers")
+        used = judge_prompts().used(question_of(probe) for probe in self.probes)
+        check = partial(check_judge, steps, self.judge, used, self.canaries)
+        await record_judge_check(steps, judge, used, self.canaries, check)
 
     @property
     def _conversations(self) -> list[str]:
@@ -179,16 +186,6 @@ class AuditPlan:
     def _ingests(self) -> list[Ingest]:
         """The memories, each once: several models may read one."""
         return list(dict.fromkeys(one.ingest for one in self.audited if one.ingest is not None))
-
-    async def _check_judge(self, steps: Steps) -> None:
-        if self.judge is None:
-            return
-        judge = self.judge.model.subject
-        if any(self_judged(judge, one.answering[0].model.subject) for one in self.audited):
-            await steps.note("self-judged", f"{judge.name} judges its own answers")
-        used = judge_prompts().used(question_of(probe) for probe in self.probes)
-        check = partial(check_judge, steps, self.judge, used, self.canaries)
-        await record_judge_check(steps, self.judge.model.subject, used, self.canaries, check)
 
     async def _clear_all(self, steps: Steps) -> None:
         for ingest in self._ingests:

@@ -177,19 +177,19 @@ def _check_facts(row: Document, written: _CaseInFile, gold: Gold) -> None:
             expected="the memory after the conversation",
             remedy="add the facts, or empty expected_facts",
         )
-    lines, facts = _parse_facts(row, "expected_facts", written.expected_facts)
-    for index, (line, fact) in enumerate(zip(lines, facts, strict=True)):
-        where = row.where("expected_facts", line)
+    listed = _parse_facts(row, "expected_facts", written.expected_facts)
+    facts = [fact for _, fact in listed]
+    for index, (where, fact) in enumerate(listed):
         if any(is_same(fact, other) for other in facts[:index]):
             raise BadInput(where, f"duplicate fact {preview(fact.text)}", expected="each fact once", remedy="remove it")
         if any(is_same(fact, other) for other in facts_of(written.existing_memory)):
             problem = f"{preview(str(fact))} is already in existing_memory"
             raise BadInput(where, problem, expected="new facts", remedy="remove it from one of them")
     pairs = identical_pairs(facts, gold.added, frozenset(fact.category for fact in facts))
-    for index, (line, fact) in enumerate(zip(lines, facts, strict=True)):
+    for index, (where, fact) in enumerate(listed):
         if index not in pairs:
             raise BadInput(
-                row.where("expected_facts", line),
+                where,
                 f"{preview(str(fact))} is not a new fact of expected_output",
                 expected="the same words and category in both",
                 remedy=_suggest(fact, gold.added) or "add it to expected_output",
@@ -216,10 +216,10 @@ def _check_superseded(row: Document, written: _CaseInFile, gold: Gold) -> None:
                 remedy="add the old facts, or list in superseded those to remove",
             )
         return
-    lines, facts = _parse_facts(row, "superseded", written.superseded)
+    listed = _parse_facts(row, "superseded", written.superseded)
     before = facts_of(written.existing_memory)
-    for line, fact in zip(lines, facts, strict=True):
-        where, category = row.where("superseded", line), frozenset((fact.category,))
+    for where, fact in listed:
+        category = frozenset((fact.category,))
         if not identical_pairs([fact], before, category):
             raise BadInput(
                 where,
@@ -234,7 +234,7 @@ def _check_superseded(row: Document, written: _CaseInFile, gold: Gold) -> None:
                 expected="a fact that is removed",
                 remedy="remove it from one of them",
             )
-    pairs = identical_pairs(facts, gold.removed, categories_of(written.existing_memory))
+    pairs = identical_pairs([fact for _, fact in listed], gold.removed, categories_of(written.existing_memory))
     for index, fact in enumerate(gold.removed):
         if index not in pairs.values():
             raise BadInput(
@@ -259,20 +259,20 @@ def _check_must_not_store(row: Document, written: _CaseInFile) -> None:
             )
 
 
-def _parse_facts(row: Document, name: str, lines: Sequence[str]) -> tuple[list[int], list[MemoryFact]]:
-    """Parses "category: fact" lines; returns the facts and, for each, the index of its line."""
-    parsed: list[tuple[int, MemoryFact]] = []
+def _parse_facts(row: Document, name: str, lines: Sequence[str]) -> list[tuple[str, MemoryFact]]:
+    """Parses "category: fact" lines; returns each fact with the place of its line."""
+    parsed: list[tuple[str, MemoryFact]] = []
     for index, line in enumerate(lines):
-        fact = fact_from(line)
+        fact, where = fact_from(line), row.where(name, index)
         if fact is None:
             raise BadInput(
-                row.where(name, index),
+                where,
                 f"invalid fact {preview(line)}",
                 expected='"category: fact"',
                 remedy="write the category before a colon",
             )
-        parsed += ((index, part) for part in facts_of({fact.category: [fact.text]}))
-    return [index for index, _ in parsed], [fact for _, fact in parsed]
+        parsed += ((where, part) for part in facts_of({fact.category: [fact.text]}))
+    return parsed
 
 
 def _suggest(fact: MemoryFact, others: Sequence[MemoryFact]) -> str:
