@@ -87,19 +87,9 @@ def compare(
     p = mcnemar_p(differences) if two_valued and len(sums) == len(items) else flip_p(sums)
     error = standard_error(differences, grouped)
     variance = None if error is None else len(differences) * error**2
-    return Comparison(
-        n=len(items),
-        planned=planned,
-        difference=estimate.value,
-        low=estimate.low,
-        high=estimate.high,
-        p=p,
-        adjusted_p=p,
-        significant=p < 1 - level,
-        needed=_items_to_show(fsum(differences) / len(differences), variance, level),
-        variance=variance,
-        clusters=len(sums),
-    )
+    needed = _items_to_show(fsum(differences) / len(differences), variance, level)
+    compared = _comparison(len(items), planned, estimate, p, len(sums), level)
+    return compared.model_copy(update={"needed": needed, "variance": variance})
 
 
 def compare_pooled(
@@ -129,8 +119,12 @@ def compare_pooled(
         return Comparison(n=len(items), planned=planned, difference=None)
     sums = cluster_sums(rows, grouped)
     p = exchange_p(sums, statistic)
+    return _comparison(len(items), planned, estimate, p, len(sums), level)
+
+
+def _comparison(n: int, planned: int, estimate: Interval, p: float, clusters: int, level: float) -> Comparison:
     return Comparison(
-        n=len(items),
+        n=n,
         planned=planned,
         difference=estimate.value,
         low=estimate.low,
@@ -138,7 +132,7 @@ def compare_pooled(
         p=p,
         adjusted_p=p,
         significant=p < 1 - level,
-        clusters=len(sums),
+        clusters=clusters,
     )
 
 
