@@ -363,3 +363,14 @@ def test_a_bundle_of_the_run_is_verified(command: Command, stub: Stub, words: tu
     said = command("verify", "r.mbz", "--json")
     assert not [claim for claim in said.json["claims"] if claim["level"] == "contradicted"]
     assert said.code == 0, said.err
+
+
+def test_extractions_are_not_judged_by_a_model_called_none(
+    command: Command, stub: Stub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (command.folder / "rows.jsonl").write_bytes(as_jsonl(langfuse(TURNS)))
+    monkeypatch.setenv("MEMORYBENCH_JUDGE", "none")
+    said = command("extraction", "online", "--source", "langfuse", "rows.jsonl", "--write-name", "remember")
+    assert said.code == 2
+    assert "--judge-model" in said.err
+    assert not stub.calls

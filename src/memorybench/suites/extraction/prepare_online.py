@@ -19,7 +19,7 @@ from memorybench.suites.wiring import Wiring
 from .measures import measures
 from .online import DISAGREEMENTS, OnlinePlan, PairsToReview, TraceJudge
 from .plan import SUITE
-from .prepare import JUDGE_VARIABLE
+from .prepare import JUDGE_VARIABLE, NO_JUDGE
 from .spec import FEEDBACK_SOURCES, OnlineSpec
 
 DEFAULT_JUDGE = "gpt-4o"
@@ -32,7 +32,10 @@ def prepare_online(spec: OnlineSpec, wiring: Wiring, place: RunPlace) -> Prepare
         expected = f"--source {' or '.join(FEEDBACK_SOURCES)}"
         raise BadInput("--feedback", "not supported by this source", expected=expected, remedy="remove the flag")
     source = wiring.traces(spec)
-    judge = wiring.model(spec.judge_model or wiring.variable(JUDGE_VARIABLE) or DEFAULT_JUDGE)
+    judge_name = spec.judge_model or wiring.variable(JUDGE_VARIABLE) or DEFAULT_JUDGE
+    if judge_name == NO_JUDGE:
+        raise BadInput("--judge-model", "traces cannot be judged without a model", remedy="name one with --judge-model")
+    judge = wiring.model(judge_name)
     if spec.baseline is not None:
         with RunReader.open(place.results) as run_reader:
             if run_reader.run(spec.baseline).suite != SUITE:
