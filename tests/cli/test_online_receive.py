@@ -266,3 +266,16 @@ def test_it_stops_after_the_time_that_was_given(command: Command) -> None:
     said = command("online", "receive", "--output", "spans", "--port", "0", "--for", "1s", "--json")
     assert said.code == 0
     assert said.json["url"].startswith("http://127.0.0.1:")
+
+
+def test_an_invalid_request_is_one_line_of_the_log(command: Command) -> None:
+    with receiving(command.folder / "spans") as receiver:
+        address = urlsplit(receiver.url)
+        with socket.create_connection((address.hostname or "", address.port or 0)) as sender:
+            sender.sendall(b"POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Length: -5\x1b[31m\r\n\r\n")
+            assert b" 400 " in sender.recv(1_000)
+        assert receiver.post(batch(*TURNS[0])).status == 200
+        error = receiver.stop()
+    assert "Traceback" not in error
+    assert "\x1b" not in error
+    assert [line for line in error.splitlines() if "400" in line]

@@ -10,6 +10,7 @@ import asyncio
 import base64
 import hmac
 import json
+import logging
 import zlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -23,6 +24,7 @@ from aiohttp import web
 from memorybench.core.errors import BadInput
 from memorybench.files.json_text import decode
 from memorybench.files.reading import LONGEST_LINE
+from memorybench.text.sanitize import EXCERPT, printable, shorten
 
 from .otlp_spans import remove_invalid
 from .span_files import FolderFull, SpanFiles
@@ -165,13 +167,28 @@ async def _read_body(request: web.Request) -> bytes:
         raise _Refused(400, _INVALID, "the body is incomplete") from None
 
 
+class _OneLine(logging.Formatter):
+    """Shows an error as one line: a stranger who sends an invalid request must not fill the screen with tracebacks."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        error = record.exc_info[1] if record.exc_info else None
+        return shorten(printable(f"{record.getMessage()}: {error}" if error else record.getMessage()), EXCERPT)
+
+
+def _one_line_logger() -> logging.Logger:
+    logger, handler = logging.Logger("memorybench receiver"), logging.StreamHandler()
+    handler.setFormatter(_OneLine())
+    logger.addHandler(handler)
+    return logger
+
+
 @asynccontextmanager
 async def serve(receiver: Receiver, host: str, port: int) -> AsyncIterator[str]:
     """Accept spans until the block ends, and those of requests that began before. Yields the address."""
     app = web.Application(client_max_size=MAX_BODY)
     app.router.add_post(TRACES_PATH, receiver.receive)
     # bodies are unpacked in a thread, within limits
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=5.0, auto_decompress=False)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=5.0, auto_decompress=False, logger=_one_line_logger())
     await runner.setup()
     try:
         try:
