@@ -136,3 +136,14 @@ def test_negative_costs_and_durations_are_refused(command: Command, bundle: Make
     said = command("verify", str(write_files(path, {**files, "steps.jsonl": as_lines(rows)})))
     assert said.code == 2
     assert "steps.jsonl" in said.err
+
+
+@pytest.mark.parametrize("prompts", ["answer prompts of starter", "judge prompts of starter"])
+def test_without_the_fingerprints_of_prompts_scores_are_declared(
+    command: Command, bundle: MakeBundle, prompts: str
+) -> None:
+    forgery = Forgery(bundle("judged"))
+    del forgery.run["fingerprints"][prompts]
+    found = forgery.verify(command)
+    assert "correct" in found["declared"]
+    assert "correct" not in found["proved"]

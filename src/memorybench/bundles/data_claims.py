@@ -41,7 +41,7 @@ def _fingerprint_claims(bundle: BundledRun) -> Iterator[Claim]:
         else:
             wrong.append(bundle_text(name))
     if proved:
-        text = "configs, prompts and models have the digests that the run recorded"
+        text = "recorded texts have their digests; that the run used these models and providers is declared"
         yield claim("fingerprints", "proved", text, n=len(proved))
     if declared:
         yield claim("fingerprints", "declared", "only the digest is in the bundle", declared)

@@ -300,6 +300,9 @@ def _read_benchmark(run: RecordedRun, name: str) -> _Benchmark:
     questions = [_question(case) for (owner, _), case in run.cases.items() if owner == name and "question" in case]
     used = {repr(prompt) for prompt in judged_by.used(questions)}
     judges = fingerprints.get(f"judge prompts of {name}")
+    is_left_out = (answers is None and spec.get("answered")) or (judges is None and spec.get("judge"))
+    if run.is_of_this_version and is_left_out:
+        raise CannotRescore(f"the prompts of {name} are not recorded")
     are_known = (answers is None or Fingerprint.of(text).digest == answers.digest) and (
         judges is None or Fingerprint.of("\n".join(sorted(used))).digest == judges.digest or _contains(judges, used)
     )
