@@ -66,6 +66,7 @@ def test_the_page_has_verified_bundles_and_names_the_refused_ones(command: Comma
     rows = {row[0].split("baseline")[0]: row for row in page.rows if len(row) > 5}
     assert {"bm25", "oracle", "none"} <= {*rows}
     assert "questions checked" in rows["bm25"][-3]
+    assert rows["bm25"][-5] == "4/4", "scored, of those planned"
     assert "questions declared" in rows["reference"][-3]
     text = (command.folder / "site/index.html").read_text()
     assert "tampered.mbz" in text
