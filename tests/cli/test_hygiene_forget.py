@@ -97,6 +97,23 @@ def test_a_hidden_copy_is_found_with_its_file_and_offset(
 
 
 @pytest.mark.parametrize(
+    ("fault", "step", "file"),
+    [("version-before", "backups", "facts.bak"), ("copy-before-curation", "files", "facts.before")],
+)
+def test_a_copy_that_a_later_step_overwrites_is_found_right_after_the_deletion(
+    command: Command, fault: str, step: str, file: str
+) -> None:
+    write_store(command, fault)
+    said = forget(command, "--run-id", "r")
+    assert said.code == 3, said.err
+    assert failures(said) == {step}
+    (evidence,) = (one["evidence"] for one in said.json["certificate"]["steps"] if one["step"] == step)
+    assert evidence == f"found in {file}, right after the deletion"
+    assert {(place["file"], *place["moments"]) for place in places(said, step)} == {(file, "right after the deletion")}
+    assert "right after the deletion" in (command.folder / "results/r/report.md").read_text()
+
+
+@pytest.mark.parametrize(
     ("fault", "file", "encoding"),
     [("temporary-file", "elsewhere.txt", "plain"), ("gzip-in-temporary-folder", "elsewhere/cache.bin", "gzip")],
 )

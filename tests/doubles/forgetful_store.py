@@ -24,6 +24,7 @@ FAULTS = (
     "big-gzip", "encrypted-zip", "encrypted", "zstd", "link-to-folder", "stops-the-run",
     "temporary-file", "gzip-in-temporary-folder", "search-cache", "xor", "xor-in-row", "xor-in-gzip", "xor-utf16",
     "encrypted-tombstone", "parquet", "leveldb", "snappy",
+    "version-before", "copy-before-curation",
 )  # fmt: skip
 
 
@@ -173,7 +174,14 @@ class Store:
         self.db.execute("UPDATE facts SET content = ? WHERE id = ?", (content, id))
         return id
 
+    def keep_version(self, name: str) -> None:
+        """Overwrite a copy with all facts as they are now."""
+        texts = [content for (content,) in self.db.execute("SELECT content FROM facts")]
+        (self.folder / name).write_text(json.dumps(texts))
+
     def forget(self, user: str, id: str) -> None:
+        if self.fault == "version-before":
+            self.keep_version("facts.bak")
         if self.fault != "history":
             self.db.execute("DELETE FROM history WHERE fact = ?", (id,))
         if self.fault in ("tombstone", "returns-on-restart", "returns-on-curation", "returns-on-refeed", "for-others"):
@@ -223,6 +231,8 @@ class Store:
         return [text for (text,) in self.db.execute("SELECT content FROM history WHERE user = ?", (user,))]
 
     def curate(self, user: str, apply: bool) -> dict[str, Any]:
+        if self.fault in ("version-before", "copy-before-curation"):
+            self.keep_version("facts.bak" if self.fault == "version-before" else "facts.before")
         if self.fault == "returns-on-curation" and apply:
             self.revive()
         if self.fault == "stops-the-run" and (self.folder / "deleted").exists() and self.openings() == 2:

@@ -123,7 +123,7 @@ def _step_table(certificate: Certificate) -> Table:
 
 def _place_table(certificate: Certificate) -> list[Table]:
     rows: tuple[Row, ...] = tuple(
-        (check.step, one.text, one.file, one.offset, one.detail or None, one.encoding)
+        (check.step, one.text, one.file, one.offset, one.where or None, one.encoding)
         for check in certificate.checks
         for one in check.leftovers
     )

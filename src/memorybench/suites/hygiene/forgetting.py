@@ -21,7 +21,7 @@ from memorybench.processes.programs import temporary_folder
 from memorybench.secrets.canaries import find_text
 
 from .evidence import OpenStore
-from .leftovers import Area, FileSearch, Leftover, Searched, file_stamps
+from .leftovers import Area, FileSearch, Leftover, Searched, combine_searches, file_stamps
 from .pairs import MadeUpFact, Pair, make_pairs
 from .script import USER
 
@@ -146,12 +146,6 @@ async def check_forgetting(open_store: OpenStore, procedure: Procedure) -> Certi
             has_all_files = "files" in store.capabilities or bool(procedure.look_in)
             earlier = await asyncio.to_thread(file_stamps, places)
             await _plant(store, play)
-            await _delete(store, play)
-            for step in ("search-exact", "search-reworded", "list", "get", "history"):
-                play.record(step, *await _look(store, play, step))
-            await _check_summaries(store, play)
-            await _check_other_user(store, play)
-            await _check_curation(store, play, procedure)
             files = FileSearch(
                 places=places,
                 deleted=[value for fact in play.deleted for value in fact.values],
@@ -161,14 +155,22 @@ async def check_forgetting(open_store: OpenStore, procedure: Procedure) -> Certi
                 started=started,
                 check=procedure.check,
             )
-            # in a thread, because decoding takes time
-            searched = await asyncio.to_thread(files.search)
+            searches: dict[str, Searched] = {}
+            await _delete(store, play)
+            # at once: the next write of the store may overwrite a copy. In a thread, because decoding takes time
+            searches["right after the deletion"] = await asyncio.to_thread(files.search)
+            for step in ("search-exact", "search-reworded", "list", "get", "history"):
+                play.record(step, *await _look(store, play, step))
+            await _check_summaries(store, play)
+            await _check_other_user(store, play)
+            await _check_curation(store, play, procedure)
+            searches["before the restart"] = await asyncio.to_thread(files.search)
             await session.aclose()
-            searched.add_later(await asyncio.to_thread(files.search))
+            searches["after the store was closed"] = await asyncio.to_thread(files.search)
             store = await session.enter_async_context(open_store(folder))
             await _check_restart(store, play, procedure.isolation)
             await _check_refeed(store, play)
-        _check_files(play, searched, has_places=bool(places), has_all_files=has_all_files)
+        _check_files(play, combine_searches(searches), has_places=bool(places), has_all_files=has_all_files)
     return Certificate(checks=tuple(play.results[step] for step in STEPS), pairs=pairs)
 
 
@@ -417,7 +419,7 @@ def _check_files(play: _Play, searched: Searched, *, has_places: bool, has_all_f
     for step, (area, absent) in _AREAS.items():
         leftovers = [one for one in searched.leftovers if one.area == area]
         if leftovers:
-            play.record(step, "fail", f"found in {_count_files(leftovers)}", leftovers)
+            play.record(step, "fail", f"found in {_count_files(leftovers)}{_moments(leftovers)}", leftovers)
         elif not has_places:
             play.record(step, "cannot tell", "the files of a live store are elsewhere; --look-in PATH names them")
         elif searched.unread:
@@ -434,3 +436,10 @@ def _check_files(play: _Play, searched: Searched, *, has_places: bool, has_all_f
 def _count_files(leftovers: Sequence[Leftover]) -> str:
     names = sorted({one.file for one in leftovers})
     return names[0] if len(names) == 1 else f"{len(names)} files"
+
+
+def _moments(leftovers: Sequence[Leftover]) -> str:
+    """Return when copies were there, if not one of them was there all the time."""
+    if not all(one.moments for one in leftovers):
+        return ""
+    return ", " + " and ".join(dict.fromkeys(moment for one in leftovers for moment in one.moments))

@@ -53,16 +53,17 @@ class Leftover(Record):
     detail: str = ""
     """Where it is in the file, such as `free page 7`."""
 
-    @property
-    def place(self) -> tuple[str, str, int | None, str]:
-        return self.text, self.file, self.offset, self.encoding
+    moments: tuple[str, ...] = ()
+    """The moments of the procedure at which it was there; empty: at all of them."""
 
-    def with_detail(self, detail: str) -> Leftover:
-        return self.model_copy(update={"detail": ", ".join(filter(None, (self.detail, detail)))})
+    @property
+    def where(self) -> str:
+        """Where in the file it is, and at which moments."""
+        return ", ".join(filter(None, (self.detail, " and ".join(self.moments))))
 
     def __str__(self) -> str:
         place = "" if self.offset is None else f" at byte {self.offset:,}"
-        return f"{self.file}{place} ({', '.join(filter(None, (self.detail, self.encoding)))})"
+        return f"{self.file}{place} ({', '.join(filter(None, (self.where, self.encoding)))})"
 
 
 @dataclass(slots=True)
@@ -79,17 +80,24 @@ class Searched:
     areas: set[Area] = field(default_factory=set)
     """The kinds of files that there are."""
 
-    def add_later(self, later: Searched) -> None:
-        """Add what a search found after the store was closed; a copy that is gone by then is marked."""
-        places = {one.place for one in later.leftovers}
-        self.leftovers = [
-            *(one if one.place in places else one.with_detail("while the store was open") for one in self.leftovers),
-            *(one for one in later.leftovers if one.place not in {first.place for first in self.leftovers}),
-        ]
-        self.files, self.octets = max(self.files, later.files), max(self.octets, later.octets)
-        self.controls = max(self.controls, later.controls)
-        self.unread += [one for one in later.unread if one not in self.unread]
-        self.areas |= later.areas
+
+def combine_searches(searches: Mapping[str, Searched]) -> Searched:
+    """Combine searches of the same places at several moments, and mark copies that were not there at all of them."""
+    moments: dict[Leftover, list[str]] = {}
+    combined = Searched()
+    for moment, searched in searches.items():
+        for one in dict.fromkeys(searched.leftovers):
+            moments.setdefault(one, []).append(moment)
+        combined.files = max(combined.files, searched.files)
+        combined.octets = max(combined.octets, searched.octets)
+        combined.controls = max(combined.controls, searched.controls)
+        combined.unread += [one for one in searched.unread if one not in combined.unread]
+        combined.areas |= searched.areas
+    combined.leftovers = [
+        one if len(found) == len(searches) else one.model_copy(update={"moments": tuple(found)})
+        for one, found in moments.items()
+    ]
+    return combined
 
 
 Stamps = Mapping[Path, tuple[int, ...]]
