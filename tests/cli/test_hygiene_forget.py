@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -81,6 +82,7 @@ def test_a_command_store_without_a_fault_passes_every_step(command: Command) -> 
         ("xor-utf16", "files", "cache.bin", "XOR 0x5a"),
         ("xor-in-row", "files", "facts.db", "XOR 0x5a"),
         ("xor-in-gzip", "backups", "cache.gz", "XOR 0x5a in gzip"),
+        ("uuencoded", "files", "cache.uu", "uuencoding"),
     ],
 )
 def test_a_hidden_copy_is_found_with_its_file_and_offset(
@@ -94,6 +96,41 @@ def test_a_hidden_copy_is_found_with_its_file_and_offset(
     found = places(said, step)
     assert {(place["file"], place["encoding"]) for place in found} == {(file, encoding)}
     assert all(isinstance(place["offset"], int) for place in found)
+
+
+def has_attributes(folder: Path) -> bool:
+    """Return whether the system and its file system have extended attributes."""
+    with contextlib.suppress(OSError):
+        if sys.platform == "linux":
+            os.setxattr(folder, "user.test", b"1")
+            return True
+    return False
+
+
+@pytest.mark.parametrize(
+    ("fault", "file", "encoding", "detail"),
+    [
+        ("link-target", "link", "plain", "in the target of the link"),
+        ("attribute", "facts.db", "zlib", "in an extended attribute"),
+        ("attribute-of-folder", ".", "plain", "in an extended attribute"),
+    ],
+)
+def test_a_copy_that_is_not_in_the_content_of_a_file_is_found(
+    command: Command, fault: str, file: str, encoding: str, detail: str
+) -> None:
+    if fault != "link-target" and not has_attributes(command.folder):
+        pytest.skip("the file system has no extended attributes")
+    write_store(command, fault)
+    said = forget(command)
+    assert said.code == 3, said.err
+    assert failures(said) == {"files"}
+    found = places(said, "files")
+    assert {place["text"] for place in found} >= {
+        one["deleted"].split()[-1] for one in said.json["certificate"]["facts"]
+    }
+    assert {(place["file"].rstrip("0123456789"), place["encoding"], place["detail"]) for place in found} == {
+        (file, encoding, detail)
+    }
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import binascii
 import gzip
 import io
 import json
@@ -24,7 +25,8 @@ FAULTS = (
     "big-gzip", "encrypted-zip", "encrypted", "zstd", "link-to-folder", "stops-the-run",
     "temporary-file", "gzip-in-temporary-folder", "search-cache", "xor", "xor-in-row", "xor-in-gzip", "xor-utf16",
     "encrypted-tombstone", "parquet", "leveldb", "snappy",
-    "version-before", "copy-before-curation",
+    "version-before", "copy-before-curation", "link-target", "attribute", "attribute-of-folder",
+    "uuencoded",
 )  # fmt: skip
 
 
@@ -133,6 +135,20 @@ class Store:
                 if not (self.folder / "archive").is_symlink():
                     (self.folder / "archive").symlink_to(elsewhere)
                 (elsewhere / "notes.txt").write_text(content)
+            case "link-target":
+                (self.folder / f"link{len(list(self.folder.iterdir()))}").symlink_to(content)
+            case "attribute" if sys.platform == "linux":
+                os.setxattr(
+                    self.folder / "facts.db",
+                    f"user.fact{zlib.crc32(content.encode())}",
+                    zlib.compress(content.encode()),
+                )
+            case "attribute-of-folder" if sys.platform == "linux":
+                os.setxattr(self.folder, f"user.fact{zlib.crc32(content.encode())}", content.encode())
+            case "uuencoded":
+                octets = content.encode()
+                lines = [binascii.b2a_uu(octets[at : at + 45]) for at in range(0, len(octets), 45)]
+                self.append("cache.uu", b"begin 644 fact\n" + b"".join(lines) + b"`\nend\n")
             case "temporary-file":
                 with Path(f"{sys.argv[3]}.txt").open("a") as file:
                     file.write(content + "\n")

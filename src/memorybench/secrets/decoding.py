@@ -7,6 +7,7 @@ could be text are kept.
 from __future__ import annotations
 
 import base64
+import binascii
 import codecs
 import html
 import quopri
@@ -69,6 +70,9 @@ _SHORTEST_EXPANDED = 5
 
 _BASE32 = f"{string.ascii_uppercase}234567"
 _BASE32_DIGITS = str.maketrans(_BASE32, "0123456789abcdefghijklmnopqrstuv")
+
+_UU_LINE = re.compile(r"^([!-M])([ -`]{4,61}) *\r?$", re.M)
+"""One character for the number of bytes, and four for every three bytes; some programs add a checksum."""
 
 LOOK_ALIKES: Mapping[str, str] = {
     "A": "АΑ", "B": "ВΒ", "C": "СϹ", "E": "ЕΕ", "H": "НΗ", "I": "ІΙ", "J": "Ј", "K": "КΚ", "M": "МΜ", "N": "Ν",
@@ -266,6 +270,18 @@ def _base58_bytes(letters: str) -> bytes:
     return number.to_bytes((number.bit_length() + 7) // 8)
 
 
+def _from_uuencoding(text: str) -> str:
+    """Decode lines whose length is what their first character says; blanks at the end may be missing."""
+    octets = []
+    for first, body in _UU_LINE.findall(text):
+        size = ord(first) - 0x20
+        groups = -(-size // 3)
+        if -4 < len(body.rstrip(" ")) - 4 * groups <= 1:
+            # with the size of whole groups: it refuses other bits after the last byte
+            octets.append(binascii.a2b_uu(f"{chr(0x20 + 3 * groups)}{body[: 4 * groups]}")[:size])
+    return _lines(iter([b"".join(octets)]))
+
+
 def _from_rot13(text: str) -> str:
     return codecs.encode(text, "rot13")
 
@@ -341,6 +357,7 @@ _DECODERS: Mapping[str, Callable[[str], str]] = {
     "base58": _from_base58,
     "base32": _from_base32,
     "base85": _from_base85,
+    "uuencoding": _from_uuencoding,
     "rot13": _from_rot13,
     "rot47": _from_rot47,
 }

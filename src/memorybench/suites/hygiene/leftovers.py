@@ -1,7 +1,8 @@
 """Searches files for a text that a store was told to delete, and names the place of each copy.
 
-A file is searched as it is, in every encoding that secrets/decoding.py knows, and unpacked by
-secrets/compressed.py. A copy in a SQLite file is in a row, in a free page, or in the unused bytes of a page.
+A file is searched as it is, in every encoding that secrets/decoding.py knows, and unpacked by secrets/compressed.py;
+so are its name, the target of a link, and extended attributes. A copy in a SQLite file is in a row, in a free page, or
+in the unused bytes of a page.
 """
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from memorybench.core.records import Record
-from memorybench.secrets.canaries import find_text
 from memorybench.secrets.compressed import looks_packed, packing_format, unpack
 
 from .copies import Check, find_copies
@@ -47,7 +49,7 @@ class Leftover(Record):
     file: str
     """Relative to the folder of the store; an absolute path outside of the folders of the run."""
     offset: int | None
-    """The byte at which the copy, or the packed stream with it, begins; None: unknown, or in the file's name."""
+    """The byte at which the copy, or the packed stream with it, begins; None: unknown, or not in the content."""
     encoding: str
     area: Area
     detail: str = ""
@@ -119,7 +121,7 @@ def _stamp(path: Path) -> tuple[int, ...]:
 
 
 def _paths(place: Path) -> list[Path]:
-    return sorted(place.rglob("*")) if place.is_dir() else [place]
+    return [place, *sorted(place.rglob("*"))] if place.is_dir() else [place]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +153,8 @@ class FileSearch:
     check: Check
     _known: dict[tuple[str, bytes], _SearchedFile] = field(default_factory=dict)
     """By the name and the digest of a file: a file that did not change is not searched again."""
+    _known_labels: dict[bytes, dict[str, str]] = field(default_factory=dict)
+    """By a name, link target or attribute: the encoding of each deleted text in it."""
 
     def search(self) -> Searched:
         searched = Searched()
@@ -162,7 +166,7 @@ class FileSearch:
             is_ours = self.home.is_relative_to(place)
             for path in _paths(place):
                 name = Path(os.path.relpath(path, self.home)).as_posix() if is_ours else str(path)
-                searched.leftovers += _in_name(name, self.deleted)
+                searched.leftovers += self._in_labels(path, name)
                 if path.is_file():
                     unread = self._add_file(
                         path, name, searched, is_moved=is_ours and not path.is_relative_to(self.home)
@@ -172,6 +176,15 @@ class FileSearch:
                 elif path.is_symlink() and path.is_dir() and not _is_in(path.resolve(), self.places):
                     searched.unread.append(f"{name}: a link to a folder that is not searched")
         return searched
+
+    def _in_labels(self, path: Path, name: str) -> Iterator[Leftover]:
+        """Yield copies in a file or folder that are not in its content."""
+        for detail, octets in _labels(path, name):
+            if octets not in self._known_labels:
+                copies = find_copies(self.deleted, octets, unpack(octets), self.check)
+                self._known_labels[octets] = {text: found[0].encoding for text, found in copies.items() if found}
+            for text, encoding in self._known_labels[octets].items():
+                yield Leftover(text=text, file=name, offset=None, encoding=encoding, area="files", detail=detail)
 
     def _add_file(self, path: Path, name: str, searched: Searched, *, is_moved: bool) -> Sequence[str]:
         """Search one file; return why parts of it were not searched."""
@@ -226,12 +239,18 @@ def _is_in(path: Path, places: Iterable[Path]) -> bool:
     return any(path.is_relative_to(place.resolve()) for place in places)
 
 
-def _in_name(name: str, deleted: Sequence[str]) -> Iterator[Leftover]:
-    for text in deleted:
-        for sighting in find_text(text, {"": Path(name).name}):
-            yield Leftover(
-                text=text, file=name, offset=None, encoding=sighting.encoding, area="files", detail="in its name"
-            )
+def _labels(path: Path, name: str) -> Iterator[tuple[str, bytes]]:
+    """Yield the name of a file or folder, the target of a link, and the names and values of extended attributes."""
+    yield "in its name", os.fsencode(Path(name).name)
+    # the file may be gone by now, and not every file system has attributes
+    with suppress(OSError):
+        if path.is_symlink():
+            yield "in the target of the link", os.fsencode(os.readlink(path))
+    if sys.platform == "linux":
+        with suppress(OSError):
+            for attribute in os.listxattr(path, follow_symlinks=False):
+                value = os.getxattr(path, attribute, follow_symlinks=False)
+                yield "in an extended attribute", os.fsencode(attribute) + b"\n" + value
 
 
 def _area(name: str, octets: bytes, *, is_moved: bool) -> Area:
