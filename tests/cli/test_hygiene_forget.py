@@ -254,6 +254,18 @@ def test_waiting_for_background_jobs_lets_the_curation_step_tell(command: Comman
     assert states(forget(command, "--wait", "0.01"))["curation"] == "pass"
 
 
+@pytest.mark.parametrize("wait", [(), ("--wait", "0.01")])
+def test_the_page_says_if_background_jobs_were_not_waited_for(command: Command, wait: tuple[str, ...]) -> None:
+    write_store(command, "none")
+    said = forget(command, "--run-id", "r", *wait)
+    assert (said.code, states(said)["curation"]) == (0, "pass"), said.err
+    (evidence,) = (one["evidence"] for one in said.json["certificate"]["steps"] if one["step"] == "curation")
+    assert ("later background jobs were not waited for" in evidence) == (not wait)
+    assert ("after 0.01 s" in evidence) == bool(wait)
+    page = (command.folder / "results/r/report.md").read_text()
+    assert ("No time was waited for background jobs" in page) == (not wait)
+
+
 def test_a_store_that_cannot_delete_gets_no_certificate(command: Command) -> None:
     write_store(command, "none", "[recall, list, files]")
     said = forget(command)

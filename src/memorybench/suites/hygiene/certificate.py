@@ -23,6 +23,10 @@ _STATES = (
     ("cannot tell", "the store shows too little for this step; it is neither passed nor failed"),
 )
 
+_NOT_WAITED = (
+    "No time was waited for background jobs, which may bring a fact back later; --wait SECONDS gives them time."
+)
+
 
 def metrics(run: StoredRun) -> tuple[Metric, ...]:
     return MEASURES
@@ -46,7 +50,7 @@ def report(run: StoredRun) -> Report:
     verdict, sentence = _verdict(certificate)
     return Report(
         title=f"Forgetting certificate: {run.spec['store']}",
-        verdict=(sentence,),
+        verdict=(sentence, *([_NOT_WAITED] if verdict == "forgets" and not run.spec.get("wait") else [])),
         warnings=sections.warnings(summary),
         sections=(
             _step_table(certificate),

@@ -373,7 +373,8 @@ async def _check_curation(store: MemoryStore, play: _Play, procedure: Procedure)
         procedure.check()
         await asyncio.sleep(min(left, _CHECK_EVERY))
     state, evidence = await _look_again(store, play)
-    play.record("curation", state, f"{evidence}{f'; after {wait:g} s' if wait else ''}")
+    waited = f"after {wait:g} s" if wait else "later background jobs were not waited for (--wait SECONDS)"
+    play.record("curation", state, f"{evidence}; {waited}")
 
 
 async def _check_restart(store: MemoryStore, play: _Play, isolation: Isolation) -> None:
