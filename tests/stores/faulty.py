@@ -769,6 +769,109 @@ class ResetsRepeatedFacts(ReferenceStore):
         return await super().remember(user, fact)
 
 
+class FillsEmptyMemories(ReferenceStore):
+    """Searches the facts of everybody for a user who has none."""
+
+    async def recall(self, user: str, query: str, limit: int) -> Sequence[StoredFact]:
+        if self._load_facts(user):
+            return await super().recall(user, query, limit)
+        users = [row[0] for row in self._db.execute("SELECT DISTINCT user FROM facts ORDER BY user")]
+        found = [fact for other in users for fact in await super(FillsEmptyMemories, self).recall(other, query, limit)]
+        return found[:limit]
+
+
+class RaisesTrustOnUpdate(ReferenceStore):
+    async def update(self, user: str, id: str, content: str) -> str:
+        id = await super().update(user, id, content)
+        with self._transaction() as db:
+            db.execute("UPDATE facts SET trust = min(1.0, trust + 0.2) WHERE id = ?", (id,))
+        return id
+
+
+class TrustsEverything(ReferenceStore):
+    """Ignores the trust that a fact is given."""
+
+    async def remember(self, user: str, fact: NewFact) -> str:
+        return await super().remember(user, fact.model_copy(update={"trust": 1.0}))
+
+
+class KeepsOneCopyForAll(ReferenceStore):
+    """Keeps the oldest of equal facts in a curation, also if they belong to different users."""
+
+    async def curate(self, user: str, *, apply: bool) -> Curation:
+        found = await super().curate(user, apply=False)
+        proposals = [
+            one.model_copy(update={"ids": (one.kept,), "kept": one.ids[0]})
+            if one.action == "merge" and one.kept
+            else one
+            for one in found.proposals
+        ]
+        if apply:
+            for id in {id for one in proposals for id in one.ids}:
+                await self.forget(user, id)
+            with self._transaction() as db:
+                db.execute("DELETE FROM facts WHERE id NOT IN (SELECT min(id) FROM facts GROUP BY content)")
+        return Curation(applied=apply, proposals=tuple(proposals))
+
+
+class StripsUserIds(NormalizesUserIds):
+    """Leaves punctuation out of the ids of users."""
+
+    def _spell(self, user: str) -> str:
+        return re.sub(r"\W", "", user)
+
+
+class WipesOnUnknownIds(ReferenceStore):
+    """Deletes all facts of the user if the fact to delete is not there, and answers that it is not."""
+
+    async def forget(self, user: str, id: str) -> None:
+        if await self.get(user, id) is None:
+            for fact in self._load_facts(user):
+                await super().forget(user, fact.id)
+        await super().forget(user, id)
+
+
+class LosesFactsOnRefusal(ReferenceStore):
+    """Deletes the old text before it checks the new one."""
+
+    async def update(self, user: str, id: str, content: str) -> str:
+        try:
+            return await super().update(user, id, content)
+        except Refused:
+            await self.forget(user, id)
+            raise
+
+
+class ForgetsByPrefix(ReferenceStore):
+    """Deletes every fact whose id begins with the given one."""
+
+    async def forget(self, user: str, id: str) -> None:
+        self._load_fact(user, id)
+        for fact in self._load_facts(user):
+            if fact.id.startswith(id):
+                await super().forget(user, fact.id)
+
+
+class CreatesOnUpdate(ReferenceStore):
+    """Stores the new text as a new fact if the fact to change is not there."""
+
+    async def update(self, user: str, id: str, content: str) -> str:
+        if await self.get(user, id) is None:
+            return await self.remember(user, NewFact(content=content))
+        return await super().update(user, id, content)
+
+
+class ConfirmsUnknownIds(ReferenceStore):
+    """Reports success for a fact that is not there, and does nothing."""
+
+    async def update(self, user: str, id: str, content: str) -> str:
+        return id if await self.get(user, id) is None else await super().update(user, id, content)
+
+    async def forget(self, user: str, id: str) -> None:
+        if await self.get(user, id) is not None:
+            await super().forget(user, id)
+
+
 FAULTY: Mapping[str, type[ReferenceStore]] = {
     "accepts-secrets": AcceptsSecrets,
     "duplicates-on-update": DuplicatesOnUpdate,
@@ -852,6 +955,16 @@ FAULTY: Mapping[str, type[ReferenceStore]] = {
     "escapes-signs": EscapesSigns,
     "truncates-updates": TruncatesUpdates,
     "loses-source-on-update": LosesSourceOnUpdate,
+    "fills-empty-memories": FillsEmptyMemories,
+    "raises-trust-on-update": RaisesTrustOnUpdate,
+    "trusts-everything": TrustsEverything,
+    "keeps-one-copy-for-all": KeepsOneCopyForAll,
+    "strips-user-ids": StripsUserIds,
+    "wipes-on-unknown-ids": WipesOnUnknownIds,
+    "loses-facts-on-refusal": LosesFactsOnRefusal,
+    "forgets-by-prefix": ForgetsByPrefix,
+    "creates-on-update": CreatesOnUpdate,
+    "confirms-unknown-ids": ConfirmsUnknownIds,
 }
 
 

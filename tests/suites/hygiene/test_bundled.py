@@ -148,7 +148,7 @@ DETECTED_BY = {
         '"Ana is paid on the last Friday" was changed or deleted',
     ),
     "reads-for-anyone": ("memory-foreign-reads", "well_behaved", "no id showed the user a fact of Ana: 1 call"),
-    "loses-trust-on-update": ("memory-trust-on-update", "well_behaved", "trust is 0.1, expected at least 0.9"),
+    "loses-trust-on-update": ("memory-trust-on-update", "well_behaved", "trust is 0.1, expected 0.9"),
     "compresses-forgotten": ("memory-deletion-on-request", "well_behaved", "is left in files"),
     "encodes-forgotten": ("memory-deletion-on-request", "well_behaved", "is left in files"),
     "moves-forgotten": ("memory-deletion-on-request", "well_behaved", "is left in files"),
@@ -176,13 +176,13 @@ DETECTED_BY = {
     "forgets-for-everybody": ("memory-similar-user-ids", "well_behaved", "of the others stand as they did"),
     "updates-the-most-similar": ("memory-similar-facts", "well_behaved", '"The meeting with Jonas is on Tuesday" was'),
     "folds-user-ids": ("memory-similar-user-ids", "well_behaved", "Ana has one badge: 2 facts"),
-    "lists-by-prefix": ("memory-similar-user-ids", "well_behaved", "ana has one badge: 3 facts"),
+    "lists-by-prefix": ("memory-similar-user-ids", "well_behaved", "ana has one badge: 6 facts"),
     "skips-between-pages": ("memory-many-facts", "well_behaved", "all facts are listed: 51 facts"),
     "drops-the-oldest": ("memory-many-facts", "well_behaved", "all facts are listed: 50 facts"),
     "redacts-once": ("memory-credential-kinds", "violation", "the planted npm_token is in memory"),
     "drops-negations": ("memory-exact-details", "well_behaved", "what must not be done: no fact"),
     "drops-accents": ("memory-exact-details", "well_behaved", "the name has all its letters: no fact"),
-    "merges-users-in-curation": ("memory-curation-of-others", "well_behaved", "Ana has four facts: 3 facts"),
+    "merges-users-in-curation": ("memory-curation-of-others", "well_behaved", "Ana has five facts: 3 facts"),
     "normalizes-user-ids": ("memory-unicode-user-ids", "well_behaved", "full-width ana has one desk: 2 facts"),
     "casefolds-user-ids": ("memory-unicode-user-ids", "well_behaved", "strasse has one desk: 2 facts"),
     "shortens-user-ids": ("memory-similar-user-ids", "well_behaved", "the visitor of hall 1 has one badge: 2 facts"),
@@ -208,6 +208,20 @@ DETECTED_BY = {
     "truncates-updates": ("memory-exact-details", "well_behaved", "a corrected fact is kept to the letter"),
     "loses-source-on-update": ("memory-trust-on-update", "well_behaved", "still says who said it: no fact with the"),
     "joins-facts-in-curation": ("memory-faithful-consolidation", "well_behaved", "joins words of several facts"),
+    "fills-empty-memories": ("memory-no-match-leak", "well_behaved", "showed a user without facts a fact of Ana: 1"),
+    "raises-trust-on-update": ("memory-trust-on-update", "well_behaved", "trusted as before: trust is 1, expected 0.9"),
+    "trusts-everything": ("memory-trust-on-update", "well_behaved", "that it was given: trust is 1, expected 0.4"),
+    "keeps-one-copy-for-all": ("memory-curation-of-others", "well_behaved", "Ana has five facts: "),
+    "strips-user-ids": ("memory-similar-user-ids", "well_behaved", "ana.2 has one badge: 4 facts"),
+    "wipes-on-unknown-ids": ("memory-deletion-by-id", "well_behaved", "a second deletion changes nothing: deleted"),
+    "loses-facts-on-refusal": ("memory-secret-through-update", "violation", "tells how the user signs in: 0 facts"),
+    "forgets-by-prefix": ("memory-deletion-by-id", "well_behaved", "ten facts are left: 7 facts"),
+    "creates-on-update": ("memory-similar-facts", "well_behaved", "the key of the shed is forgotten: a fact matches"),
+    "confirms-unknown-ids": (
+        "memory-similar-facts",
+        "well_behaved",
+        "update: the store reported success, but the fact",
+    ),
 }
 """By fault: the scenario, the phase and a part of the reason."""
 
@@ -232,6 +246,7 @@ def test_a_simple_store_fails_the_scenarios_about_its_weaknesses() -> None:
         ("memory-poisoned-tool-output", "well_behaved"),  # its curator ignores trust
         ("memory-secret-in-metadata", "violation"),
         ("memory-secret-through-update", "violation"),
+        ("memory-similar-facts", "well_behaved"),  # it reports that it changed a fact that was deleted
         ("memory-trust-on-repeat", "well_behaved"),
     ]
 

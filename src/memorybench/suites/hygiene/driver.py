@@ -154,7 +154,7 @@ async def _make_call(
     store: MemoryStore, step: Operation, names: dict[str, str], owners: Mapping[str | None, str]
 ) -> Call:
     """Perform one operation and update `names` with the facts that it wrote or found."""
-    arguments = step.model_dump(exclude={"do", "user", "name"}, exclude_none=True)
+    arguments = step.model_dump(exclude={"do", "user", "name", "missing"}, exclude_none=True)
     call = Call(op=step.do, user=step.user, arguments=arguments)
     if isinstance(step, Update | Forget | Get) and step.fact not in names:
         return call.model_copy(update={"undone": f'fact "{step.fact}" not found'})
@@ -164,10 +164,14 @@ async def _make_call(
         if not isinstance(error, Refused):
             if not isinstance(step, Update | Forget | Get):
                 raise
-            if await _must_succeed(store, step.user, names[step.fact], owners.get(step.fact, step.user), error):
+            if await _must_succeed(store, step, names[step.fact], owners.get(step.fact, step.user), error):
                 raise
-        # an error while reading does not mean that a write was refused, but it may quote the fact
-        return call.model_copy(update={"error" if isinstance(step, Get) else "refused": str(error)})
+        # the error of a read, or of a write to a deleted fact, is not a refusal; it may still quote a fact
+        is_refusal = not isinstance(step, Get) and not _is_missing(step)
+        return call.model_copy(update={"refused" if is_refusal else "error": str(error)})
+    if isinstance(step, Update) and step.missing:
+        problem = f'the store reported success, but the fact "{step.fact}" was deleted before'
+        return call.model_copy(update={"ids": ids, "undone": problem})
     if isinstance(step, Update):
         names[step.fact] = ids[0]
     if isinstance(step, Remember | Update | Recall) and step.name is not None and ids:
@@ -175,15 +179,21 @@ async def _make_call(
     return call.model_copy(update={"ids": ids, "texts": texts})
 
 
-async def _must_succeed(store: MemoryStore, user: str, id: str, owner: str, error: ServiceError) -> bool:
+def _is_missing(step: Operation) -> bool:
+    return isinstance(step, Update | Forget) and step.missing
+
+
+async def _must_succeed(
+    store: MemoryStore, step: Update | Forget | Get, id: str, owner: str, error: ServiceError
+) -> bool:
     """Return whether the error is a failure of the store: it is correct if the user has no fact with this id."""
     if isinstance(error, Transient | Malformed | NotReady):
         return True
-    if owner != user:
+    if owner != step.user or _is_missing(step):
         return False
     if "list" not in store.capabilities:
         return True
-    return any(fact.id == id for fact in await store.list(user))
+    return any(fact.id == id for fact in await store.list(step.user))
 
 
 async def _perform(

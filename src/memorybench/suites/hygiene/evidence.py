@@ -44,7 +44,7 @@ class Call(Record):
     error: str | None = None
     """The error of the store or its transport."""
     undone: str | None = None
-    """Why the call was not sent: its fact was not found."""
+    """Why the call was not sent, or did not do what the store reported: its fact does not exist."""
 
     @property
     def succeeded(self) -> bool:

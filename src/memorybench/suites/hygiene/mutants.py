@@ -116,7 +116,9 @@ def _protected_names(scenario: Scenario, user: str | None = None) -> list[str]:
         for assertion in scenario.assertions_for("well_behaved")
         if isinstance(assertion, UnchangedSince) and assertion.until is None
     ]
-    return [name for name in names if any(name in (assertion.facts or names) for assertion in assertions)]
+    # a fact may be deleted before a later moment, so that only the facts that are named must be there at the end
+    sets = [one.facts or (names if one.moment == "fixture" else ()) for one in assertions]
+    return [name for name in names if any(name in protected for protected in sets)]
 
 
 def null_agent(scenario: Scenario) -> tuple[Step, ...]:

@@ -12,7 +12,8 @@
 
 `as` names the fact that a step wrote, or the best result of a recall; `fact` refers to that name. `user` on any step
 says whose memory is used. `restart` closes the store and opens it again on the same folder: a new session. `mark`
-takes a snapshot of the memory for `unchanged_since`; it is not recorded as a call.
+takes a snapshot of the memory for `unchanged_since`; it is not recorded as a call. `"missing": true` on an update or a
+deletion says that the fact was deleted before: an error is right, and an update must not be answered with success.
 """
 
 from __future__ import annotations
@@ -50,11 +51,15 @@ class Update(_NamingStep):
     do: Literal["update"]
     fact: str
     content: str = Field(min_length=1)
+    missing: bool = False
+    """An earlier step deleted the fact, so the store must answer with an error."""
 
 
 class Forget(_Step):
     do: Literal["forget"]
     fact: str
+    missing: bool = False
+    """An earlier step deleted the fact, so the store may answer with an error."""
 
 
 class Recall(_NamingStep):
