@@ -76,6 +76,9 @@ async def behaviour(fault: str | None, folder: Path) -> dict[str, object]:
         await _use_similar_facts(store, seen, tried)
     async with opened() as store:  # type: ignore[attr-defined]
         seen["next session"] = contents(await store.list(ANN))
+    folder_of_details = folder.with_name("details")
+    async with open_reference(folder_of_details) if fault is None else open_faulty(fault, folder_of_details) as store:
+        await _use_details(store, seen, tried)
     seen["residue"] = b"kayak" in raw(folder)
     seen["files"] = file_names(folder)
     return seen
@@ -103,6 +106,28 @@ async def _use_similar_facts(store: ReferenceStore, seen: dict[str, object], tri
     for text in (f"{token} and {token[::-1]}", "Zoë is not here", *(f"Note {number}" for number in range(60))):
         await tried(f"note {text}", store.remember("dora", NewFact(content=text)))
     seen["notes"] = contents(await store.list("dora"))
+
+
+async def _use_details(store: ReferenceStore, seen: dict[str, object], tried: Tried) -> None:
+    """Use long texts and signs, ids of facts and users that begin alike, and facts that are not there."""
+    detailed = "Fay's box 007 <a/b> \N{BICYCLE}\nis here " + "and there " * 60
+    texts = [detailed, "Fay swims in the lake near the old mill at six", "Fay swims in the lake near the old mill at ten"]
+    for text in (*texts, *(f"Fay owns book {number}" for number in range(9))):
+        await tried(f"fay: {text}", store.remember("fay", NewFact(content=text, source="chat", trust=0.4)))
+    seen["searched in capitals"] = contents(await store.recall("fay", "BICYCLE BOX LAKE", 5))
+    await tried("long update", store.update("fay", "2", f"{texts[1]} {'or later ' * 60}"))
+    await tried("secret update", store.update("fay", "3", "Fay's password is hunter2!"))
+    await tried("read after the update", store.get("fay", "2"))
+    await tried("read before the deletion", store.get("fay", "1"))
+    await tried("first deletion", store.forget("fay", "1"))
+    await tried("read after the deletion", store.get("fay", "1"))
+    seen["facts of fay"] = [(fact.content, fact.source, fact.trust) for fact in await store.list("fay")]
+    await tried("second deletion", store.forget("fay", "1"))
+    await tried("late update", store.update("fay", "1", "Fay's box is gone"))
+    for user in ("gil-2", "gil.2", "\N{FULLWIDTH LATIN SMALL LETTER G}il-2", f"{'gil' * 12}-1", f"{'gil' * 12}-2"):
+        await tried(f"fact of {user}", store.remember(user, NewFact(content=f"This is {user}")))
+    seen["facts of gil"] = [contents(await store.list(user)) for user in ("gil-2", f"{'gil' * 12}-1")]
+    seen["facts of fay at the end"] = contents(await store.list("fay"))
 
 
 @pytest.mark.parametrize("fault", sorted(FAULTY))
