@@ -65,6 +65,9 @@ def remember(content: str) -> tuple[str, dict[str, Any]]:
         pytest.param("loses-on-restart", [remember(TEA)], {"count"}, id="lost on restart", marks=pytest.mark.slow),
         pytest.param("leaks-between-users", [remember(TEA)], {"count"}, id="cross-user leak", marks=pytest.mark.slow),
         pytest.param(
+            "falls-back-to-others", [remember(TEA), SEARCH], {"search_hit"}, id="cross-user leak in searches only"
+        ),
+        pytest.param(
             "forgets-to-forget",
             [remember(TEA), ("forget", {"id": "$1"})],
             {"residue"},
@@ -76,6 +79,12 @@ def remember(content: str) -> tuple[str, dict[str, Any]]:
             [remember(TEA), SEARCH, ("forget", {"id": "$1"}), SEARCH],
             {"call_trace"},
             id="shown again after its deletion",
+        ),
+        pytest.param(
+            "applies-dry-runs",
+            [remember(TEA), remember(f"{TEA}!"), ("curate", {"apply": False})],
+            {"count"},
+            id="curation without consent",
         ),
     ],
 )
@@ -142,17 +151,22 @@ OSKAR, MILA = "Oskar lives in Bergen", "Mila works from Porto"
             COCOA,
             id="a category that no call wrote",
         ),
+        pytest.param(
+            "wipes-on-errors",
+            [remember(TEA), ("forget", {"id": "999"})],
+            f'"{TEA}" is not in memory, and no call that succeeded removed it',
+            id="a fact that no call removed",
+        ),
     ],
 )
-def test_nobody_is_blamed_for_a_fact_that_no_call_wrote(
-    command: Command, fault: str, calls: Calls, remark: str
-) -> None:
+def test_nobody_is_blamed_for_what_no_call_did(command: Command, fault: str, calls: Calls, remark: str) -> None:
     said = record(command, calls, *use_store(command, fault), "--prompt", "Tidy up what you know.")
     assert said.code == 3, said.err + said.out
     recorded = document_of(said)
     assert recorded["shows"] == "nothing that is proved"
     assert {replay["verdict"] for replay in recorded["replays"]} == {"green"}
     assert any(remark in one for one in recorded["for_a_person"])
+    assert "changed nothing" not in json.dumps(recorded)
 
 
 def test_an_agent_is_not_blamed_by_a_draft_that_cannot_be_run_with_an_agent(command: Command) -> None:

@@ -18,7 +18,7 @@ from memorybench.secrets.credentials import credential_in
 from memorybench.suites.blocking import blocking
 from memorybench.suites.wiring import ResolvedStore, Wiring
 
-from .drafts import Draft, Recording, agent_draft, find_unexplained_facts, parse_draft, store_draft, write_draft
+from .drafts import Draft, Recording, agent_draft, find_unexplained_changes, parse_draft, store_draft, write_draft
 from .evidence import OpenStore
 from .plays import Store, check_unused, new_scope, open_live
 from .replays import Replay, mend_draft, replay, replay_as_agent
@@ -118,13 +118,13 @@ async def _prove(
     draft, remarks = store_draft(name, recording)
     draft, left_out = await mend_draft(draft, reference)
     replays = [await replay(parse_draft(draft, f"{name}.json"), store) for store in stores]
-    remarks += [*left_out, *find_unexplained_facts(recording)]
+    remarks += [*left_out, *find_unexplained_changes(recording)]
     verdicts = [one.verdict for one in replays]
     if verdicts[0] == "red":
         return ("a fault of the store" if verdicts[1:] == ["green"] else _UNPROVED), draft, replays, remarks
     if is_good:
         return ("good behaviour" if set(verdicts) == {"green"} else _UNPROVED), draft, replays, remarks
-    if set(verdicts) != {"green"} or find_unexplained_facts(recording):
+    if set(verdicts) != {"green"} or find_unexplained_changes(recording):
         return _UNPROVED, draft, replays, remarks  # it may be the store that did what was recorded
     draft, remarks = agent_draft(name, recording)
     draft, left_out = await mend_draft(draft, reference)
