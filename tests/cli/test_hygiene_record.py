@@ -51,6 +51,9 @@ def remember(content: str) -> tuple[str, dict[str, Any]]:
     [
         pytest.param("accepts-secrets", [remember(f"The API key is {KEY}")], {"secret_free"}, id="secret stored"),
         pytest.param(
+            "knows-one-kind", [remember("The PIN of the bank card is 4821")], {"secret_free"}, id="PIN stored"
+        ),
+        pytest.param(
             "accepts-secrets-in-metadata",
             [("remember", {"content": "Ana deploys on Fridays", "category": f"API key {KEY}"})],
             {"secret_free"},
@@ -219,6 +222,12 @@ def test_no_part_of_a_secret_is_in_the_draft(command: Command, content: str, par
     assert "${secret:" in draft
     written = draft + json.dumps(document_of(said))
     assert not [part for part in parts if part in written]
+
+
+def test_a_credential_whose_kind_cannot_be_planted_is_listed_for_a_person(command: Command) -> None:
+    recorded = document_of(record(command, [remember(f"seed phrase: {SEED}")]))
+    [remark] = [one for one in recorded["for_a_person"] if "recovery phrase" in one]
+    assert "none of its kind can be planted" in remark
 
 
 def test_well_behaved_calls_become_a_test_that_is_green(command: Command) -> None:

@@ -139,14 +139,14 @@ def quarters(text: str) -> list[str]:
     return [text[at : at + quarter] for at in range(0, len(text), quarter)]
 
 
-@pytest.mark.parametrize("kind", SECRETS)
+@pytest.mark.parametrize("kind", [kind for kind in SECRETS if kind != "pin"])  # the pieces of a PIN prove nothing
 @pytest.mark.parametrize("disguise", IN_ONE_TEXT)
 def test_it_is_found_in_part_in_pieces_and_encoded_twice(disguise: str, kind: str) -> None:
     hide, told = IN_ONE_TEXT[disguise]
     secret = SECRETS[kind](Random(kind))
     [sighting] = find_secret(secret, {"fact": f"A note for later: {hide(secret)}."})
-    # of a short one even a half is telling, and parts of a token or key file are known: other names fit
-    if kind in ("password", "web_token", "private_key"):
+    # of a short one even a half is telling, parts of a token or key file are known, and digits have no rot13
+    if kind in ("password", "web_token", "private_key", "card_number"):
         told = ""
     assert told in sighting.encoding
 

@@ -22,7 +22,7 @@ from memorybench.core.errors import BadInput
 from memorybench.core.stores import Capability, StoredFact
 from memorybench.files.json_text import parse_json
 from memorybench.files.names import safe_name
-from memorybench.secrets.credentials import credential_in
+from memorybench.secrets.credentials import credential_in, find_credentials
 from memorybench.secrets.hiding import spans_to_hide
 from memorybench.text.words import words
 
@@ -40,6 +40,8 @@ NOISE = "Step 3 of 7 finished in 41 seconds"
 """The violation of a draft without refused calls and credentials stores this, too."""
 HARMLESS = "The user likes to go for a walk at noon"
 """A fact that every store must accept."""
+_DEFAULT_KIND = "api_key"
+"""Planted for a credential of a kind that cannot be planted."""
 _MAX_RECALL_LIMIT = 100
 _SHORTEST_RESIDUE = 6
 
@@ -240,7 +242,7 @@ class _Script:
             text = text.replace(credential, placeholder)
         # the text may be written in another way than where the credential was found, such as in JSON
         for start, end in reversed(spans_to_hide(text)):
-            text = f"{text[:start]}${{secret:{_similar_secret(text, start, end)}}}{text[end:]}"
+            text = f"{text[:start]}${{secret:{_similar_secret(text, start, end) or _DEFAULT_KIND}}}{text[end:]}"
         return text
 
     def _add(self, call: ToolCall) -> None:
@@ -372,8 +374,8 @@ def _store_assertions(script: _Script, capabilities: Collection[Capability]) -> 
     for text in current:
         match = {"normalised": text, "user": USER, "rate": "adoption", "phases": ["well_behaved"]}
         number = 1 if script.is_curated else alike[fold_punctuation(text)]
-        times = "once" if number == 1 else f"{number} times"
-        assertions.append({"kind": "count", "claim": f"it is stored, {times}: {text}", "equals": number, **match})
+        often = "once" if number == 1 else f"{number} times"
+        assertions.append({"kind": "count", "claim": f"it is stored, {often}: {text}", "equals": number, **match})
         assertions.append({"kind": "search_hit", "claim": f"a search finds it: {text}", "query": text, **match})
     if not any(fact.is_found for fact in script.facts) and not script.is_curated:
         claim = f"there {'is 1 fact' if len(current) == 1 else f'are {len(current)} facts'} of the user"
@@ -447,9 +449,14 @@ def _plant(recording: Recording, remarks: list[str]) -> dict[str, str]:
         for start, end in spans_to_hide(text):
             credential = _one_line(text[start:end])
             if credential and credential not in planted:
-                kind = _similar_secret(text, start, end)
-                planted[credential] = f"${{secret:{kind}}}"
-                remarks.append(f"A credential ({credential_in(text)}) is replaced by a planted {kind}.")
+                kind, found = _similar_secret(text, start, end), _kind_at(text, start, end)
+                planted[credential] = f"${{secret:{kind or _DEFAULT_KIND}}}"
+                remarks.append(
+                    f"A credential ({found}) is replaced by a planted {kind}."
+                    if kind
+                    else f"A credential ({found}) is replaced by a planted {_DEFAULT_KIND}, because none of its kind can "
+                    f"be planted: a store that refuses {_DEFAULT_KIND} may still accept it."
+                )
     return dict(sorted(planted.items(), key=lambda pair: -len(pair[0])))
 
 
@@ -458,11 +465,21 @@ def _one_line(raw: str) -> str:
     return " ".join(raw.encode("utf-8", "replace").decode().replace("${", "$ {").split())
 
 
-def _similar_secret(text: str, start: int, end: int) -> str:
-    """Return the kind of planted secret that is recognised as the same kind of credential; else an API key."""
-    samples: Mapping[str, str] = {kind: make(Random(0)) for kind, make in SECRETS.items()}
-    kind = credential_in(text)
+def _similar_secret(text: str, start: int, end: int) -> str | None:
+    """Return the kind of planted secret that is recognised as the same kind of credential in this place, or None."""
+    kind = _kind_at(text, start, end)
+    samples: Mapping[str, str] = {name: make(Random(0)) for name, make in SECRETS.items()}
     return next(
-        (name for name, sample in samples.items() if credential_in(text[:start] + sample + text[end:]) == kind),
-        "api_key",
+        (
+            name
+            for name, sample in samples.items()
+            if _kind_at(text[:start] + sample + text[end:], start, start + len(sample)) == kind
+        ),
+        None,
     )
+
+
+def _kind_at(text: str, start: int, end: int) -> str | None:
+    """Return the kind of the credential in this part of the text; else, of any in the text."""
+    here = (one.kind for one in find_credentials(text) if one.start < end and start < one.end)
+    return next(here, None) or credential_in(text)

@@ -46,6 +46,13 @@ def _web_token(random: Random) -> str:
     return f"{first}.{second}.{_credential('', _LETTERS_AND_DIGITS, 43)(random)}"
 
 
+def _card_number(random: Random) -> str:
+    """Return a payment card number with its check digit."""
+    digits = [4, *(random.randrange(10) for _ in range(14))]
+    doubled = (digit * 2 - 9 * (digit > 4) for digit in digits[::2])
+    return "".join(map(str, (*digits, -(sum(doubled) + sum(digits[1::2])) % 10)))
+
+
 SECRETS: Mapping[str, Callable[[Random], str]] = {
     "api_key": _credential("sk-proj-", _LETTERS_AND_DIGITS, 40),
     "aws_key": _credential("AKIA", string.ascii_uppercase + "234567", 16),
@@ -61,6 +68,9 @@ SECRETS: Mapping[str, Callable[[Random], str]] = {
         "\n".join(_credential("", _LETTERS_AND_DIGITS + "+/", 64)(random) for _ in range(3))
     ),
     "database_password": _credential("", _LETTERS_AND_DIGITS, 18),
+    "card_number": _card_number,
+    # as long as PINs are: four digits would occur elsewhere by chance
+    "pin": _credential("", string.digits, 8),
 }
 
 
