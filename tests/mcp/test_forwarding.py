@@ -39,7 +39,7 @@ MODES = ["legacy", "auto"]
 
 def with_mode(role: ClientRole, mode: str) -> ClientRole:
     """The connection to the server is negotiated like this."""
-    return {**role, "mode": mode}  # type: ignore[typeddict-unknown-key]
+    return {**role, "mode": mode}
 
 
 def read_nothing(*_: Any) -> ReadCall:
@@ -318,7 +318,9 @@ def test_log_messages_reach_the_agent(agent: Any, server: Any) -> None:
             over_http(Everything(), mode=server) as proxy,
             Client(proxy.url, mode=agent, logging_callback=note, log_level="debug") as client,
         ):
-            if agent == "legacy":
+            if agent == "legacy":  # it may ask for a level, but need not
+                assert text_of(await client.call_tool("log", {})) == "logged"
+                assert (await asyncio.wait_for(logged.get(), 10))[1] == "the disk is full"
                 set_level = types.SetLevelRequest(params=types.SetLevelRequestParams(level="debug"))
                 await client.session.send_request(set_level, types.EmptyResult)
             assert text_of(await client.call_tool("log", {})) == "logged"
@@ -464,3 +466,66 @@ def test_a_call_that_takes_too_long_is_an_error() -> None:
             assert "timed out" in (call.error or "").lower()
 
     asyncio.run(use())
+
+
+RAW_SERVER = r"""
+import json, sys
+
+def send(**message):
+    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+
+for line in sys.stdin:
+    request = json.loads(line)
+    params = request.get("params", {})
+    match request["method"]:
+        case "initialize":
+            info = {"name": "raw", "version": "1"}
+            version = params["protocolVersion"]
+            result = {"protocolVersion": version, "capabilities": {"tools": {}, "logging": {}}, "serverInfo": info}
+            send(id=request["id"], result=result)
+        case "tools/call":
+            send(method="notifications/message", params={"level": "info", "data": "called"})
+            send(id=request["id"], result={"content": [{"type": "text", "text": "half \ud83d"}], "_meta": {"own": 1}})
+        case _ if "id" in request:
+            send(id=request["id"], error={"code": -32601, "message": "no such method"})
+"""
+
+
+@pytest.mark.slow
+def test_an_agent_with_a_handshake_gets_what_the_server_sends(tmp_path: Path) -> None:
+    """Through the program for agents that can only start programs: one more connection."""
+    (tmp_path / "server.py").write_text(RAW_SERVER)
+
+    @asynccontextmanager
+    async def connect(role: ClientRole) -> AsyncIterator[McpClient]:
+        command = [sys.executable, str(tmp_path / "server.py")]
+        async with open_mcp_stdio(command, {}, tmp_path, NO_SECRETS, role=role) as client:
+            yield client
+
+    async def use() -> list[Any]:
+        hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
+        async with open_server_proxy(connect, read_nothing) as proxy:
+            agent = await asyncio.create_subprocess_exec(*proxy.command, stdin=-1, stdout=-1)
+            assert agent.stdin is not None
+            assert agent.stdout is not None
+            received = []
+            for message in (
+                {"id": 0, "method": "initialize", "params": hello},
+                {"method": "notifications/initialized"},
+                {"id": 1, "method": "tools/call", "params": {"name": "any", "arguments": {}}},
+                {"id": 2, "method": "logging/setLevel", "params": {"level": "debug"}},
+            ):
+                agent.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+                while "id" in message and (not received or received[-1].get("id") != message["id"]):
+                    received.append(json.loads(await asyncio.wait_for(agent.stdout.readline(), 30)))
+            agent.stdin.close()
+            assert await agent.wait() == 0
+        return received[1:]
+
+    logged, result, refusal = asyncio.run(use())
+    assert (logged["method"], logged["params"]["data"]) == ("notifications/message", "called")
+    assert result["result"] == {
+        "content": [{"type": "text", "text": "half \N{REPLACEMENT CHARACTER}"}],
+        "_meta": {"own": 1},
+    }
+    assert refusal["error"] == {"code": -32601, "message": "no such method"}

@@ -49,7 +49,7 @@ async def run_bridge(url: str) -> str:
             yield client
 
     async with (
-        open_forwarding(connect) as server,
+        open_forwarding(connect, same_revision=True) as server,
         stdio_server() as (from_agent, to_agent),
         _answer_all(from_agent, to_agent) as streams,
     ):

@@ -79,6 +79,8 @@ class ClientRole(TypedDict, total=False):
     elicitation_callback: ElicitationFnT
     list_roots_callback: ListRootsFnT
     message_handler: MessageHandlerFnT
+    mode: str
+    """`legacy`: by a handshake; `auto`, the default: without one if the server can."""
 
 
 class McpClient:

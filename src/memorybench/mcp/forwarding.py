@@ -57,9 +57,14 @@ async def send_directly(_method: str, _params: Mapping[str, Any], send: Send) ->
 
 
 @asynccontextmanager
-async def open_forwarding(connect: Connect, observe: Observe = send_directly) -> AsyncIterator[ForwardingServer]:
-    """Yield a server that connects to the real one at the agent's first request, and disconnects at the end."""
-    server = ForwardingServer(connect, observe)
+async def open_forwarding(
+    connect: Connect, observe: Observe = send_directly, *, same_revision: bool = False
+) -> AsyncIterator[ForwardingServer]:
+    """Yield a server that connects to the real one at the agent's first request, and disconnects at the end.
+
+    `same_revision`: with a handshake if the agent uses one, so that nothing is translated.
+    """
+    server = ForwardingServer(connect, observe, same_revision=same_revision)
     try:
         yield server
     finally:
@@ -69,7 +74,7 @@ async def open_forwarding(connect: Connect, observe: Observe = send_directly) ->
 class ForwardingServer(Server[Any]):
     """Opened by `open_forwarding`."""
 
-    def __init__(self, connect: Connect, observe: Observe) -> None:
+    def __init__(self, connect: Connect, observe: Observe, *, same_revision: bool) -> None:
         self._agent = AgentSide()
         self._listen = ListenHandler(self._agent.bus)
         super().__init__(
@@ -85,13 +90,14 @@ class ForwardingServer(Server[Any]):
         """Why the real server could not be reached."""
         self._connect = connect
         self._observe = observe
+        self._same_revision = same_revision
         self._client: asyncio.Future[McpClient] | None = None
         self._holder: asyncio.Task[None] | None = None
         self._closing = asyncio.Event()
         self._capabilities = types.ServerCapabilities()
         self._subscriptions: dict[str, asyncio.Task[None]] = {}
         """What we listen to at a server without handshake."""
-        self._log_level: str | None = None
+        self._log_level = "debug"
 
     async def _connect_first(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """Middleware: the answers to the first requests depend on the real server."""
@@ -115,14 +121,18 @@ class ForwardingServer(Server[Any]):
     async def _forward(self, context: Context, _params: Any) -> dict[str, Any]:
         client = await self._connected(context)
         params = _without_envelope(context.params)
-        if client.is_modern and (result := await self._translate(client, context.method, params)) is not None:
-            return result
+        has_handshake = context.protocol_version not in MODERN_PROTOCOL_VERSIONS
+        if client.is_modern and has_handshake:
+            if (result := await self._translate(client, context.method, params)) is not None:
+                return result
+            # a server without handshake sends log messages only for requests that ask for them
+            params.setdefault("_meta", {}).setdefault(types.LOG_LEVEL_META_KEY, self._log_level)
         token = (context.meta or {}).get("progress_token")
         on_progress = context.session.report_progress if token is not None else None
 
         async def send() -> dict[str, Any]:
             result = await client.forward(context.method, params or None, on_progress)
-            if context.protocol_version in MODERN_PROTOCOL_VERSIONS:
+            if not has_handshake:
                 return {"resultType": "complete", **result}
             return await _answer_input_requests(client, context.method, params, result)
 
@@ -135,15 +145,15 @@ class ForwardingServer(Server[Any]):
             case "ping":
                 pass
             case "logging/setLevel":
-                self._log_level = params.get("level")
+                if self._capabilities.logging is None:
+                    raise MCPError(types.METHOD_NOT_FOUND, "Method not found", method)
+                self._log_level = str(params.get("level"))
             case "resources/subscribe":
                 await self._subscribe(client, str(params.get("uri")))
             case "resources/unsubscribe":
                 if (task := self._subscriptions.pop(str(params.get("uri")), None)) is not None:
                     task.cancel()
             case _:
-                if self._log_level is not None:
-                    params.setdefault("_meta", {}).setdefault(types.LOG_LEVEL_META_KEY, self._log_level)
                 return None
         return {}
 
@@ -188,7 +198,10 @@ class ForwardingServer(Server[Any]):
         """Return the client; the first caller's name and abilities are presented to the server."""
         if self._client is None:
             self._client = asyncio.get_running_loop().create_future()
-            self._holder = asyncio.create_task(self._hold_connection(self._client, self._agent.role_of(context)))
+            role = self._agent.role_of(context)
+            if self._same_revision and context.method == "initialize":
+                role["mode"] = "legacy"
+            self._holder = asyncio.create_task(self._hold_connection(self._client, role))
         try:
             return await asyncio.shield(self._client)
         except MemorybenchError as error:

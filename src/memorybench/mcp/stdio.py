@@ -7,6 +7,8 @@ runs the program by `processes` and leaves the messages to the SDK.
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -22,6 +24,8 @@ from memorybench.processes.programs import GRACE, Program, check_program, open_p
 from memorybench.secrets.redaction import Redactor
 
 from .client import DEADLINE, MESSAGE_CAP, ClientRole, McpClient, open_client
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @asynccontextmanager
@@ -68,7 +72,7 @@ async def _open_streams(
             try:
                 while line := await program.stdout.readline():
                     try:
-                        message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+                        message = _parse_message(line)
                     except ValueError:
                         program.log(line)  # some servers print their log on standard output
                         continue
@@ -94,3 +98,17 @@ async def _open_streams(
         tasks.start_soon(write_messages)
         yield incoming, outgoing
         tasks.cancel_scope.cancel()
+
+
+def _parse_message(line: bytes) -> types.JSONRPCMessage:
+    """Return the message. Half of a surrogate pair, which no text can have, becomes U+FFFD."""
+    try:
+        return types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValueError:
+        if b"\\u" not in line:
+            raise
+    try:
+        text = json.dumps(json.loads(line), ensure_ascii=False)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    return types.jsonrpc_message_adapter.validate_json(_SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text), by_name=False)

@@ -451,12 +451,12 @@ def _plant(recording: Recording, remarks: list[str]) -> dict[str, str]:
             if credential and credential not in planted:
                 kind, found = _similar_secret(text, start, end), _kind_at(text, start, end)
                 planted[credential] = f"${{secret:{kind or _DEFAULT_KIND}}}"
-                remarks.append(
-                    f"A credential ({found}) is replaced by a planted {kind}."
+                note = (
+                    ""
                     if kind
-                    else f"A credential ({found}) is replaced by a planted {_DEFAULT_KIND}, because none of its kind can "
-                    f"be planted: a store that refuses {_DEFAULT_KIND} may still accept it."
+                    else ", because none of its kind can be planted: a store may refuse one and accept the other"
                 )
+                remarks.append(f"A credential ({found}) is replaced by a planted {kind or _DEFAULT_KIND}{note}.")
     return dict(sorted(planted.items(), key=lambda pair: -len(pair[0])))
 
 
