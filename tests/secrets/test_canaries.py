@@ -65,6 +65,20 @@ def test_it_is_found_split_over_content_and_metadata_and_over_three_records() ->
     assert [sighting.where for sighting in find_secret(SECRET, over_three)] == ["a + b + c"]
 
 
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_it_is_found_in_short_pieces_among_ordinary_sentences(size: int) -> None:
+    secret = SECRETS["api_key"](Random(size))
+    texts = {}
+    for number, at in enumerate(range(0, len(secret), size)):
+        texts[f"sentence {number}"] = ORDINARY[number]
+        texts[f"piece {number}"] = f"Part {number} of the key: {secret[at : at + size]}"
+    [sighting] = find_secret(secret, texts)
+    assert sighting.encoding == "plain, split"
+    assert {place.split()[0] for place in sighting.where.split(" + ")} == {"piece"}
+    some = {name: text for number, (name, text) in enumerate(texts.items()) if number % 8 < 6}
+    assert find_secret(secret, some) == []
+
+
 @pytest.mark.parametrize("before", ["", "x", "xy", "user:"])
 def test_base64_is_found_at_every_alignment(before: str) -> None:
     encoded = base64.b64encode(f"{before}{SECRET}!".encode()).decode()

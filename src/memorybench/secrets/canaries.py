@@ -29,6 +29,10 @@ _VAST, _VAST_PIECE = 5_000, 8
 _STRETCH, _SHARE = 16, 0.6
 _ALL_NEARBY, _ALL = 0.9, 0.75
 """The share of the secret that the pieces must cover. A character is lost where an encoding is split."""
+_LONG = 24
+"""Letters in a row that prove a secret even if they come in words of two letters."""
+_MOST_DICTATED = 1_000
+"""Characters of a text whose words may be pieces of a secret."""
 _SHORTEST_ENCODED = 6
 """Bytes. Shorter secrets occur by chance in decoded noise."""
 _SHORTEST_SPLIT = 2 * PIECE
@@ -120,7 +124,9 @@ def find_secret(secret: str, texts: Mapping[str, str]) -> list[Sighting]:
             sightings.append(Sighting(encoding=encoding, where=name))
         else:
             rest += pieces
-    return sightings + _split(rest, len(needles.get("", "")), list(texts))
+    known = {sighting.where for sighting in sightings}
+    others = {name: text for name, text in texts.items() if name not in known}
+    return sightings + (_split(rest, len(needles.get("", "")), list(texts)) or _dictated(needles.get("", ""), others))
 
 
 def find_text(text: str, texts: Mapping[str, str]) -> list[Sighting]:
@@ -367,6 +373,29 @@ def _split(pieces: Iterable[_Piece], size: int, order: Sequence[str]) -> list[Si
         return []
     places = sorted({piece.where for piece in used}, key=order.index)
     return [Sighting(encoding=_as_split(used), where=" + ".join(places))]
+
+
+def _dictated(needle: str, texts: Mapping[str, str]) -> list[Sighting]:
+    """Find a secret in short words of several texts: in order, without gaps, and each word by itself."""
+    if len(needle) < _SHORTEST_SPLIT:
+        return []
+    wanted, shortest = min(_ALL_NEARBY * len(needle), _LONG), 2 if len(needle) >= _LONG else _NEARBY_PIECE
+    ends: dict[int, tuple[int, tuple[str, ...]]] = {}
+    """By where a series of words ends in the secret: where it begins, and the texts that it comes from."""
+    for name, text in texts.items():
+        if len(text) > _MOST_DICTATED:
+            continue
+        for word in map(_letters, text.split()):
+            if len(word) < shortest or word not in needle:
+                continue
+            for at in reversed([at for at in range(len(needle)) if needle.startswith(word, at)]):
+                start, places = ends.get(at, (at, ()))
+                end = at + len(word)
+                if start < ends.get(end, (end, ()))[0]:
+                    ends[end] = start, (*places, name)
+                if end - start >= wanted:
+                    return [Sighting(encoding="plain, split", where=" + ".join(dict.fromkeys((*places, name))))]
+    return []
 
 
 def _as_split(used: Sequence[_Piece]) -> str:
