@@ -1,7 +1,7 @@
 """Finds a planted secret in any encoding, whole, in part or split over several texts.
 
 A canary is generated for one run and occurs nowhere else. So a large part of it is proof: sixteen characters or three
-fifths in a row, or pieces that together make up nearly all of it.
+fifths in a row, pieces that together make up nearly all of it, or short words that do so in order.
 """
 
 from __future__ import annotations
