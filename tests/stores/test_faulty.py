@@ -111,7 +111,11 @@ async def _use_similar_facts(store: ReferenceStore, seen: dict[str, object], tri
 async def _use_details(store: ReferenceStore, seen: dict[str, object], tried: Tried) -> None:
     """Use long texts and signs, ids of facts and users that begin alike, and facts that are not there."""
     detailed = "Fay's box 007 <a/b> \N{BICYCLE}\nis here " + "and there " * 60
-    texts = [detailed, "Fay swims in the lake near the old mill at six", "Fay swims in the lake near the old mill at ten"]
+    texts = [
+        detailed,
+        "Fay swims in the lake near the old mill at six",
+        "Fay swims in the lake near the old mill at ten",
+    ]
     for text in (*texts, *(f"Fay owns book {number}" for number in range(9))):
         await tried(f"fay: {text}", store.remember("fay", NewFact(content=text, source="chat", trust=0.4)))
     seen["searched in capitals"] = contents(await store.recall("fay", "BICYCLE BOX LAKE", 5))
