@@ -147,7 +147,7 @@ def test_a_failed_call_is_left_out_and_reported(tmp_path: Path, shows: Literal["
             "source": None,
         }
     ]
-    assert "A call of remember is left out: it failed, and changed nothing." in remarks_on(calls, shows)
+    assert "A call of remember is left out: it failed." in remarks_on(calls, shows)
     assert "do not fit" not in json.dumps(scenario.plain())
     assert "cocoa" not in json.dumps(scenario.plain())
 
