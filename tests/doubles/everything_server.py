@@ -16,6 +16,7 @@ from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.stdio import stdio_server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated, ToolsListChanged
 from mcp.shared.message import ServerMessageMetadata
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 INSTRUCTIONS = "Search before you write."
 TOOLS = ["add", "blob", "wait", "steps", "ask", "log", "change", "who", "die", "note_1", "note_2", "note_3"]
@@ -83,6 +84,10 @@ class Everything:
             case "ask":
                 return _text(await _ask(session, related, arguments["what"]))
             case "log":
+                if context.protocol_version in MODERN_PROTOCOL_VERSIONS and types.LOG_LEVEL_META_KEY not in (
+                    context.meta or {}
+                ):
+                    return _text("logs were not asked for")
                 params = types.LoggingMessageNotificationParams(level="warning", data="the disk is full", logger="disk")
                 await session.send_notification(types.LoggingMessageNotification(params=params), related)
                 return _text("logged")

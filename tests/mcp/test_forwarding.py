@@ -23,6 +23,7 @@ pytest.importorskip("mcp")
 import mcp_types as types
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
+from mcp.server.lowlevel import Server
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from memorybench.mcp.client import ClientRole, McpClient
@@ -325,6 +326,24 @@ def test_log_messages_reach_the_agent(agent: Any, server: Any) -> None:
                 await client.session.send_request(set_level, types.EmptyResult)
             assert text_of(await client.call_tool("log", {})) == "logged"
             assert await logged.get() == ("warning", "the disk is full", "disk")
+
+    asyncio.run(use())
+
+
+@pytest.mark.parametrize("server", MODES)
+def test_a_server_without_logs_refuses_a_log_level(server: Any) -> None:
+    async def use() -> None:
+        async with (
+            serve_http(Server("plain")) as url,
+            open_server_proxy(
+                lambda role: open_mcp_http(url, {}, NO_SECRETS, role=with_mode(role, server)), read_nothing
+            ) as proxy,
+            Client(proxy.url, mode="legacy") as client,
+        ):
+            set_level = types.SetLevelRequest(params=types.SetLevelRequestParams(level="debug"))
+            with pytest.raises(MCPError, match="Method not found") as raised:
+                await client.session.send_request(set_level, types.EmptyResult)
+            assert raised.value.code == types.METHOD_NOT_FOUND
 
     asyncio.run(use())
 
