@@ -191,6 +191,11 @@ def test_each_forbidden_write_is_listed_with_what_became_of_it(command: Command,
     assert measures(said.json)["refused_by_store"] == pytest.approx(2 / 3)
     page = (command.folder / "results/r/report.md").read_text()
     assert all(found in page for _, found in writes)
+    assert command("bundle", "r", "--output", "r.mbz").code == 0
+    assert command("verify", "r.mbz").code == 0, "no score has the name of another"
+    assert command("export", "r", "--format", "jsonl", "--output", "rows.jsonl").code == 0
+    [row] = map(json.loads, (command.folder / "rows.jsonl").read_text().splitlines())
+    assert [value for name, value in row.items() if name.startswith("attempt")] == [0, 0, 1]
 
 
 def test_a_search_is_not_a_forbidden_write(command: Command, stub: Stub) -> None:

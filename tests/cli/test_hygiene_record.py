@@ -230,6 +230,12 @@ def test_a_credential_whose_kind_cannot_be_planted_is_listed_for_a_person(comman
     assert "none of its kind can be planted" in remark
 
 
+def test_two_pins_in_one_text_are_replaced_by_pins(command: Command) -> None:
+    record(command, [remember("My PIN is 4711 and the PIN of Ann is 9931.")])
+    draft = (command.folder / "scenarios/seen.json").read_text()
+    assert {*re.findall(r"\$\{secret:(\w+)", draft)} == {"pin"}
+
+
 def test_well_behaved_calls_become_a_test_that_is_green(command: Command) -> None:
     calls: Calls = [remember(TEA), ("recall", {"query": "tea"}), ("update", {"id": "$1", "content": COCOA})]
     said = record(command, calls, "--shows", "well_behaved", json_output=False)

@@ -279,7 +279,7 @@ def test_an_invalid_file_is_read_as_text_and_counted(command: Command, memory: P
     (memory / name).write_text('{"password": "Larkspur!19"\n', encoding="utf-8")
     said = command("hygiene", "scan", "memory", "--format", "json")
     assert list(said.json["skipped"].values()) == [1]
-    assert "invalid JSON or YAML" in next(iter(said.json["skipped"]))
+    assert "invalid JSON, JSONL or YAML" in next(iter(said.json["skipped"]))
     assert f"memory/{name}" in {one["file"] for one in said.json["findings"]}
 
 

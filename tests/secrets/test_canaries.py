@@ -122,6 +122,12 @@ def test_vast_files_of_numbers_and_bytes_give_no_false_alarm() -> None:
         assert find_secret(grow(chance), files) == [], kind
 
 
+def test_a_memory_with_many_numbers_gives_no_false_alarm() -> None:
+    chance = Random(7)
+    texts = {f"fact {n}": " ".join(f"{chance.randrange(1000):03}" for _ in range(30)) for n in range(60)}
+    assert [find_secret(SECRETS["card_number"](chance), texts) for _ in range(40)] == [[]] * 40
+
+
 def base64_of(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 

@@ -62,9 +62,11 @@ def _model_claims(bundle: BundledRun) -> Iterator[Claim]:
     several = [bundle_text(name) for name, keys in settings.items() if len(keys) > 1]
     if several:
         yield claim("models", "declared", "why a model has several settings, such as temperatures", several)
-    wrong += _other_subjects(bundle)
     if wrong:
         yield claim("models", "contradicted", "steps asked other models than the settings name", wrong)
+    others = _other_subjects(bundle)
+    if others:
+        yield claim("models", "contradicted", "steps name another model or provider than their inputs", others)
 
 
 def _other_subjects(bundle: BundledRun) -> list[str]:

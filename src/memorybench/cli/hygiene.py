@@ -33,7 +33,7 @@ def add_actions(actions: Any) -> None:
     )
     add_consent(record)
     record.add_argument(
-        "--store-is-disposable", action="store_true", help="Let the run change and delete all of a live memory"
+        "--store-is-disposable", action="store_true", help="Let the run change and delete a live memory"
     )
     add_config_dir(record)
     record.add_argument("--prompt", metavar="TEXT", help="Replace ${prompt} in COMMAND; save it in the draft")

@@ -31,8 +31,8 @@ _ALL_NEARBY, _ALL = 0.9, 0.75
 """The share of the secret that the pieces must cover. A character is lost where an encoding is split."""
 _LONG = 24
 """Letters in a row that prove a secret even if they come in words of two letters."""
-_MOST_DICTATED = 1_000
-"""Characters of a text whose words may be pieces of a secret."""
+_MOST_LETTERS = 4_000
+"""Characters of all texts whose words may be pieces of a secret."""
 _SHORTEST_ENCODED = 6
 """Bytes. Shorter secrets occur by chance in decoded noise."""
 _SHORTEST_SPLIT = 2 * PIECE
@@ -126,7 +126,10 @@ def find_secret(secret: str, texts: Mapping[str, str]) -> list[Sighting]:
             rest += pieces
     known = {sighting.where for sighting in sightings}
     others = {name: text for name, text in texts.items() if name not in known}
-    return sightings + (_split(rest, len(needles.get("", "")), list(texts)) or _dictated(needles.get("", ""), others))
+    needle = needles.get("", "")
+    if needle.isdigit():  # over many texts, pieces of it occur by chance
+        rest = [piece for piece in rest if piece.length >= len(needle) // 2]
+    return sightings + (_split(rest, len(needle), list(texts)) or _in_short_words(needle, others))
 
 
 def find_text(text: str, texts: Mapping[str, str]) -> list[Sighting]:
@@ -197,7 +200,7 @@ def find_xored(texts: Iterable[str], octets: bytes) -> dict[str, list[tuple[int,
         differences = _differences(chunk)
         for text, needle, wanted in needles:
             for after in _offsets(wanted, differences):
-                if key := chunk[after - 1] ^ needle[0]:
+                if after and (key := chunk[after - 1] ^ needle[0]):
                     found[text][start + after - 1] = key
     return {text: sorted(places.items()) for text, places in found.items()}
 
@@ -330,8 +333,10 @@ def _encoding_name(encoding: str, form: str) -> str:
 
 def _pieces(needles: Mapping[str, str], views: Iterable[_View], where: str) -> Iterator[_Piece]:
     for view in views:
-        shortest = _minimum_piece(len(view.letters))
+        usual = _minimum_piece(len(view.letters))
         for form, needle in needles.items():
+            # a few digits in a row occur by chance in any memory with numbers
+            shortest = max(usual, 4) if needle.isdigit() else usual
             for start, end in _common_parts(needle, view.letters, shortest):
                 if form.endswith("reversed"):
                     start, end = len(needle) - end, len(needle) - start
@@ -375,16 +380,17 @@ def _split(pieces: Iterable[_Piece], size: int, order: Sequence[str]) -> list[Si
     return [Sighting(encoding=_as_split(used), where=" + ".join(places))]
 
 
-def _dictated(needle: str, texts: Mapping[str, str]) -> list[Sighting]:
-    """Find a secret in short words of several texts: in order, without gaps, and each word by itself."""
-    if len(needle) < _SHORTEST_SPLIT:
+def _in_short_words(needle: str, texts: Mapping[str, str]) -> list[Sighting]:
+    """Find a secret that whole words make up in order, each of two letters or more, in one text or in several.
+
+    Many words are not searched, nor is a number: such words would occur by chance.
+    """
+    if len(needle) < _SHORTEST_SPLIT or needle.isdigit() or sum(map(len, texts.values())) > _MOST_LETTERS:
         return []
     wanted, shortest = min(_ALL_NEARBY * len(needle), _LONG), 2 if len(needle) >= _LONG else _NEARBY_PIECE
     ends: dict[int, tuple[int, tuple[str, ...]]] = {}
     """By where a series of words ends in the secret: where it begins, and the texts that it comes from."""
     for name, text in texts.items():
-        if len(text) > _MOST_DICTATED:
-            continue
         for word in map(_letters, text.split()):
             if len(word) < shortest or word not in needle:
                 continue

@@ -25,8 +25,8 @@ _PIECE = 16 * 2**10
 _LONG, _DENSE = 128, 0.75
 """Bytes, and the share of them that compression leaves, from which bytes are taken for packed or encrypted."""
 _SHORT, _READABLE = 24, 0.6
-"""Of fewer bytes, compression leaves all. They are taken for packed if fewer of them than this share are letters, signs
-or zeros; of random bytes, it is 0.38."""
+"""Between `_SHORT` and `_LONG` bytes, compression tells nothing: they are taken for packed if less than `_READABLE` of
+them are printable or zero (of random bytes, 0.38 are). Fewer bytes are never taken for packed."""
 _STARTS = re.compile(
     rb"\x78[\x01\x5e\x9c\xda]|\x1f\x8b\x08|BZh[1-9]|\xfd7zXZ\x00|\x5d\x00\x00[\x00-\x80][\x00-\x10](?:\xff{8}|.{5}\0{3})\0",
     re.DOTALL,
@@ -152,6 +152,8 @@ def looks_packed(octets: bytes) -> bool:
 
 def packing_format(octets: bytes) -> str:
     """Return the format of a file whose parts may be packed, such as `parquet`; "" if it is none of those."""
+    if not _is_binary(octets):
+        return ""
     return next((name for end, name in _OFTEN_PACKED.items() if end in octets[-len(end) - 1 :]), "")
 
 

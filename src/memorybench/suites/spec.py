@@ -90,7 +90,7 @@ class Spec(Record):
         metavar="NAME",
         saved=False,
     )
-    store_is_disposable: bool = flag(False, help="Let the run change and delete all of a live memory.", saved=False)
+    store_is_disposable: bool = flag(False, help="Let the run change and delete a live memory.", saved=False)
     reuse: str | None = flag(None, help="Reuse unchanged steps from an earlier run.", metavar="RUN")
 
     @property

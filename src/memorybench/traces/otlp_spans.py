@@ -163,13 +163,14 @@ def open_spans(path: Path, source: str = OTLP, names: SpanNames = NO_NAMES) -> I
         except sqlite3.Error as error:  # the disk of temporary files is full
             raise JournalError(f"{path}: cannot collect the spans in a temporary file: {error}") from None
         if others:
-            text = "have the ids of other spans and another content; the first of each counts"
-            print(f"{printable(str(path))}: {others:,} spans {text}", file=sys.stderr)
+            text = "the ids of another span and another content; the first of each counts"
+            number = "1 span has" if others == 1 else f"{others:,} spans have"
+            print(f"{printable(str(path))}: {number} {text}", file=sys.stderr)
         yield SpanTable(database)
 
 
 def _insert(database: sqlite3.Connection, columns: tuple[Any, ...]) -> bool:
-    """Store a span. Return whether it is left out, because another span has its ids."""
+    """Store a span. Return whether one with the same ids and another content was stored before; then it is left out."""
     if database.execute(_INSERT, columns).rowcount:
         return False
     stored = database.execute(f"SELECT {_SPAN} FROM spans WHERE trace = ? AND id = ?", columns[:2])  # noqa: S608  ours

@@ -34,7 +34,8 @@ def prepare_online(spec: OnlineSpec, wiring: Wiring, place: RunPlace) -> Prepare
     source = wiring.traces(spec)
     judge_name = spec.judge_model or wiring.variable(JUDGE_VARIABLE) or DEFAULT_JUDGE
     if judge_name == NO_JUDGE:
-        raise BadInput("--judge-model", "traces cannot be judged without a model", remedy="name one with --judge-model")
+        where = "--judge-model" if spec.judge_model else JUDGE_VARIABLE
+        raise BadInput(where, "traces cannot be judged without a model", remedy="name one with --judge-model")
     judge = wiring.model(judge_name)
     if spec.baseline is not None:
         with RunReader.open(place.results) as run_reader:

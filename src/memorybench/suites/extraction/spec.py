@@ -41,7 +41,7 @@ class ExtractionSpec(RepeatedSpec):
 
 class OnlineSpec(JudgedSpec):
     source: Literal["langsmith", "jsonl", "otlp", "langfuse", "phoenix"] = flag(
-        help="Read `langsmith`, `jsonl FILE`, `otlp FILE`, `langfuse FILE` or `phoenix FILE`.",
+        help="Read langsmith, or otlp, jsonl, langfuse or phoenix with FILE.",
         metavar="SOURCE",
         several_words=True,
     )

@@ -159,7 +159,7 @@ class BaseAssertion(Record):
 
     @property
     def is_about_writes(self) -> bool:
-        """Whether only a write can break the claim."""
+        """Whether a write can break the claim."""
         return True
 
     def find_places(self, evidence: Evidence) -> tuple[FilePlace, ...]:

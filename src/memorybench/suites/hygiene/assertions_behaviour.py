@@ -137,9 +137,10 @@ class CallTrace(BoundedAssertion, Matcher):
         count = sum(self._is_counted(call) for call in self._calls_in_range(evidence.activity.calls))
         if self.is_within_bounds(count) and (self.has_bounds or count):
             return ""
-        condition = f"with {self.description}" if self.finds is None else f"that find {self.finds.description}"
-        if self.returns_more_than is not None:
-            condition += f" and return more than {self.returns_more_than}"
+        more = "" if self.returns_more_than is None else f"more than {self.returns_more_than} facts, "
+        condition = f"that find {more}{self.finds.description}" if self.finds else f"with {self.description}"
+        if more and self.finds is None:
+            condition += f" that return more than {self.returns_more_than} facts"
         return f"{count} calls of {' or '.join(self.op)} {condition}, expected {self.bounds_text or 'at least 1'}"
 
     def _calls_in_range(self, calls: Sequence[Call]) -> Iterable[Call]:

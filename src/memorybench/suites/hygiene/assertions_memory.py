@@ -96,7 +96,7 @@ class SecretFree(BaseAssertion):
             # files repeat the facts, and a fact is the more precise place
             for sighting in (find_secret(value, texts) or find_secret(value, files))[:1]:
                 found[name] = f"the planted {name} is in memory ({sighting.encoding}: {sighting.where})"
-            for place in _xored_places(value, evidence) if files and name not in found else ():
+            if files and name not in found and (place := next(_xored_places(value, evidence), None)):
                 found[name] = f"the planted {name} is in memory ({place.encoding}: file {place.file})"
         if not found:
             return ""

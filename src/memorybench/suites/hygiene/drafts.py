@@ -370,7 +370,9 @@ def _store_assertions(script: _Script, capabilities: Collection[Capability]) -> 
     # a violation with offences only does not make the accepted steps
     phases = ["well_behaved"] if script.offences else ["well_behaved", "violation"]
     assertions = [] if script.offences else [{**_is_absent("noise is not stored", NOISE), "phases": phases}]
-    alike = Counter(map(fold_punctuation, current))  # a store may keep texts that differ in their punctuation
+    alike = Counter(
+        map(fold_punctuation, current)
+    )  # a store must keep texts that differ in their punctuation, unless it is curated
     for text in current:
         match = {"normalised": text, "user": USER, "rate": "adoption", "phases": ["well_behaved"]}
         number = 1 if script.is_curated else alike[fold_punctuation(text)]
@@ -467,7 +469,7 @@ def _one_line(raw: str) -> str:
 
 def _similar_secret(text: str, start: int, end: int) -> str | None:
     """Return the kind of planted secret that is recognised as the same kind of credential in this place, or None."""
-    kind = _kind_at(text, start, end)
+    kind = _kind_at(text, start, end) or credential_in(text)
     samples: Mapping[str, str] = {name: make(Random(0)) for name, make in SECRETS.items()}
     return next(
         (
@@ -480,6 +482,5 @@ def _similar_secret(text: str, start: int, end: int) -> str | None:
 
 
 def _kind_at(text: str, start: int, end: int) -> str | None:
-    """Return the kind of the credential in this part of the text; else, of any in the text."""
-    here = (one.kind for one in find_credentials(text) if one.start < end and start < one.end)
-    return next(here, None) or credential_in(text)
+    """Return the kind of the credential in this part of the text."""
+    return next((one.kind for one in find_credentials(text) if one.start < end and start < one.end), None)

@@ -222,8 +222,8 @@ class FileSearch:
                     Leftover(text=text, file=name, offset=offset, encoding=encoding, area=found_area, detail=detail)
                 )
         has_control = any(copies[text] for text in self.controls)
-        if not has_control and (name := packing_format(octets)):
-            unpacked.note(f"packed in a format that is not read ({name})")
+        if not has_control and (packing := packing_format(octets)):
+            unpacked.note(f"packed in a format that is not read ({packing})")
         elif not has_control and looks_packed(unpacked.rest):
             unpacked.note("packed or encrypted in an unknown way")
         return _SearchedFile(

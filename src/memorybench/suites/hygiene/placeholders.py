@@ -69,7 +69,7 @@ SECRETS: Mapping[str, Callable[[Random], str]] = {
     ),
     "database_password": _credential("", _LETTERS_AND_DIGITS, 18),
     "card_number": _card_number,
-    # as long as PINs are: four digits would occur elsewhere by chance
+    # the longest PIN that is recognised: four digits would occur elsewhere by chance
     "pin": _credential("", string.digits, 8),
 }
 

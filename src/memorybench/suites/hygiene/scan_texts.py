@@ -172,7 +172,7 @@ def _read_structure(file: str, suffix: str, text: str, reading: Reading) -> list
             values = [value for node in nodes if node is not None for value in _yaml_values(node, file, "", "", seen)]
             return [*values, *_yaml_comments(text, file)]
     except (ValueError, RecursionError, yaml.YAMLError):
-        reading.skipped["structure of an invalid JSON or YAML file, which was read as text"] += 1
+        reading.skipped["invalid JSON, JSONL or YAML (scanned as plain text)"] += 1
     return [Text(file, text, group=file)]
 
 
