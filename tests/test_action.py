@@ -138,6 +138,7 @@ def test_a_run_is_compared_with_its_baseline(runner: dict[str, str], tmp_path: P
     assert "baseline missed" in (tmp_path / "memorybench-report" / "summary.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_an_input_is_never_run_as_a_command(runner: dict[str, str], tmp_path: Path) -> None:
     hostile = "--providers $(touch planted) `touch planted` ; touch planted"
     assert perform("Run memorybench", runner, tmp_path, **{**INPUTS, "ARGUMENTS": hostile}).returncode == 0

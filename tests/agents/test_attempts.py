@@ -151,6 +151,7 @@ def test_an_agent_that_ran_out_of_turns_is_judged_by_its_violations(coffee: Scen
     assert "every prompt was answered: ran out of turns without an answer (session 1)" in report.reason
 
 
+@pytest.mark.slow
 def test_an_agent_that_ran_out_of_turns_does_not_pass_by_storing_nothing(coffee: Scenario) -> None:
     restrained = coffee.model_copy(update={"assertions": coffee.assertions[:1]})
     assert attempted(restrained, agent("idle")).result == "compliant"

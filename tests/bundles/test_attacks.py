@@ -74,6 +74,7 @@ def forgery(bundle: Callable[..., Path]) -> Forgery:
     return Forgery(bundle("judged"))
 
 
+@pytest.mark.slow
 def test_an_unchanged_bundle_is_proved(command: Command, forgery: Forgery) -> None:
     found = forgery.verify(command)
     assert {"scores", "correct", "recall@5", "cases", "report"} <= found["proved"]
@@ -96,6 +97,7 @@ def test_wrong_answers_of_one_provider_cannot_be_left_out(command: Command, forg
     assert "trials" in forgery.verify(command)["contradicted"]
 
 
+@pytest.mark.slow
 def test_a_question_cannot_be_left_out_for_all_providers(command: Command, forgery: Forgery) -> None:
     left_out = forgery.wrong("bm25")[0]["body"]["trial"]["case_id"]
     forgery.remove([row for row in forgery.rows["outcomes"] if row["body"]["trial"]["case_id"] == left_out])
@@ -156,6 +158,7 @@ def test_scores_of_an_audit_follow_from_its_conversations(command: Command, bund
     assert "cases" in found["declared"], "the author may have written the conversations"
 
 
+@pytest.mark.slow
 def test_without_conversations_the_scores_of_an_audit_are_declared(
     command: Command, bundle: Callable[..., Path]
 ) -> None:
@@ -225,6 +228,7 @@ def test_steps_cannot_be_those_of_another_model(
     assert "models" in forgery.verify(command)["contradicted"]
 
 
+@pytest.mark.slow
 def test_a_run_of_another_version_is_proved_as_far_as_its_inputs_are_the_same(
     command: Command, bundle: Callable[..., Path]
 ) -> None:

@@ -103,6 +103,7 @@ def test_a_bomb_is_refused_before_it_is_unpacked(command: Command, files: dict[s
     assert verify(command, path).code == 2
 
 
+@pytest.mark.slow
 def test_a_size_that_is_too_small_in_the_directory_is_detected(command: Command, files: dict[str, bytes]) -> None:
     """The declared size of a bomb is a lie: no more than it is unpacked, and its checksum is wrong."""
     path = command.folder / "hostile.mbz"

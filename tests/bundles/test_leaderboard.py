@@ -80,6 +80,7 @@ def test_the_page_has_verified_bundles_and_names_the_refused_ones(command: Comma
     )
 
 
+@pytest.mark.slow
 def test_rows_are_sorted_by_the_main_measure(command: Command, folder: Path) -> None:
     assert command("leaderboard", str(folder), "--output", "site").code == 0
     page = Page(command.folder / "site" / "index.html")
@@ -94,6 +95,7 @@ def test_rows_are_sorted_by_the_main_measure(command: Command, folder: Path) -> 
     assert values == sorted(values, reverse=True)
 
 
+@pytest.mark.slow
 def test_with_a_key_bundles_without_its_signature_are_refused(command: Command, folder: Path) -> None:
     assert command("keygen", "author").code == 0
     signed = command("bundle", "judged", "--output", str(folder / "signed.mbz"), "--sign", "author")
@@ -105,6 +107,7 @@ def test_with_a_key_bundles_without_its_signature_are_refused(command: Command, 
     }
 
 
+@pytest.mark.slow
 def test_names_and_texts_of_bundles_are_escaped(command: Command, folder: Path) -> None:
     name = '"><img src=x onerror=alert(1)>.mbz'
     shutil.copy(folder / "tampered.mbz", folder / name)

@@ -67,6 +67,7 @@ def test_scripts_of_a_public_bundle_are_declared(command: Command, bundle: Calla
     assert "trials" in found["declared"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "subject"), [("judged", "oracle"), ("audit", "full-context")])
 def test_a_subject_cannot_be_left_out(command: Command, bundle: Callable[..., Path], name: str, subject: str) -> None:
     forgery = Forgery(bundle(name))
@@ -158,6 +159,7 @@ def test_a_call_without_result_is_declared(command: Command, bundle: Callable[..
     assert found["contradicted"] or "missing" in found["declared"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["extraction", "judged", "audit"])
 def test_the_note_about_the_judge_follows_from_its_check(
     command: Command, bundle: Callable[..., Path], name: str
@@ -190,6 +192,7 @@ def test_canaries_are_those_of_the_settings(
     assert _is_unproved(forgery.verify(command), "canaries")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["evidence", "history", "unknown field"])
 def test_the_whole_case_is_that_of_the_data(command: Command, forgery: Forgery, change: str) -> None:
     found = forgery.verify(command)
@@ -207,6 +210,7 @@ def test_the_whole_case_is_that_of_the_data(command: Command, forgery: Forgery, 
     assert _is_unproved(forgery.verify(command), "cases")
 
 
+@pytest.mark.slow
 def test_scores_of_a_custom_judge_prompt_are_computed_again(
     command: Command, bundle: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,6 +226,7 @@ def test_scores_of_a_custom_judge_prompt_are_computed_again(
     assert found["contradicted"] or "correct" in found["declared"]
 
 
+@pytest.mark.slow
 def test_runs_with_other_judge_prompts_have_their_own_table(
     command: Command, bundle: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

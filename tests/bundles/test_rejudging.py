@@ -52,6 +52,7 @@ def verdicts(path: Path) -> list[bool]:
     return [step["result"]["correct"] for step in steps]
 
 
+@pytest.mark.slow
 def test_agreement_is_that_of_a_count_by_hand(command: Command, bundle: MakeBundle, stub: Stub) -> None:
     path = bundle("judged")
     recorded = verdicts(path)
@@ -100,6 +101,7 @@ def test_a_larger_sample_contains_a_smaller_one_and_pays_for_the_rest(
     assert len(stub.calls) == 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", [3, 6, 9, 14])
 def test_a_crash_repeats_no_recorded_call(command: Command, bundle: MakeBundle, stub: Stub, at: int) -> None:
     path = bundle("judged")
@@ -110,6 +112,7 @@ def test_a_crash_repeats_no_recorded_call(command: Command, bundle: MakeBundle, 
     assert len(stub.calls) <= 6 + was_killed, "only the call that was in flight may be repeated"
 
 
+@pytest.mark.slow
 def test_an_exhausted_budget_leaves_verdicts_for_later(command: Command, bundle: MakeBundle, stub: Stub) -> None:
     path = bundle("judged")
     options = ("--sample", "6", "--concurrency", "1")

@@ -234,6 +234,7 @@ def test_a_bundled_provider_is_not_a_plug_in(tmp_path: Path) -> None:
         Catalog(tmp_path).plugin("provider", "bm25")
 
 
+@pytest.mark.slow
 def test_listing_loads_nothing_heavy() -> None:
     program = (
         "import sys; from pathlib import Path; from memorybench.catalog.catalog import Catalog;"

@@ -54,6 +54,7 @@ def test_a_judged_run_killed_and_resumed_repeats_no_call(command: Command, stub:
     assert set(asked(stub)) == set(once)
 
 
+@pytest.mark.slow
 def test_scoring_with_another_judge_calls_only_the_judge(command: Command, stub: Stub) -> None:
     first = command(*ARMS, "--judge-model", "gpt-4o", "--run-id", "a", "--json").json
     assert first["circumstances"]["spent"]["cost"] == pytest.approx(bill(stub))
@@ -68,6 +69,7 @@ def test_scoring_with_another_judge_calls_only_the_judge(command: Command, stub:
     assert len(stub.calls) == 30, "the canaries of this judge were paid before, in this folder"
 
 
+@pytest.mark.slow
 def test_a_resumed_run_keeps_its_concurrency(command: Command, stub: Stub) -> None:
     slow = after(lambda: asyncio.sleep(0.02), completion(says, model="", tokens=TOKENS))
     stub.always(slow)
@@ -90,6 +92,7 @@ def test_interrupted_scoring_is_resumed(command: Command, stub: Stub) -> None:
     assert sum(n - 1 for n in asked(stub).values()) <= 1
 
 
+@pytest.mark.slow
 def test_reusing_a_run_makes_no_call(command: Command, stub: Stub) -> None:
     arms = (*ARMS, "--judge-model", "gpt-4o", "--json")
     first = command(*arms, "--run-id", "a").json
@@ -100,6 +103,7 @@ def test_reusing_a_run_makes_no_call(command: Command, stub: Stub) -> None:
     assert again["circumstances"]["spent"]["cost"] == 0
 
 
+@pytest.mark.slow
 def test_reusing_a_run_does_not_repeat_unreadable_verdicts(command: Command, stub: Stub) -> None:
     def mumbles_at_first(call: Call) -> str:
         asked = call.json["messages"][-1]["content"]

@@ -179,6 +179,7 @@ def test_always_taking_the_first_option_orders_nothing(command: Command, stub: S
     assert scores["temporal_accuracy"]["value"] == 0
 
 
+@pytest.mark.slow
 def test_always_naming_the_earlier_event_is_right_in_about_half(command: Command, stub: Stub) -> None:
     """A subject that does not read which of the two is asked for."""
 

@@ -124,6 +124,7 @@ def test_a7_a_dead_server_stops_the_run_early(command: Command, monkeypatch: pyt
     assert not report.exists() or "every answer was" not in report.read_text()
 
 
+@pytest.mark.slow
 def test_a7_the_printed_hints_run(command: Command) -> None:
     import shlex
 
@@ -138,6 +139,7 @@ def test_a7_the_printed_hints_run(command: Command) -> None:
         assert command(*words).code in (0, 1), hint
 
 
+@pytest.mark.slow
 def test_a8_audits_are_compared(command: Command) -> None:
     for run, model in (("a", "scripted/quote"), ("b", "scripted/silence")):
         command("audit", SAMPLE, "--model", model, *JUDGED, "--limit", "20", "--run-id", run)
@@ -183,6 +185,7 @@ def test_a10_the_conversation_is_replayed_as_turns_with_a_neutral_prompt(command
     assert stub.calls[-1].json["messages"][-1]["content"].startswith("My own prompt. ")
 
 
+@pytest.mark.slow
 def test_a11_several_models_and_memories_are_compared_with_baselines(command: Command) -> None:
     models = ("--model", "scripted/quote", "scripted/silence")
     subjects = ("--providers", "bm25", "none", "full-context", "oracle")

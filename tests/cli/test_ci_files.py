@@ -96,6 +96,7 @@ def test_a_killed_run_writes_its_files_when_it_is_resumed(command: Command) -> N
     assert (command.folder / "s.md").read_text(encoding="utf-8").count("# memorybench eval: r\n") == 1
 
 
+@pytest.mark.slow
 def test_the_workflow_without_the_action_passes(command: Command) -> None:
     page = (Path(__file__).parents[2] / "docs/ci.md").read_text(encoding="utf-8")
     (line,) = re.findall(r"- run: memorybench (.*)", page)

@@ -45,6 +45,7 @@ def test_runs_of_one_name_are_named_with_their_folders(command: Command) -> None
     assert sentence.startswith("results/first and other/first: ")
 
 
+@pytest.mark.slow
 def test_messages_name_the_verb_that_makes_a_run(command: Command) -> None:
     assert command("eval", "--providers", "bm25", "--end", "2", "--run-id", "a").code == 0
     command("extraction", "run", "--extractor", "hoarder", "--limit", "2", "--run-id", "x")
@@ -105,6 +106,7 @@ def test_one_provider_is_compared_across_two_runs(command: Command) -> None:
     assert "ahead by" not in shown
 
 
+@pytest.mark.slow
 def test_the_only_providers_of_two_runs_are_compared_whatever_their_names(command: Command) -> None:
     command("eval", "--providers", "bm25", "oracle", "--end", "10", "--run-id", "one")
     command("eval", "--providers", "dense", "--end", "10", "--run-id", "two")
@@ -191,6 +193,7 @@ def test_results_compare_is_an_alias_with_the_old_keys(command: Command) -> None
     assert (twice.code, twice.err.split(": ")[1]) == (2, "--compare")
 
 
+@pytest.mark.slow
 def test_the_questions_behind_the_figures_are_listed_in_pages(command: Command) -> None:
     command("eval", "--providers", "bm25", "oracle", "--end", "60", "--run-id", "r")
     pair = only_comparison(command("compare", "oracle", "bm25", "--only", "wins", "--json"))
@@ -212,6 +215,7 @@ def test_the_questions_behind_the_figures_are_listed_in_pages(command: Command) 
     assert sum(group["n"] for group in groups) == pair["comparison"]["n"]
 
 
+@pytest.mark.slow
 def test_the_document_follows_its_schema_and_markdown_has_the_same_tables(command: Command) -> None:
     command("eval", "--providers", "bm25", "dense", "--end", "20", "--answering-model", "scripted/quote")
     schema = command("schema", "comparison").json
@@ -228,6 +232,7 @@ def test_the_document_follows_its_schema_and_markdown_has_the_same_tables(comman
     assert (unknown.code, unknown.err.split(": ")[1]) == (2, "--measure")
 
 
+@pytest.mark.slow
 def test_time_and_cost_are_compared_if_they_are_named(command: Command) -> None:
     command("eval", "--providers", "bm25", "dense", "--end", "12", "--answering-model", "scripted/quote")
     pairs = command("compare", "bm25", "dense", "--measure", "latency", "cost", "--json").json["comparisons"]
@@ -245,6 +250,7 @@ def test_time_and_cost_are_compared_if_they_are_named(command: Command) -> None:
     assert {pair["measure"] for pair in said.json["baseline"]["comparison"]["comparisons"]} >= {"cost", "latency"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("run", "first", "second", "main"),
     [
@@ -334,6 +340,7 @@ def test_data_without_a_question_in_common_is_refused(command: Command) -> None:
         assert "sample" in said.err
 
 
+@pytest.mark.slow
 def test_a_case_with_other_content_is_left_out(command: Command) -> None:
     bundled = json.loads((Path(__file__).parents[2] / "data/memory_test_cases.json").read_text())
     cases = bundled if isinstance(bundled, list) else next(v for v in bundled.values() if isinstance(v, list))
@@ -444,6 +451,7 @@ def test_a_run_that_is_named_twice_is_not_taken_for_a_provider(command: Command)
     assert "RUN:bm25" in command("compare", "bm25", "bm25").err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", ["80", "160"])
 def test_commands_in_hints_can_be_copied(command: Command, monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
     monkeypatch.setattr(sys, "argv", ["/opt/tools/with/a/long/path/bin/memorybench"])

@@ -80,6 +80,7 @@ def test_a_run_killed_after_its_last_outcome_can_be_finished(command: Command) -
     assert killed > 3
 
 
+@pytest.mark.slow
 def test_a_secret_in_the_data_changes_no_measure_and_repeats_no_call(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -179,6 +179,7 @@ def test_validate_says_that_a_config_needs_consent(command: Command, server: Stu
     assert "--allow-code" in command("validate", str(file)).out
 
 
+@pytest.mark.slow
 def test_the_refusal_shows_no_value_of_a_variable(command: Command, server: Stub) -> None:
     hostile_folder.write(command.folder, server.url)
     for name in CONFIGS["provider"]:

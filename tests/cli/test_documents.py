@@ -24,6 +24,7 @@ JUDGED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "more", [[], ["--answering-model", "scripted/quote"], JUDGED], ids=["retrieval only", "answered", "judged twice"]
 )
@@ -71,6 +72,7 @@ def test_reports_of_shards_and_merged_runs_follow_the_schema(command: Command) -
     jsonschema.validate(command("results", "s1", "s2", "--json").json, SCHEMA)
 
 
+@pytest.mark.slow
 def test_config_schemas_are_schemas(command: Command) -> None:
     for kind in ("provider", "benchmark", "extractor", "store", "agent"):
         schema = command("schema", kind).json

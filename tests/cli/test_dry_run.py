@@ -68,6 +68,7 @@ def test_dollars_have_two_digits(command: Command) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_reuse_leaves_the_calls_that_are_left(command: Command, stub: Stub) -> None:
     command(*PAID, "--run-id", "a")
     document = command(*PAID, "--reuse", "a", "--dry-run", "--json").json
@@ -108,6 +109,7 @@ def test_a_narrow_screen_drops_columns_and_keeps_names_and_words_whole(
         assert "reused" not in said.out
 
 
+@pytest.mark.slow
 def test_a_run_out_of_budget_suggests_a_command_that_works(command: Command, stub: Stub) -> None:
     said = command(*PAID, "--budget", "0.0175", "--concurrency", "1", "--run-id", "r")
     (suggested,) = re.findall(r"Continue with: memorybench (.*--budget .*)", " ".join(said.out.split()))

@@ -78,6 +78,7 @@ def test_a_killed_evaluation_resumes_to_the_same_figures(command: Command, place
         assert measured(report) == measured(whole)
 
 
+@pytest.mark.slow
 def test_a_store_that_vanished_is_filled_again_and_never_searched_empty(command: Command) -> None:
     arguments = ("--providers", "bm25", "--end", "24", "--concurrency", "1", "--run-id", "r", "--json")
     whole = command("eval", *arguments, "--output", "whole").json
@@ -124,6 +125,7 @@ def test_question_types_and_ranges_select_questions(command: Command) -> None:
     assert items == [f"amara-q{n}" for n in range(11, 21)]
 
 
+@pytest.mark.slow
 def test_shards_from_two_folders_read_as_one_run(command: Command) -> None:
     arms = ("--providers", "bm25", "oracle")
     whole = command("eval", *arms, "--end", "30", "--run-id", "whole", "--json").json
@@ -143,6 +145,7 @@ def test_runs_that_are_not_shards_are_not_merged(command: Command) -> None:
     assert "providers" in said.err
 
 
+@pytest.mark.slow
 def test_comparing_two_providers_says_whether_they_differ(command: Command) -> None:
     command("eval", "--providers", "bm25", "oracle", "--question-type", "temporal")
     said = command("results", "--compare", "oracle", "bm25", "--benchmark", "starter")
@@ -153,6 +156,7 @@ def test_comparing_two_providers_says_whether_they_differ(command: Command) -> N
     assert "bm2" in said.err
 
 
+@pytest.mark.slow
 def test_similar_providers_have_no_significant_difference(command: Command) -> None:
     command("eval", "--providers", "bm25", "dense", "--end", "30")
     said = command("results", "--compare", "bm25", "dense")

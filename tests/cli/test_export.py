@@ -219,6 +219,7 @@ def test_a_wrong_answer_names_how_many_memories_were_shown(command: Command) -> 
     assert all(f"({one['shown']['memories_shown']})" in one["shown"]["reason"] for one in missed)
 
 
+@pytest.mark.slow
 def test_show_and_failures_name_the_depth_that_a_reason_is_about(command: Command) -> None:
     command("eval", "--providers", "bm25", "--end", "30", "--run-id", "found")
     command("eval", "--providers", "bm25", "--end", "30", "--answering-model", "scripted/quote", "--run-id", "answered",

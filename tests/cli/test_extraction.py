@@ -82,6 +82,7 @@ def test_user_code_runs_only_with_allow_code(command: Command) -> None:
     assert "--allow-code" in said.err
 
 
+@pytest.mark.slow
 def test_a_program_is_an_extractor(command: Command) -> None:
     program = command.folder / "echo.py"
     program.write_text("import json, sys\nprint(json.dumps(json.load(sys.stdin)['existing_memory']))\n")
@@ -111,6 +112,7 @@ def test_the_reference_extractor_needs_a_model(command: Command) -> None:
     assert "--extractor-model" in said.err
 
 
+@pytest.mark.slow
 def test_an_extraction_run_is_killed_and_resumed_without_asking_twice(command: Command) -> None:
     calls = command.folder / "calls"
     program = command.folder / "counted.py"

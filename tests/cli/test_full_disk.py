@@ -135,6 +135,7 @@ def test_a_run_on_a_small_disk_says_so_in_one_line_and_resumes(
     assert_one_line_and_resumable(command, said, whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", [15, 24, 33, 42])
 def test_a_disk_error_leaves_no_task_behind(
     command: Command, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, at: int

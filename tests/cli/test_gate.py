@@ -46,6 +46,7 @@ def test_a_planted_regression_exits_with_3_and_an_equal_run_with_0(command: Comm
     assert better.code == 0, "better is not worse"
 
 
+@pytest.mark.slow
 def test_the_document_of_a_run_lists_its_thresholds_and_its_baseline(command: Command, good: str) -> None:
     checks = ("--baseline", good, "--threshold", "recall@5=1", "--threshold-on", "lower")
     said = command(*EVAL, "--reuse", good, *checks, "--run-id", "r", "--json")
@@ -62,6 +63,7 @@ def test_the_document_of_a_run_lists_its_thresholds_and_its_baseline(command: Co
     assert threshold["text"] in said.err
 
 
+@pytest.mark.slow
 def test_thresholds_are_saved_with_the_run(command: Command) -> None:
     said = command(*EVAL, "--threshold", "recall@5=1", "--threshold-on", "lower", "--run-id", "r", "--json")
     assert said.code == 3
@@ -71,6 +73,7 @@ def test_thresholds_are_saved_with_the_run(command: Command) -> None:
     assert command("eval", "--resume", "r", "--threshold", "recall@5=0").code == 0, "a new threshold replaces it"
 
 
+@pytest.mark.slow
 def test_reading_a_run_shows_its_checks(command: Command, good: str) -> None:
     checks = ("--threshold", "recall@5=1", "--threshold-on", "lower", "--baseline", good)
     ended = command(*EVAL, "--top-k", "1", *checks, "--run-id", "r", "--junit", "run.xml")
@@ -122,6 +125,7 @@ def test_a_resumed_run_keeps_its_baseline(command: Command, good: str) -> None:
     assert command("eval", "--resume", "r", "--baseline", "none").code == 0
 
 
+@pytest.mark.slow
 def test_what_cannot_be_compared_is_refused_before_the_run(command: Command) -> None:
     command("eval", "--providers", "bm25", "--end", "5", "--run-id", "first")
     command("hygiene", "run", "memory-skip-local", "--no-mutants", "--run-id", "other-suite")
@@ -179,6 +183,7 @@ def test_every_suite_has_the_gate(
     assert json.loads(Path("results/bad/report.json").read_text())["baseline"] == said.json["baseline"]
 
 
+@pytest.mark.slow
 def test_an_agent_that_got_worse_fails_the_gate_of_hygiene(command: Command) -> None:
     (command.folder / "agents/configs").mkdir(parents=True)
     agent = ("--agent", "scripted", "--allow-code", *CONSENT)
@@ -236,6 +241,7 @@ def test_a_gate_compares_other_providers_only_if_they_are_named(command: Command
     assert command(*other, "--baseline", f"{good}:bm25").code in (0, 3)
 
 
+@pytest.mark.slow
 def test_the_hint_for_other_providers_works_as_typed(command: Command, good: str) -> None:
     (command.folder / "results").rename(command.folder / "shared")
     error = refused(memorybench.evaluate, providers=["bm25(k1=2)"], question_types=["temporal"], baseline="shared/good")
@@ -254,6 +260,7 @@ def test_a_tag_of_one_run_names_a_baseline(command: Command, good: str) -> None:
     assert (error.where, "tag" in error.expected) == ("--baseline", True)
 
 
+@pytest.mark.slow
 def test_a_missed_gate_suggests_the_questions_that_got_worse(command: Command, good: str) -> None:
     command("runs", "tag", good, "released")
     said = command(*EVAL, "--top-k", "1", "--baseline", "released", "--run-id", "worse")

@@ -108,6 +108,7 @@ def test_an_agent_that_exits_fails_instead_of_passing(command: Command, behaviou
     assert said.json["counts"]["failed"] == 1
 
 
+@pytest.mark.slow
 def test_a_recorded_agent_becomes_a_scenario_that_runs(command: Command) -> None:
     agent = [sys.executable, str(SCRIPTED), "hoarding", "I live in Porto.", "--url", "${serverUrl}"]
     said = command("hygiene", "record", "--name", "hoarded", "--prompt", "I live in Porto.", "--", *agent)
@@ -176,6 +177,7 @@ def test_a_run_that_skips_everything_is_not_green(command: Command, flags: tuple
     assert command("hygiene", "run", "--resume", "r", "--allow-code", "--json").code == code
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("flags", "code"), [((), 3), (("--allow-skips",), 0)])
 def test_a_check_that_fails_on_a_store_without_memory_is_not_green(
     command: Command, flags: tuple[str, ...], code: int

@@ -64,6 +64,7 @@ def test_a_command_store_without_a_fault_passes_every_step(command: Command) -> 
     assert (said.code, set(states(said).values())) == (0, {"pass"}), said.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "step", "file", "encoding"),
     [
@@ -169,6 +170,7 @@ def test_a_copy_in_the_temporary_folder_of_the_system_is_found(
     assert all(isinstance(place["offset"], int) for place in found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "file"),
     [
@@ -239,6 +241,7 @@ def test_a_store_that_shows_nothing_proves_nothing(command: Command) -> None:
     assert states(said)["search-exact"] == states(said)["list"] == "cannot tell"
 
 
+@pytest.mark.slow
 def test_what_cannot_be_told_is_listed_and_fails_only_with_strict(command: Command) -> None:
     write_store(command, "none", "[forget, recall, list, files]")
     said = forget(command)
@@ -274,6 +277,7 @@ def test_a_store_that_cannot_delete_gets_no_certificate(command: Command) -> Non
     assert set(states(said).values()) == {"cannot tell"}
 
 
+@pytest.mark.slow
 def test_files_that_the_user_names_are_searched_too(command: Command, tmp_path: Path) -> None:
     write_store(command, "none")
     copies = tmp_path / "copies"
@@ -401,6 +405,7 @@ def test_a_killed_run_is_continued_to_its_report(command: Command, verb: str) ->
     assert said.json["counts"]["scored"] == said.json["counts"]["planned"]
 
 
+@pytest.mark.slow
 def test_a_signal_ends_the_search_of_files_and_the_run_can_be_resumed(command: Command) -> None:
     write_store(command, "stops-the-run")
     arguments = ["hygiene", "forget", "--store", "mine", "--allow-code", "--run-id", "r"]

@@ -236,6 +236,7 @@ def test_two_pins_in_one_text_are_replaced_by_pins(command: Command) -> None:
     assert {*re.findall(r"\$\{secret:(\w+)", draft)} == {"pin"}
 
 
+@pytest.mark.slow
 def test_well_behaved_calls_become_a_test_that_is_green(command: Command) -> None:
     calls: Calls = [remember(TEA), ("recall", {"query": "tea"}), ("update", {"id": "$1", "content": COCOA})]
     said = record(command, calls, "--shows", "well_behaved", json_output=False)

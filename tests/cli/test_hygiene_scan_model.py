@@ -114,6 +114,7 @@ def test_no_part_of_a_secret_or_of_personal_data_is_sent(command: Command, stub:
         assert secret.encode() not in stored
 
 
+@pytest.mark.slow
 def test_a_repeated_scan_asks_nothing_and_finds_the_same(command: Command, stub: Stub, memory: Path) -> None:
     first = command("hygiene", "scan", "MEMORY.md", "--model", "gpt-4o", "--json").json
     calls = len(stub.calls)
@@ -136,6 +137,7 @@ def test_findings_of_the_rules_stay_if_the_model_fails(command: Command, stub: S
     assert any("model" in reason for reason in said["skipped"])
 
 
+@pytest.mark.slow
 def test_a_scan_that_failed_is_completed_when_it_is_repeated(command: Command, stub: Stub, memory: Path) -> None:
     stub.always(status(400))
     command("hygiene", "scan", "MEMORY.md", "--model", "gpt-4o")

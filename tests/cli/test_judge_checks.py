@@ -53,6 +53,7 @@ def test_the_screen_says_that_few_canaries_detect_only_bad_judges(command: Comma
     assert "1 canary detects" in command(*judged, "--canaries", "1").out
 
 
+@pytest.mark.slow
 def test_canaries_are_at_most_a_tenth_of_the_judge_calls(command: Command, stub: Stub) -> None:
     saying(stub, lambda prompt: "no")
     estimate = command(*JUDGED, "--dry-run").json["expected"]
@@ -164,6 +165,7 @@ def test_a_judge_that_cannot_tell_right_from_wrong_leaves_the_correction_undecid
     assert {(one["value"], one["undecided"]) for one in check["corrected"]} == {(None, True)}
 
 
+@pytest.mark.slow
 def test_few_canaries_neither_fail_a_judge_nor_correct_it(command: Command, stub: Stub) -> None:
     saying(stub, lambda prompt: "yes")
     (check,) = command(*JUDGED, "--canaries", "2").json["judge_checks"]
@@ -199,6 +201,7 @@ def test_an_audit_and_an_extraction_have_canaries_too(command: Command, stub: St
         assert canary_calls(document) == (0 if number == "off" else 3)
 
 
+@pytest.mark.slow
 def test_corrected_values_keep_their_measure_in_a_narrow_terminal(
     command: Command, stub: Stub, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -252,6 +252,7 @@ def test_a_server_that_ignores_the_user_is_refused(command: Command, notes: Path
     assert (set(server.calls), notes.read_bytes()) == ({"all_notes"}, before)
 
 
+@pytest.mark.slow
 def test_the_permission_is_needed_at_every_start(command: Command, server: NotesServer, notes: Path) -> None:
     write_notes(notes, {})
     write_store(command, f"url: {server.url}", ONE_FOR_ALL)
@@ -271,6 +272,7 @@ def hygiene_resumed(command: Command, *arguments: str) -> Said:
     return command("hygiene", "run", "--resume", "r", "--allow-code", "--json", *arguments)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", [9, pytest.param(5, marks=pytest.mark.slow), pytest.param(12, marks=pytest.mark.slow)])
 def test_what_a_killed_run_left_is_deleted_when_it_is_resumed(
     command: Command, server: NotesServer, notes: Path, at: int
@@ -317,6 +319,7 @@ def test_a_program_that_stores_in_the_home_folder_gets_a_private_one(
     assert contents(home) == before
 
 
+@pytest.mark.slow
 def test_eval_leaves_a_live_mcp_server_as_it_was(command: Command, server: NotesServer, notes: Path) -> None:
     before, scopes = notes.read_bytes(), []
     write_config(command, "providers", PROVIDER.replace("SERVER", f"url: {server.url}"))
@@ -351,6 +354,7 @@ def test_eval_adds_nothing_to_a_scope_that_has_entries(command: Command, notes: 
     assert (set(server.calls), notes.read_bytes()) == ({"all_notes"}, before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", [20, pytest.param(8, marks=pytest.mark.slow), pytest.param(40, marks=pytest.mark.slow)])
 def test_a_killed_eval_is_resumed_and_cleared(command: Command, server: NotesServer, notes: Path, at: int) -> None:
     before = notes.read_bytes()

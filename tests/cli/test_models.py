@@ -229,6 +229,7 @@ def test_a_missing_key_is_reported_before_the_run(
     assert command(*EVAL, "--answering-model", "acme", "--dry-run").code == 0
 
 
+@pytest.mark.slow
 def test_every_role_accepts_a_card(command: Command, stub: Stub, other: Stub) -> None:
     stub.always(completion("[]"))
     write_cards(command.folder, card(stub.url, contextWindow=10**6), {"name": "x", "baseUrl": other.url})

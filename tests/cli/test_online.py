@@ -102,6 +102,7 @@ def test_a_killed_online_run_repeats_no_request(command: Command, stub: Stub, la
     assert sum(n - 1 for n in asked.values()) <= resumed.json["possibly_charged_twice"] <= 1
 
 
+@pytest.mark.slow
 def test_a_run_is_compared_with_its_baseline(command: Command, stub: Stub, tmp_path: Path) -> None:
     def traces(name: str, output: dict[str, list[str]]) -> str:
         rows = [

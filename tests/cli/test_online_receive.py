@@ -33,6 +33,7 @@ def searched(command: Command, folder: str = "spans") -> dict[str, float | None]
     return figures(said.json)
 
 
+@pytest.mark.slow
 def test_spans_that_were_received_have_the_figures_of_a_file(command: Command) -> None:
     (command.folder / "spans.json").write_text("".join(f"{json.dumps(batch(*spans))}\n" for spans in TURNS))
     with receiving(command.folder / "spans") as receiver:
@@ -56,6 +57,7 @@ def test_files_are_readable_by_their_owner_only(command: Command) -> None:
     assert file.parent.stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.slow
 def test_the_exporter_of_the_sdk_is_understood(command: Command) -> None:
     from opentelemetry.exporter.otlp.proto.http import Compression
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -78,6 +80,7 @@ def test_the_exporter_of_the_sdk_is_understood(command: Command) -> None:
     assert searched(command)["found"] == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slow_body", ["Content-Length: 1000\r\n\r\n{", "Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"])
 def test_slow_senders_do_not_hold_up_others(command: Command, slow_body: str) -> None:
     with receiving(command.folder / "spans") as receiver:
@@ -96,6 +99,7 @@ def test_slow_senders_do_not_hold_up_others(command: Command, slow_body: str) ->
         assert "Traceback" not in receiver.stop()
 
 
+@pytest.mark.slow
 def test_our_own_spans_are_received_and_read_back(command: Command) -> None:
     run = ("eval", "--providers", "bm25", "--limit", "4", "--output", "out", "--run-id", "r")
     with receiving(command.folder / "spans") as receiver:
@@ -116,6 +120,7 @@ def test_our_own_spans_are_received_and_read_back(command: Command) -> None:
     assert figures(said.json)["found"] == pytest.approx(sum(found) / len(found))
 
 
+@pytest.mark.slow
 def test_a_batch_that_is_repeated_counts_once(command: Command) -> None:
     """A sender repeats a batch if it did not get the answer."""
     with receiving(command.folder / "spans") as receiver:
@@ -153,6 +158,7 @@ def test_an_empty_folder_is_reported(command: Command) -> None:
     assert command("online", "spans").code == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "headers", "status"),
     [
@@ -216,6 +222,7 @@ def test_a_token_is_required_and_not_stored(command: Command) -> None:
     assert token not in json.dumps(stored)
 
 
+@pytest.mark.slow
 def test_a_full_folder_is_retried_later_and_continues_when_there_is_room(tmp_path: Path) -> None:
     large = search("s", "", "x" * 2**18)
     with receiving(tmp_path / "spans", "--max-mb", "1") as receiver:
@@ -229,6 +236,7 @@ def test_a_full_folder_is_retried_later_and_continues_when_there_is_room(tmp_pat
     assert len(batches(tmp_path / "spans")) == 1
 
 
+@pytest.mark.slow
 def test_without_the_extra_only_json_is_accepted(tmp_path: Path) -> None:
     with receiving(tmp_path / "spans", code=WITHOUT_EXTRA) as receiver:
         assert receiver.post(b"", content_type=PROTOBUF).status == 415

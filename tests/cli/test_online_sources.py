@@ -221,6 +221,7 @@ def test_without_the_flag_nothing_is_sent(command: Command, stub: Stub, scores: 
     assert scores.calls == []
 
 
+@pytest.mark.slow
 def test_extractions_are_judged_from_every_export(command: Command, stub: Stub) -> None:
     flags = ("--judge-model", "gpt-4o", "--canaries", "off", "--write-name", "remember", "--json")
     for name, (source, rows, write) in FORMS.items():

@@ -101,6 +101,7 @@ def watch(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[str]
         process.communicate()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", [("r",), ("latest",), ()])
 def test_a_running_run_is_followed_to_its_end(gated: Command, waiting: Waiting, run: tuple[str, ...]) -> None:
     """U16"""
@@ -114,6 +115,7 @@ def test_a_running_run_is_followed_to_its_end(gated: Command, waiting: Waiting, 
     assert not (gated.folder / "results" / "r" / ".progress").exists()
 
 
+@pytest.mark.slow
 def test_a_watched_run_that_is_killed_is_reported_with_the_command_that_resumes_it(
     gated: Command, waiting: Waiting
 ) -> None:
@@ -129,6 +131,7 @@ def test_a_watched_run_that_is_killed_is_reported_with_the_command_that_resumes_
     assert said.json["status"] == "complete"
 
 
+@pytest.mark.slow
 def test_a_watch_leaves_the_files_of_the_run_as_they_are(gated: Command, waiting: Waiting) -> None:
     results = gated.folder / "results"
     before = {path: path.stat().st_mtime_ns for path in results.rglob("*") if path.name in ("results.db", ".lock")}
@@ -144,6 +147,7 @@ def test_only_one_known_run_is_watched(command: Command, arguments: tuple[str, .
     assert said.err.startswith(f"memorybench: {where}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
 def test_a_terminal_shows_adds_and_waiting_providers_while_sessions_are_added(
     gated: Command, monkeypatch: pytest.MonkeyPatch, encoding: str

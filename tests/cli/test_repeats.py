@@ -88,6 +88,7 @@ def test_the_first_repeat_is_the_run_without_repeats(command: Command, stub: Stu
         assert overall(twice, measure) == overall(once, measure), "retrieval is the same to the last digit"
 
 
+@pytest.mark.slow
 def test_a_repeated_run_killed_and_resumed_repeats_no_call(command: Command, stub: Stub) -> None:
     run = (*JUDGED, "--repeats", "2", "--concurrency", "1")
     assert command.killed(*run, "--run-id", "r", at=90)
@@ -129,6 +130,7 @@ def test_scoring_judges_every_recorded_answer_again(command: Command, stub: Stub
     assert again["counts"]["scored"] == 24
 
 
+@pytest.mark.slow
 def test_scoring_can_repeat_the_judge_alone(command: Command, stub: Stub) -> None:
     command(*JUDGED, "--run-id", "a")
     stub.calls.clear()
@@ -194,6 +196,7 @@ def test_one_repeat_of_a_case_can_be_shown(command: Command, stub: Stub) -> None
     assert command("show", "r", case, "--repeat", "3").code == 2
 
 
+@pytest.mark.slow
 def test_baseline_differences_count_questions_and_not_answers(command: Command, stub: Stub) -> None:
     run = ("eval", "--providers", "bm25", "none", *RUN[3:], "--judge-model", "gpt-4o", "--repeats", "3", "--json")
     (difference,) = command(*run, "--run-id", "r").json["differences_from_baseline"]

@@ -75,6 +75,7 @@ def test_a_resumed_run_keeps_its_budget(command: Command, stub: Stub) -> None:
     assert len(stub.calls) == calls, "what was spent before counts"
 
 
+@pytest.mark.slow
 def test_a_raised_budget_is_kept_by_the_next_resume(command: Command, stub: Stub) -> None:
     first = command(*PAID, "--budget", "0.0175", "--run-id", "r")
     raised = command("eval", "--resume", "r", "--budget", "0.035", "--json")

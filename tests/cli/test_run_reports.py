@@ -120,6 +120,7 @@ def test_a_finished_run_is_held_to_thresholds(command: Command, arguments: tuple
     assert command("eval", "--resume", "r", *arguments).code == code
 
 
+@pytest.mark.slow
 def test_the_usual_targets_of_an_extraction_run_apply_when_it_is_resumed(command: Command) -> None:
     """R15"""
     arguments = SUITES["extraction"]

@@ -46,6 +46,7 @@ def change_spec(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
         db.execute("UPDATE runs SET spec = ?, crc = ?", (columns[2], crc(*columns)))
 
 
+@pytest.mark.slow
 def test_a_limit_asks_about_every_person_and_type(command: Command) -> None:
     assert command(*ASK, "--limit", "24", "--run-id", "r").code == 0
     assert set(people(asked(command, "r")).values()) == {2}
@@ -62,6 +63,7 @@ def test_a_sample_does_not_depend_on_the_providers_or_the_models_seed(command: C
     assert asked(command, "a") != asked(command, "c")
 
 
+@pytest.mark.slow
 def test_a_small_sample_is_part_of_a_larger_one_so_reuse_pays(command: Command) -> None:
     command("eval", "--providers", "bm25", "--limit", "12", "--run-id", "small")
     said = command("eval", "--providers", "bm25", "--limit", "30", "--reuse", "small", "--run-id", "large", "--json")
@@ -108,6 +110,7 @@ def test_failures_of_an_unknown_run_or_of_none_are_an_error(command: Command) ->
     assert said.err.startswith("memorybench: --failed-in: ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("choice", [("--limit", "7", "--sample-seed", "3"), ("--failed-in", "old", "--limit", "5")])
 def test_a_killed_run_resumes_with_the_questions_that_it_chose(command: Command, choice: tuple[str, ...]) -> None:
     if "old" in choice:
@@ -237,6 +240,7 @@ def test_each_label_has_its_own_table_with_its_name(command: Command) -> None:
     assert "| hard |" in text[by_difficulty:]
 
 
+@pytest.mark.slow
 def test_extraction_samples_cases_across_scenarios(command: Command) -> None:
     run = ("extraction", "run", "--extractor", "hoarder", "--no-targets", "--limit")
     command(*run, "6", "--run-id", "small")
@@ -251,6 +255,7 @@ def test_extraction_samples_cases_across_scenarios(command: Command) -> None:
     assert asked(command, "other") != small
 
 
+@pytest.mark.slow
 def test_extraction_runs_cases_by_id(command: Command) -> None:
     run = ("extraction", "run", "--extractor", "hoarder", "--no-targets")
     command(*run, "--limit", "2", "--run-id", "first")
@@ -263,6 +268,7 @@ def test_extraction_runs_cases_by_id(command: Command) -> None:
     assert f'"{known}"' in said.err
 
 
+@pytest.mark.slow
 def test_the_models_seed_does_not_choose_the_probes_of_an_audit(command: Command) -> None:
     dataset = str(Path(__file__).parents[2] / "data" / "sample-dataset.json")
     offline = (

@@ -35,6 +35,7 @@ COUNT = 3
 FOLDERS = tuple(f"machine-{number}" for number in range(1, COUNT + 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", [1, 2, 30])
 def test_a_slurm_task_that_was_killed_is_started_again(
     command: Command, monkeypatch: pytest.MonkeyPatch, at: int
@@ -86,6 +87,7 @@ def exported(command: Command, run: str, kind: str) -> str:
     return "\n".join(json.dumps({k: v for k, v in row.items() if not left_out.search(k)}) for row in rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suite", SUITES)
 def test_merged_shards_equal_one_run(command: Command, suite: str) -> None:
     words = SUITES[suite]
@@ -132,6 +134,7 @@ def write_locomo(folder: Path, file: Path | None = None) -> None:
     (folder / "benchmarks/configs/conversations.yaml").write_text(yaml.safe_dump(config))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_real", [False, True], ids=["small", "real"])
 def test_merged_shards_of_locomo_equal_one_run(command: Command, is_real: bool) -> None:
     if is_real and not SHARED.is_dir():
@@ -154,6 +157,7 @@ def test_merged_shards_of_locomo_equal_one_run(command: Command, is_real: bool) 
     assert exported(command, "merged", "jsonl") == exported(command, "whole", "jsonl")
 
 
+@pytest.mark.slow
 def test_shards_are_a_partition_of_the_histories(shards: Command) -> None:
     parts = [
         {(row[2], row[3].rpartition("-q")[0]) for row in outcomes(shards.folder / name, "part")} for name in FOLDERS
@@ -170,6 +174,7 @@ def test_every_process_divides_a_run_in_the_same_way(shards: Command) -> None:
     assert found == {"kenji", "luc", "noor", "priya"}
 
 
+@pytest.mark.slow
 def test_a_shard_does_not_depend_on_the_providers(command: Command) -> None:
     asked = []
     for run, providers in (("a", ["none"]), ("b", ["oracle", "none"])):
@@ -188,6 +193,7 @@ def test_a_shard_says_what_it_is_a_part_of(shards: Command) -> None:
     assert "2/3" in shards("runs", "--results", "machine-2").out
 
 
+@pytest.mark.slow
 def test_a_gate_on_a_shard_says_so(command: Command) -> None:
     words = ("eval", "--providers", "bm25", "--limit", "24", "--shard", "1/2", "--threshold", "recall@5=0.999")
     command("eval", "--providers", "bm25", "--limit", "24", "--run-id", "base")
@@ -198,6 +204,7 @@ def test_a_gate_on_a_shard_says_so(command: Command) -> None:
     assert all("shard 1/2" in check["text"] for check in checks)
 
 
+@pytest.mark.slow
 def test_a_resumed_shard_stays_the_same_shard(command: Command) -> None:
     words = ("eval", "--providers", "bm25", "--limit", "24", "--concurrency", "1")
     command(*words, "--shard", "2/3", "--run-id", "straight")
@@ -246,6 +253,7 @@ def test_a_doubled_shard_is_refused_by_name(shards: Command) -> None:
     assert "2/3" in said.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "named"),
     [
@@ -324,6 +332,7 @@ def test_a_missing_outcome_stops_the_merge(shards: Command) -> None:
     assert "machine-2/part" in said.err
 
 
+@pytest.mark.slow
 def test_an_unfinished_shard_is_refused_unless_a_part_is_wanted(command: Command) -> None:
     words = ("eval", "--providers", "bm25", "--limit", "24", "--concurrency", "1")
     command(*words, "--run-id", "whole")
@@ -340,6 +349,7 @@ def test_an_unfinished_shard_is_refused_unless_a_part_is_wanted(command: Command
     assert measured(reports[0]) == measured(reports[1])
 
 
+@pytest.mark.slow
 def test_a_shard_that_has_grown_since_is_not_taken_for_merged(command: Command) -> None:
     words = ("eval", "--providers", "bm25", "--limit", "24", "--concurrency", "1")
     command(*words, "--shard", "1/2", "--run-id", "s1")
@@ -352,6 +362,7 @@ def test_a_shard_that_has_grown_since_is_not_taken_for_merged(command: Command) 
     assert again.json["counts"]["scored"] > first.json["counts"]["scored"]
 
 
+@pytest.mark.slow
 def test_runs_of_one_folder_are_merged_and_stay_unchanged(command: Command) -> None:
     words = (*EVAL, "--answering-model", "scripted/quote", "--judge-model", "scripted/judge")
     for number in (1, 2):
@@ -374,6 +385,7 @@ def test_runs_of_one_folder_are_merged_and_stay_unchanged(command: Command) -> N
     assert command("results", "all", "--json").json["counts"]["planned"] == 180
 
 
+@pytest.mark.slow
 def test_costs_of_all_shards_add_up(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-key")
     words = ("eval", "--providers", "none", "bm25", "--limit", "24", "--answering-model", "gpt-4o")
@@ -396,6 +408,7 @@ def test_costs_of_all_shards_add_up(command: Command, monkeypatch: pytest.Monkey
     assert (canaries["steps"], canaries["spent"]["calls"]) == (4, 4 * COUNT), "every shard checks its judge"
 
 
+@pytest.mark.slow
 def test_a_merged_run_has_the_transcripts_of_all_shards(command: Command) -> None:
     (command.folder / "agents/configs").mkdir(parents=True)
     (command.folder / "agents/configs/scripted.yaml").write_text(AGENT.replace("BEHAVIOUR", "hoarding"))
@@ -409,6 +422,7 @@ def test_a_merged_run_has_the_transcripts_of_all_shards(command: Command) -> Non
     assert len(files) == 2
 
 
+@pytest.mark.slow
 def test_a_killed_merge_leaves_no_half_run(shards: Command) -> None:
     at = 1
     while shards.killed("merge", *FOLDERS, "--run-id", "all", at=at):
@@ -422,6 +436,7 @@ def test_a_killed_merge_leaves_no_half_run(shards: Command) -> None:
     assert at > 2
 
 
+@pytest.mark.slow
 def test_a_repeated_merge_changes_nothing_and_other_shards_need_another_name(shards: Command) -> None:
     assert merge(shards, *FOLDERS).code == 0
     before = outcomes(shards.folder / "results", "all")
@@ -432,6 +447,7 @@ def test_a_repeated_merge_changes_nothing_and_other_shards_need_another_name(sha
     assert "all" in said.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["nowhere", "machine-1/unknown", "results/../..", ""])
 def test_an_unknown_folder_is_refused(shards: Command, name: str) -> None:
     said = merge(shards, *FOLDERS[:2], name)

@@ -184,6 +184,7 @@ def test_an_audit_shows_its_probe(command: Command) -> None:
     assert "Judge prompt" in command("show", "a", case).out
 
 
+@pytest.mark.slow
 def test_a_wrong_answer_of_an_audit_is_attributed_to_the_memory_or_to_the_model(command: Command) -> None:
     models = ("--model", "scripted/quote", "--judge-model", "scripted/judge")
     command(
@@ -325,6 +326,7 @@ def test_gold_turns_survive_a_kill_and_a_resume(command: Command) -> None:
         assert command("show", "r", row["item"], "--json").json["gold"], row["item"]
 
 
+@pytest.mark.slow
 def test_a_long_output_goes_through_the_pager_of_a_terminal_only(answered: Command) -> None:
     show = [sys.executable, "-m", "memorybench", "show", "r", first_case(answered), "--provider", "bm25"]
     environment = {**os.environ, "PAGER": "sed s/^/paged:/", "TERM": "xterm", "LINES": "24"}
@@ -404,6 +406,7 @@ def test_python_returns_what_show_prints(answered: Command) -> None:
     assert caught.value.where == "CASE"
 
 
+@pytest.mark.slow
 def test_failures_leave_baselines_out_unless_they_are_named(command: Command) -> None:
     command.once("eval", "--providers", "bm25", "none", "--question-type", "temporal", "--run-id", "both")
 

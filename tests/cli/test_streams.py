@@ -39,6 +39,7 @@ def assert_complete(folder: Path) -> None:
     assert report["counts"]["scored"] == report["counts"]["planned"] == 2
 
 
+@pytest.mark.slow
 def test_a_run_completes_although_nobody_reads_its_output(tmp_path: Path) -> None:
     finished = run_into_closed_pipe(EVAL, tmp_path)
     assert finished.returncode == 0
@@ -46,11 +47,13 @@ def test_a_run_completes_although_nobody_reads_its_output(tmp_path: Path) -> Non
     assert_complete(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_run_completes_with_closed_streams(tmp_path: Path) -> None:
     assert run_in_shell("<&- >&- 2>&-", EVAL, tmp_path).returncode == 0
     assert_complete(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_run_whose_output_cannot_be_written_completes_and_says_so(tmp_path: Path) -> None:
     finished = run_in_shell(">/dev/full", EVAL, tmp_path)
     assert finished.returncode == 1

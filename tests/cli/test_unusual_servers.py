@@ -153,6 +153,7 @@ def test_login_with_three_second_tokens_by_yaml_alone(
     assert not any(secret in said.out + said.err for secret in secrets)
 
 
+@pytest.mark.slow
 def test_a_login_is_renewed_before_it_expires(run: Callable[..., Said], vault: Vault) -> None:
     vault.expires_in = 1e-9
     said = run(RENEWED, "--limit", "1")
@@ -252,6 +253,7 @@ LONG_TOKEN = ARCHIVE.replace(
 ).replace('body: {records: "$.documents"}', 'body: {records: "$.documents", token: "${token}"}')
 
 
+@pytest.mark.slow
 def test_batches_are_complete_after_a_shorter_token(run: Callable[..., Said], stub: Stub, archive: Archive) -> None:
     """The second batch gets status 401, and with the new and shorter token, status 503."""
     complete = run(ARCHIVE, "--limit", "1")

@@ -208,6 +208,7 @@ def context_tokens(document: dict[str, Any]) -> dict[str, float]:
     return {subject: measures(document, subject)["context_tokens"] or 0 for subject in subjects(document)}
 
 
+@pytest.mark.slow
 def test_the_context_is_cut_for_every_provider_but_not_for_baselines(command: Command) -> None:
     providers = ("--providers", "bm25", "bm25(k1=0)", "full-context", "oracle", "--answering-model", "scripted/quote")
     judge = ("--judge-model", "scripted/judge")
@@ -375,6 +376,7 @@ def test_a_baseline_has_no_config_to_copy(command: Command) -> None:
     assert command("describe", "oracle", "--yaml").code == 2
 
 
+@pytest.mark.slow
 def test_the_examples_of_the_documentation_work(command: Command) -> None:
     pytest.importorskip("wordllama", reason="hybrid needs the extra `embed`")
     text = (ROOT / "docs" / "varying.md").read_text(encoding="utf-8")

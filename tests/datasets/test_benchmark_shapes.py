@@ -149,6 +149,7 @@ def test_every_scoring_key_is_in_an_example_that_a_test_runs() -> None:
     assert modes == {None, "any", "all", "rubric"}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("folder")
 def test_the_examples_of_right_answers_are_read_as_described(command: Command) -> None:
     cases = {}

@@ -73,6 +73,7 @@ def _digest(question: Question) -> str:
     return digest([question.question, asked_at, gold])[:12]
 
 
+@pytest.mark.slow
 def test_every_locomo_question_is_read(locomo: MappedDataset) -> None:
     found = haystacks(locomo)
     assert [haystack.id for haystack in found] == [f"conv-{n}" for n in (26, 30, 41, 42, 43, 44, 47, 48, 49, 50)]

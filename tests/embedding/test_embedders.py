@@ -67,6 +67,7 @@ def test_local_vectors_equal_those_of_wordllama() -> None:
     assert np.allclose(model.embed([TEXTS[0], TEXTS[2]], norm=True), embed_locally([TEXTS[0], TEXTS[2]]), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_opening_the_local_embedder_does_not_change_logging() -> None:
     program = (
         "import asyncio, logging\n"

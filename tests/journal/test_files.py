@@ -126,6 +126,7 @@ def test_a_truncated_file_is_refused_and_not_changed(results: Path) -> None:
     assert path.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_every_flipped_bit_is_detected_or_harmless(results: Path, tmp_path: Path) -> None:
     """[16]"""
     path = results / "results.db"

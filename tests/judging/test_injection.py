@@ -115,6 +115,7 @@ def test_a_word_to_the_judge_is_flagged(response: str) -> None:
     assert talks_to_judge(response)
 
 
+@pytest.mark.slow
 def test_long_responses_are_read_in_one_pass() -> None:
     """Should a pattern go over one again and again, this test never ends."""
     for part in ("\n", " ", ". ", "-", "ignore the ", "answer ", "please ", "<response ", "to be "):

@@ -280,6 +280,7 @@ def test_the_server_learns_who_the_agent_is() -> None:
     assert asyncio.run(use(sampling_callback=sample)) == {"name": "my-agent", "abilities": ["sampling"]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transport", ["http", "stdio"])
 def test_the_server_can_ask_the_agent(tmp_path: Path, transport: str) -> None:
     async def sample(_context: Any, params: types.CreateMessageRequestParams) -> types.CreateMessageResult:

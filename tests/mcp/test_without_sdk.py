@@ -34,6 +34,7 @@ def test_the_default_hygiene_run_does_not_import_the_sdk(tmp_path: Path, scenari
     assert completed.returncode == 0, completed.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [

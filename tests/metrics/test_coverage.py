@@ -25,6 +25,7 @@ RATES = ((0.3, 0.05), (0.6, 0.1), (0.9, 0.2))
 IN_EVERY_TEST_RUN = {("10 uneven clusters", 0.3), ("10 conversations", 0.9), ("30 clusters", 0.6)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sizes", "runs", "rate", "correlation"),
     [
@@ -120,6 +121,7 @@ def _holds(found: Interval, truth: float) -> bool:
     return found.low is not None and found.high is not None and found.low <= truth <= found.high
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sizes", "runs", "rate", "repeats"),
     [
@@ -168,6 +170,7 @@ def judged_coverage(
     return _coverage(what, rate, known), len(known) / runs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sizes", "canaries", "by_code", "runs"),
     [

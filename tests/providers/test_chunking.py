@@ -125,6 +125,7 @@ def bare(part: Chunk) -> str:
     return "".join(line.removeprefix("u: ").removeprefix("… ") + "\n" for line in part.text.split("\n"))
 
 
+@pytest.mark.slow
 @given(
     contents=st.lists(st.text(alphabet="ab .!\n猫🪁", min_size=1, max_size=40), min_size=1, max_size=5),
     size=st.integers(1, 12),

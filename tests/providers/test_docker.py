@@ -285,6 +285,7 @@ def test_failed_removal_is_reported_and_the_result_returned(docker: FakeDocker) 
     os.kill(int(next((Path(docker.environment["DOCKER_STATE"])).glob("*.container")).read_text()), signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_every_opening_has_its_own_store_id(docker: FakeDocker) -> None:
     async def open_twice() -> set[str]:
         incarnations = set()

@@ -205,6 +205,7 @@ def test_the_empty_secret_is_nowhere() -> None:
     assert find_secret("   ", {"a": "some   thing"}) == []
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(st.text(alphabet=st.characters(codec="ascii", categories=("L", "N")), min_size=12, max_size=30))
 def test_any_secret_is_found_in_any_disguise(secret: str) -> None:

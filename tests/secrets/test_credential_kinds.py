@@ -56,6 +56,7 @@ def test_credentials_of_a_kind_are_recognised(group: str) -> None:
     assert [text for text in BY_KIND[group] if credential_in(text) is None] == []
 
 
+@pytest.mark.slow
 def test_near_misses_give_no_alarm() -> None:
     assert {text: kind for text in NEAR_MISSES if (kind := credential_in(text)) is not None} == {}
     assert {text: found for text in NEAR_MISSES if (found := find_credentials(text))} == {}

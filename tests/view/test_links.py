@@ -83,6 +83,7 @@ def test_runs_of_one_name_are_told_apart_by_their_folders(recorded: Path, tmp_pa
         assert name in both.partition("<h1>")[2].partition("</h1>")[0]
 
 
+@pytest.mark.slow
 def test_each_benchmark_has_its_verdict_and_its_questions(command: Command, tmp_path: Path) -> None:
     names = ("mine", "yours")
     for name in names:

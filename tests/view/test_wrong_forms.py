@@ -68,6 +68,7 @@ def statuses(client: TestClient, run: str, paths: Iterator[str]) -> set[int]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", RUNS)
 @pytest.mark.parametrize(
     ("table", "column", "text"),

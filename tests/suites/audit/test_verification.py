@@ -162,6 +162,7 @@ def admitted(known: Sequence[Candidate], errs: float, seed: int = 0) -> tuple[li
     return found, reasons
 
 
+@pytest.mark.slow
 def test_a_truthful_model_finds_every_defect_and_keeps_every_good_probe() -> None:
     found, reasons = admitted(candidates(300), 0.0)
     assert [one.defect for one in found] == [""] * 150
@@ -171,6 +172,7 @@ def test_a_truthful_model_finds_every_defect_and_keeps_every_good_probe() -> Non
     }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_defects_are_found_and_good_probes_kept_by_a_model_that_errs(seed: int) -> None:
     found, reasons = admitted(candidates(300), ERRS, seed)

@@ -377,6 +377,7 @@ def test_a_sink_that_denies_access_is_not_called_again(folder: Path, tmp_path: P
     assert len(sink._errors) >= 48
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stride", [7, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_kill_at_any_step_repeats_only_the_step_in_flight(tmp_path: Path, stride: int) -> None:
     """Kills the run at every `stride`-th durable step in turn; a repeated post has the same id."""

@@ -235,6 +235,7 @@ def test_a_faulty_store_is_detected_by_the_scenario_about_its_fault(fault: str) 
     assert reason in outcome.shown.reason
 
 
+@pytest.mark.slow
 def test_a_simple_store_fails_the_scenarios_about_its_weaknesses() -> None:
     results = outcomes(open_notebook, bundled(), self_checks=False)
     failed = [(one.trial.case_id, one.trial.variant) for one in results if one.score("passed") != 1]
@@ -280,6 +281,7 @@ def test_prompts_mention_memory_only_in_scenarios_about_memory() -> None:
             assert not any(word in text for word in ("remember", "memory", "forget", "keep in mind", "store"))
 
 
+@pytest.mark.slow
 def test_every_scenario_rates_agents() -> None:
     rates = {
         (scenario.id, assertion.rate) for scenario in bundled() for assertion in scenario.assertions_for("real_model")
@@ -290,6 +292,7 @@ def test_every_scenario_rates_agents() -> None:
     assert sum(rate == "restraint" for _, rate in rates) >= 8
 
 
+@pytest.mark.slow
 def test_a_resumed_run_repeats_no_script(tmp_path: Path) -> None:
     opened: list[Path] = []
 
