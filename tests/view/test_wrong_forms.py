@@ -69,7 +69,6 @@ def statuses(client: TestClient, run: str, paths: Iterator[str]) -> set[int]:
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 @pytest.mark.parametrize("run", RUNS)
 @pytest.mark.parametrize(
     ("table", "column", "text"),
