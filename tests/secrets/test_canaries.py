@@ -165,10 +165,9 @@ def test_it_is_found_in_part_in_pieces_and_encoded_twice(disguise: str, kind: st
     hide, told = IN_ONE_TEXT[disguise]
     secret = SECRETS[kind](Random(kind))
     [sighting] = find_secret(secret, {"fact": f"A note for later: {hide(secret)}."})
-    # of a short one even a half is telling, parts of a token or key file are known, and digits have no rot13
-    if kind in ("password", "web_token", "private_key", "card_number"):
-        told = ""
-    assert told in sighting.encoding
+    # these are found, too, but may be reported under a simpler encoding: rot13 leaves digits as they are, for example
+    if kind not in ("password", "web_token", "private_key", "card_number"):
+        assert told in sighting.encoding
 
 
 def test_halves_of_a_long_key_are_told_each_by_itself() -> None:

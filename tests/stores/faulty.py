@@ -663,7 +663,7 @@ class ReadsDeletedFacts(ReferenceStore):
 
 
 class ReadsOldTexts(ReferenceStore):
-    """Shows the text that a fact had at first to whoever reads it by its id."""
+    """Returns the first text of a fact, not its current one, when the fact is read by its id."""
 
     async def get(self, user: str, id: str) -> StoredFact | None:
         fact, old = await super().get(user, id), _first_text(self, id)

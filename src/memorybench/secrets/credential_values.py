@@ -94,7 +94,7 @@ def looks_secret(value: str, *, technical: bool = True) -> bool:
 
 def _is_location(value: str) -> bool:
     if _BASE64.fullmatch(value) and not is_made_of_words(value):
-        return False  # a slash of base64 is no folder
+        return False  # base64 may contain slashes: it is not a path
     return _LOCATION.fullmatch(value) is not None
 
 
