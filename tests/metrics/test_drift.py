@@ -1,6 +1,7 @@
 """Whether today is worse than a baseline of other items."""
 
 import random
+import tracemalloc
 
 import pytest
 from scipy import stats
@@ -26,6 +27,19 @@ def test_the_permutation_test_is_scipys() -> None:
         (first, second), lambda a, b: a.mean() - b.mean(), n_resamples=20_000, vectorized=False, rng=1
     )
     assert permutation_p(first, second) == pytest.approx(expected.pvalue, abs=0.01)
+
+
+def test_the_memory_of_a_permutation_test_does_not_grow_with_the_items() -> None:
+    """A day on which every search succeeded has no variance, so it is permuted, however many items it has."""
+    tracemalloc.start()
+    try:
+        [drift] = drifts({"succeeded": [1.0] * 3000}, {"succeeded": [0.0] * 3000})
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert drift.test == "permutation test"
+    assert drift.better
+    assert peak < 8_000_000
 
 
 @pytest.mark.parametrize("count", [60, PERMUTED])

@@ -12,7 +12,8 @@ from .comparison import DRAWN, Comparison, holm
 
 PERMUTED = 400
 """Up to this many items in both runs together a permutation test is used; above, Welch's t."""
-_AT_ONCE = 500
+_NUMBERS_AT_ONCE = 200_000
+"""Numbers that are permuted at a time, so that memory does not grow with the items."""
 
 
 class Drift(Record):
@@ -76,13 +77,16 @@ def permutation_p(first: Sequence[float], second: Sequence[float]) -> float:
     import numpy as np
 
     items = np.asarray((*first, *second), dtype=float)
+    if np.all(items == items[0]):
+        return 1.0  # every permutation is the observed one
     items -= items.mean()  # then one group's sum suffices: the other has the opposite sign
     # sums in another order differ in the last digits; a tie must stay a tie
     observed = abs(float(items[: len(first)].sum())) * (1 - 1e-9)
     draw = np.random.default_rng(0)
     extreme = 1
-    for start in range(0, DRAWN, _AT_ONCE):
-        permuted = draw.permuted(np.tile(items, (min(_AT_ONCE, DRAWN - start), 1)), axis=1)
+    at_once = max(1, _NUMBERS_AT_ONCE // len(items))
+    for start in range(0, DRAWN, at_once):
+        permuted = draw.permuted(np.tile(items, (min(at_once, DRAWN - start), 1)), axis=1)
         extreme += int(np.sum(np.abs(permuted[:, : len(first)].sum(axis=1)) >= observed))
     return extreme / (DRAWN + 1)
 

@@ -24,6 +24,8 @@ from .comparison import HEADLINES, HeadlineScores, Pair
 
 _OF_THE_JUDGE = ("judge", "canary")
 """Steps whose cost is that of measuring, not of the provider."""
+_KEPT_ROWS = 1000
+"""Rows of scores that are looked up, so that equal ones are one object: most are 0 or 1."""
 NOTHING_SELECTED: Mapping[str, int] = MappingProxyType({})
 
 
@@ -107,14 +109,16 @@ class _Accumulator:
     rows: dict[str, list[tuple[float, ...]]] = field(default_factory=dict)
     clusters: dict[str, list[str]] = field(default_factory=dict)
 
-    def take(self, trial: Trial, rows: Mapping[str, tuple[float, ...]], selective: Sequence[Selective]) -> None:
+    def take(
+        self, trial: Trial, cluster: str, rows: Mapping[str, tuple[float, ...]], selective: Sequence[Selective]
+    ) -> None:
         """Takes the rows of one item, by metric."""
         self.items += 1
         for one in selective:
             self.concerned[one.name] += one.concerns(trial)
         for name, row in rows.items():
             self.rows.setdefault(name, []).append(row)
-            self.clusters.setdefault(name, []).append(trial.cluster)
+            self.clusters.setdefault(name, []).append(cluster)
 
     def measures(
         self, metrics: Sequence[Metric], selective: Sequence[Selective], planned: int, selected: Mapping[str, int]
@@ -188,11 +192,17 @@ def measure(
         (benchmark, subject, None): _Accumulator() for benchmark in planned for subject in subjects
     }
     selective = [metric for metric in metrics if isinstance(metric, Selective)]  # slow: once only
+    clusters: dict[str, str] = {}  # one object for equal names, and for equal rows: a run may have a million outcomes
+    known_rows: dict[tuple[float, ...], tuple[float, ...]] = {}
     for (benchmark, subject, *_), same in groupby(outcomes, key=lambda outcome: outcome.trial.item):
         repeats = tuple(same)
         trial, rows = repeats[0].trial, _rows(repeats, metrics)
+        if len(known_rows) < _KEPT_ROWS:
+            known_rows.update((row, row) for row in rows.values() if row not in known_rows)
+        rows = {name: known_rows.get(row, row) for name, row in rows.items()}
+        cluster = clusters.setdefault(trial.cluster, trial.cluster)
         for group in (None, *trial.labels.items()):
-            groups.setdefault((benchmark, subject, group), _Accumulator()).take(trial, rows, selective)
+            groups.setdefault((benchmark, subject, group), _Accumulator()).take(trial, cluster, rows, selective)
     return tuple(
         Result(
             benchmark=benchmark,
