@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Protocol, runtime_checkable
 
 from .conversation import Memory, Session, Turn
@@ -22,8 +23,14 @@ class Scope(Record):
     @property
     def name(self) -> str:
         """An id that every store accepts: letters, digits and hyphens, at most 60 characters."""
-        readable = "".join(c if c.isascii() and c.isalnum() else "-" for c in f"{self.run}-{self.haystack}")
-        return f"{readable[:43]}-{digest(self)[:16]}"
+        return _scope_name(self)
+
+
+@lru_cache(maxsize=256)
+def _scope_name(scope: Scope) -> str:
+    """Return the name of a scope. All questions about a haystack need it."""
+    readable = "".join(c if c.isascii() and c.isalnum() else "-" for c in f"{scope.run}-{scope.haystack}")
+    return f"{readable[:43]}-{digest(scope)[:16]}"
 
 
 class Receipt(Record):

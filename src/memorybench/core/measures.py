@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol, runtime_checkable
 
 from .records import Record
@@ -30,14 +31,25 @@ class RetrievalMetric:
 
     @property
     def score_names(self) -> tuple[str, ...]:
-        return tuple(f"{self.name}@{k}" for k in self.cutoffs) or (self.name,)
+        return _score_names(self.name, self.cutoffs)
 
     def scores(self, ranked: Sequence[str], gold: Collection[str], prefix: str = "") -> Iterator[Score]:
         """Yields the scores of one question that are defined; their names begin with `prefix`."""
         for name, k in zip(self.score_names, self.cutoffs or (len(ranked),), strict=True):
             value = self.formula(ranked, gold, k)
             if value is not None:
-                yield Score(name=f"{prefix}{name}", value=value)
+                yield _score(f"{prefix}{name}", value)
+
+
+@lru_cache
+def _score_names(metric: str, cutoffs: tuple[int, ...]) -> tuple[str, ...]:
+    return tuple(f"{metric}@{k}" for k in cutoffs) or (metric,)
+
+
+@lru_cache(maxsize=1024)
+def _score(name: str, value: float) -> Score:
+    """Return a score; most questions have the same ones, because most are 0 or 1."""
+    return Score(name=name, value=value)
 
 
 class Measure(Record):

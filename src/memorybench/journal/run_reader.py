@@ -7,7 +7,7 @@ import json
 import shlex
 import sqlite3
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -205,15 +205,18 @@ class RunReader:
 
     def steps_of(self, run: str, outcome: Outcome) -> list[StepRecord]:
         """Return the steps that an outcome rests on, each after its failed attempts."""
-        keys = list(dict.fromkeys(outcome.steps))
+        return [record for records in self.steps_by_key(run, outcome.steps).values() for record in records]
+
+    def steps_by_key(self, run: str, keys: Iterable[str]) -> dict[str, list[StepRecord]]:
+        """Return the failed attempts of each step and the step, in the order of the keys."""
         found: dict[str, list[StepRecord]] = {key: [] for key in keys}
-        among = "run = ? AND key IN (SELECT value FROM json_each(?))"
-        for row in self._few("attempts", f"{among} AND error IS NOT NULL ORDER BY started, id", run, json.dumps(keys)):
+        among, values = "run = ? AND key IN (SELECT value FROM json_each(?))", json.dumps(list(found))
+        for row in self._few("attempts", f"{among} AND error IS NOT NULL ORDER BY started, id", run, values):
             seconds = (datetime.fromisoformat(row["ended"]) - datetime.fromisoformat(row["started"])).total_seconds()
             found[row["key"]].append(_step_record(row, seconds=seconds, error=row["error"]))
-        for row in self._few("steps", among, run, json.dumps(keys)):
+        for row in self._few("steps", among, run, values):
             found[row["key"]].append(_recorded_step(row, inputs=json.loads(row["inputs"])))
-        return [record for key in keys for record in found[key]]
+        return found
 
     def cases(self, run: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
         """Return benchmark, id and content of all cases that are stored."""

@@ -145,10 +145,13 @@ def _add_memories(stored: StoredRun, questions: Sequence[Question]) -> int:
 def _memories(stored: StoredRun, question: Question) -> list[FoundMemory]:
     found: dict[tuple[str, ...], FoundMemory] = {}
     case: Mapping[str, Any] = {}
-    for name, outcome in question.memory_outcomes.items():
+    outcomes = question.memory_outcomes
+    keys = [key for outcome in outcomes.values() for key in outcome.steps]
+    parts = [reader.steps_by_key(run.id, keys) for reader, run in stored.parts]
+    for name, outcome in outcomes.items():
         case = case or stored.case(outcome)
-        steps = tuple(step for reader, run in stored.parts for step in reader.steps_of(run.id, outcome))
-        trial = CaseTrial(outcome, case, steps)
+        steps = (step for steps in parts for key in dict.fromkeys(outcome.steps) for step in steps[key])
+        trial = CaseTrial(outcome, case, tuple(steps))
         own = (step for step in trial.named("search") if step.inputs.get("query") == outcome.shown.asked)
         for memory in (memory for step in own for memory in memories_of(trial, step)):
             level = hit_level(memory["hits"], case)

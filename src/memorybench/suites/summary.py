@@ -219,11 +219,16 @@ def measure(
     )
 
 
+def _counted(outcomes: Iterable[Outcome], totals: dict[str, int]) -> Iterator[Outcome]:
+    """Yield the outcomes and count them by status."""
+    for outcome in outcomes:
+        totals[outcome.status] += 1
+        yield outcome
+
+
 def summarise(parts: Sequence[tuple[RunReader, Run]], metrics: Sequence[Metric]) -> Summary:
     """Summarises one run, or several that are shards of one."""
     runs = [run for _, run in parts]
-    counts = [run_reader.counts(run.id) for run_reader, run in parts]
-    totals: dict[str, int] = {status: sum(each[status] for each in counts) for status in STATUSES}
     planned: Counter[str] = Counter()
     for run in runs:
         asked = run.spec.get("questions", {})
@@ -231,8 +236,10 @@ def summarise(parts: Sequence[tuple[RunReader, Run]], metrics: Sequence[Metric])
     stages = [stage for run_reader, run in parts for stage in run_reader.stages(run.id)]
     costs = [run_reader.costs(run.id) for run_reader, run in parts]
     headlines, question_costs = HeadlineScores(), _QuestionCosts()
+    totals: dict[str, int] = dict.fromkeys(STATUSES, 0)
+    outcomes = chain.from_iterable(question_costs.watch(run_reader, run.id) for run_reader, run in parts)
     results = measure(
-        headlines.watch(chain.from_iterable(question_costs.watch(run_reader, run.id) for run_reader, run in parts)),
+        headlines.watch(_counted(outcomes, totals)),
         metrics,
         planned,
         subjects_of(runs[0]),
