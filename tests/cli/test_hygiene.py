@@ -21,6 +21,7 @@ def stub(stub: Stub) -> Stub:
     return stub
 
 
+@pytest.mark.slow
 def test_every_bundled_scenario_holds_on_the_reference_store(command: Command) -> None:
     said = command("hygiene", "run", "--json")
     assert said.code == 0, said.err
