@@ -195,14 +195,14 @@ def test_a_missing_program_is_named_at_once_with_how_to_get_it(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("server", "tools", "problem"),
     [
-        (SHARED, BY_WORDS, "mcp.tools.add: scope without run and haystack"),
+        (SHARED, BY_WORDS, "mcp.tools.add: missing scope"),
         (SHARED, ALL_TOOLS.replace("clear: {tool", "# {tool"), 'mcp.tools: "clear" is missing'),
         (SHARED, ALL_TOOLS.replace("query: $.query", "q: x"), "mcp.tools.search.arguments: "),
         (SHARED, ALL_TOOLS.replace("$.documentId, text", "$.docId, text"), 'unknown variable "docId"'),
         (SHARED, ALL_TOOLS.replace("id: $.documentId", "id: $.documents"), 'unknown variable "documents"'),
         (SHARED, ALL_TOOLS.replace("results: $.found,", ""), '"results" is missing'),
         (PER_SCOPE, BY_WORDS.replace("idField: id, ", ""), '"idField" is missing'),
-        (PER_SCOPE, BY_WORDS.replace("$.documents}", "[]}"), "document and $.documents need each other"),
+        (PER_SCOPE, BY_WORDS.replace("$.documents}", "[]}"), "document and $.documents must be used together"),
         (f"url: https://x.test\n  {SHARED}", ALL_TOOLS, "expected either command or url"),
         ("timeout: 5", ALL_TOOLS, "expected either command or url"),
         ("url: http://x.test", ALL_TOOLS, "mcp.url: http://x.test: "),

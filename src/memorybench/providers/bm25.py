@@ -37,11 +37,11 @@ class LexicalSettings(TurnSettings):
     b: float = Field(default=_FTS5_B, ge=0, le=1)
     """How much a long turn is penalized; 0: not at all."""
     around_words: int = Field(default=AROUND_WORDS, ge=0)
-    """How many words before a turn, and how many after it, count for the turn, too."""
+    """Number of words before a turn, and of words after it, by which the turn can also be found."""
     around_turns: int = Field(default=1, ge=1)
-    """How many turns before, and how many after, these words may come from."""
+    """Number of turns before, and of turns after, from which these words are taken."""
     around_weight: float = Field(default=AROUND_WEIGHT, ge=0)
-    """Weight of these words; those of the turn itself have 1."""
+    """Weight of these words; the words of the turn itself have the weight 1."""
 
 
 class LexicalIndex:
@@ -65,7 +65,7 @@ class LexicalIndex:
         return self.matches(query.text, limit)
 
     def matches(self, text: str, limit: int | None = None) -> Sequence[Hit]:
-        """Return the turns that share a word with the text, best first."""
+        """Return the turns that share a word with the text, best first; all of them if `limit` is None."""
         words = content_words(space_ideographs(text))
         if not words:
             return []
@@ -81,14 +81,14 @@ class LexicalIndex:
         return [Hit(row, score) for row, score in rows]
 
     def _prepare_own_ranking(self) -> Mapping[int, int]:
-        """Open FTS5's list of occurrences, and return the number of words of each row."""
+        """Create the tables that `_rank` reads, and return the number of words in each row."""
         self._db.execute("CREATE VIRTUAL TABLE occurrences USING fts5vocab(turns, instance)")
         self._db.execute(f"CREATE VIRTUAL TABLE query USING fts5(word, content='', tokenize='{_TOKENIZER}')")
         self._db.execute("CREATE VIRTUAL TABLE query_terms USING fts5vocab(query, instance)")
         return dict(self._db.execute("SELECT doc, count(*) FROM occurrences GROUP BY doc"))
 
     def _rank(self, words: Sequence[str]) -> list[Hit]:
-        """Rank by the formula of FTS5's bm25() with other k1 and b, which FTS5 does not let us choose."""
+        """Rank by the formula of FTS5's function bm25(), but with the configured k1 and b: in FTS5, they are fixed."""
         k1, b, total = self._settings.k1, self._settings.b, self._turns
         average = sum(self._lengths.values()) / max(1, total)
         scores: dict[int, float] = {}
@@ -115,7 +115,7 @@ class LexicalIndex:
 
 
 def _rows(turns: Sequence[StoredTurn], around_words: int, around_turns: int) -> Iterator[tuple[int, str, str]]:
-    """Yield for each turn its row, its words, and the nearest words before and after it in the same session."""
+    """Yield for each turn its row number, its text, and the nearest words before and after it in the same session."""
     texts = [space_ideographs(turn.text) for turn in turns]
     for _, session in groupby(range(len(turns)), key=lambda row: turns[row].session):
         rows = list(session)

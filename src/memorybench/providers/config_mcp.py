@@ -1,6 +1,6 @@
 """The `mcp` section of a provider config: how the server is reached, and which tools do what.
 
-Field docstrings are the user's documentation, as in config_requests.py.
+Field docstrings are the user's documentation, as in config/requests.py.
 """
 
 from __future__ import annotations

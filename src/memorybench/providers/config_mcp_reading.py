@@ -23,7 +23,7 @@ VARIABLES = {
 
 
 def check_mcp(config: ProviderConfig, document: Document) -> None:
-    """Check the `mcp` section and the adapter that needs it."""
+    """Check the `mcp` section, and that a config has it only together with `adapter: builtin:mcp`."""
     if config.adapter != "builtin:mcp":
         if config.mcp is not None:
             raise BadInput(document.where("mcp"), "has no effect", expected="adapter: builtin:mcp beside it")
@@ -39,7 +39,7 @@ def check_mcp(config: ProviderConfig, document: Document) -> None:
         if "scopeFolder" not in folders and not names & SCOPE:
             raise BadInput(
                 part.where("tools", stage),
-                "scope without run and haystack: all scopes would share one memory",
+                "missing scope: all haystacks would share one memory",
                 expected=f"one of {join_names(SCOPE)} in the arguments, or ${{scopeFolder}} in command or env",
             )
     if "scopeFolder" not in folders and "clear" not in calls:
@@ -64,7 +64,8 @@ def _check_call(call: ToolCall, part: Document, known: frozenset[str]) -> frozen
     if call.arguments:
         names |= _names(part.at("arguments"), known)
     if isinstance(call, AddTool) and (call.document is not None) != (DOCUMENTS in names):
-        raise BadInput(part.where(), "document and $.documents need each other", remedy="add the other, or remove both")
+        problem = "document and $.documents must be used together"
+        raise BadInput(part.where(), problem, remedy="add the other, or remove both")
     if isinstance(call, SearchTool) and "query" not in names:
         raise BadInput(part.where("arguments"), "the query is missing", expected="$.query in the arguments")
     if isinstance(call, SearchTool) and call.query_words and not call.response.id_field:

@@ -1,4 +1,4 @@
-"""The provider dense: the cosine of the question's vector and that of each turn."""
+"""The provider dense: ranks turns by the cosine between the question's vector and each turn's vector."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class DenseSettings(TurnSettings):
     added_later = frozenset({"after_weight"})
 
     before_weight: float = Field(default=BEFORE_WEIGHT, ge=0)
-    """Weight of the vector of the turn before; that of the turn itself has 1."""
+    """Weight of the vector of the turn before; the vector of the turn itself has the weight 1."""
     after_weight: float = Field(default=0.0, ge=0)
     """Weight of the vector of the turn after."""
 

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 DENSE_WEIGHT = 0.5
-"""The weight of the cosines. Both scores are divided by their standard deviation over the scope first."""
+"""The weight of the cosines. Before they are added, both scores are converted to z-scores over the scope."""
 SESSION_TURNS = 3
-"""How many of a session's turns stand for the session."""
+"""The score of a session is the mean score of this number of its best turns."""
 
 
 class HybridSettings(LexicalSettings, DenseSettings):
@@ -31,15 +31,15 @@ class HybridSettings(LexicalSettings, DenseSettings):
     added_later = frozenset()
 
     around_words: int = Field(default=120, ge=0)
-    """How many words before a turn, and how many after it, count for the turn, too."""
+    """Number of words before a turn, and of words after it, by which the turn can also be found."""
     around_turns: int = Field(default=2, ge=1)
-    """How many turns before, and how many after, these words may come from."""
+    """Number of turns before, and of turns after, from which these words are taken."""
     before_weight: float = Field(default=0.75, ge=0)
-    """Weight of the vector of the turn before; that of the turn itself has 1."""
+    """Weight of the vector of the turn before; the vector of the turn itself has the weight 1."""
     after_weight: float = Field(default=0.5, ge=0)
     """Weight of the vector of the turn after."""
     dense_weight: float = Field(default=DENSE_WEIGHT, ge=0, le=1)
-    """Weight of the vectors; that of the words is 1 minus this."""
+    """Weight of the scores by vectors; scores by words have the weight 1 minus this."""
     speaker_weight: float = Field(default=0.75, ge=0)
     """Added to the score of a turn if the question names its speaker."""
     session_weight: float = Field(default=0.6, ge=0)
@@ -72,7 +72,7 @@ class HybridIndex:
 
 
 def names_in(speaker: str, question: str) -> bool:
-    """Return whether a question has a word of a speaker's name."""
+    """Return whether a question contains a word of a speaker's name."""
     return bool(speaker) and not set(words(question)).isdisjoint(content_words(speaker))
 
 

@@ -16,13 +16,13 @@ from .provider import ProviderConfig
 from .sections import Local
 
 _FIXED = ("type", "adapter", "docker", "mcp")
-"""What runs code, and what decides which keys are allowed."""
+"""Keys that a config with `extends` cannot change: they run code, or decide which other keys are allowed."""
 SERVICE_SECTIONS = ("connection", "limits", "rate_limit", "embedding")
 """Sections of a service that can be changed as settings, such as `mem0(limits.max_results=20)`."""
 
 
 def extend(base: Document, card: Document) -> Document:
-    """Return `card` with everything that it inherits from `base`. Places in it have the lines of `card`."""
+    """Return `card` with everything that it inherits from `base`. Errors about it name the lines of `card`."""
     inherited, changes = _with_known_keys(base), _with_known_keys(card)
     for name in _FIXED:
         if name in changes and changes[name] != inherited.get(name):
@@ -40,7 +40,7 @@ def extend(base: Document, card: Document) -> Document:
 
 
 def _with_known_keys(document: Document) -> dict[str, Any]:
-    """Return the keys of a config in snake_case."""
+    """Return the content of a config, with its keys in snake_case."""
     duplicates: list[Place] = []
     value: dict[str, Any] = in_snake_case(document.value, shape_of(ProviderConfig), (), duplicates)
     for place in duplicates:
@@ -51,7 +51,7 @@ def _with_known_keys(document: Document) -> dict[str, Any]:
 
 
 def _route(settings: Mapping[str, Any], inherited: Mapping[str, Any], card: Document) -> dict[str, Any]:
-    """Return the settings in the sections of the config that they belong to."""
+    """Return the settings as part of a config: each one in the section that it belongs to, such as `local`."""
     adapter = str(inherited.get("adapter") or "")
     if adapter.startswith(PLUGIN) or (adapter and not adapter.startswith(BUILTIN)):
         return {"settings": dict(settings)}
@@ -81,6 +81,9 @@ def _merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any
 
 
 def _line(card: Document, place: Place) -> int | None:
-    """Return the line of a place of the complete config in `card`, where a setting may be in `settings`."""
+    """Return the line of `card` that sets the value at `place` of the merged config; None if no line does.
+
+    In `card`, the value may be in the section `settings` instead of its own.
+    """
     spellings = (place, ("settings", *place), ("settings", *place[1:]))
     return max((line for one in spellings if (line := card.line(*one)) is not None), default=None)

@@ -38,7 +38,10 @@ def read_provider(document: Document, environment: Mapping[str, str] | None = No
 
 
 def _record_of(document: Document) -> type[ProviderConfig]:
-    """Return the record of a config. The classes of requests and tools take long to make, and few configs have any."""
+    """Return the class to read a config into.
+
+    A config without requests and tools gets PlainProviderConfig, because importing the classes of requests is slow.
+    """
     if isinstance(document.value, dict) and _REQUESTS_AND_TOOLS.isdisjoint(document.value):
         return cast("type[ProviderConfig]", PlainProviderConfig)  # has the same fields
     from .provider import ProviderConfig
@@ -91,7 +94,7 @@ def _check(config: ProviderConfig, document: Document) -> None:
 
 
 def _check_kind(config: ProviderConfig, document: Document) -> None:
-    """Check that each type has its required keys and none without effect."""
+    """Check that the config has the keys that its `type` requires, and none that have no effect with this `type`."""
     for name in _UNUSED_KEYS[config.type]:
         if name in config.model_fields_set:
             raise BadInput(

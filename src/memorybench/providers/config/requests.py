@@ -53,38 +53,39 @@ class Call(Section):
     read: a search then has no results, and a `wait` is over."""
     failed_if: FailedIf | None = None
     """How the body of a reply with a status of success says that the request failed. Such a request is retried, like
-    one with status 500; a `wait` polls again until its timeout. Without it, only the status tells a failure."""
+    one with status 500; a `wait` polls again until its timeout. Without this key, only the HTTP status decides."""
 
 
 class Poll(Call):
     """Polls the status of an accepted request."""
 
     mode: Literal["poll"] = "poll"
-    """`poll` requests a status."""
+    """`poll` repeats a request for the status until it is done or failed."""
     id: str | None = None
     """JSONPath in the reply to the previous request: each value becomes `pollId` and is polled. Without it, each
     document is polled by its `documentId`."""
     status: str | None = None
-    """JSONPath to the status in the reply; if it has several, all must be done. Without it, `accept` ends the wait."""
+    """JSONPath to the status in the reply; if it matches several values, all must be done. Without this key, the wait
+    ends with the first reply whose HTTP status is in `accept`."""
     done: tuple[str, ...] = ()
-    """Values of the status that mean searchable."""
+    """Values of the status that mean that the documents are searchable."""
     failed: tuple[str, ...] = ()
-    """Values of the status that mean failure: the haystack fails."""
+    """Values of the status that mean failure; the haystack then fails and is not scored."""
     interval: int = Field(default=1000, ge=1)
     """Delay between two polls in milliseconds."""
     timeout: int = Field(default=300_000, ge=1)
     """Timeout in milliseconds; after it, the haystack fails and is not scored."""
     per_document: bool | None = None
-    """Whether the reply to a `batchAdd` has one `id` per document, in their order. Any other number, or an id that
-    occurs twice, is then an error, and each poll has the `documentId` of its document. Without it, an id that occurs
-    twice is polled once."""
+    """Whether the reply to a `batchAdd` has one `id` per document, in the order of the documents. If true, any other
+    number of ids, or an id that occurs twice, is an error, and each poll has the `documentId` of its document.
+    Otherwise, an id that occurs twice is polled once."""
 
 
 class Probe(Section):
-    """For systems without a status: a marker is added and searched until it is found."""
+    """For systems without a status: memorybench adds a marker document and searches until it is found."""
 
     mode: Literal["probe"]
-    """`probe` adds a marker to the scope and searches until it is found."""
+    """`probe` adds a marker document to the scope and searches until it is found."""
     interval: int = Field(default=2000, ge=1)
     """Delay between two searches in milliseconds."""
     timeout: int = Field(default=300_000, ge=1)
@@ -99,7 +100,7 @@ Wait = Annotated[Poll | Probe, BeforeValidator(_expand_probe, json_schema_input_
 
 
 class Capture(Section):
-    """A value of a reply, with whether it is a credential and how long it is valid."""
+    """A value that is read from a reply: where it is, whether it is a credential, and how long it is valid."""
 
     path: str
     """JSONPath in the reply."""
@@ -118,9 +119,9 @@ class Request(Call):
 
     captures: Mapping[str, str | Capture] = Field(default_factory=dict)
     """Variable → JSONPath in the reply; a path without a match is an error. Captures of `setup` are available in every
-    later request, captures of others in their own `wait`. A capture of `setup` that is named like a credential
-    (`token`, `apiKey`, …) or sent in a header such as `Authorization` is a secret; `{path: …, secret: true}` or `false`
-    decides it."""
+    later request, captures of others in their own `wait`. A capture of `setup` is a secret if its name or path looks
+    like a credential (`token`, `apiKey`, …), unless `{path: …, secret: false}` says otherwise, and always if it is sent
+    in a header such as `Authorization`."""
 
     @property
     def capture_paths(self) -> Mapping[str, str]:
@@ -132,11 +133,11 @@ class Housekeeping(Request):
     """A request that opens or closes a scope."""
 
     repeatable: bool = False
-    """Sent again, the request returns what it created first (`get_or_create`, a lookup). So a scope can be searched
-    whose ids another process captured; without it, that is an error. A request that captures only secrets is a login
-    and always repeatable."""
+    """Whether the request can be sent again and then returns the same ids (`get_or_create`, a lookup). If so, a process
+    can search a scope that another process opened; otherwise, that is an error. A request that captures only secrets
+    is a login and always repeatable."""
     wait: Poll | None = None
-    """How to wait for the end of the operation; without it, the reply means that it is done."""
+    """How to wait until the service has finished the operation; without it, a reply means that it has."""
 
 
 class Storing(Request):
@@ -144,11 +145,11 @@ class Storing(Request):
 
     stored_as: str | None = None
     """JSONPath in the reply to the ids that the system assigned (one per message or document, or one for all), if
-    results name their sources by them. An id that several replies have names the sources of all: the system merged
-    documents."""
+    results name their sources by them. An id that occurs in several replies stands for the documents of all of them,
+    because the system merged them."""
     wait: Wait | None = None
-    """How to wait until the documents are searchable; without it, the reply means that they are. `probe` is short for
-    `mode: probe`."""
+    """How to wait until the documents are searchable; without it, they count as searchable after the reply. `probe` is
+    short for `mode: probe`."""
 
 
 class Add(Storing):
@@ -190,10 +191,11 @@ class Response(Section):
     results: str | None = None
     """JSONPath to the array of results. It may be empty; a missing array is an error."""
     content_field: str | None = None
-    """JSONPath to the content, within one result. If it has several texts, such as `$.parts[*].text`, they are
-    lines. A result whose text is blank names no source; a search with only such results is an error."""
+    """JSONPath to the content, within one result. If it matches several texts, such as `$.parts[*].text`, they are
+    joined as lines. A result with a blank text counts as one without sources; a search with only such results is an
+    error."""
     score_field: str | None = None
-    """JSONPath to the score, within one result. A missing score is not 0."""
+    """JSONPath to the score, within one result. If a result has no score, the results keep the order of the reply."""
     id_field: str | None = None
     """JSONPath to the memory's id, within one result."""
     sources_field: str | None = None
@@ -221,15 +223,15 @@ class Pages(Section):
     """JSONPath to the cursor or the link in the reply; missing, null or empty on the last page. Without it, a link is
     read from the header `Link`."""
     more: str | None = None
-    """JSONPath to `true` or `false`: whether there are more pages. Without it, pages by `offset` end with an empty
-    one."""
+    """JSONPath to `true` or `false`: whether there are more pages. Without it, an empty page is the last one with
+    `by: offset`."""
     size: int | None = Field(default=None, ge=1)
-    """Maximum number of results per page; the variable `limit` is not larger."""
+    """Maximum number of results per page; the variable `limit` is at most this number."""
     first_page: int = Field(default=1, ge=0)
     """Number of the first page in the variable `page`."""
     max_pages: int = Field(default=100, ge=1)
-    """Maximum number of pages per search. A search that ends there with too few results is reported as a warning, a
-    `list` fails. A run that needs more than `size` times `maxPages` results is refused before anything is added."""
+    """Maximum number of pages per search. If a search has too few results after that many pages, a warning is reported;
+    a `list` fails. A run that needs more than `size` times `maxPages` results is refused before anything is added."""
 
 
 class Search(Call):
@@ -238,7 +240,7 @@ class Search(Call):
     pages: Pages | None = None
     """How further pages of results are requested; without it, the reply has all results."""
     token_budget: int = Field(default=4096, ge=1)
-    """Value of `tokenBudget`, for systems that limit results by tokens."""
+    """Value of the variable `tokenBudget`, for systems that limit results by their number of tokens."""
 
 
 class ListAll(Call):

@@ -14,7 +14,11 @@ from memorybench.http.tls import TlsFiles
 
 
 class Section(Record):
-    """A mapping in a config file. Defaults are constructed, because validating one builds its class."""
+    """Base class of the mappings in a config file.
+
+    Fields use `model_construct()` for defaults that are sections: it skips validation, for which pydantic would have to
+    build the class at import.
+    """
 
 
 class Connection(Section):
@@ -57,7 +61,7 @@ class Limits(Section):
     batch_size: int = Field(default=100, ge=1)
     """Maximum number of documents in one `batchAdd`."""
     batch_sessions: int | None = Field(default=None, ge=1)
-    """Maximum number of sessions with documents in one `batchAdd`."""
+    """Maximum number of sessions whose documents are sent in one `batchAdd`."""
     batch_messages: int | None = Field(default=None, ge=1)
     """Maximum number of messages in one `batchAdd`, for documents with `messages` or of one message each."""
     batch_bytes: int | None = Field(default=None, ge=1)
@@ -150,9 +154,9 @@ class Enhancement(Section):
 
 class Retrieval(Section):
     strategy: Literal["lexical", "dense", "weighted"] = "weighted"
-    """By words, by vectors, or by the sum of the scores in `weights`."""
+    """How chunks are scored: by words, by vectors, or by the sum of the scores in `weights`."""
     max_results: int | None = Field(default=None, ge=1)
-    """Maximum number of chunks of a search; the k of the run may be smaller."""
+    """Maximum number of chunks that a search returns; a run that asks for fewer gets fewer."""
     weights: Mapping[str, float] = Field(default_factory=dict)
     """Weight of each score, such as `chunk` and `questions`."""
 
@@ -211,7 +215,7 @@ class PlainProviderConfig(Section):
     rate_limit: RateLimit = RateLimit.model_construct()
     """Rate limits and retries."""
     embedding: Embedding | None = None
-    """Provides the variable `embedding` for content and query, for a system that needs vectors."""
+    """The embedder for the variable `embedding`: the vector of the content or query, if the system needs vectors."""
     local: Local | None = None
     """Settings of a `local` provider."""
     mcp: Any = None

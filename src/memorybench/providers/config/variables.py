@@ -32,12 +32,12 @@ from .requests import (
 )
 
 SCOPE = frozenset({"scope", "runTag", "userId"})
-"""Three names of the same value."""
+"""Three variables with the same value: the name of the scope."""
 ALWAYS = SCOPE | {"runId", "benchmarkId", "haystackId"}
 DOCUMENT_NAMES = frozenset({"sessionId", "documentId", "content", "messages", "date", "epoch", "metadata", "embedding"})
 MEMORY_ID = "memoryId"
 PAGE_NAMES = {"cursor": frozenset({"cursor"}), "offset": frozenset({"offset", "page"}), "link": frozenset[str]()}
-"""Variables of a request for a page, by how pages are requested."""
+"""The variables that a request for a page may use, by the value of `pages.by`."""
 VARIABLES: Mapping[str, frozenset[str]] = {
     "setup": ALWAYS,
     "add": ALWAYS | DOCUMENT_NAMES,
@@ -52,7 +52,7 @@ VARIABLES: Mapping[str, frozenset[str]] = {
 MESSAGE_NAMES = frozenset({"role", "speaker", "content", "date", "epoch", "turnId"})
 POLL_ID = "pollId"
 _SENT_IDS = frozenset({"documentId", "sessionId", "metadata", "turnId"})
-"""Variables with an id of ours."""
+"""Variables whose value is or contains an id that memorybench assigned."""
 
 # common names of our variables elsewhere, for suggestions
 _ALSO_KNOWN_AS = {"id": "documentId", "text": "content", "timestamp": "epoch", "namespace": "scope", "topK": "limit"}
@@ -85,7 +85,7 @@ def check_requests(config: ProviderConfig, document: Document) -> None:
 
 
 def unscoped_deletions(config: ProviderConfig) -> Iterator[str]:
-    """Yield each request of setup and teardown that may delete data and does not name the scope."""
+    """Yield a description of each request of setup and teardown that may delete data and does not name the scope."""
     document, carriers = Document(config.name, config.model_dump()), SCOPE
     for place, stage, call in _requests(config):
         if place[0] == "endpoints" or not isinstance(call, Request):
@@ -97,7 +97,7 @@ def unscoped_deletions(config: ProviderConfig) -> Iterator[str]:
 
 
 def can_name_sources(config: ProviderConfig) -> bool:
-    """Return whether results can name their sources: by an id of ours that is sent, or by one of `storedAs`."""
+    """Return whether results can name their sources: by an id that memorybench sends, or by an id from `storedAs`."""
     document = Document(config.name, config.model_dump())
     for place, _, call in _requests(config):
         if isinstance(call, Storing):
@@ -259,7 +259,10 @@ def _check_scope(part: Document, names: frozenset[str], carriers: frozenset[str]
 
 
 def _check_memory_id(part: Document, names: frozenset[str]) -> None:
-    """An id that a scope listed identifies a memory of that scope, so the scope itself is not needed."""
+    """Check that a `forget` request contains the id of the memory.
+
+    It need not name the scope: the id was listed by the scope and identifies the memory.
+    """
     if MEMORY_ID not in names:
         raise BadInput(
             part.where(), f"${{{MEMORY_ID}}} is missing", remedy="put it into the path, the query or the body"
@@ -315,11 +318,12 @@ def _check_pages(pages: Pages, part: Document, names: frozenset[str]) -> None:
 
 
 def _check_batch_limits(config: ProviderConfig, document: Document) -> None:
-    """Check that a limit of batches can be applied."""
+    """Check that each limit on batches has an effect."""
     batch_add = config.endpoints.batch_add if config.endpoints else None
     for name in ("batch_sessions", "batch_messages", "batch_bytes"):
         if getattr(config.limits, name) is not None and batch_add is None:
-            raise BadInput(document.where("limits", name), "has no effect without endpoints.batchAdd")
+            problem = "has no effect without endpoints.batchAdd"
+            raise BadInput(document.where("limits", name), problem, remedy="remove it, or add endpoints.batchAdd")
     if config.limits.batch_messages is None or config.endpoints is None:
         return
     names = {name for name, _ in _used_in(document.at("endpoints", "batch_add", "document"), AnyName())}
