@@ -23,7 +23,7 @@ from .docker_stack import Stack, find_compose, project_name, run_to_completion
 HEALTH_INTERVAL = 0.2
 HEALTH_TIMEOUT = 5.0
 CONNECT_TIMEOUT = 2.0
-"""Seconds."""
+"""Timeout in seconds for connecting to a port, to see whether it is in use."""
 
 _DOCKER_VARIABLE = re.compile(r"PATH|HOME|DOCKER_[A-Z0-9_]+")
 _REFERENCE = re.compile(r"(?<!\$)\$\{([A-Z][A-Z0-9_]*)")

@@ -60,7 +60,7 @@ class Stack:
     """The containers of one run of one provider."""
 
     where: str
-    """Names the provider in errors."""
+    """The name of the provider, with which error messages begin."""
     compose: tuple[str, ...]
     project: str
     file: Path
@@ -91,11 +91,11 @@ class Stack:
         await self._run("up", "-d", seconds=UP_TIMEOUT, failure="cannot start its stack")
 
     async def down(self) -> None:
-        """Remove the stack, also one of an earlier process of this run; having none is not an error."""
+        """Remove the stack, even if an earlier process of this run started it. If there is none, do nothing."""
         await self._run("down", "-v", "--remove-orphans", failure="cannot remove its stack")
 
     async def is_running(self) -> bool:
-        """Return whether the service runs or restarts: one that waits for its database may fail a few times."""
+        """Return whether the service is running or restarting: until its database is ready, it may fail a few times."""
         for status in ("running", "restarting"):
             arguments = ("ps", "--services", "--filter", f"status={status}")
             result = await self._run(*arguments, failure="cannot list its containers")
@@ -111,7 +111,10 @@ class Stack:
         return f"its log: {text}" if text else "its log is empty"
 
     async def find_project_on(self, port: int) -> str | None:
-        """Return our stack that publishes this port: of another run, or left by a killed one."""
+        """Return the name of the stack of another memorybench run that uses this port; None if no stack of ours does.
+
+        That run may have been killed.
+        """
         if not self._has_docker:
             return None
         label = '{{.Label "com.docker.compose.project"}}'

@@ -1,7 +1,7 @@
 """Splits sessions into the documents that a service stores: one per session or message, or parts of long ones.
 
-The service never sees the ids of a benchmark, because some of them reveal the answer. It gets ids of ours, which are
-the same in every process, and results are translated back.
+The service never sees the ids of a benchmark, because some of them reveal the answer. It gets other ids, which
+memorybench makes and which are the same in every process. The ids in results are translated back.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Message(NamedTuple):
 
     turn: str
     service_id: str
-    """The id of the turn that the service gets; empty if it gets none."""
+    """The turn's id as it is sent to the service; empty if none is sent."""
     role: str
     speaker: str
     content: str
@@ -48,18 +48,18 @@ class SentDocument:
 
     id: str
     session: str
-    """The id of the session that the service gets."""
+    """The session's id as it is sent to the service."""
     content: str
     messages: tuple[Message, ...]
-    """Empty if documents are text, whose parts may end within a message."""
+    """Empty if the service gets text: a part of it may end in the middle of a message."""
     at: datetime | None
     sources: tuple[str, ...]
-    """The id of the session, and of the turn if there is only one."""
+    """The benchmark's id of the session; if the document is from a single turn, also the id of this turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionSplitter:
-    """How sessions are split into documents."""
+    """Splits sessions into documents."""
 
     unit: str
     by_messages: bool
@@ -146,7 +146,7 @@ class SessionSplitter:
 
 
 def sources_by_our_ids(documents: Sequence[SentDocument]) -> Sources:
-    """Return the sources of each id of ours that the service got."""
+    """Return the sources of each id that memorybench sent to the service."""
     sources: Sources = {}
     for document in documents:
         session = document.sources[0]
@@ -157,7 +157,10 @@ def sources_by_our_ids(documents: Sequence[SentDocument]) -> Sources:
 
 
 def merge_sources(parts: Iterable[Mapping[str, Sequence[str]]], into: Sources | None = None) -> Sources:
-    """Add the sources of each id to `into`. An id that occurs twice gets the sources of both: a service may merge."""
+    """Merge mappings of an id to its sources, into the mapping `into` if given, and return the result.
+
+    An id that occurs several times gets the sources of all: the service may have merged documents.
+    """
     merged = {} if into is None else into
     for part in parts:
         for id, sources in part.items():
@@ -166,7 +169,7 @@ def merge_sources(parts: Iterable[Mapping[str, Sequence[str]]], into: Sources | 
 
 
 def sources_by_assigned_ids(ids: Sequence[str], documents: Sequence[SentDocument]) -> Sources | None:
-    """Return the sources of each id that the service assigned; None if they cannot be matched."""
+    """Return the sources of each id that the service assigned; None if the number of ids does not fit the documents."""
     if len(documents) > 1:
         if len(ids) != len(documents):
             return None
@@ -179,7 +182,7 @@ def sources_by_assigned_ids(ids: Sequence[str], documents: Sequence[SentDocument
 
 
 def split_text(text: str, longest: int | None) -> list[str]:
-    """Split a text into pieces of at most `longest` characters, without blank ones."""
+    """Split a text into pieces of at most `longest` characters; None: no limit. Blank pieces are left out."""
     if longest is None or len(text) <= longest:
         return [text] if text and not text.isspace() else []
     pieces = []
@@ -191,7 +194,7 @@ def split_text(text: str, longest: int | None) -> list[str]:
 
 
 def shorten(text: str, longest: int | None) -> str:
-    """Return the first words of a text that fit."""
+    """Return the beginning of a text, at most `longest` characters and cut after a word; None: the whole text."""
     if longest is None or len(text) <= longest:
         return text
     blank = max((match.start() for match in re.finditer(r"\s", text[: longest + 1])), default=0)

@@ -24,7 +24,10 @@ _LINK = re.compile(r"""<(?P<url>[^>]*)>(?P<parameters>(?:[^,<"]|"(?:[^"\\]|\\.)*
 """One link of the header Link (RFC 8288); quoted parameters may contain commas."""
 
 SendPage = Callable[[Mapping[str, Any], str | None], Awaitable[Reply | None]]
-"""Requests a page with these variables, or at this URL; None if its error status is accepted."""
+"""Requests a page with these variables, or at this URL if it is not None.
+
+Returns None if the service replied with an error status that the config accepts.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,24 +53,24 @@ class PageTemplate:
 
 @dataclass(slots=True)
 class PageProgress:
-    """The pages that a search has read. After an error, a retry continues with the next one: pages may cost money."""
+    """The pages that a search has read. After an error, a retry continues with the next page: pages may cost money."""
 
     results: list[tuple[Reply, Any]] = field(default_factory=list)
     pages: int = 0
     received: int = 0
-    """Number of results on all pages, with repeated ones."""
+    """Number of results on all pages, including repeated ones."""
     cursor: str | int | None = None
     url: str | None = None
     is_complete: bool = False
     ids: set[str] = field(default_factory=set)
     seen: dict[str, int] = field(default_factory=dict)
-    """Number of the page, by digest of its results and by cursor."""
+    """Page number by digest of the page's results, and by cursor or link; finds pages that are repeated."""
 
 
 async def read_pages(
     template: PageTemplate, response: ResponseTemplate, progress: PageProgress, limit: int | None, send: SendPage
 ) -> bool:
-    """Read pages until there are `limit` results or no more pages; return whether `maxPages` ended it before that."""
+    """Read pages until there are `limit` results or no more pages. Return whether it stopped earlier, at `maxPages`."""
     while not progress.is_complete and (limit is None or len(progress.results) < limit):
         if progress.pages >= template.max_pages:
             return True
@@ -87,7 +90,7 @@ async def read_pages(
 
 
 def _read_page(template: PageTemplate, response: ResponseTemplate, progress: PageProgress, reply: Reply) -> None:
-    """Add the results of a page. Nothing is changed if the reply is not valid."""
+    """Add the results of a page to `progress`; if the reply is invalid, raise Malformed and leave the results as is."""
     results, number = response.read_results(reply), progress.pages + 1
     if results:
         _check_new(progress, f"results {digest(results)}", number, reply, "has the results")
@@ -103,7 +106,7 @@ def _read_page(template: PageTemplate, response: ResponseTemplate, progress: Pag
         is_last = url is None
     elif not is_last and not results:
         if template.more is not None:
-            raise reply.malformed(f"page {number} is empty, but there are more at {template.more.text}")
+            raise reply.malformed(f"page {number} is empty, but {template.more.text} says that there are more pages")
         is_last = True
     if not is_last and template.by != "offset":
         _check_new(progress, f"next {cursor!r} {url}", number, reply, f"has the {template.by}")
@@ -127,7 +130,7 @@ def _check_new(progress: PageProgress, mark: str, number: int, reply: Reply, wha
 def _read_more(path: Path, reply: Reply) -> bool:
     value = path.first(reply.json())
     if not isinstance(value, bool):
-        raise reply.malformed(f"missing true or false at {path.text}, whether there are more pages")
+        raise reply.malformed(f"invalid value at {path.text}; expected true or false (whether there are more pages)")
     return value
 
 
@@ -141,7 +144,7 @@ def _read_next(path: Path, reply: Reply) -> str | int | None:
 
 
 def _next_link(reply: Reply) -> str | None:
-    """Return the URL of the first link whose relations include `next`: it may have several."""
+    """Return the URL of the first link in the header `Link` with the relation `next`; None if there is none."""
     # the header may occur several times, which means the same as one with commas
     header = ", ".join(value for name, value in reply.headers.items() if name.lower() == "link")
     for link in _LINK.finditer(header):
@@ -154,7 +157,10 @@ def _next_link(reply: Reply) -> str | None:
 
 
 def _read_link(path: Path | None, reply: Reply) -> str | None:
-    """Return the URL of the next page, which must be on the same server: the request contains credentials."""
+    """Return the URL of the next page; None on the last page.
+
+    Raise ServiceError if it is on another server, because the request would send credentials there.
+    """
     if path is None:
         value: Any = _next_link(reply)
     else:

@@ -87,7 +87,7 @@ class HttpProvider:
         return await self._add(scope, self._service.splitter.split(scope, session))
 
     def restore(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
-        """Restore captured values from the receipts of an earlier process; send nothing.
+        """Restore captured values from the receipts of an earlier process, without sending a request.
 
         Must be called before this process adds to, searches or clears a scope of another process.
         """
@@ -139,7 +139,7 @@ class HttpProvider:
         return self._scopes.make_receipt(state, add.endpoint, [document.id for document in documents], accepted)
 
     async def _variables(self, add: AddRequest, documents: Sequence[SentDocument]) -> list[dict[str, Any]]:
-        """Return the variables of each document."""
+        """Return the variables of each document, with its vector if the request uses `embedding`."""
         variables = [self._service.splitter.variables(document) for document in documents]
         if "embedding" in add.names and documents:
             vectors = await self._embed([document.content for document in documents])

@@ -45,7 +45,7 @@ class RequestTemplate:
     accept: frozenset[int]
     failure: FailureRule | None
     names: frozenset[str]
-    """The variables it needs."""
+    """The variables that the request uses."""
 
     @classmethod
     def parse(cls, part: Document, call: Call) -> RequestTemplate:
@@ -125,7 +125,7 @@ class Api:
 
 @dataclass(frozen=True, slots=True)
 class FailureRule:
-    """Tells by the body of a reply with a status of success whether the request failed."""
+    """Decides by the body of a reply whether the request failed, although its HTTP status means success."""
 
     path: Path
     failures: tuple[Any, ...]
@@ -169,7 +169,7 @@ def _as_tuple(value: Any) -> tuple[Any, ...]:
 
 
 def _is_same(value: Any, expected: Any) -> bool:
-    """Return whether two scalars are equal; false is not 0."""
+    """Return whether two scalars are equal; False does not equal 0, nor True 1."""
     return isinstance(value, bool) == isinstance(expected, bool) and bool(value == expected)
 
 
@@ -198,7 +198,10 @@ class ReplyReader:
         return cls(captures, expects_json or bool(captures), secrets & captures.keys(), expiries)
 
     def read_json(self, reply: Reply | None) -> Any:
-        """Return the JSON of a reply. If nothing is read from it, anything but a web page is accepted."""
+        """Return the JSON of a reply; None if the config reads nothing from it.
+
+        In that case, the reply need not be JSON, but a web page is an error.
+        """
         if reply is None:
             return None
         if self.expects_json:
@@ -220,7 +223,7 @@ class ReplyReader:
         return captured
 
     def read_validity(self, reply: Reply | None, data: Any) -> float | None:
-        """Return how many seconds the captures are valid; None if that is unknown."""
+        """Return the number of seconds for which all captures are valid; None if that is unknown."""
         validities = [] if reply is None else [expiry.read(reply, data) for expiry in self.expiries]
         return min((validity for validity in validities if validity is not None), default=None)
 
@@ -234,7 +237,7 @@ class ReplyReader:
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """When a capture expires."""
+    """Reads from a reply when a capture expires."""
 
     seconds: float | Path | None
     at: Path | None
@@ -247,7 +250,10 @@ class Expiry:
         return cls(seconds, parse_path(capture.expires_at, part.where("expires_at")))
 
     def read(self, reply: Reply, data: Any) -> float | None:
-        """Return the seconds until then; None if that time has passed, because then the clocks differ."""
+        """Return the number of seconds until the capture expires.
+
+        None if that time has passed: then the clocks of this machine and the service differ, and it is unknown.
+        """
         if isinstance(self.seconds, Path):
             return _positive_number(self.seconds, self.seconds.first(data), reply)
         if self.at is None:
@@ -275,7 +281,10 @@ def _positive_number(path: Path, value: Any, reply: Reply) -> float:
 
 
 def read_ids(path: Path, data: Any, reply: Reply) -> list[str | int]:
-    """Return the ids that a path matches, alone or in a list. A list with an id and another value is an error."""
+    """Return the ids that a path matches, as single values or in lists.
+
+    Raise Malformed if only some of the values are ids.
+    """
     ids, values = _find_ids(path, data), _values_at(path, data)
     if ids and len(ids) < len(values):
         # ignoring it would lose a document, or search before it is ready
@@ -296,7 +305,7 @@ def _values_at(path: Path, data: Any) -> list[Any]:
 
 
 def redact(text: str, reply: Reply) -> str:
-    """Remove secrets from the text of a service: it may return the key that it was called with."""
+    """Return a text from a service without secrets: it may contain the key that was sent to the service."""
     return replace_surrogates(reply.redactor.clean(text))
 
 
@@ -305,7 +314,10 @@ def parse_path(path: str | None, where: str) -> Path | None:
 
 
 def compile_template(template: BodyTemplate) -> Render:
-    """Return a function that renders the template, without keys whose variable has no value: few APIs accept null."""
+    """Return a function that renders the template.
+
+    It leaves out keys whose variable has no value, because few APIs accept null.
+    """
     return _compile(template.root)
 
 
@@ -333,7 +345,7 @@ def _compile(node: Any) -> Render:
 
 
 def _compile_variable(name: Any, node: Template | Path) -> Render:
-    """Return a function for the common case of a single variable; for a missing one, BodyTemplate raises."""
+    """Return a fast function for a template that is a single variable; if that is missing, BodyTemplate raises."""
     return lambda values: values[name] if name in values else BodyTemplate(node).render(values)
 
 

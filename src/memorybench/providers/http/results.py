@@ -1,4 +1,4 @@
-"""Reads memories from a reply. A reply that does not match the config is an error, so that it is never scored."""
+"""Reads memories from a reply. A reply that does not match the config is an error, so its results are not scored."""
 
 from __future__ import annotations
 
@@ -43,19 +43,22 @@ class ResponseTemplate:
         )
 
     def memories(self, reply: Reply, limit: int | None, find_sources: FindSources) -> list[Memory]:
-        """Return the best `limit` memories, best first; ties, and results without scores, in the order of the reply."""
+        """Return the best `limit` memories, best first, and ties in the order of the reply.
+
+        If a result has no score, all are in the order of the reply. With the limit None, return all.
+        """
         return self.best(self.whole(reply), limit, find_sources)
 
     def whole(self, reply: Reply) -> list[tuple[Reply, Any]]:
-        """Return the results of a reply that is not one of several pages."""
+        """Return each result with its reply. Raise Malformed if the reply is only a part of the results (HTTP 206)."""
         if reply.status == _PARTIAL_CONTENT:
             raise reply.malformed(
-                f"HTTP {_PARTIAL_CONTENT}: the reply is a part of the results, and there are no pages"
+                f"HTTP {_PARTIAL_CONTENT}: the reply is only a part of the results; add a section pages to the search"
             )
         return [(reply, result) for result in self.read_results(reply)]
 
     def read_results(self, reply: Reply) -> Sequence[Any]:
-        """Return the results of a reply as they are."""
+        """Return the results of a reply as JSON values, in the order of the reply."""
         data = reply.json()
         return self._read_arrays(reply, data) if self.results is None else self._read_results(reply, data)
 
@@ -73,7 +76,10 @@ class ResponseTemplate:
         return memories
 
     def distinct(self, results: Sequence[tuple[Reply, Any]]) -> list[tuple[Reply, Any]]:
-        """Return the results without those whose id and text an earlier one has; passages of a document are kept."""
+        """Return the results without those that have the same id and text as an earlier one.
+
+        Results with the same id and different texts are kept: they are passages of one document.
+        """
         found: dict[Any, tuple[Reply, Any]] = {}
         for place, (reply, result) in enumerate(results):
             id = self.id_of(result)
@@ -113,7 +119,7 @@ class ResponseTemplate:
         return path.all(result) if path is not None else []
 
     def _single(self, name: str, reply: Reply, result: Any) -> Any:
-        """Return the only value of a field; None if it has none. Several are an error of the service."""
+        """Return the only value of a field; None if it has none. Raise Malformed if it has several."""
         values = self._values(name, result)
         if len(values) > 1:
             raise reply.malformed(f"{len(values)} values at {self.fields[name].text}; expected one per result")
@@ -124,7 +130,7 @@ class ResponseTemplate:
         return not any(str(text).strip() for text in texts)
 
     def _content(self, reply: Reply, result: Any, place: int) -> str:
-        """Return the text of a result. Several texts, such as those of its parts, are lines."""
+        """Return the text of a result. Several texts, such as those of its parts, are joined as lines."""
         texts = self._values("content", result)
         if not texts or not all(isinstance(text, str) for text in texts):
             raise reply.malformed(f"result {place + 1}: missing text at {self.fields['content'].text}")
@@ -157,7 +163,7 @@ class ResponseTemplate:
 
 
 def _exists(steps: Sequence[str | int], value: Any) -> bool:
-    """Return whether the first steps of a path exist, so that a missing match means an empty list."""
+    """Return whether the steps lead to a list or an object; if so, a path without a match means that it is empty."""
     for step in steps:
         try:
             value = value[step]

@@ -27,10 +27,13 @@ from .waiting import Marker, Send, wait_until_done
 _MAX_READABLE = 60
 _UNAUTHORIZED = 401
 _MARGIN = 0.1
-"""The part of its validity before whose end a login is renewed."""
+"""A login is renewed when this fraction of its validity is left, but at most _LONGEST_MARGIN seconds before its end."""
 _LONGEST_MARGIN = 60.0
 _MAX_RENEWALS = 2
-"""How often a request that gets status 401 waits for new credentials. Those of another request's login may be old."""
+"""How often a request is sent again with new credentials after status 401.
+
+More than once, because the new credentials may come from a login by another request that was sent earlier.
+"""
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 
 
@@ -50,7 +53,7 @@ class Accepted:
     """What is known about documents that the service accepted with one request."""
 
     polls: tuple[Mapping[str, Any], ...]
-    """Variables of the polls for their status."""
+    """The variables of each request that polls the status of these documents."""
     sources: Mapping[str, tuple[str, ...]]
 
 
@@ -60,11 +63,11 @@ class Login:
 
     requests: tuple[ScopeRequest, ...]
     variables: MutableMapping[str, Any]
-    """Variables of the requests, with their captures."""
+    """Variables for the login requests; the values that they capture are added here."""
     renewals: int = 0
     """Number of logins after the first one."""
     end: float = math.inf
-    """When to log in again, by the clock of the event loop."""
+    """The time to log in again, in seconds by the clock of the event loop."""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
@@ -73,11 +76,11 @@ class ScopeState:
     """The state of a scope, from requests of this process or from the receipts of an earlier one."""
 
     variables: ChainMap[str, Any]
-    """Variables of every request, with the captures of setup; those of a shared login are in a map of their own."""
+    """Variables of every request, with the captures of setup. The last map has those of the login for all scopes."""
     login: Login
     """The login that depends on the scope."""
     sources: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Session and turn of each id that a result may name."""
+    """The benchmark's session and turn ids, by the id that a result may name."""
     finished_setup: int = 0
     """Number of finished setup requests."""
     is_cleared: bool = False
@@ -89,7 +92,10 @@ class ScopeState:
     setup_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def find_sources(self, id: str) -> Sequence[str]:
-        """Return the sources of an id. An unknown id has none: it is one of the service and may equal a session id."""
+        """Return the sources of an id in a result; none if it is unknown.
+
+        An unknown id was made by the service, even if it equals the id of a session.
+        """
         return self.sources.get(id, ())
 
 
@@ -135,7 +141,10 @@ class Scopes:
         return state
 
     async def require(self, scope: Scope, names: frozenset[str]) -> ScopeState | None:
-        """Return the scope with the variables that a request needs; None if it was cleared."""
+        """Return the state of the scope, with the variables that a request needs; None if the scope was cleared.
+
+        If variables are missing, the setup is repeated where that is possible; otherwise, raise ServiceError.
+        """
         state = self.state(scope)
         missing = (names & self._captures) - state.variables.keys()
         if not missing:
@@ -172,7 +181,7 @@ class Scopes:
     def make_receipt(
         self, state: ScopeState, endpoint: str, ids: Sequence[str], accepted: Sequence[Accepted]
     ) -> Receipt:
-        """Finish an add. The receipt has all that another process needs to wait, search and clear."""
+        """Return the receipt of a finished add. It has all that another process needs to wait, search and clear."""
         sources = merge_sources(part.sources for part in accepted)
         merge_sources([sources], state.sources)
         for id in ids:
@@ -218,9 +227,9 @@ class Scopes:
         variables: Mapping[str, Any],
         url: str | None = None,
     ) -> Reply | None:
-        """Send a request; if a login has expired, log in before; after a 401, log in and send it again.
+        """Log in again where a login has expired, and send a request. After status 401, log in and send it again.
 
-        A request with that status was not performed, so that nothing is done twice.
+        The service has not performed a request that it answered with status 401, so nothing is done twice.
         """
         logins = [login for login in logins if login.requests]
         if not template.names & self._service.secrets or not logins:
@@ -243,7 +252,10 @@ class Scopes:
             raise Denied(f"{error}; also after a new login", status=error.status) from None
 
     async def _renew(self, login: Login, renewals: int) -> bool:
-        """Get new credentials, unless that was done since `renewals`; return whether it was not."""
+        """Log in again, unless the number of renewals is no longer `renewals`: then another request has done so.
+
+        Return whether this call logged in.
+        """
         async with login.lock:
             if login.renewals != renewals:
                 return False
@@ -267,7 +279,7 @@ class Scopes:
             login.end = min(login.end, asyncio.get_running_loop().time() + validity - margin)
 
     async def _send_setup(self, request: ScopeRequest, state: ScopeState) -> None:
-        """Send a request of setup for a scope, unless it is one of the shared login that another scope has sent."""
+        """Send a setup request for a scope. A login that all scopes share is sent only once."""
         if request in self._login.requests:
             async with self._login.lock:
                 if not request.reader.captures.keys() <= self._login.variables.keys():

@@ -38,7 +38,7 @@ _VARIABLE = re.compile(r"\$\{(\w+)\}|^\$\.(\w+)$")
 
 
 def secret_captures(config: ProviderConfig) -> frozenset[str]:
-    """Return the captures that are marked as secret, are named like one, or are sent in a header for credentials."""
+    """Return the captures of setup that are marked or named as secrets, or are sent in a header for credentials."""
     captures = {name: path for request in config.setup for name, path in request.captures.items()}
     secret = {name for name, capture in captures.items() if _is_secret(name, capture)}
     for call in _calls(config):
@@ -92,7 +92,7 @@ class AddRequest:
     stored_as: Path | None
     wait: PollTemplate | Probe | None
     document: Render | None
-    """The template of one document of a batch."""
+    """The template of one document of a batch; None if the request stores a single document."""
     names: frozenset[str]
     """The variables that the request and its documents need."""
 

@@ -51,12 +51,12 @@ class PollTemplate:
         )
 
     def polls(self, reply: Reply | None, data: Any, documents: Sequence[Values]) -> list[Values]:
-        """Return the variables of each poll: one per id in the reply, or one per document."""
+        """Return the variables of each poll: one poll per id in the reply, or per document if the config has no id."""
         if self.id is None or reply is None:
             return list(documents)
         ids = read_ids(self.id, data, reply)
         if not ids:
-            raise reply.malformed(f"missing id at {self.id.text}, which the status is polled by")
+            raise reply.malformed(f"missing id at {self.id.text}; the status cannot be polled without it")
         if not self.per_document:
             return [{**documents[0], POLL_ID: id} for id in dict.fromkeys(ids)]
         if len(ids) != len(documents):
@@ -77,7 +77,7 @@ class Deadline:
         self._end = self._clock() + seconds
 
     async def pause(self, seconds: float, waiting_for: str) -> None:
-        """Sleep, or raise NotReady if no time would be left afterwards."""
+        """Sleep for `seconds`, or raise NotReady at once if the timeout would pass meanwhile."""
         if self._clock() + seconds > self._end:
             raise NotReady(f"{waiting_for}; timed out after {self._seconds:g} s")
         await asyncio.sleep(seconds)
@@ -107,7 +107,7 @@ async def wait_until_done(send: Send, poll: PollTemplate, polls: Sequence[Values
 
 
 async def _poll_status(send: Send, poll: PollTemplate, values: Values) -> tuple[str | None, float]:
-    """Return the status (None if done), and the delay that the service requests."""
+    """Return the status (None if done), and the delay in seconds that the service asks for (0 if it asks for none)."""
     try:
         reply = await send(poll.request, values)
     except Transient as error:
@@ -123,7 +123,7 @@ async def _poll_status(send: Send, poll: PollTemplate, values: Values) -> tuple[
         raise reply.malformed(f"missing status at {poll.status.text}")
     for status in statuses:
         if status in poll.failed:
-            raise ServiceError(f"{reply.where}: {_name(values)} was accepted, but its status is {preview(status)} now")
+            raise ServiceError(f"{reply.where}: {_name(values)} was accepted, but failed later: {preview(status)}")
     pending = next((status for status in statuses if status not in poll.done), None)
     return (None if pending is None else preview(pending)), 0.0
 
@@ -134,9 +134,9 @@ def _name(values: Values) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """A document for services without a status: when a search finds it, earlier documents are searchable.
+    """A document that is added last to a service without a status: when a search finds it, all are searchable.
 
-    It is the same in every process, so that every process recognizes it and adding it again changes nothing.
+    A scope has the same marker in every process, so that each one recognizes it and adding it again changes nothing.
     """
 
     word: str
