@@ -43,17 +43,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class SavedReplies:
-    """Replies of the model for one scope, by topic."""
+    """Loads and saves the model's replies for one scope. The key is a digest of model and prompt."""
 
     load: Callable[[str], Awaitable[str | None]]
     save: Callable[[str, str], Awaitable[None]]
 
 
 class Writer(Generic[T]):
-    """Asks a model about a chunk.
+    """Sends prompts about chunks to a model and parses its replies.
 
-    A reply is saved at once: when an add is repeated, after a rate limit or a killed process, only the missing
-    replies are requested.
+    Each reply is saved at once, so that a repeated add, after a rate limit or a killed process, requests only the
+    missing ones.
     """
 
     def __init__(self, model: Model, parse: Callable[[str], T], schema: Mapping[str, Any] | None = None) -> None:
@@ -71,7 +71,7 @@ class Writer(Generic[T]):
         return self._parse(text)
 
     async def _request(self, prompt: str) -> str:
-        """Return a reply that can be parsed, at the second attempt if necessary."""
+        """Return a reply that can be parsed; after one that cannot, ask once more, then raise Malformed."""
         turns = [Turn(role="user", content=prompt)]
         for _ in range(2):
             reply = await self._model.complete(turns, schema=self._schema)
@@ -88,7 +88,7 @@ class Writer(Generic[T]):
                 Turn(role="user", content=f"That cannot be used: {problem}. Answer again, as asked above."),
             ]
         where = f'model "{self._model.subject.name}" (local.enhancement)'
-        raise Malformed(f"{where}: unusable reply, twice: {problem}: {preview(reply.text)}")
+        raise Malformed(f"{where}: two invalid replies; the last one: {problem}: {preview(reply.text)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +111,12 @@ class Ranking(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Enrichment(Generic[T]):
-    """How a model works on each chunk."""
+    """How a model enriches each chunk."""
 
     writer: Writer[T] | None = None
-    """None: chunks are stored as they are."""
+    """None: chunks are stored without additions of a model."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """What decides about stored data; part of the subject and of the store id."""
+    """Settings that change the stored data, and so are part of the subject and of the store id."""
 
 
 class ChunkMemory(IndexedMemory[StoredChunk, ChunkStore], Generic[T]):
@@ -130,7 +130,7 @@ class ChunkMemory(IndexedMemory[StoredChunk, ChunkStore], Generic[T]):
     strategies: ClassVar[Sequence[str]]
     """Allowed values of `local.retrieval.strategy`."""
     weights: ClassVar[Mapping[str, float]]
-    """What `local.retrieval.weights` may name, with the defaults."""
+    """The keys that `local.retrieval.weights` may have, with their default values."""
 
     def __init__(
         self,

@@ -102,7 +102,7 @@ class Transcript:
         return cls("".join(texts), lines)
 
     def chunk(self, start: int, end: int) -> Chunk:
-        """Return a part with its speakers, and a date wherever it changes."""
+        """Return the part from `start` to `end`, with the speaker of each turn, and the date wherever it changes."""
         parts, turns, date = [], [], ""
         for line in self.lines:
             first, last = max(start, line.span.start), min(end, line.span.end)
@@ -117,7 +117,7 @@ class Transcript:
 
 
 def _spans(text: str, ends: Sequence[int]) -> list[Span]:
-    """Split the whole text at `ends`."""
+    """Split the whole text at the positions `ends`, and return the parts that are not empty."""
     return [Span(first, last) for first, last in pairwise([0, *ends, len(text)]) if first < last]
 
 
@@ -144,7 +144,7 @@ def _split_topics(sentences: Sequence[Span], vectors: Sequence[Sequence[float]])
 
 
 def _split_large(text: str, spans: Sequence[Span], size: int) -> Sequence[Span]:
-    """Replace each span that is larger than a chunk by its words."""
+    """Return the spans, with each one of more than `size` tokens replaced by the spans of its words."""
     units: list[Span] = []
     for span in spans:
         part = span.of(text)
@@ -157,9 +157,10 @@ def _split_large(text: str, spans: Sequence[Span], size: int) -> Sequence[Span]:
 
 
 def _pack(costs: Sequence[int], size: int, overlap: int) -> Iterator[tuple[int, int]]:
-    """Yield the first unit and the end of each chunk: as many units as fit, after those of the overlap.
+    """Yield for each chunk the index of its first unit and the index after its last one.
 
-    The overlap is shortened if the next unit would not fit with it: every chunk adds at least one unit.
+    A chunk begins with the last units of the one before, of at most `overlap` bytes, and has as many new units as fit
+    into `size` bytes, but at least one: if that would not fit, the overlap is shortened.
     """
     first, end = 0, 0
     while end < len(costs):

@@ -52,7 +52,7 @@ class StoredChunk:
     """1-based position among the chunks of its session."""
     turns: tuple[str, ...]
     context: str
-    """Text of a model that is put before the chunk; may be empty."""
+    """Text that a model wrote and that is put before the chunk; may be empty."""
     text: str
 
     @property
@@ -69,7 +69,7 @@ class StoredChunk:
 
 @dataclass(frozen=True, slots=True)
 class SearchKey:
-    """A text that a chunk is found by, with its vector."""
+    """A text by which a chunk is found, with the vector of the text."""
 
     place: int
     kind: Kind
@@ -79,7 +79,7 @@ class SearchKey:
 
 
 class Similarity(NamedTuple):
-    """The cosine of the nearest search key of this kind."""
+    """The cosine between a query and the nearest search key of one kind of a chunk."""
 
     session: str
     place: int
@@ -95,11 +95,11 @@ class ChunkStore:
 
     store_id: str
     prefix = ""
-    """Of table names."""
+    """Prefix of all table names."""
     parameter = "?"
-    """How a statement names a value."""
+    """The placeholder of a value in a statement."""
     collation = ""
-    """Sorts text by its bytes."""
+    """The SQL clause that sorts text by its bytes; empty if the database does so by default."""
     cosine = "cosine(vector, ?)"
 
     def transaction(self) -> AbstractContextManager[Any]:
@@ -107,11 +107,11 @@ class ChunkStore:
         raise NotImplementedError
 
     def to_text(self, text: str) -> str:
-        """Return the text as the database can store it."""
+        """Return the text in a form that the database can store."""
         return text
 
     def to_vector(self, vector: bytes) -> bytes | str:
-        """Return the vector as the database reads it."""
+        """Return the vector in the form in which the database expects it."""
         return vector
 
     def replace(self, scope: str, session: str, chunks: Sequence[StoredChunk], keys: Sequence[SearchKey]) -> None:
@@ -147,7 +147,7 @@ class ChunkStore:
             ]
 
     def similarities(self, scope: str, vector: bytes) -> Sequence[Similarity]:
-        """Compare a vector of length 1 with every chunk, for each kind of search key that it has."""
+        """Return how similar a vector of length 1 is to every chunk, for each kind of search key that the chunk has."""
         statement = (
             "SELECT session, place, kind, max(@COSINE) FROM @handles WHERE scope = ? GROUP BY session, place, kind"
         )

@@ -23,14 +23,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 OPEN_INDEXES = 16
-"""On all threads together. A scope is searched many times in a row, then never again; each index takes megabytes."""
+"""Maximum number of indexes in memory, on all threads together. Each takes megabytes, and a scope is searched many
+times in a row, then never again."""
 INDEX_THREADS = min(4, os.cpu_count() or 1)
-"""Threads that build indexes: more would wait for Python's interpreter lock most of the time."""
+"""Number of threads that build indexes; more would wait for Python's interpreter lock most of the time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What is searched for."""
+    """The text of a search and its vector."""
 
     text: str
     vector: Sequence[float] = ()
@@ -85,9 +86,10 @@ class _Lane(Generic[E]):
 
 
 class IndexedMemory(LocalProvider, Generic[E, S]):
-    """All work on a scope runs on one thread, so that the event loop never waits for it. Scopes share the threads.
+    """Base class of providers that search an index per scope.
 
-    A store that must be used on the thread that opened it has one thread.
+    All work on a scope runs on one thread, so that it does not block the event loop. Several scopes share a thread. A
+    store that must be used on the thread that opened it has only this thread.
     """
 
     def __init__(
@@ -105,13 +107,13 @@ class IndexedMemory(LocalProvider, Generic[E, S]):
         self._all_lanes: Sequence[_Lane[E]] = [_Lane(thread) for thread in threads]
         self._next_lane = cycle(self._all_lanes)
         self._lanes: dict[str, _Lane[E]] = {}
-        """By scope."""
+        """The lane of each scope."""
 
     def build_index(self, scope: str, entries: Sequence[E]) -> Index:
         raise NotImplementedError
 
     async def wait_until_searchable(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
-        """Build the index, so that no search has to."""
+        """Build the index now, so that the first search does not have to."""
         await self._run(scope.name, self._find_index, scope.name)
 
     async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Memory]:

@@ -37,9 +37,10 @@ class LoopbackClient:
 
     @contextmanager
     def serving(self) -> Iterator[None]:
-        """Accept requests; raise what the model or embedder raised, even if the library swallowed it.
+        """Return a context manager that accepts requests while it is entered.
 
-        Must not be entered twice at once: requests could not be assigned.
+        At its end, it raises the first exception of the model or embedder, even if the library caught it. It must not
+        be entered twice at the same time, because a request could then belong to either step.
         """
         assert self._context is None
         self._context, self._failure = copy_context(), None

@@ -17,10 +17,10 @@ _SOURCES = "sources.jsonl"
 
 
 class ScopeFolders:
-    """Also stores the sessions and turns that the documents of a scope came from.
+    """A folder for each scope, with the sessions and turns that its documents came from.
 
-    A system under test never sees the ids of a benchmark, because some of them reveal the answer. It gets ids of ours,
-    and the ids in its results are looked up here.
+    A system under test never sees the ids of a benchmark, because some of them reveal the answer. It gets ids that
+    memorybench makes, and the ids in its results are looked up here.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -50,7 +50,7 @@ class ScopeFolders:
         known |= new
 
     def find_sources(self, scope: str, document: str) -> Sequence[str]:
-        """Return the sources of a document. An unknown id has none: it is one of the system."""
+        """Return the sources of a document; none if the id is unknown, because the system made it."""
         return self._load_sources(scope).get(document, ())
 
     def all_sources(self, scope: str) -> Mapping[str, Sequence[str]]:

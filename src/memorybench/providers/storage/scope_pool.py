@@ -27,9 +27,10 @@ class _Slot(Generic[T]):
 
 
 class ScopePool(Generic[T]):
-    """At most `size` resources are open; the one idle for longest is closed, and opened again when it is needed.
+    """Opens one resource per scope, at most `size` at the same time.
 
-    So a resource must keep its data on disk. After a failure it is closed, and the next user gets a new one.
+    If another one is needed, the resource that has been idle for longest is closed; it is opened again when it is
+    needed, so it must keep its data on disk. After a failure, a resource is closed and the next user gets a new one.
     """
 
     def __init__(self, open: Callable[[str], AbstractAsyncContextManager[T]], size: int) -> None:
@@ -51,7 +52,7 @@ class ScopePool(Generic[T]):
             await asyncio.shield(self._release(scope, slot))
 
     async def drop(self, scope: str) -> None:
-        """Close the resource of a scope when it is no longer in use."""
+        """Wait until the resource of a scope is not in use, and close it."""
         async with self._changed:
             await self._changed.wait_for(lambda: scope not in self._slots or not self._slots[scope].users)
             await self._close(scope)

@@ -20,7 +20,7 @@ class Format:
     """The layout of a file."""
 
     application: int
-    """SQLite's application_id, which distinguishes our file from one of another program."""
+    """SQLite's application_id, which distinguishes a file of memorybench from one of another program."""
     version: int
     tables: Sequence[str]
     """Statements that create the tables, all of which have a column `scope`."""
@@ -73,7 +73,7 @@ class SqliteStore:
         self._db.close()
 
     def _ensure_format(self) -> str:
-        """Create the tables of a new file; return the store id, which is as old as the file."""
+        """Check the format, or create the tables of a new file. Return the store id, which is created with the file."""
         db, format = self._db, self.format
         db.execute("BEGIN IMMEDIATE")  # two processes may open a new file at once: one of them creates the tables
         with db:

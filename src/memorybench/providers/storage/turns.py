@@ -119,7 +119,7 @@ class TurnStore(SqliteStore):
 
 
 class TurnLists:
-    """The turns of this process. Has the methods of TurnStore; a scope must be used on one thread."""
+    """Keeps turns in memory, with the methods of TurnStore. Each scope must be used on one thread only."""
 
     def __init__(self) -> None:
         self.store_id = secrets.token_hex(16)
@@ -135,7 +135,7 @@ class TurnLists:
         self._scopes.pop(scope, None)
 
     def close(self) -> None:
-        """Do nothing: the turns end with the process."""
+        """Do nothing: the turns are in memory only."""
 
 
 class TurnSettings(Section):
@@ -143,7 +143,10 @@ class TurnSettings(Section):
     """Settings that older versions did not have."""
 
     def identity(self) -> dict[str, Any]:
-        """Return what identifies the provider: all settings but later ones with their default, as in older runs."""
+        """Return the settings that identify the provider.
+
+        A setting in `added_later` is left out if it has its default, so that runs of older versions still match.
+        """
         return self.model_dump(exclude=set(self.added_later - self._changed()))
 
     def _changed(self) -> set[str]:
@@ -154,12 +157,12 @@ C = TypeVar("C", bound=TurnSettings)
 
 
 class TurnMemory(IndexedMemory[StoredTurn, TurnStore | TurnLists], Generic[C]):
-    """A provider that returns single turns. A session ranks where its best turn ranks."""
+    """Base class of providers whose results are single turns."""
 
     name: ClassVar[str]
     settings_model: ClassVar[type[TurnSettings]] = TurnSettings
     constants: ClassVar[Mapping[str, Any]] = {}
-    """Further parts of the subject."""
+    """Fixed settings, which are part of the subject in addition to `settings`."""
 
     def __init__(
         self,
@@ -190,7 +193,7 @@ class TurnMemory(IndexedMemory[StoredTurn, TurnStore | TurnLists], Generic[C]):
     def open_file(
         cls, file: Path | None, embedder: Embedder | None = None, settings: TurnSettings | None = None
     ) -> AbstractAsyncContextManager[Self]:
-        """Open the memories in `file`, which is created if it is missing; None: new ones, in memory only."""
+        """Open the memories in `file`, which is created if it is missing. None: memories are kept in memory only."""
         chosen = settings or cls.settings_model()
         open_store: Callable[[], TurnStore | TurnLists] = TurnLists if file is None else partial(TurnStore, file)
         return open_on_threads(
