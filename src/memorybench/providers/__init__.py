@@ -13,7 +13,7 @@ Providers of this process, one file each
 
 MCP servers
   mcp.py                   registers the adapter `builtin:mcp`; loads without the MCP SDK
-  mcp_provider.py          any MCP memory server, by its tools
+  mcp_provider.py          any MCP memory server, used through its tools
   config_mcp.py            the keys of the section mcp of a card
   config_mcp_reading.py    checks that section
 
@@ -23,7 +23,7 @@ Services and other code
   openapi.py               guesses the requests of a service for `init provider`
 
 What providers share
-  plugin.py                what a provider declares about itself and gets to open itself; how it is registered
+  plugin.py                what a provider declares, what it is given when it is opened, and how it is registered
   config/                  the keys of a provider's card, and the checks when it is read
   storage/                 what the providers of this process share: stores on disk, indexes, chunking
   process_environment.py   sets environment variables for libraries that read them

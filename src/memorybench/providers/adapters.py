@@ -34,9 +34,10 @@ _METHODS = (*_REQUIRED_METHODS, "wait_until_searchable", "settle", "clear", "clo
 
 
 class AdaptedProvider:
-    """Turns an object with some methods of a provider into a complete one.
+    """Wraps an object that has some methods of a provider, and supplies the others.
 
-    Exceptions of its methods pass through: ours keep their meaning, any other fails the trial with its traceback.
+    Exceptions that the object raises are not changed: a MemorybenchError is handled as usual, any other exception fails
+    the trial and is shown with its traceback.
     """
 
     def __init__(self, subject: Subject, store_id: str, adapter: Any, call: Callable[..., Any]) -> None:
@@ -90,9 +91,10 @@ async def open_adapter(
     embedder: Embedder | None = None,
     model: Model | None = None,
 ) -> AsyncIterator[AdaptedProvider]:
-    """Import the class that `config.adapter` names and open it as a provider. The caller has permission to run code.
+    """Import the class that `config.adapter` names, create an object of it, and yield it as a provider.
 
-    `folder` is for the provider's data; `embedder` and `model` are those of its `local` section.
+    This runs the user's code, so the caller must have checked that the user allows it. `folder` is for the provider's
+    data; `embedder` and `model` are those of the config's `local` section.
     """
     where = f'provider "{config.name}": adapter'
     path, _, name = (config.adapter or "").rpartition(":")
@@ -124,7 +126,7 @@ async def open_adapter(
 
 
 def _member(adapter: Any, name: str) -> Any:
-    """Return a member by its name or by its name before 0.2; None if there is neither."""
+    """Return the attribute `name` of the adapter, also under its name before version 0.2; None if it is missing."""
     return getattr(adapter, name, None) or getattr(adapter, NAMES_BEFORE_0_2[name], None)
 
 
@@ -157,7 +159,10 @@ def _find_class(module: ModuleType, name: str, file: Path, where: str) -> type:
 
 
 def _make(adapter_class: type, arguments: Mapping[str, Any], where: str) -> Any:
-    """Pass the arguments that the constructor names. The folder is created only if it is one of them."""
+    """Create the adapter with those of `arguments` that its constructor accepts.
+
+    The data folder is created only if the constructor accepts `folder`.
+    """
     names = [name for name in inspect.signature(adapter_class).parameters if name in arguments]
     missing = [name for name in names if arguments[name] is None]
     if missing:

@@ -34,7 +34,7 @@ UNCHANGED = "UNCHANGED"
 _MEMORY_FILE = "MEMORY.md"
 _ADDED = "added.txt"
 _ROUNDS = 4
-"""How often the model may correct commands that failed."""
+"""Maximum number of replies of the model per session; after a reply with failed commands, it is asked again."""
 _ROOT = PurePosixPath("/memories")
 
 _FILE_PROMPT = Template.parse(
@@ -106,11 +106,11 @@ COMMANDS_SCHEMA: Mapping[str, Any] = {
 
 
 class _CommandError(Exception):
-    """A command of the model that cannot be performed; the text is shown to the model."""
+    """A command of the model cannot be performed. The error text is sent to the model."""
 
 
 class AgentFiles(LocalProvider):
-    """Base class. The files of a scope are in a folder of their own."""
+    """Base class of MemoryMd and MemoryTool. Each scope has its own folder of files."""
 
     uses_local_section = True
     unused_settings = ("embedding", *SETTINGS_OF_CHUNKS)
@@ -163,7 +163,7 @@ class AgentFiles(LocalProvider):
         """Return at once: the files are written when `add` returns."""
 
     async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Memory]:
-        """Return whole files, whatever the query is."""
+        """Return the first `limit` files, each with its whole content. The query has no effect."""
         files = await self.list(scope)
         if len(files) <= limit:
             return files
@@ -181,7 +181,7 @@ class AgentFiles(LocalProvider):
 
 
 class MemoryMd(AgentFiles):
-    """One file, MEMORY.md: every session is appended, or a model writes the file anew after each session."""
+    """One file, MEMORY.md. Without a model, every session is appended; with one, the model rewrites it after each."""
 
     prompt = _FILE_PROMPT
 
@@ -299,7 +299,7 @@ def _argument(command: Mapping[str, Any], name: str) -> str:
 
 
 def _locate(folder: Path, path: Any) -> Path:
-    """Return the file of a path such as /memories/people.md; never one outside of the folder."""
+    """Return the file in `folder` for a path such as /memories/people.md; raise _CommandError for an invalid path."""
     try:
         relative = PurePosixPath(str(path)).relative_to(_ROOT)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The provider aqrag: a model writes questions that each chunk answers; a query is compared with both."""
+"""The provider aqrag: a query is compared with each chunk and with questions about it that a model wrote."""
 
 from __future__ import annotations
 

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from .storage.chunk_memory import Cosines
 
 _EXCERPT_TOKENS = 4_000
-"""The most of a session that is shown to the model with a chunk. Nearly all sessions fit; a very long one does not,
-because each of its chunks would cost as much as the whole session."""
+"""Maximum number of tokens of a session that the model sees with a chunk. Nearly all sessions are shorter. Without this
+limit, the model would read a very long session as a whole for each of its chunks."""
 _MAX_CHARACTERS = 1_000
-"""Of a context, so that it does not outweigh its chunk."""
+"""Maximum length of a context, so that it does not outweigh its chunk in a search."""
 
 _PROMPT = Template.parse(
     """\
@@ -58,7 +58,10 @@ def _parse_context(text: str) -> str:
 
 
 def _excerpt(chunks: Sequence[Chunk], row: int) -> str:
-    """Return a chunk with as many neighbours as fit; those before it first, because "it" refers to them."""
+    """Return the text of a chunk and of as many neighbours as _EXCERPT_TOKENS allows.
+
+    Chunks before it are added first, because words such as "it" usually refer to them.
+    """
     first, last, room = row, row + 1, _EXCERPT_TOKENS - count_tokens(chunks[row].text)
     while True:
         if first > 0 and count_tokens(chunks[first - 1].text) <= room:

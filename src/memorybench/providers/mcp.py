@@ -1,4 +1,4 @@
-"""The adapter `builtin:mcp`: any MCP memory server, by the tools that its config names.
+"""The adapter `builtin:mcp`: any MCP memory server, used through the tools that its config names.
 
 The implementation is in mcp_provider.py, which needs the extra `mcp`; this module loads without it.
 """

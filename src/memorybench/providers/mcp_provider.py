@@ -1,4 +1,4 @@
-"""Any MCP memory server as a provider, by the tools that the `mcp` section of its YAML file names."""
+"""Any MCP memory server as a provider, used through the tools that the `mcp` section of its config names."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class _Servers(Protocol):
     def using(self, scope: str) -> AbstractAsyncContextManager[McpClient]: ...
 
     async def drop(self, scope: str) -> None:
-        """Release the server of a scope that is no longer needed."""
+        """Close the server of a scope, because the scope is no longer needed."""
         ...
 
 
@@ -140,7 +140,7 @@ class McpProvider:
         return Receipt(ids=tuple(one.id for one in sent))
 
     async def wait_until_searchable(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
-        """Return at once."""
+        """Return at once: a document is searchable when `add` returns."""
 
     async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Memory]:
         text = replace_surrogates(query).strip()
@@ -184,7 +184,10 @@ class ListingMcpProvider(McpProvider):
 
 
 class LiveMcpProvider(McpProvider):
-    """An McpProvider whose server stores outside our folders."""
+    """An McpProvider whose server stores its data outside the folders that memorybench gives it.
+
+    Such a server may already contain memories, so they can be counted.
+    """
 
     async def count_memories(self, scope: Scope) -> int | None:
         if self._mapping.list is None:
@@ -224,8 +227,8 @@ async def open_mcp_provider(
 ) -> AsyncIterator[McpProvider]:
     """Open the provider of a config with an `mcp` section.
 
-    `folder` holds the data of its servers and the session of each document. Of `environment`, a server that is started
-    sees only `programs.INHERITED`.
+    `folder` holds the data of its servers and the session of each document. A server that is started gets only the
+    variables of `environment` that `programs.INHERITED` names.
     """
     assert config.mcp is not None
     mapping = _ToolMapping(config, config.mcp)

@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 _OPEN_SCOPES = 8
 _NO_LIMIT = 1_000_000
-"""Without a number, mem0 lists 20 memories."""
+"""Passed to mem0 to list all memories: by default, it lists 20."""
 _ROLES = ("user", "assistant")
 _SCORE_DECIMALS = 6
 """Further decimals differ between two searches of the same memories."""
@@ -131,7 +131,7 @@ class Mem0Provider(LocalProvider):
             await memory.run(lambda mem0, user: mem0.delete(_own_id(mem0, user, id)))
 
     async def history(self, scope: Scope) -> Sequence[str]:
-        """Return every text of changed or deleted memories that mem0 still keeps."""
+        """Return the texts of memories before they were changed or deleted, if mem0 still stores them."""
         async with self._pool.using(scope.name) as memory:
             return await memory.run(_former_texts)
 
@@ -141,7 +141,7 @@ class Mem0Provider(LocalProvider):
 
 
 def _add_verbatim(mem0: Any, user: str, session: Session, turns: Sequence[StoredTurn]) -> list[str]:
-    """Add one memory per turn, so that each result names its turn."""
+    """Add one memory per turn, so that each result names its turn; return the ids of the memories."""
     ids = [turn.memory_id for turn in turns]
     existing = _list_session(mem0, user, session)
     if {_to_memory(one).id: one["memory"] for one in existing} == {turn.memory_id: turn.text for turn in turns}:
@@ -166,7 +166,10 @@ def _add_verbatim(mem0: Any, user: str, session: Session, turns: Sequence[Stored
 
 
 def _add_extracted(mem0: Any, user: str, session: Session, turns: Sequence[StoredTurn]) -> list[str]:
-    """Add what mem0's model extracts from the session. Without the date in the prompt, mem0 would assume today."""
+    """Add what mem0's model extracts from the session; return the ids of the memories.
+
+    The prompt contains the date of the session, because mem0 would otherwise assume today's date.
+    """
     _delete_all(mem0, _list_session(mem0, user, session))
     date = session.at.date().isoformat() if session.at else None
     reply = mem0.add(
@@ -188,7 +191,7 @@ def _list_all(mem0: Any, user: str, **filters: str) -> list[Mapping[str, Any]]:
 
 
 def _list_session(mem0: Any, user: str, session: Session) -> list[Mapping[str, Any]]:
-    """Return what an earlier add of this session stored before its reply was lost."""
+    """Return the memories of this session that exist already, from an earlier add that was interrupted."""
     return _list_all(mem0, user, session=session.id)
 
 
@@ -198,7 +201,7 @@ def _delete_all(mem0: Any, results: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _own_id(mem0: Any, user: str, id: str) -> str:
-    """Return mem0's id of a memory that we know by its turn."""
+    """Return mem0's own id of the memory that has the id `id` in our results."""
     for result in _list_all(mem0, user):
         if _to_memory(result).id == id:
             return str(result["id"])
@@ -213,7 +216,7 @@ def _former_texts(mem0: Any, user: str) -> list[str]:
 
 
 def _role(turn: Turn) -> str:
-    """Return a role that mem0 stores: it ignores system messages."""
+    """Return the role of a turn for mem0, but "user" instead of "system": mem0 ignores system messages."""
     return turn.role if turn.role in _ROLES else "user"
 
 

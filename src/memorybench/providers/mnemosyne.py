@@ -36,7 +36,10 @@ class _ScopeMemory(NamedTuple):
 
 
 class Mnemosyne(LocalProvider):
-    """One instance and one thread per scope: mnemosyne caches its connection to SQLite by thread."""
+    """Opened by `open_mnemosyne`. Each scope has its own instance of mnemosyne and its own thread.
+
+    The threads are needed because mnemosyne caches its connection to SQLite by thread.
+    """
 
     required_packages = (Package("mnemosyne", "mnemosyne-memory", "mnemosyne"),)
 
@@ -148,6 +151,6 @@ async def open_mnemosyne(folder: Path, *, name: str = "mnemosyne") -> AsyncItera
 
 
 def _import(home: Path) -> Any:
-    """Import mnemosyne, which makes files in the user's home folder: here in `home`."""
+    """Import mnemosyne with `home` as the home folder, because it creates files there when it is imported."""
     with changed_environment({"HERMES_HOME": str(home), "MNEMOSYNE_DATA_DIR": str(home / "data"), "HOME": str(home)}):
         return import_module("mnemosyne")

@@ -34,7 +34,7 @@ _DEEPEST = 8
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """One request, as a config has it; a missing part is an empty text."""
+    """The keys of one request in a config; a key that is not known is an empty text."""
 
     method: str
     path: str
@@ -59,14 +59,14 @@ class Guesses:
     version: str
     auth: Mapping[str, str]
     unsupported_auth: str
-    """The kind of the only authentication that is described, if a config has none of that kind."""
+    """The kind of authentication that the description names, if memorybench does not support it; empty otherwise."""
     add: Guess | None
     search: Guess | None
     clear: Guess | None
 
 
 def guess(description: Mapping[str, Any]) -> Guesses:
-    """Return what a description seems to offer for adding, searching and clearing."""
+    """Return the requests for adding, searching and clearing that an OpenAPI description seems to contain."""
     operations = list(_operations(description))
     info = _mapping(description.get("info"))
     searches = [one for one in operations if one.method in ("POST", "GET")]
@@ -86,10 +86,11 @@ def guess(description: Mapping[str, Any]) -> Guesses:
 
 
 def base_url(description: Mapping[str, Any], url: str, probed: str) -> tuple[str, str]:
-    """Return the address that the paths of a description at `url` begin with, and one that it names but is not used.
+    """Return the base URL for the paths of the description at `url`, and a base URL in it that is not used.
 
-    A description may name another server, such as the one of its vendor. Nothing must be sent there unasked, so only an
-    address on the probed server is used; without one, the probed address is returned.
+    A description may name another server, such as its vendor's. Nothing is sent there without the user's consent: only
+    an address on the server of `url` is used, or else `probed`, and the second value is then the other address. It is
+    empty if there is none.
     """
     addresses = [_server_url(server) for server in _list(description.get("servers")) if isinstance(server, Mapping)]
     if isinstance(description.get("basePath"), str):  # Swagger 2
@@ -119,7 +120,7 @@ class Operation:
     """The names of the fields of the query string."""
     required: Sequence[str]
     results: str
-    """Return the path to a list of objects in the reply; an empty one if the reply has no such list."""
+    """The JSONPath to a list of objects in the reply; empty if the reply has no such list."""
     item: Sequence[str]
     """The names of the fields of such an object."""
 
@@ -154,14 +155,14 @@ def _operations(description: Mapping[str, Any]) -> Iterator[Operation]:
 
 
 def _json_schema(holder: Mapping[str, Any], description: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the schema of a body or a reply: in OpenAPI 3 by content type, in Swagger 2 directly."""
+    """Return the JSON schema of a body or a reply. `holder` is its description in OpenAPI 3 or Swagger 2."""
     holder = _resolve(holder, description)
     json_content = _mapping(_mapping(holder.get("content")).get("application/json"))
     return _resolve(_mapping((json_content or holder).get("schema")), description)
 
 
 def _resolve(schema: Mapping[str, Any], description: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Follow references within the document, and the first of several alternatives."""
+    """Return the schema that a reference leads to; of several alternatives, the first."""
     for _ in range(_DEEPEST):
         reference = schema.get("$ref")
         if isinstance(reference, str) and reference.startswith("#/"):
@@ -214,7 +215,7 @@ def _best(
 
 
 def _match_fields(names: Sequence[str], variables: Sequence[str]) -> dict[str, str]:
-    """Return our variable for each field whose name is known; each variable is used once."""
+    """Return the variable of memorybench for each field whose name is known; each variable is used once."""
     found: dict[str, str] = {}
     for variable in variables:
         for name in names:
@@ -242,9 +243,10 @@ def _results(operation: Mapping[str, Any], description: Mapping[str, Any]) -> tu
 
 
 def _clear(operations: Sequence[Operation]) -> Guess | None:
-    """Return the request that deletes a scope, by its path or its query string: the one with the shortest path.
+    """Return the request that deletes a scope, which its path or query string names; None if there is none.
 
-    One that deletes a memory by its id is none: it would delete nothing, and the scope would remain.
+    Of several, the one with the shortest path is returned. A request that deletes one memory by its id does not count:
+    called with the name of a scope, it would delete nothing.
     """
     deletes = []
     for operation in operations:
@@ -265,7 +267,7 @@ def _plain(name: str) -> str:
 
 
 def _path(path: str) -> str:
-    """Return a path of a config: its parameters are the scope and an id, until the user names others."""
+    """Return the path for a config: each parameter is replaced by `${scope}` or `${documentId}`, as a first guess."""
     has_scope = any(map(_is_scope, re.findall(r"\{(\w+)\}", path)))
 
     def variable(match: re.Match[str]) -> str:
@@ -276,7 +278,7 @@ def _path(path: str) -> str:
 
 
 def _auth(description: Mapping[str, Any]) -> tuple[Mapping[str, str], str]:
-    """Return the section `auth`, and the kind of authentication that is described but not supported."""
+    """Return the section `auth` of a config, and the kind of authentication if it is not supported (else empty)."""
     schemes = _mapping(_mapping(description.get("components")).get("securitySchemes"))
     schemes = schemes or _mapping(description.get("securityDefinitions"))  # Swagger 2
     kinds = []

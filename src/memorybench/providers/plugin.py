@@ -1,4 +1,4 @@
-"""What a provider declares about itself, and what it gets to open itself.
+"""What a provider declares about itself, and what it is given when it is opened.
 
 A provider that runs in this process is registered by an entry point in the group `memorybench.providers`, whether it
 is built in (pyproject.toml of this project) or comes from another package. The entry point names a class with the
@@ -71,7 +71,7 @@ class OpenContext:
     settings: Any = None
     """The `settings` of the config as the provider's `settings_model`; as a mapping if it has none."""
     keep_on_disk: bool = True
-    """Data must be stored in `folder`. Otherwise a provider may keep it in memory, with a new `store_id`."""
+    """Whether data must be stored in `folder`. If not, a provider may keep it in memory, with a new `store_id`."""
 
     @property
     def store_file(self) -> Path:
@@ -97,10 +97,10 @@ class LocalProvider:
 
     needs_embedder: ClassVar[bool] = False
     single_threaded: ClassVar[bool] = False
-    """All work runs on one thread: a second call at the same time would only wait, and would be measured as slow."""
+    """Whether all work runs on one thread. A second call at the same time would then wait and be measured as slow."""
     required_packages: ClassVar[tuple[Package, ...]] = ()
     uses_local_section: ClassVar[bool] = False
-    """The section `local` of the config has an effect."""
+    """Whether the provider uses the section `local` of the config."""
     settings_model: ClassVar[type[BaseModel] | None] = None
     """The keys of the section `settings`: a pydantic model whose fields have defaults and descriptions."""
     unused_settings: ClassVar[tuple[str, ...]] = ()
@@ -148,7 +148,7 @@ def read_settings(model: type[BaseModel] | None, config: ProviderConfig, documen
 
 
 def from_plugin(target: Any) -> type[LocalProvider]:
-    """Return what the entry point of a plug-in names, as a class with the members of LocalProvider.
+    """Return the object that the entry point of a plug-in names, as a class with the members of LocalProvider.
 
     Before 0.2, an entry point named a function that takes the folder and returns an async context manager.
     """
