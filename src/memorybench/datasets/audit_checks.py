@@ -34,7 +34,7 @@ def dataset_faults(file: AuditFile) -> Iterator[BadInput]:
 def conversation_faults(conversation: Document, every: Sequence[Document]) -> Iterator[BadInput]:
     """Yield the problems of a conversation.
 
-    `every` are all conversations of the file: a fact may refer to a fact of another conversation by mistake.
+    `every` contains all conversations of the file, to detect a fact that refers to one of another conversation.
     """
     turns, facts = members(conversation, "turns"), members(conversation, "facts")
     all_turns = conversation.value.get("turns")
@@ -110,7 +110,10 @@ def _date_faults(turns: Sequence[Document], facts: Sequence[Document]) -> Iterat
 
 
 def _mixed_zones(places: Sequence[tuple[Document, str]]) -> Iterator[BadInput]:
-    """Report times with a time zone mixed with times without: they have no order. Whole days may be mixed with both."""
+    """Yield a problem if some times have a time zone and others have none: such times cannot be ordered.
+
+    Dates without a time of day may be mixed with both.
+    """
     first: tuple[Moment, Document, str] | None = None
     for part, key in places:
         moment = _moment(part, key)
@@ -182,7 +185,10 @@ def _chain_faults(facts: Sequence[Document], home: Document, every: Sequence[Doc
 
 
 def _cycles(facts: Sequence[Document], places: Mapping[str, int]) -> dict[int, str]:
-    """Return the facts that supersede each other in a cycle: the problem for the first of each, "" for the others."""
+    """Return the indexes of the facts that supersede each other in a cycle.
+
+    The value is the problem to report for the first fact of each cycle, and "" for its other facts.
+    """
     after = {index: places.get(_text(fact, "supersedes") or "") for index, fact in enumerate(facts)}
     cycles: dict[int, str] = {}
     for start in after:
@@ -215,7 +221,7 @@ def _unknown_fact(
 
 
 def _change_faults(fact: Document, old: Document) -> Iterator[BadInput]:
-    """Check that `fact`, which supersedes `old`, is later and has another value of the same attribute."""
+    """Yield a problem unless `fact`, which supersedes `old`, is later and has another value of the same attribute."""
     at, before = _moment(fact, "timestamp"), _moment(old, "timestamp")
     if at and before and is_earlier(at, before):
         yield BadInput(
@@ -243,7 +249,7 @@ def _change_faults(fact: Document, old: Document) -> Iterator[BadInput]:
 
 
 def _absent_faults(absent: Sequence[Document], facts: Sequence[Document]) -> Iterator[BadInput]:
-    """Check that what is declared absent can be asked for, and that no fact states it."""
+    """Yield a problem for each attribute declared absent that cannot be asked for, or that a fact states."""
     yield from _empty_texts(absent, ("id", "subject", "attribute", "question"))
     yield from _repeated_ids(absent, "absent entry")
     stated = {_topic(fact): fact for fact in facts if _text(fact, "attribute")}
@@ -259,7 +265,7 @@ def _absent_faults(absent: Sequence[Document], facts: Sequence[Document]) -> Ite
 
 
 def _topic(part: Document) -> tuple[str, str]:
-    """Return subject and attribute in one spelling: "home-town" of "the user" is "home_town" of "user"."""
+    """Return subject and attribute in a standard spelling: ("user", "home_town") for "home-town" of "the user"."""
     subject = "".join(_WORD.findall((_text(part, "subject") or "user").casefold().removeprefix("the ")))
     return subject, "".join(_WORD.findall((_text(part, "attribute") or "").casefold()))
 

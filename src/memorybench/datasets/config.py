@@ -23,15 +23,20 @@ Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
 class Section(Record):
-    """A mapping in a config file. Defaults are constructed, because validating one builds its class."""
+    """Base class of the mappings in a config file.
+
+    Fields use `model_construct()` for defaults that are sections: it skips validation, for which pydantic would have to
+    build the class at import.
+    """
 
 
 class Join(Section):
     """Another file whose content becomes a field of each item."""
 
     file: str | None = None
-    """A file per data file, named from the folder of the data file, such as `../chat.json`. `a.json | b.json` falls
-    back to b. `${stem}` and `${folder}` are the names of the data file, without its suffix, and of its folder;
+    """Path of one file per data file, relative to the folder of the data file, such as `../chat.json`.
+    `a.json | b.json` is b if a does not exist. `${stem}` and `${folder}` are the names of the data file, without its
+    suffix, and of its folder;
     `${number}` is the last number in the name of the data file: 12 for `qa_12.json`."""
     files: tuple[str, ...] = ()
     """Names or globs of files whose rows are looked up by `key`."""
@@ -41,10 +46,10 @@ class Join(Section):
     items: str | None = None
     """Path to the rows, as `data.items`. Without it, a `file` that is JSON is joined whole."""
     key: str | None = None
-    """Path to the key within a row of `files`; `@key` is the name under which the row is in its object."""
+    """Path to the key within a row of `files`; `@key` is the row's own key, if the rows are in an object."""
     by: str | None = None
-    """Path to the key within an item, which may begin with the name of an earlier join. If it leads to a list of keys,
-    the field is the list of their rows."""
+    """Path to the key within an item; it may begin with the name of an earlier join. If it leads to a list of keys,
+    the joined field is the list of their rows."""
 
 
 class Data(Section):
@@ -59,7 +64,7 @@ class Data(Section):
     """File format (default: by the file's name). JSON, JSONL and CSV may be gzipped; Parquet needs the extra `parquet`.
     A CSV cell that contains a JSON array or object is parsed."""
     items: str | None = None
-    """Path to the items, if they are not the array that the file is: to an array, or to each item (`people.*`). `$`:
+    """Path to the items: to an array, or to each item (`people.*`). Not needed if the file is an array of items. `$`:
     the file is one item. In JSONL, CSV and Parquet: the path within each row."""
     where: str | None = None
     """Condition of a JSONPath filter, such as `@.image == null` or `@.lang == 'en' && @.turns[1]`. Items that do not
@@ -70,7 +75,7 @@ class Data(Section):
     such as `!draft*`. Their items are read in this order (default: every data file in the folder;
     those in subfolders are listed by `data preview` and not read)."""
     join: Mapping[str, Join] = Field(default_factory=dict)
-    """Name of a field → another file, whose content each item gets under this name."""
+    """Name of a field → another file, whose content is added to each item as this field."""
     sha256: Sha256 | Mapping[str, Sha256] | None = None
     """Checksum of the file; a file with another checksum is an error. For several files, also joined ones: name of the
     file, from the folder of the data → its checksum. Files that are not named here are not checked."""
@@ -87,8 +92,9 @@ class Questions(Section):
     """Path to the questions, within an item: to an array, or with several matches, to each array or question
     (`$.*` for an object of arrays). All matches are read."""
     columns: Mapping[str, str] = Field(default_factory=dict)
-    """In the place of `field`, for lists of equal length, as in many Parquet files: name → path to the list, within an
-    item. The nth question has the nth member of each list under its name. A list may be missing or empty."""
+    """Instead of `field`, if an item has one list per field of its questions, all of equal length, as in many Parquet
+    files: name → path to the list, within an item. The nth question has the nth member of each list as the field of
+    this name. A list may be missing or empty."""
     question_field: str
     """Path to the question."""
     answer_field: str | None = None
@@ -113,9 +119,9 @@ class Questions(Section):
     choices_field: str | None = None
     """Path to the choices of a multiple-choice question; see `schema.choices`."""
     prefix_field: str | None = None
-    """Path to a number, within a question: it is asked when so many members of the history have been added, and the
-    history is ingested once. `@parentIndex` is the number of the session whose questions these are; `@before` is the
-    number of sessions before the one that a question is part of."""
+    """Path to a number, within a question: the question is asked after so many sessions or turns of the history have
+    been added. The history is ingested once. `@parentIndex` is the number of the session that contains the question;
+    `@before` is the number of sessions before that one."""
     labels: Mapping[str, str] = Field(default_factory=dict)
     """Name → path, within a question. Reports break figures down by labels."""
 
@@ -135,20 +141,20 @@ class ItemSchema(Section):
     dialog_id: str | None = None
     """Path to the turn's id, which evidence refers to."""
     caption: str | None = None
-    """Path to the captions of pictures in the turn, one or a list; appended to the content."""
+    """Path to the captions of pictures in the turn, a text or a list of texts; appended to the content."""
     image: str | None = None
-    """Path to pictures in the turn. They are counted and not read; a turn may then be without text."""
+    """Path to pictures in the turn. They are counted but not read; a turn with a picture may have no text."""
     date: str | None = None
     """Path to the turn's date. A session without a date has that of its first turn."""
     evidence: str | None = None
-    """Path to a mark of turns that contain the answer. Providers never see it."""
+    """Path to the field that marks the turns that contain the answer. Providers never see it."""
 
 
 class SessionSchema(Section):
     """How to read one session that is an object."""
 
     id: str | None = None
-    """Path to the session's id, within the session; see `context.idField`. Sessions may lack it."""
+    """Path to the session's id, within the session; see `context.idField`. A session need not have one."""
     date: str | None = None
     """Path to the session's date, within the session."""
 
@@ -174,13 +180,14 @@ class Context(Section):
     `speaker`, `role`, `dialogId` and, at the end, `content`. A line that does not fit is part of the message before
     it."""
     session_per: Literal["day"] | None = None
-    """Divides a list of turns, or a log, that have dates into sessions: consecutive turns of one day are a session."""
+    """How to divide a list of turns, or a log, into sessions by the dates of turns: consecutive turns of one day are a
+    session."""
     turns_field: str | None = None
     """Path to the turns within a session, if sessions are objects. All matches are turns, and so are the members of
     lists within lists."""
     prefix: str | None = None
-    """Path to a number, within an item: only so many members of the array are in the history of its question. A history
-    that is joined by key is ingested once, and each question asked when its part has been added."""
+    """Path to a number, within an item: only so many sessions or turns of the array are in the history of its question.
+    A history that is joined by key is ingested once, and each question is asked when its part has been added."""
     date_field: str | None = None
     """Path to the dates of the sessions, one per session, within an item."""
     id_field: str | None = None
@@ -191,13 +198,13 @@ class Context(Section):
     date_pattern: str | None = None
     """Keys of an `object` that are the dates of sessions; `*` is the session's number."""
     session_schema: SessionSchema = SessionSchema.model_construct()
-    """Paths within a session, in the place of `idField` and `dateField`."""
+    """Paths within a session, instead of `idField` and `dateField`."""
     item_schema: ItemSchema = ItemSchema.model_construct()
     """Paths within a turn (default: a turn is a text)."""
 
     @property
     def turn_schema(self) -> ItemSchema:
-        """Paths within a turn, also within one that is made of a line."""
+        """The paths within a turn: those of `itemSchema`, or for a log, the fields of `linePattern`."""
         if self.line_pattern is None:
             return self.item_schema
         fields = LinePattern(self.line_pattern, "schema.context.linePattern").fields
@@ -374,7 +381,7 @@ class SearchDefaults(Section):
     context_limit: int = Field(default=10, ge=1)
     """Number of memories, best first, in the answer prompt."""
     default_threshold: float | None = None
-    """Value of the variable `threshold` in requests; memorybench itself drops no memory."""
+    """Value of the variable `threshold` in requests. memorybench itself removes no memories by their score."""
     include_chunks: bool = False
     """Whether chunks that a provider returns are included in the answer prompt."""
 
@@ -413,11 +420,12 @@ class JudgePrompts(Section):
 
 class Evaluation(Section):
     method: Literal["exact-match", "f1", "contains", "llm-judge", "semantic-similarity", "custom", "retrieval"]
-    """Method of comparing an answer with the gold answer. A judge on the command line replaces it. `retrieval` is
+    """How an answer is compared with the gold answer. A judge on the command line replaces it. `retrieval` is
     for data without answers: it measures search only, and needs `evidence`."""
     closed_answers: bool | None = None
-    """For `exact-match`: whether the gold answers are the only right texts. If not, token F1 leads, and accuracy needs
-    a judge (default: whether they have three words or fewer on average). Multiple choice is always decided by label."""
+    """For `exact-match`: whether no other texts than the gold answers are right. If not, token F1 is the main metric,
+    and accuracy needs a judge (default: whether gold answers have three words or fewer on average). Multiple choice is
+    always decided by label."""
     partial_credit: bool = True
     """Whether a rubric item that is half met counts 0.5. If not, it counts 0."""
     f1_rule: Literal["tokens", "locomo"] = "tokens"
@@ -492,5 +500,5 @@ class BenchmarkConfig(Section):
 
     @property
     def is_built(self) -> bool:
-        """Whether code builds the histories from the files, and no schema maps them."""
+        """Whether code builds the histories from the files (`needles` or `cues`), instead of a schema."""
         return self.needles is not None or self.cues is not None

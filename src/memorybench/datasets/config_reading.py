@@ -31,8 +31,8 @@ def read_benchmark(
 ) -> BenchmarkConfig:
     """Return the benchmark config in `document`; raise BadInput at the first error.
 
-    `metrics` are the known metric names; if None, names under `metrics:` are not checked. Only `data` may refer to the
-    environment, so that a prompt is the same on every machine and cannot leak a key.
+    `metrics` are the known metric names; if None, names under `metrics:` are not checked. Only the section `data` may
+    refer to environment variables, so that a prompt is the same on every machine and cannot contain a key.
     """
     document = merge_base(document)
     if environment is not None and isinstance(document.value, dict) and "data" in document.value:
@@ -58,7 +58,7 @@ def read_benchmark(
 def merge_base(document: Document) -> Document:
     """Return the document merged with the one that it extends, if any.
 
-    Line numbers are those of `document`; the other file is checked separately.
+    Errors name the lines of `document`; the file that it extends is checked separately.
     """
     if not isinstance(document.value, dict) or not isinstance(document.value.get("extends"), str):
         return document

@@ -20,7 +20,7 @@ GROUP = "memorybench.benchmarks"
 
 
 def check_data(config: BenchmarkConfig, part: Document) -> None:
-    """Raise BadInput at the first error of the section."""
+    """Raise BadInput at the first error of the section `data`."""
     data, where = config.data, part.where("path")
     if config.needles is not None and config.cues is not None:
         raise BadInput(part.where(), "needles and cues cannot be combined", remedy="remove one of the two")
@@ -63,7 +63,7 @@ def _check_files(config: BenchmarkConfig, part: Document) -> None:
         if any(".." in name or name.startswith("/") for name in names):
             raise BadInput(part.where(*place), "a file is outside the dataset", expected="relative paths without ..")
         if data.type == "huggingface" and not packed and any(map(is_glob, names)):
-            raise BadInput(part.where(*place), "no globs on Hugging Face", expected="the names of files")
+            raise BadInput(part.where(*place), "globs are not supported on Hugging Face", expected="names of files")
     if data.where is not None:
         if config.mapping is None:
             raise BadInput(part.where("where"), "no effect without schema", remedy="remove it")
@@ -75,7 +75,7 @@ def _check_files(config: BenchmarkConfig, part: Document) -> None:
 
 
 def _check_checksums(data: Data, part: Document, *, several: bool) -> None:
-    """Check that a checksum is that of one file, and that a mapping has the checksums of several."""
+    """Check that `sha256` is a text for one file, and a mapping for several files."""
     sums, where = data.sha256, part.where("sha256")
     if several and isinstance(sums, str):
         problem = "is the checksum of one file, but there are several"
@@ -99,7 +99,7 @@ def _check_join(config: BenchmarkConfig, name: str, join: Join, part: Document) 
     if not re.fullmatch(r"[A-Za-z_][\w-]*", name):
         raise BadInput(where, f"invalid name {preview(name)}", expected="letters, digits, _ and -")
     if (join.file is None) == (not join.files):
-        raise BadInput(where, "which file is joined?", expected="either file, or files with key and by")
+        raise BadInput(where, "needs one of file and files", expected="either file, or files with key and by")
     if join.file is None and join.format == "text":
         raise BadInput(part.where("join", name, "format"), "no effect on files", expected="file, which is one text")
     if join.file is None and not (join.key and join.by):

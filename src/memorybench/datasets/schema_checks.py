@@ -28,13 +28,13 @@ _WITHOUT_EFFECT = {
     "object": {"id_field": "remove it: the keys are the ids", "date_field": "write datePattern, or type: array"},
     "string": dict.fromkeys(("id_field", "date_field", "turns_field"), "remove it, or set schema.context.type: array"),
 }
-"""Keys of `schema.context` that are not read: by type, each with what to do."""
+"""Keys of `schema.context` that have no effect, by `type`, each with the remedy for the error message."""
 WITHOUT_FILES = ("bundled", "plugin")
 """Values of `data.type` whose data is read by a class, not from a file by a mapping."""
 
 
 def check_schema(config: BenchmarkConfig, document: Document) -> None:
-    """Raise BadInput at the first error of the section."""
+    """Raise BadInput at the first error of the section `schema`."""
     mapping = config.mapping
     if config.data.type in WITHOUT_FILES or config.is_built:
         if mapping is not None:
@@ -59,7 +59,7 @@ def check_schema(config: BenchmarkConfig, document: Document) -> None:
         parse_path(text, part.where("item_id"))
     is_numbered = mapping.evidence_format.startswith(("numbers", "ranges"))
     if is_numbered and "evidence_level" not in mapping.model_fields_set:
-        problem, expected = "what do the numbers count?", "evidenceLevel: session, or evidenceLevel: turn"
+        problem, expected = "numbers need an evidenceLevel", "evidenceLevel: session, or evidenceLevel: turn"
         raise BadInput(part.where("evidence_format"), problem, expected=expected)
     _check_patterns(mapping.context, part.at("context"))
     if mapping.date_format is not None:
@@ -117,7 +117,7 @@ def _check_questions(mapping: SchemaMapping, part: Document, *, only_retrieval: 
                 part.where(), f'"{key}" is missing', expected="a path, because evaluation.method is retrieval"
             )
     if mapping.questions is not None and bool(mapping.questions.field) == bool(mapping.questions.columns):
-        raise BadInput(part.where("questions"), "where are the questions?", expected="either field or columns")
+        raise BadInput(part.where("questions"), "needs one of field and columns", expected="either field or columns")
     _check_gold(mapping, part, only_retrieval=only_retrieval)
 
 

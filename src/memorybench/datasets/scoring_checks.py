@@ -1,4 +1,4 @@
-"""Checks how a benchmark config wants answers to be judged: question types, prompts and the method."""
+"""Checks the parts of a benchmark config that say how answers are judged: question types, prompts and the method."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RUBRIC_VARIABLES = ("answer",)
 
 
 def check_question_types(config: BenchmarkConfig, document: Document) -> None:
-    """Raise BadInput if a type is there twice, or its rubric or judge prompt cannot be used."""
+    """Raise BadInput if a question type occurs twice, or its rubric or judge prompt cannot be used."""
     names = [kind.name for kind in config.question_types]
     for index, kind in enumerate(config.question_types):
         if kind.name in names[:index]:
