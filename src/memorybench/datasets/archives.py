@@ -22,9 +22,9 @@ _SAFE_NAME = re.compile(r"(?![/\\])(?!.*(?:^|/)\.\.(?:/|$))[^\\:\0]+")
 
 
 def unpack(archive: Path, folder: Path) -> Path:
-    """Unpack the data files of an archive into a folder, unless it is there; return the folder.
+    """Unpack the data files of an archive into `folder`, unless this folder exists; return the folder.
 
-    The folder appears when it is complete. Members that are not data files are skipped.
+    The folder is created only when it is complete. Files in the archive that are not data files are skipped.
     """
     if folder.is_dir():
         return folder
@@ -47,7 +47,7 @@ def unpack(archive: Path, folder: Path) -> Path:
 
 
 def skipped_members(archive: Path) -> list[str]:
-    """Return the names of the members that are not unpacked, without those that an operating system made."""
+    """Return the names of the files that are not unpacked, except those that an operating system created."""
     with ZipFile(archive) as opened:
         names = [member.filename for member in opened.infolist() if not member.is_dir()]
     return [name for name in names if (is_hidden(name) or not is_readable(name)) and not is_system_file(name)]
@@ -62,9 +62,9 @@ def _move(draft: Path, folder: Path) -> None:
 
 
 def _checked_members(archive: Path, opened: ZipFile) -> list[ZipInfo]:
-    """Return the data files; raise BadInput if the archive is too large or a name leads out of the folder.
+    """Return the data files; raise BadInput if the archive is too large or contains a name that is not allowed.
 
-    `ZipFile` reads no more of a member than the size it states, so stated sizes can be trusted.
+    The declared sizes can be trusted, because `ZipFile` never reads more of a file than its declared size.
     """
     members = [member for member in opened.infolist() if not member.is_dir()]
     names: set[str] = set()

@@ -35,7 +35,7 @@ from .dates import any_zoned, read_moment
 
 @dataclass(frozen=True, slots=True)
 class AuditFact:
-    """What a conversation states. A dataclass, not a Record: a dataset may have hundreds of thousands."""
+    """One fact that a conversation states. A dataclass, not a Record, because a dataset may have very many facts."""
 
     id: str
     content: str
@@ -59,13 +59,13 @@ class AuditFact:
 
 
 class AbsentFact(Record):
-    """Something that the conversation does not tell, as the author of the dataset declares."""
+    """Something that the conversation does not state, as declared by the author of the dataset."""
 
     id: str
     subject: str | None = None
     attribute: str | None = None
     question: str | None = None
-    """The question that asks for it, if the attribute has no good template."""
+    """A question that asks for it; needed if no good question can be generated from subject and attribute."""
 
 
 class AuditConversation(Record):
@@ -79,14 +79,14 @@ class AuditConversation(Record):
 class AuditDataset:
     id: str
     conversations: Sequence[AuditConversation]
-    """If read from a file, they are kept compressed and unpacked one at a time: do not put all into a list."""
+    """If read from a file, they are compressed in memory and unpacked one at a time: do not put all into a list."""
 
     @property
     def fact_count(self) -> int:
         return sum(len(conversation.facts) for conversation in self.conversations)
 
     def canonical_parts(self) -> Iterator[str]:
-        """Yield the canonical JSON in parts: the whole takes several times the memory of the dataset."""
+        """Yield the canonical JSON in parts, because the whole text takes several times the memory of the dataset."""
         yield '{"conversations":'
         yield from array_parts(self.conversations)
         yield f',"id":{canonical(self.id)}}}'
@@ -102,7 +102,7 @@ def read_canonical_audit(text: str) -> AuditDataset:
 
 
 def load_audit(path: Path | str) -> AuditDataset:
-    """Read an audit dataset; raise BadInput with the first problem and the number of the others."""
+    """Read an audit dataset; if it has problems, raise BadInput with the first one and the number of the others."""
     dataset = _stream(Path(path))
     if dataset is not None:
         return dataset
@@ -129,10 +129,10 @@ def _problems(file: AuditFile) -> list[BadInput]:
 
 
 def _stream(path: Path) -> AuditDataset | None:
-    """Return the dataset of a valid file, reading one conversation at a time; None: read it as a whole.
+    """Read a valid file, one conversation at a time; return None if it has problems and must be read as a whole.
 
-    The objects of a parsed JSON file take several times the memory of the conversations made from them. Only a file
-    with problems is read as a whole, because a problem may concern two conversations and has a line.
+    This saves memory: a whole parsed JSON file takes several times as much as the conversations made from it. A file
+    with problems is read as a whole, because a problem may concern two conversations, and to find its line number.
     """
     id: Any = None
     ids: set[str] = set()
@@ -161,7 +161,7 @@ def _stream(path: Path) -> AuditDataset | None:
 
 
 def _members(path: Path) -> Iterator[tuple[str, Any]]:
-    """Yield the id of the dataset, and each conversation."""
+    """Yield the id of the dataset and each conversation, as pairs of key and value."""
     stem, kind = stem_and_kind(path)
     if kind == "json":
         yield from stream_members(path, CONVERSATIONS)
@@ -210,7 +210,7 @@ def _fact(fact: FactOnFile, in_utc: bool) -> AuditFact:
 
 
 def _shared(text: str | None) -> str | None:
-    """Return one object for equal texts: conversations repeat ids, subjects and attributes."""
+    """Return the same object for equal texts, to save memory: conversations repeat ids, subjects and attributes."""
     return None if text is None else intern(text)
 
 

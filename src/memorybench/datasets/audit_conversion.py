@@ -56,7 +56,7 @@ def convert_longmemeval(path: Path | str, limit: int | None = None) -> AuditData
 
     Skipped: questions without an answer; multi-session and temporal questions, because no turn states their answers;
     preferences, because their answers are rubrics. Sessions are sorted by date. Their ids are dropped, because they
-    reveal the evidence. `limit` is the largest number of conversations.
+    reveal the evidence. `limit` is the maximum number of conversations; None: no limit.
     """
     items = read_items(Path(path))
     made = (_from_longmemeval(item.document) for item in items)
@@ -83,7 +83,7 @@ def _dataset(path: Path | str, conversations: Iterator[AuditConversation]) -> Au
 
 
 def _value(answer: str | int | None) -> str | None:
-    """Return the answer as a value; None if it is too long, or yes or no."""
+    """Return the answer as the value of a fact; None if it is too long, or is "yes" or "no"."""
     text = "" if answer is None else str(answer).strip()
     return text if text and len(text.split()) <= _MAX_VALUE_WORDS and not _YES_OR_NO.fullmatch(text) else None
 

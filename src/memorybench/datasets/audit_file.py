@@ -63,7 +63,7 @@ class _DatasetOnFile(Record):
 class AuditFile:
     path: Path
     id: str | None
-    """None: missing, which is one of the problems."""
+    """None if it is missing, which is then one of `problems`."""
     conversations: tuple[Document, ...]
     """All conversations that are mappings."""
     problems: tuple[BadInput, ...]
@@ -97,18 +97,18 @@ def read_audit_file(path: Path) -> AuditFile:
 
 
 def stem_and_kind(path: Path) -> tuple[str, str]:
-    """Return the name without its endings, and `json`, `jsonl` or another ending."""
+    """Return the file name without its suffixes, and its suffix: `json`, `jsonl` or another."""
     stem, _, kind = path.name.removesuffix(".gz").rpartition(".")
     return stem, kind.lower().replace("ndjson", "jsonl")
 
 
 def turn_id(turn: int | str) -> str:
-    """Return the id of a turn: `t3` for the third turn of a conversation."""
+    """Return the id of a turn: `t3` for the number 3; an id is returned as it is."""
     return turn if isinstance(turn, str) else f"t{turn}"
 
 
 def members(document: Document, key: str) -> list[Document]:
-    """Return the mappings in the list at `key`; other values are reported by the type check."""
+    """Return the mappings in the list at `key`. Other values are left out; the type check reports them."""
     items = document.value.get(key)
     indexed = enumerate(items if isinstance(items, list) else ())
     return [document.at(key, index) for index, item in indexed if isinstance(item, dict)]
@@ -154,7 +154,7 @@ def _row(path: Path, value: Any, number: int) -> Document:
 
 
 def _type_problems(document: Document, record: type[Record]) -> tuple[BadInput, ...]:
-    """Return wrong types and keys, each with a remedy."""
+    """Return an error with a remedy for each wrong type and each unknown or missing key."""
     return tuple(
         BadInput(bad.where, bad.problem, expected=bad.expected, remedy=bad.remedy or "correct it")
         for bad in problems(document, record)

@@ -1,4 +1,4 @@
-"""Checksums of data files, remembered while a file is unchanged: hashing a large file takes longer than indexing it."""
+"""Checksums of data files. Those of large files are stored until the file changes, because hashing takes long."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from memorybench.files.writing import write_file
 from .index import SMALLEST
 
 _BUFFER = 4 * 2**20
-"""Bytes that are hashed at once. A thread waits for Python's interpreter lock after each, while another one parses."""
+"""Number of bytes to hash at once. A large number, because the thread must wait for Python's interpreter lock after
+each part while another thread parses."""
 SETTLED_SECONDS = 2
-"""A file that changed more recently may change again within the precision of its times, unnoticed."""
+"""The checksum of a file that changed more recently than this is not stored: because file times are imprecise, another
+change could go unnoticed."""
 
 
 class _Remembered(Record):
@@ -38,7 +40,7 @@ def sha256_of(file: Path) -> str:
 
 
 def remembered_sha256(file: Path, folder: Path) -> str:
-    """Return the checksum of a file. That of a large one is stored in `folder`, and valid until the file changes."""
+    """Return the SHA-256 of a file. That of a large file is stored in `folder` and reused until the file changes."""
     now, status = time.time_ns(), file.stat()
     if status.st_size < SMALLEST:
         return sha256_of(file)

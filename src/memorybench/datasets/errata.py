@@ -1,6 +1,6 @@
 """Corrections of an answer key: `--errata FILE`.
 
-Two formats are read: our own, `{question id: {"answer": …, "evidence": […]}}` with at least one of the two
+Two formats are read: memorybench's own, `{question id: {"answer": …, "evidence": […]}}` with at least one of the two
 keys; and that of the LoCoMo audit (errors.json), whose ids count conversations and questions from 0.
 """
 
@@ -23,12 +23,13 @@ from .evidence import Evidence
 
 _AUDIT_ID = re.compile(r"locomo_(\d+)_qa(\d+)")
 _CITATION = "WRONG_CITATION"
-"""The audit's error type of a right answer with wrong evidence. Its answer may be a comment and is ignored."""
+"""The LoCoMo audit's error type for a right answer with wrong evidence. The `answer` of such an entry is ignored,
+because it may be a comment."""
 _KEYS = frozenset({"answer", "evidence"})
 
 
 class Citing(Dataset, Protocol):
-    """A dataset that resolves the evidence ids of its data."""
+    """A dataset that can resolve evidence ids to the turns and sessions of a haystack."""
 
     def resolve_evidence(self, question: Question, ids: Sequence[str]) -> Evidence: ...
 
@@ -37,7 +38,7 @@ class Erratum(Record):
     """The correction of one question."""
 
     wrong: Literal["answer", "evidence"]
-    """`answer`: the gold answer, and possibly its evidence; `evidence`: only the evidence."""
+    """What is corrected. `answer`: the gold answer, and possibly its evidence; `evidence`: only the evidence."""
     corrected: Question
 
 
@@ -55,7 +56,7 @@ def load_errata(file: Path, dataset: Citing) -> Mapping[str, Erratum]:
 
 
 def _corrections(document: Document, dataset: Citing) -> Iterator[tuple[Question, Mapping[str, Any], Document]]:
-    """Yield each question, its changes in our own format, and their place in the file."""
+    """Yield each question, its changes as in memorybench's own format, and their place in the file."""
     by_id = {question.id: question for question in dataset.questions}
     if isinstance(document.value, dict):
         for id in document.value:

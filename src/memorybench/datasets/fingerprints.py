@@ -14,7 +14,7 @@ _LATER_KEYS = frozenset(
      "forbidden_field", "columns", "split", "prefix_field", "choice_index",
      "speaker_separator", "line_pattern", "session_per")
 )  # fmt: skip
-"""Keys that version 0.1 did not have. Without a value they are left out of fingerprints, which stay as they were."""
+"""Keys that version 0.1 did not have. They are left out of fingerprints if not set, so that these do not change."""
 
 
 def fingerprint_of(config: BenchmarkConfig, checksum: str) -> str:

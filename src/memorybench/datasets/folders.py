@@ -1,4 +1,4 @@
-"""The data files of a folder: those that names and globs choose, those that are joined, and those not read."""
+"""The data files of a folder: those that names and globs select, those that are joined, and those that are not read."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .items import is_hidden, is_readable, is_system_file
 from .sources import Piece, Source, check_checksum_names, checksum_of
 
 _MOST_FILES = 10_000
-"""Files in subfolders that are looked at, to say which of them are not read."""
+"""Maximum number of files in subfolders that are examined, to report which of them are not read."""
 
 
 def folder_source(config: BenchmarkConfig, data: Data, folder: Path) -> Source:
-    """Return the files of a folder that the names and globs of the config choose, and those that are joined."""
+    """Return the files of a folder that the names and globs of the config select, and those that are joined."""
     pieces = list(_chosen(folder, data.files))
     for name, join in data.join.items():
         if join.file is None:
@@ -36,7 +36,10 @@ def folder_source(config: BenchmarkConfig, data: Data, folder: Path) -> Source:
 
 
 def joined_file(names: str, item_file: Path, folder: Path) -> Path:
-    """Return the file that is joined to the items of a file: the first that exists, which must be in the folder."""
+    """Return the file to join to the items of `item_file`: the first of `names` that exists, or the first if none does.
+
+    It must be in `folder`.
+    """
     stem = item_file.name.removesuffix(".gz").rpartition(".")[0]
     candidates = []
     for name in names.split("|"):
@@ -70,7 +73,7 @@ def _chosen(folder: Path, names: Sequence[str], join: str = "") -> Iterator[Piec
 
 
 def _skipped(folder: Path, names: Sequence[str]) -> Iterator[str]:
-    """Yield the files that a glob matches and that are not data files, without those of an operating system."""
+    """Yield the files that a glob matches but that are not data files, except those of an operating system."""
     excluded = _excluded(folder, names)
     globs = [name for name in names if is_glob(name) and not name.startswith("!")]
     matches = {file: name for name in globs for file in folder.glob(name) if file.is_file() and file not in excluded}
@@ -80,7 +83,7 @@ def _skipped(folder: Path, names: Sequence[str]) -> Iterator[str]:
 
 
 def files_in_subfolders(source: Source, folder: Path) -> Iterator[str]:
-    """Yield the data files in subfolders, which a config without `files` does not read."""
+    """Yield the data files in subfolders that are not read: a config without `files` reads only the folder itself."""
     read = {piece.file for piece in source.pieces}
     files = islice(folder.glob("*/**/*"), _MOST_FILES)  # the folder may be a whole disk
     for file in sorted(file for file in files if _is_data(file, folder, "") and file not in read):
@@ -92,11 +95,11 @@ def _excluded(folder: Path, names: Sequence[str]) -> set[Path]:
 
 
 def _is_data(file: Path, folder: Path, glob: str) -> bool:
-    """Return whether a file that the glob matches is read: hidden ones are if the glob names them."""
+    """Return whether a file is a data file to read. A hidden file is, only if the glob itself names a hidden file."""
     hidden = is_hidden(str(file.relative_to(folder))) and not is_hidden(glob)
     return file.is_file() and is_readable(file.name) and not hidden
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
-    """Return a sort key by which `chat-2` is before `chat-10`."""
+    """Return a sort key that compares numbers by value, so that `chat-2` comes before `chat-10`."""
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]

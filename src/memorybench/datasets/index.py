@@ -20,7 +20,7 @@ from memorybench.core.records import Record, digest
 from .items import Span
 
 SMALLEST = 4 * 2**20
-"""Size in bytes of a data file from which on an index is worth its file."""
+"""Size in bytes of the smallest data file that gets an index."""
 
 
 class Index(Record):
@@ -28,11 +28,14 @@ class Index(Record):
     questions: tuple[Question, ...]
     notes: tuple[str, ...]
     spans: Mapping[str, Span]
-    """By haystack."""
+    """The place of each haystack's item in the data file, by haystack."""
 
 
 def index_file(folder: Path, data: Path, config: str) -> Path | None:
-    """Return where the index of a data file is, or would be; None for a small file. `config` is a digest."""
+    """Return the path of the index of a data file, whether it exists or not; None for a small file, which has none.
+
+    `config` is a digest of the benchmark config.
+    """
     try:
         status = data.stat()
     except OSError:
@@ -52,7 +55,7 @@ def load_index(file: Path, fingerprint: str) -> Index | None:
 
 
 def save_index(file: Path, index: Index) -> None:
-    """Write the index, and delete those of earlier versions of the data file. A read-only cache is ignored."""
+    """Write the index, and delete those of earlier versions of the data file. Ignore a cache that cannot be written."""
     draft = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -22,9 +22,9 @@ _CATALOG = Path(__file__).resolve().parent.parent / "catalog"
 
 
 def source_of(config: BenchmarkConfig, *, beside: Path | None, cache: Path, hub: str = HUB) -> Source:
-    """Return the files of a benchmark.
+    """Return the files of a benchmark. Nothing is downloaded: the files may be missing.
 
-    `beside` is the folder of the config file, which relative paths start from; `hub` is the address of Hugging Face.
+    `beside` is the folder of the config file, to which paths are relative; `hub` is the address of Hugging Face.
     """
     data = config.data
     pieces: Sequence[Piece]
@@ -50,7 +50,7 @@ def local_source(config: BenchmarkConfig, file: Path) -> Source:
 
 
 def unpacked_source(config: BenchmarkConfig, source: Source, cache: Path) -> Source:
-    """Return the source with the files of a zip archive in the place of the archive, which is unpacked in the cache."""
+    """Return the files of a zip archive, unpacked into the cache, as the source; return another source as it is."""
     (piece, *_) = source.pieces
     if not is_archive(piece.file.name) or not piece.file.is_file():
         return source
@@ -89,9 +89,10 @@ def _local_source(config: BenchmarkConfig, root: Piece) -> Source:
 
 
 def _find_local(data: Data, beside: Path | None) -> Piece:
-    """Look in the config's folder, in its parent if the folder is called `configs`, then in the working folder.
+    """Return the local file or folder of `data.path`, with all paths that were tried.
 
-    Of a bundled config only in the working folder: its own folder is part of the installed package.
+    It may be in the config's folder, in the parent of that folder if it is called `configs`, or in the working folder.
+    For a bundled config, only the working folder counts: the config's folder is part of the installed package.
     """
     folders = [] if beside is None else [beside, *([beside.parent] if beside.name == "configs" else [])]
     if beside is not None and beside.resolve().is_relative_to(_CATALOG):
@@ -138,7 +139,10 @@ def _on_hub(config: BenchmarkConfig, beside: Path | None, cache: Path, hub: str)
 
 
 def _cached_name(url: str) -> Path:
-    """Return a path such as `raw.example.org/some/file.json`; a query string is replaced by its digest."""
+    """Return the path of a download in the cache, such as `raw.example.org/some/file.json`, for its URL.
+
+    A query string is replaced by its digest.
+    """
     parts = urlsplit(url)
     steps = [step for step in parts.path.split("/") if step not in ("", ".", "..")]
     folder = Path((parts.hostname or "") + (f"-{parts.port}" if parts.port else ""))

@@ -32,9 +32,10 @@ LARGEST = 8 * 2**30
 async def pull(
     source: Source, redactor: Redactor, progress: Callable[[Piece], Progress] | None = None, cap: int = LARGEST
 ) -> None:
-    """Download missing files.
+    """Download the missing files of a source.
 
-    A file appears only when it is complete and verified. Existing files are not replaced.
+    A file gets its name only when it is complete and its checksum is verified. Existing files are not replaced. `cap`
+    is the maximum size in bytes of a file for which the config has no size.
     """
     from memorybench.http.client import open_http
     from memorybench.http.downloads import download
@@ -59,7 +60,7 @@ async def pull(
 
 
 def _place(source: Source, piece: Piece, draft: Path) -> None:
-    """Verify a complete draft and rename it to the file."""
+    """Verify the complete download `draft` and rename it to the final file."""
     actual = sha256_of(draft)
     if piece.sha256 not in (None, actual):
         draft.unlink()
@@ -71,7 +72,7 @@ def _place(source: Source, piece: Piece, draft: Path) -> None:
 
 
 def _adopt(source: Source, piece: Piece) -> None:
-    """Verify and record a file that was copied there by the user."""
+    """Verify a file that the user has copied to the place of the download, and record its checksum and size."""
     verify_files(Source(source.benchmark, source.licence, (piece,)))
     if piece.read_record() is None:
         _record(piece, sha256_of(piece.file), piece.file.stat().st_size)

@@ -33,14 +33,14 @@ class Piece:
     """One file of a source."""
 
     file: Path
-    """Its path, also before it is pulled."""
+    """The path of the file on this machine; before the download, the path that it will have."""
     url: str | None = None
     sha256: str | None = None
     size: int | None = None
     tried: tuple[Path, ...] = field(default=(), compare=False)
     """All paths at which a local file may be."""
     join: str = ""
-    """Name of the `data.join` that it belongs to; empty: it contains items."""
+    """Name of the `data.join` that the file belongs to; empty if it contains items."""
 
     @property
     def record(self) -> Path:
@@ -64,8 +64,8 @@ class Source:
     """The folder of all files, if the config names them by globs or joins them."""
     published_at: str = ""
     skipped: tuple[str, ...] = ()
-    """Names of files that are not read: that a glob of the config matches, and that are not data files, or that are in
-    subfolders of a folder."""
+    """Names of files that are not read: files that a glob of the config matches but that are not data files, and files
+    in subfolders."""
 
     @property
     def item_files(self) -> list[Path]:
@@ -118,7 +118,7 @@ def check_checksum_names(config: BenchmarkConfig, names: Collection[str], folder
 def verify_files(source: Source, checksums: Path | None = None) -> str:
     """Return a checksum over all files; raise BadInput if one is missing or has another checksum than expected.
 
-    With `checksums`, the folder of remembered ones, a large file is read only if it has changed.
+    With `checksums`, the folder of stored checksums, a large file is hashed only if it has changed.
     """
     sums = []
     for piece in source.pieces:
@@ -135,7 +135,7 @@ def verify_files(source: Source, checksums: Path | None = None) -> str:
 
 
 def state(source: Source) -> State:
-    """Return whether the files are present and unchanged. Reads every byte."""
+    """Return whether the files are present and unchanged. Computes the checksum of each file."""
     if not source.present:
         return "missing"
     try:
@@ -146,7 +146,7 @@ def state(source: Source) -> State:
 
 
 def missing(source: Source) -> BadInput:
-    """Return the error for data that is not on this machine, with what to do."""
+    """Return the error for data that is not on this machine; its remedy says how to get the data."""
     where = f'benchmark "{source.benchmark}"'
     piece = next((piece for piece in source.pieces if not piece.file.is_file()), source.pieces[0])
     if piece.file.is_dir():
