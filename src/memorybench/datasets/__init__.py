@@ -32,7 +32,7 @@ Questions and histories of an item
   item_reader.py     reads items: histories, questions, irregularities
   question_reader.py reads one question: text, gold, choices, evidence, labels
   choices.py         the choices of a question, and which are right
-  gold.py            rubrics, and texts that an answer must or must not contain
+  gold.py            rubrics, and texts that a right answer must or must not contain
   evidence.py        resolves cited evidence ids to turns and sessions
   context.py         reads the sessions and gold marks of an item
   turns.py           reads the turns of a session
@@ -45,7 +45,7 @@ Datasets
   starter.py         the benchmark that ships with the package
   errata.py          corrected answer keys
   fingerprints.py    the fingerprint of a dataset
-  survey.py          what was read: counts, samples, what was left out
+  survey.py          what was read from a dataset: counts, samples, and what was left out
 
 Audit datasets
   audit.py             load_audit, problems_of: conversations and the facts they state

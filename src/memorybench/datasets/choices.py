@@ -27,14 +27,14 @@ class Choices:
 
     choices: tuple[Choice, ...]
     lines: tuple[str, ...]
-    """One per choice: as the data writes it if it has a label of its own, otherwise with the label a, b, c …"""
+    """One line per choice: as in the data if the choice has a label there, otherwise with the label a, b, c …"""
     are_labels_unclear: bool = False
-    """The data has labels in no order: a gold label may be one of those, or one of a, b, c …"""
+    """Whether the data has labels in another order: then a gold label may be one of those, or one of a, b, c …"""
     are_labels_own: bool = False
-    """The data has the labels."""
+    """Whether the labels are from the data."""
 
     def right(self, answer: Any, first: int | None, where: Callable[[], str]) -> tuple[str, ...]:
-        """Return the accepted answers for a gold answer: the choice with its label, its text, and its label.
+        """Return the accepted spellings of a gold answer: the choice with its label, only its text, only its label.
 
         A number is an index if `first`, the index of the first choice, is given.
         """
@@ -72,7 +72,7 @@ class Choices:
         return tuple(choice.text for choice in self.choices)
 
     def is_label_or_text(self, answer: Any, first: int | None) -> bool:
-        """Return whether a gold answer that is read as the label of a choice is the text of another."""
+        """Return whether a gold answer is both the label of one choice and the text of another."""
         text = str(answer).strip()
         if not self.are_labels_own or text not in self._texts:
             return False
@@ -95,9 +95,9 @@ class Choices:
 
 
 def has_other_labels(matches: Sequence[tuple[Place, Any]], part: Any) -> bool:
-    """Return whether the data has labels of the choices in another order than a, b, c ….
+    """Return whether the data labels the choices with letters in another order than a, b, c ….
 
-    They are the names of the choices (`options.*`), or another field of the objects that contain them
+    Labels are the keys of the choices (`options.*`), or another field of the objects that contain them
     (`options[*].text`).
     """
     if not all(place and isinstance(place[-1], str) for place, _ in matches):
@@ -117,10 +117,10 @@ def _are_letters(values: Sequence[Any]) -> bool:
 
 
 def read_choices(value: Any, where: Callable[[], str], key: str, *, have_other_labels: bool = False) -> Choices:
-    """Read choices from an array or from an object of label and text; `key` names them in error messages.
+    """Read choices from an array of texts, or from an object of label and text. Errors name the config key `key`.
 
-    Texts of an array have labels of their own only if all of them begin with one, in one spelling and in order from A,
-    a or 1. Otherwise `B. Jones` is a name and `11: 30` a time.
+    The beginnings of texts in an array are labels only if all texts begin with one, in one spelling and in order from
+    A, a or 1. Otherwise, `B. Jones` is a name and `11: 30` a time.
     """
     if isinstance(value, dict) and value:
         named = tuple(Choice(str(label).strip(_DECORATION), _text(text, where)) for label, text in value.items())

@@ -26,7 +26,7 @@ from .turns import KeptSession, MarkedTurn, RawSession, TurnReader, locate_in, o
 
 _PARAGRAPH = re.compile(r"\n\s*\n")
 _SESSION_NAMES = ("s", "session-")
-"""Sessions are called s1, s2 …, or session-1, session-2 … if turns have such ids."""
+"""Prefixes of session ids: s1, s2 …, or session-1, session-2 … if turns already have ids such as s1."""
 
 
 class ContextReader:
@@ -47,7 +47,7 @@ class ContextReader:
         pattern = context.line_pattern
         self._lines = None if pattern is None else LinePattern(pattern, f"{where}.linePattern")
         self._members: tuple[Any, dict[Place, int]] | None = None
-        """An item, and the numbers of the members of its history, by place."""
+        """The last item, and the number of each session or turn of its history, by its place in the item."""
         self._template: Template | None = None
         if preprocessing.format_template is not None:
             self._template = Template.parse(preprocessing.format_template, SESSION_VARIABLES, where)
@@ -55,8 +55,8 @@ class ContextReader:
     def read(self, item: Document, cuts: Sequence[int] = (), upto: int | None = None) -> ItemContext:
         """Check the sessions and turns of an item, and return its context.
 
-        A list of turns is divided into sessions at `cuts`, where other questions about the same history are asked. Only
-        the first `upto` members are read, in the place of the number that `prefix` leads to.
+        A list of turns is divided into sessions at `cuts`: the numbers of turns after which questions about the history
+        are asked. Only the first `upto` sessions or turns are read; None: as many as `context.prefix` says, or all.
         """
         for name in _SESSION_NAMES:
             context = self._read_as(name, item, cuts, upto)
@@ -65,7 +65,7 @@ class ContextReader:
         raise BadInput(locate_in(item, ()), "turns have the ids s1 and session-1", remedy="remove dialogId")
 
     def _read_as(self, session_name: str, item: Document, cuts: Sequence[int], upto: int | None) -> ItemContext | None:
-        """Return the context with sessions of this name and a number; None if a turn has the id of a session."""
+        """Return the context, with session ids of `session_name` and a number; None if a turn has such an id."""
         sessions: list[KeptSession] = []
         names: dict[str, tuple[str, ...]] = {}
         marked: dict[str, MarkedTurn] = {}
@@ -189,7 +189,7 @@ class ContextReader:
         return RawSession(None, [message.fields for message in messages], place, None, places)
 
     def _by_day(self, item: Document, session: RawSession) -> list[RawSession]:
-        """Divide a session before each turn that has another day than the turns before it, if the config says so."""
+        """Divide a session into one per day if `sessionPer` is set; otherwise, return it as it is."""
         if self._context.session_per is None:
             return [session]
         starts, day = [0], None
@@ -205,11 +205,11 @@ class ContextReader:
         return sessions
 
     def prefix_of(self, item: Document) -> int | None:
-        """Return how many members of the context are the history of the item's question; None: all."""
+        """Return how many sessions or turns of the context are the history of the item's question; None: all."""
         return None if self._prefix is None else read_prefix(self._prefix, item, "schema.context.prefix")
 
     def member_number(self, item: Document, place: Place) -> int | None:
-        """Return the number, from 1, of the member of the history that contains a place; None if none does."""
+        """Return the number, from 1, of the session or turn of the history that contains a place; None if none does."""
         start = place_of(self._field, item.value)
         if start is not None:
             step = place[len(start)] if len(place) > len(start) and place[: len(start)] == start else None
@@ -271,7 +271,7 @@ class ContextReader:
         return sessions
 
     def _object_sessions(self, value: Mapping[str, Any], place: Place, left_out: LeftOut) -> Iterator[RawSession]:
-        """Yield the sessions of an object, sorted by number."""
+        """Yield the sessions of an object, sorted by the number in their keys."""
         numbers = _numbered_keys(self._context.session_pattern or "*", value)
         date_keys = _numbered_keys(self._context.date_pattern, value)
         dated = {number: key for key, number in reversed(date_keys.items())}
@@ -283,7 +283,7 @@ class ContextReader:
             yield self._raw(key, value[key], (*place, key), date, left_out)._replace(number=number)
 
     def _raw(self, name: str | None, member: Any, place: Place, date: Any, left_out: LeftOut) -> RawSession:
-        """Return a session. Lists within lists of turns are flattened, and all matches of `turnsField` are read."""
+        """Return the session `member`: all turns at `turnsField`, or the member itself. Nested lists are flattened."""
         matches: list[tuple[Place, Any]] = [((), member)]
         if isinstance(member, dict) and self._turns_within is not None:
             left_out.session_fields |= dict.fromkeys(member)
@@ -298,10 +298,10 @@ class ContextReader:
     def _ids_and_dates(
         self, item: Document, members: Sequence[tuple[Place, Any]], upto: int | None
     ) -> Sequence[list[Any] | None]:
-        """Return the ids and the dates of all sessions, from a list or from a path into each session.
+        """Return the ids and the dates that `idField` and `dateField` lead to; None for one that is not set.
 
-        A list may also have one value for each of the first `upto` sessions, which are read. Other values belong to all
-        sessions: if one has none, those of the later sessions would move to it.
+        Each must have one value per session; a list may also have one for each of the first `upto` sessions, which are
+        the ones that are read. Otherwise raise BadInput: a value could be assigned to the wrong session.
         """
         found: list[list[Any] | None] = []
         problems: list[str] = []
@@ -336,14 +336,14 @@ class ContextReader:
         return found
 
     def _belong(self, path: Path, values: Sequence[tuple[Place, Any]], members: Sequence[tuple[Place, Any]]) -> bool:
-        """Return whether the values at a path belong to the members of the history, in this order."""
+        """Return whether the values at a path belong to the sessions of the history, one each and in the same order."""
         field = [*self._field.segments(), *(["[*]"] if self._field.singular else [])]
         pairs = zip(field, path.segments(), strict=False)
         shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
         return _are_aligned([at for at, _ in values], [at for at, _ in members], shared)
 
     def _path_of_each(self, item: Document, path: str, count: int) -> str | None:
-        """Return the path as one within each session, if each session has a match."""
+        """Return the path with `[*]` for each session, for a suggestion; None if it does not match once per session."""
         field = self._context.field if self._context.field.startswith("$") else f"$.{self._context.field}"
         close = f"{field.removesuffix('[*]')}[*].{path.removeprefix('$.')}"
         try:
@@ -361,7 +361,7 @@ class ContextReader:
 
 
 def read_prefix(path: Path, part: Document, key: str) -> int:
-    """Return the number of members that are history, which the path leads to within an item or question."""
+    """Return the number at a path of an item or question: how many sessions or turns are its history."""
     where = partial(locate_in, part, place_of(path, part.value))
     number = only(path, part.value, where)
     if isinstance(number, float) and number.is_integer():
@@ -370,16 +370,16 @@ def read_prefix(path: Path, part: Document, key: str) -> int:
         raise BadInput(
             where(),
             f"invalid prefix {preview(number)}",
-            expected="the number of members that are history",
+            expected="the number of sessions or turns that are history",
             remedy=f"correct it, or {key}",
         )
     return int(number)
 
 
 def _are_aligned(values: Sequence[Place], members: Sequence[Place], shared: int) -> bool:
-    """Return whether each value belongs to the member at its position: no other is nearer to it.
+    """Return whether each value belongs to the session at the same position: no other session is nearer to its place.
 
-    The first `shared` steps of both are matches of the same path, so that they must be the same.
+    The first `shared` steps of both paths are the same in the config, so those of their places must be equal, too.
     """
     near: dict[Place, set[int]] = {}
     for index, member in enumerate(members):
@@ -397,7 +397,7 @@ def _count(values: Sequence[Any], noun: str) -> str:
 
 
 def _numbered_keys(pattern: str | None, value: Mapping[str, Any]) -> dict[str, int]:
-    """Return the keys that fit a pattern in which `*` is a number: `session_*` does not fit `session_1_date_time`."""
+    """Return the keys that match a pattern, with their numbers: `*` is a number, so session_* is not session_1_date."""
     if pattern is None:
         return {}
     before, _, after = pattern.partition("*")

@@ -25,15 +25,15 @@ Formats = str | Sequence[str] | None
 """A strptime format, or several, of which the first that fits is used; `%?` is a word that is skipped."""
 _SKIPPED = "%?"
 _strptime = lru_cache(maxsize=4096)(datetime.strptime)
-"""Parts of one history have the same dates, and strptime is slow."""
+"""Cached, because strptime is slow and the same dates occur again when other parts of a history are read."""
 
 
 def read_date(value: Any, where: Callable[[], str], formats: Formats = None) -> datetime | None:
     """Parse a date; return None for null and empty text.
 
-    A number is seconds or milliseconds since 1970, unless it may be a date without separators, which is refused;
-    `formats` replace all others. A date without a time zone stays
-    without. `where` is called only for an error, because finding a line takes time.
+    With `formats`, only these are accepted. Without, a number is seconds or milliseconds since 1970; a number that may
+    also be a date without separators is an error. A date without a time zone stays without. `where` is called only for
+    an error, because finding a line takes time.
     """
     if value is None or value == "":
         return None
@@ -56,7 +56,7 @@ def read_date(value: Any, where: Callable[[], str], formats: Formats = None) -> 
 
 
 def check_format(format: str) -> None:
-    """Raise ValueError if the format is not one of strptime, with `%?` as a word of its own."""
+    """Raise ValueError if strptime does not accept the format. `%?` is allowed as a word between spaces."""
     known = " ".join(word for word in format.split() if word != _SKIPPED)
     if not known:
         raise ValueError("it has no codes")
@@ -103,7 +103,7 @@ class Moment(NamedTuple):
 
     at: datetime
     whole_day: bool
-    """It has no time of day, so it is neither before nor after another moment of that day."""
+    """Whether it has no time of day; then it is neither before nor after another moment of that day."""
 
     @property
     def has_zone(self) -> bool:

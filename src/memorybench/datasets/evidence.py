@@ -25,7 +25,7 @@ _SEPARATORS = re.compile(r"[\s,;]+")
 def dialog_ids(cited: str) -> list[str]:
     """Return the LoCoMo ids in a string such as `D8:6; D9:17`, also misspelled ones (`D:11:26`, `D30:05`).
 
-    What is not an id, such as `D1-2`, is returned as it is: no turn has it.
+    A part that is not an id, such as `D1-2`, is returned as it is; it then counts as an unknown id.
     """
     parts = filter(None, _SEPARATORS.split(cited))
     matches = ((part, _DIALOG_ID.fullmatch(part)) for part in parts)
@@ -33,9 +33,9 @@ def dialog_ids(cited: str) -> list[str]:
 
 
 def turns_with_text(cited: str, context: ItemContext) -> tuple[str, ...]:
-    """Return the turns with this text as it is written, else those with the same words, else those that contain it.
+    """Return the ids of the turns with exactly this text, else of those with the same words, else that contain them.
 
-    Several turns are ambiguous: the text does not say which of them is evidence.
+    If there are several, the caller must treat the text as ambiguous.
     """
     text, words = cited.strip(), words_of(cited)
     if not words:
@@ -48,7 +48,10 @@ def turns_with_text(cited: str, context: ItemContext) -> tuple[str, ...]:
 
 
 def numbered(cited: str, first: int, ids: Mapping[int, str], count: int) -> tuple[str, ...]:
-    """Return the ids with these numbers, such as `3` or `3-7`; none if one of `count` numbers is outside."""
+    """Return the ids for a number or range such as `3` or `3-7`; none if a number is outside of the `count` numbers.
+
+    `first` is the lowest number. A number without an id in `ids` is left out.
+    """
     match = _NUMBERS.fullmatch(cited.strip())
     if match is None:
         return ()
@@ -62,13 +65,13 @@ class CitationReader:
     """Reads the evidence that a path leads to in questions."""
 
     def __init__(self, path: Path, format: str, key: str) -> None:
-        """`key` is that of the config which names the path."""
+        """`key` is the config key that contains the path; errors name it."""
         self._path, self._format, self._key = path, format, key
         self._pair = self._list = ""
         """Places of the first pair of numbers, and of the first other list, if the format has ranges."""
 
     def read(self, part: Document) -> list[str]:
-        """Return the evidence of a question: the members of lists, however deep.
+        """Return the evidence of a question as texts; nested lists are flattened.
 
         Pairs of numbers become texts such as `3-7` if the format has ranges.
         """
@@ -82,9 +85,10 @@ class CitationReader:
         return list(dict.fromkeys(str(leaf) for leaf in kept if leaf is not None))
 
     def _ranges(self, match: Any, part: Document, at: Place) -> list[Any]:
-        """Return a match with ranges as texts.
+        """Return the members of a match, with ranges as texts such as `3-7`.
 
-        A list of two numbers is a range if no question has another list: [0, 3] beside [4] may be two turns.
+        A list of two numbers is a range if the evidence of every question is such a list. Otherwise raise BadInput: if
+        another question has [4], then [0, 3] may be two turns.
         """
         if not isinstance(match, list):
             return [match]
@@ -108,7 +112,7 @@ class CitationReader:
 
 
 def _inner_ranges(members: list[Any]) -> Iterator[Any]:
-    """Yield the members of a list; lists within it as texts such as `3-7`."""
+    """Yield the members of a list; inner lists are yielded as texts such as `3-7`."""
     for member in members:
         if not isinstance(member, list):
             yield member
@@ -123,7 +127,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _leaves(value: Any, place: Place) -> Iterator[Place]:
-    """Yield the places of what is in objects and lists."""
+    """Yield the place of each value within nested objects and lists that is neither an object nor a list."""
     if not isinstance(value, dict | list):
         yield place
         return
@@ -132,7 +136,7 @@ def _leaves(value: Any, place: Place) -> Iterator[Place]:
 
 
 FORMATS: Mapping[str, Callable[[str], list[str]]] = {"exact": lambda cited: [cited], "dialog-ids": dialog_ids}
-"""The values of `schema.evidenceFormat` that are ids."""
+"""The values of `schema.evidenceFormat` for evidence that is ids, each with a function that splits a text into ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,22 +146,22 @@ class Evidence:
     sessions: tuple[str, ...] = ()
     turns: tuple[str, ...] = ()
     repaired: tuple[str, ...] = ()
-    """Ids that were resolved although the context spells them differently."""
+    """Ids that were resolved although their spelling differs from the context's."""
     dropped: tuple[str, ...] = ()
     """Ids that the context does not contain."""
     ambiguous: tuple[str, ...] = ()
-    """Texts that several turns have."""
+    """Evidence texts that several turns have, so that they are not resolved."""
 
 
 @dataclass(slots=True)
 class EvidenceCheck:
-    """Whether the evidence of any question can be resolved, and the first id that cannot."""
+    """Collects whether the evidence of any question can be resolved, and the first id that cannot."""
 
     path: Path | None
-    """Where the ids are; None: turns are marked."""
+    """The path to the ids in a question; None if the data marks turns instead."""
     level: EvidenceLevel
     key: str
-    """The key of the config that names the path or the mark."""
+    """The config key that contains the path to the ids or to the mark."""
     format: str = "exact"
     """The value of `schema.evidenceFormat`."""
     _is_found: bool = False
@@ -166,10 +170,10 @@ class EvidenceCheck:
     """The keys of a question."""
     _unknown: BadInput | None = None
     first_unknown: str = ""
-    """The first unknown id and its place, without the folder of the file, which is another on another machine."""
+    """The first unknown id and its place in the file. The folder is left out, because it differs between machines."""
 
     def add(self, part: Document, evidence: Evidence, context: ItemContext) -> None:
-        """Look at the evidence of one question, which is `part` of the data."""
+        """Add the evidence of one question to the check; `part` is the question in the data."""
         self._is_resolved = self._is_resolved or bool(evidence.sessions or evidence.turns)
         if self.path is None:
             return
@@ -212,7 +216,7 @@ class EvidenceCheck:
         return remedy
 
     def raise_if_useless(self, file: str) -> None:
-        """Raise BadInput if no question of the data has evidence that is known."""
+        """Raise BadInput if no question of the data has evidence that can be resolved."""
         if self._is_resolved or (self._is_found and self._unknown is None):
             return
         if self._unknown is not None:
@@ -225,9 +229,10 @@ class EvidenceCheck:
 
 
 def resolve(cited: Iterable[Any], context: ItemContext, level: EvidenceLevel, format: str) -> Evidence:
-    """Resolve ids to turns and sessions.
+    """Resolve the cited evidence of a question to turns and sessions.
 
-    At turn level, sessions are those of the turns; at session level, turns are those that the data marks.
+    At turn level, the sessions are those that contain the turns; at session level, the turns are those of the sessions
+    that the data marks.
     """
     if format == "text":
         return _resolve_texts(cited, context)

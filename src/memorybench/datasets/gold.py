@@ -1,4 +1,4 @@
-"""Reads what a right answer is, besides the gold answers: a rubric, and texts that it must or must not contain."""
+"""Reads what defines a right answer besides the gold answers: a rubric, and texts that it must or must not contain."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Gold:
 
     @property
     def is_enough(self) -> bool:
-        """Whether an answer can be scored without a gold answer."""
+        """Whether an answer can be scored with this alone, without a gold answer."""
         return bool(self.rubric or self.must_contain or self.must_not_contain)
 
 
@@ -47,7 +47,7 @@ class GoldReader:
         self._weight = None if item.weight is None else Path.parse(item.weight, where)
 
     def read(self, part: Document) -> Gold:
-        """Return the gold of a question, which is `part` of the data."""
+        """Return the rubric and texts of a question; `part` is the question in the data."""
         rubric: tuple[RubricItem, ...] = ()
         if self._rubric is not None:
             items = _values(self._rubric, part)
@@ -60,7 +60,7 @@ class GoldReader:
         return Gold(rubric, required, excluded, self.answers_are_rubric, blanks)
 
     def from_answers(self, answers: Sequence[str], part: Document) -> Gold:
-        """Return the gold of a question whose answers are the items of its rubric."""
+        """Return the rubric of a question whose gold answers are the items of the rubric."""
         rubric = tuple(RubricItem(answer) for answer in answers)
         return replace(self.read(part), rubric=rubric)
 
@@ -79,7 +79,7 @@ class GoldReader:
 
 
 def _values(path: Path, part: Document) -> list[Any]:
-    """Return the matches of a path; the members of a list where a match is one."""
+    """Return the matches of a path; a match that is a list is replaced by its members."""
     found: list[Any] = []
     for match in path.all(part.value):
         found += match if isinstance(match, list) else [match]
@@ -87,7 +87,7 @@ def _values(path: Path, part: Document) -> list[Any]:
 
 
 def _count_blanks(path: Path, part: Document) -> int:
-    """Return the number of empty members of lists; a field that is empty has no members."""
+    """Return the number of empty members in the lists at a path; an empty field is not counted."""
     return sum(is_blank(value) for match in path.all(part.value) if isinstance(match, list) for value in match)
 
 

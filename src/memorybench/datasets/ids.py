@@ -14,11 +14,14 @@ from .paths import only, place_of
 
 
 class DuplicateId(BadInput):
-    """Two items or questions have one id. No condition on one of them helps."""
+    """Two items or questions have the same id. A condition on the id cannot leave out only one of them."""
 
 
 def unique_id(id: str, where: Callable[[], str], known: set[str], key: str) -> str:
-    """Return the id; raise BadInput if it is known. `key` is that of the config that leads to ids."""
+    """Add the id to `known` and return it; raise DuplicateId if it is there already.
+
+    `key` is the config key of the path to ids, for the error; empty if ids are made from the item's id.
+    """
     if id in known:
         default = "items are then numbered"
         if key.startswith("schema.questions"):
@@ -37,7 +40,7 @@ def id_text(path: Path, part: Document, key: str) -> str:
 
 
 def missing_field(what: str, path: Path, part: Document, key: str) -> BadInput:
-    """Return the error for a field that a question or an item does not have, or that is empty."""
+    """Return the error for a field of a question or item that is missing or empty. `key` is its config key."""
     fields = list(part.value) if isinstance(part.value, dict) else []
     expected = "a text or a number" if what == "id" else "a text"
     if path.text in fields:
@@ -48,5 +51,5 @@ def missing_field(what: str, path: Path, part: Document, key: str) -> BadInput:
 
 
 def locate(path: Path, part: Document) -> Callable[[], str]:
-    """Return a function that locates the path for an error message."""
+    """Return a function that returns where the path leads to in the data, as text for an error message."""
     return lambda: part.where(*(place_of(path, part.value) or ()))

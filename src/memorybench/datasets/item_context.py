@@ -20,36 +20,36 @@ _NOT_WORDS = re.compile(r"(?:[^\w+#%&@$€£¥°=<>-]|_|-(?!\d)|(?<=\w)-)+")
 
 @dataclass(slots=True)
 class LeftOut:
-    """What a history has and is not read."""
+    """Counts the parts of a history that are not read."""
 
     members: int = 0
-    """Number of members after the prefix."""
+    """Number of sessions or turns after the part that a question is about (`prefix`)."""
     filtered: int = 0
-    """Number of members and turns that filters of paths leave out."""
+    """Number of sessions and turns that filters in paths leave out."""
     keys: list[str] = field(default_factory=list)
     """Keys of an object that are neither sessions nor dates."""
     dates: int = 0
-    """Number of keys of an object that are dates of no session."""
+    """Number of keys of an object that are dates of a session that is missing."""
     continued: int = 0
     """Number of lines of a log that do not fit its pattern, and so continue the message before them."""
     session_fields: dict[str, None] = field(default_factory=dict)
-    """Fields of sessions that are objects. Whether a path reads them is not known here."""
+    """All fields of sessions that are objects, whether a path of the config reads them or not."""
 
 
 @dataclass(frozen=True)
 class ItemContext:
     """The sessions of an item and the ids that evidence refers to.
 
-    Sessions are made when they are first read: the questions of a large file are found without them.
+    The sessions are created when they are first needed: to read the questions of a large file, they are not.
     """
 
     make_sessions: Callable[[], tuple[Session, ...]]
     sessions_named: Mapping[str, tuple[str, ...]]
-    """From a session's id in the data to our ids; two if the data repeats the id."""
+    """The session ids that memorybench assigned, by the id in the data; several if the data repeats the id."""
     marked: Mapping[str, MarkedTurn]
-    """By turn id."""
+    """The turns that the data marks as evidence, by turn id."""
     dates: Sequence[datetime]
-    """Of the sessions that have one, in their order, with a time zone."""
+    """The dates of the sessions that have one, in the order of the sessions, with a time zone."""
     undated_sessions: int
     """Number of sessions without a date."""
     empty_turns: int
@@ -59,12 +59,12 @@ class ItemContext:
     number_turns: Callable[[], Mapping[int, str]]
     """Returns the ids of turns by their number in the data, from 0. Empty turns have a number and no id."""
     raw_turn_count: int
-    """Number of turns, also of empty ones."""
+    """Number of turns, including empty ones."""
     numbered_sessions: Mapping[int, str]
-    """The ids of sessions by their number in the data: from 0, or that of their key in an object. Empty sessions have a
-    number and no id."""
+    """The ids of sessions by their number in the data: counted from 0, or in an object, the number in their key. Empty
+    sessions have a number and no id."""
     numbered_session_count: int
-    """Number of sessions, also of empty ones; in an object, one more than the highest number of a key."""
+    """Number of sessions, including empty ones; in an object, one more than the highest number of a key."""
     session_count: int
     """Number of sessions with turns."""
     turn_count: int
@@ -86,12 +86,12 @@ class ItemContext:
 
     @cached_property
     def session_of(self) -> Mapping[str, str]:
-        """The session of each turn."""
+        """The id of each turn's session, by turn id."""
         return {turn.id or "": session.id for session in self.sessions for turn in session.turns}
 
     @cached_property
     def turn_texts(self) -> Mapping[str, str]:
-        """The text of each turn, for evidence that is text; with the speaker, if the data has it in the text."""
+        """The text of each turn, to find evidence that is text; begins with the speaker if it does so in the data."""
         separator = self.speaker_separator
         return {
             turn.id or "": f"{turn.speaker}{separator} {turn.content}".strip()

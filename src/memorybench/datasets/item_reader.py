@@ -27,7 +27,7 @@ from .question_reader import QuestionReader
 from .survey import Survey
 
 _CACHED_CONTEXTS = 8
-"""Contexts kept while the questions are read."""
+"""Number of contexts that are kept in memory while the questions are read."""
 _CORRECT_COLUMNS = "correct schema.questions.columns"
 _NOTES = {
     "repeated": "histories that repeat a session id",
@@ -61,7 +61,7 @@ _NOTES = {
     "questionless": "items without questions",
     "unnamed": "questions of a category without a name",
 }
-"""Irregularities of the data. Each note is one of these texts with its count."""
+"""The text for each kind of irregularity in the data. A note is one of these texts and a count."""
 
 
 class Part(NamedTuple):
@@ -69,9 +69,9 @@ class Part(NamedTuple):
 
     haystack: str
     upto: int | None
-    """Number of members of the history; None: all."""
+    """Number of sessions or turns of the history that are in this part; None: all."""
     cuts: Sequence[int]
-    """Where the other parts end."""
+    """The numbers of sessions or turns at which the parts of this history end."""
     questions: Sequence[tuple[int, Question]]
 
 
@@ -97,12 +97,12 @@ class ItemReader:
         self._known: dict[str, ItemContext] = _RecentContexts()
         self._items = 0
         self._histories: dict[str, Counter[str]] = {}
-        """Irregularities of each history."""
+        """The counts of irregularities, by history."""
         self._has_session_ids = False
         self._lengths: dict[str, tuple[int, int]] = {}
-        """Turns of each history, and members that are not read, as a negative number."""
+        """Number of turns, and number of sessions or turns that are not read as a negative number, by history."""
         self._surveyed: Counter[str] = Counter()
-        """Turns of each history whose fields the survey has."""
+        """Number of turns whose fields have been added to the survey, by history."""
 
     def notes(self) -> Iterator[str]:
         quirks = self._quirks.copy()
@@ -128,7 +128,7 @@ class ItemReader:
         self._questions.check_evidence(file)
 
     def find_cuts(self) -> None:
-        """Find where the questions about each shared history are asked, before its sessions are made."""
+        """Find the places in each shared history at which questions are asked. Must be called before `read`."""
         if self._shared is None or self._stream is None:
             return
         if self._mapping.context.prefix is None and self._questions.paths.after is None:
@@ -171,7 +171,10 @@ class ItemReader:
         return list(parts.values())
 
     def _places_by_prefix(self, item: Document) -> dict[int | None, list[tuple[int, Place]]]:
-        """Return numbers and places of the item's questions, by how many members of the history they are about."""
+        """Return the number and place of each question of the item, grouped by how much of the history it is about.
+
+        The key is the number of sessions or turns of the history; None: all.
+        """
         paths = self._questions.paths
         whole = self._with_rows(item) if paths.columns else item
         places: dict[int | None, list[tuple[int, Place]]] = {}
@@ -188,7 +191,7 @@ class ItemReader:
         return unique_id(id, locate(self._id_paths[0], item), self._item_ids, "schema.itemId")
 
     def _part_of(self, item: Document, memory: str, upto: int | None, cuts: Sequence[int]) -> tuple[ItemContext, str]:
-        """Return a part of a history and its name."""
+        """Return the first `upto` sessions or turns of a history (None: all), and the name of this haystack."""
         is_shared = self._shared is not None or self._questions.paths.after is not None
         haystack = f"{memory}@{upto}" if is_shared and upto is not None else memory
         context = self._known.get(haystack)
@@ -200,7 +203,7 @@ class ItemReader:
         return context, haystack
 
     def _with_rows(self, item: Document) -> Document:
-        """Return the item with its questions: one object for the nth members of all columns."""
+        """Return the item with its questions as a list of objects; the nth has the nth value of each column."""
         columns = {
             name: only(path, item.value, item.where) or [] for name, path in self._questions.paths.columns.items()
         }
@@ -221,7 +224,10 @@ class ItemReader:
         return replace(item, value=value)
 
     def broken_item(self, error: BadInput, item: Document, others: int) -> BadInput:
-        """Return the error of an item with a condition that leaves it out; `others` cannot be read, either."""
+        """Return the error of an item, with a `data.where` condition as remedy that leaves the item out.
+
+        `others` is the number of other items with errors.
+        """
         more = "" if not others else f" ({others:,} other item{' has' if others == 1 else 's have'} errors)"
         remedy = error.remedy
         if not isinstance(error, DuplicateId):
@@ -229,7 +235,7 @@ class ItemReader:
         return BadInput(error.where, f"{error.problem}{more}", expected=error.expected, remedy=remedy)
 
     def _condition_without(self, item: Document) -> str:
-        """Return the value of `data.where` that leaves an item out: by its id, if it has one of its own."""
+        """Return a value of `data.where` that leaves an item out by its id, or an example if the id cannot be used."""
         path, *others = self._id_paths
         id = path.first(item.value)
         is_plain = re.fullmatch(r"[A-Za-z_]\w*", path.name or "") and re.fullmatch(r"[\w .:/@-]+", str(id))
@@ -239,7 +245,7 @@ class ItemReader:
         return f'"{condition}"' if earlier is None else f'"({earlier}) && {condition}"'
 
     def _count(self, memory: str, context: ItemContext) -> None:
-        """Count a history once, by its longest part that a question is about."""
+        """Count the irregularities of a history. If it is read in several parts, only the longest one counts."""
         self._has_session_ids = self._has_session_ids or bool(context.sessions_named)
         length = context.turn_count, -context.left_out.members
         if memory in self._lengths and self._lengths[memory] >= length:
@@ -273,7 +279,7 @@ class ItemReader:
         return lambda: self._read_context(self._parser.parse(read_item()), upto, cuts)
 
     def _places(self, item: Document, path: Path) -> list[Place]:
-        """Return the place of each question: of the members of each list that the path matches, and other matches."""
+        """Return the place of each question that the path matches, alone or as a member of a list."""
         matches = path.located(item.value)
         self._quirks["filtered"] += path.left_out(item.value)
         if path.singular and not (matches and isinstance(matches[0][1], list)):
@@ -296,7 +302,7 @@ class ItemReader:
 
 
 class _RecentContexts(dict[str, ItemContext]):
-    """The contexts of the last few histories: items that share one need not read it again."""
+    """Keeps the contexts of the last few histories, so that items that share a history do not read it again."""
 
     def __setitem__(self, haystack: str, context: ItemContext) -> None:
         super().__setitem__(haystack, context)
@@ -305,9 +311,9 @@ class _RecentContexts(dict[str, ItemContext]):
 
 
 def _shared_join(config: BenchmarkConfig, mapping: SchemaMapping) -> str | None:
-    """Return the name of the join that contains the whole context, so that items share their histories.
+    """Return the name of the join that contains the whole context, so that several items may share a history.
 
-    A file that is joined to a file with one item is the history of that item alone.
+    None if there is no such join, or if a file is joined to a file with a single item, which then does not share it.
     """
     context = mapping.context
     paths = [

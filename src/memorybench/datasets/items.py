@@ -41,18 +41,18 @@ class Span(NamedTuple):
 
     byte: int
     length: int
-    """In bytes."""
+    """Length in bytes."""
     line: int
     position: int | None
-    """In the JSON array; None in a JSONL file."""
+    """Index in the JSON array; None in a JSONL file."""
 
 
 class Item(NamedTuple):
     document: Document
     again: Callable[[], Document]
-    """Reads the item once more."""
+    """Reads the item from the file again."""
     span: Span | None = None
-    """None: it can only be read together with the whole file."""
+    """The place of the item in the file; None if it cannot be read alone."""
 
 
 def read_items(
@@ -62,7 +62,7 @@ def read_items(
     binary: BinaryValues | None = None,
     selection: Selection | None = None,
 ) -> Iterator[Item]:
-    """Yield the items. `within` is the path to them: in a JSON file, or in each row of another file.
+    """Yield the items of a file. `within` is the path to them: in a JSON file, or in each row of another file.
 
     `binary` counts the values of a Parquet file that are not read, `selection` the items that a filter leaves out.
     """
@@ -80,7 +80,7 @@ def read_items(
 
 
 class Selection:
-    """The items that satisfy the condition of `data.where`."""
+    """Selects the items that satisfy the condition of `data.where`, and counts the others."""
 
     def __init__(self, condition: str | None, where: str) -> None:
         """Parse the condition; `where` names it in error messages."""
@@ -132,7 +132,7 @@ def is_hidden(name: str) -> bool:
 
 
 def is_system_file(name: str) -> bool:
-    """Return whether an operating system made the file, so that nobody misses it."""
+    """Return whether an operating system created the file, so that it need not be reported as skipped."""
     path = Path(name)
     known = path.name in (".DS_Store", "Thumbs.db", "desktop.ini")
     return known or path.name.startswith("._") or "__MACOSX" in path.parts
@@ -215,7 +215,7 @@ def _members(path: Path, within: str | None, selection: Selection) -> Iterator[I
 
 
 def _inside(whole: Item, within: str, selection: Selection) -> Iterator[Item]:
-    """Yield the items within a file or row: the members of a list that the path leads to, else each match."""
+    """Yield the items at the path `within` of a file or row: the members of a list, or else each match of the path."""
     path, document = JsonPath.parse(within, "data.items"), whole.document
     matches = path.located(document.value)
     left_out = path.left_out(document.value)
@@ -246,7 +246,7 @@ def _item(path: Path, span: Span, text: str, value: Any, is_plain: bool) -> Item
 
 
 def _document(path: str, span: Span, fetch: Callable[[], str], value: Any) -> Document:
-    """Return the item; `fetch` returns its text, which is needed only to find the line of an error."""
+    """Return the item as a document. `fetch` returns its text, and is called only to find the line of an error."""
     if span.position is None:
         return Document(path, value, lambda _: span.line)
     lines = JsonLines(fetch)

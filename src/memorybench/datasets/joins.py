@@ -1,4 +1,4 @@
-"""Items with what is not in them: their position and file, and the content of other files."""
+"""Adds to each item what is not in it: its position, its file, and the content of other files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .items import Item, Selection, format_of, is_text, read_items
 from .paths import Marked, flatten, only, parse_path, place_of
 
 _CACHED = 4
-"""Joined files and rows kept in memory: items that share one are often adjacent."""
+"""Number of joined files, and of rows, that are kept in memory: items that share one are often adjacent."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class ItemStream:
         return JoinedItem(item.path, value, item.line_of, item.within, joined)
 
     def key_of(self, name: str, item: Document) -> str:
-        """Return the key of the row that an item joins, or the name of the file."""
+        """Return the key of the row that is joined to an item as `name`, or the path of the joined file."""
         if name in self._rows:
             return self._rows[name].key_of(item, item.value)
         assert isinstance(item, JoinedItem)
@@ -132,7 +132,7 @@ class _Rows:
         self._read = lru_cache(maxsize=_CACHED)(lambda key: self._rows[key].again())
         self._read_list = lru_cache(maxsize=_CACHED)(self._rows_of)
         self._lists: dict[tuple[str, ...], str] = {}
-        """Lists of keys, and a name for each, which is not a key."""
+        """A name for each list of keys that differs from all keys."""
         self._free_names = (f"{name}-{number}" for number in count(1))
 
     @property
@@ -140,7 +140,7 @@ class _Rows:
         return len(self._rows) - len(self._used)
 
     def key_of(self, item: Document, value: Mapping[str, Any]) -> str:
-        """Return the key of an item, or a name for its list of keys."""
+        """Return the key of the row for an item; if it has a list of keys, return a name for this list."""
         keys = self._keys(item, value)
         if isinstance(keys, str):
             return keys
@@ -211,7 +211,7 @@ def _line_of_text(place: Place) -> int | None:
 
 
 def _as_list(path: str, rows: Sequence[Document]) -> Document:
-    """Return the rows as one value."""
+    """Return a document whose value is the list of the rows."""
 
     def line_of(place: Place) -> int | None:
         index = place[0] if place else None

@@ -45,11 +45,11 @@ class _Conversation(NamedTuple):
 
 
 class _Placement(NamedTuple):
-    """A cue, and the conversation and time at which it is inserted."""
+    """A cue, the conversation that it is inserted into, and at what time."""
 
     conversation: _Conversation
     lines: Sequence[tuple[str, str]]
-    """Speaker and text of the cue."""
+    """Speaker and text of each line of the cue."""
     at: datetime
     asked_at: datetime
     question: Question
@@ -126,7 +126,7 @@ def days_of(gap: str) -> int:
 
 
 def _position(conversation: _Conversation, at: datetime) -> int:
-    """Return how many sessions are before the cue; one at the same time is."""
+    """Return the number of sessions before the cue; a session at the same time counts as before it."""
     dates = sorted(_dated(session) for session in conversation.sessions)
     return sum(date <= at for date in dates)
 
@@ -181,7 +181,7 @@ def _dated(session: Session) -> datetime:
 
 
 def _dialogue(part: Document, key: str, conversation: _Conversation) -> list[tuple[str, str]]:
-    """Return speaker and text of each line of `A: …`, with the speakers of the conversation."""
+    """Return speaker and text of each line such as `A: …`; A and B are replaced by the conversation's speakers."""
     lines = []
     for line in _text(part, key).splitlines():
         match = _LINE.fullmatch(line)

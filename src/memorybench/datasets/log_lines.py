@@ -17,15 +17,15 @@ _FIELD = re.compile(r"\{(\w*)\}")
 
 
 class LogLine(NamedTuple):
-    """A message: the fields of its first line, with the lines that continue it."""
+    """A message of a log. Lines that continue it are appended to its content."""
 
     line: int
-    """Index of its first line."""
+    """Index of the message's first line in the text."""
     fields: dict[str, str]
 
 
 class LinePattern:
-    """How a line is written: `[{date}] {speaker}: {content}`."""
+    """The pattern of the first line of a message, such as `[{date}] {speaker}: {content}`."""
 
     def __init__(self, text: str, where: str) -> None:
         """Parse the pattern, which `where` names in error messages."""
@@ -47,7 +47,7 @@ class LinePattern:
         self._expression = re.compile("".join(groups[part] if n % 2 else re.escape(part) for n, part in parts))
 
     def split(self, text: str, where: str) -> tuple[Sequence[LogLine], int]:
-        """Return the messages, and the number of lines that do not fit and so continue the message before them.
+        """Return the messages, and the number of lines that do not match and so continue the message before them.
 
         `where` names the text in an error.
         """

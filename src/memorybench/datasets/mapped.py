@@ -30,9 +30,9 @@ from .joins import ItemStream
 from .survey import Survey
 
 _CACHED_HAYSTACKS = 32
-"""Haystacks cached in memory: more than a run processes concurrently."""
+"""Number of haystacks in memory; more than a run processes at the same time."""
 _MOST_ERRORS = 100
-"""Items that cannot be read, after which the others are not tried."""
+"""After this number of items with errors, the other items are not read."""
 
 
 class MappedDataset:
@@ -66,14 +66,14 @@ class MappedDataset:
 
 
 def index_of(config: BenchmarkConfig, files: Sequence[FilePath], indexes: FilePath) -> FilePath | None:
-    """Return where the index of a dataset is, or would be; None if it needs none."""
+    """Return the path of the index of a dataset, whether it exists or not; None if the dataset has none."""
     if len(files) > 1 or _is_assembled(config):
         return None
     return index_file(indexes, files[0], digest([*settings_of(config)]))
 
 
 def _is_assembled(config: BenchmarkConfig) -> bool:
-    """Return whether items need more than their own fields: other files, or their place."""
+    """Return whether reading an item needs more than its own fields: other files, or its position."""
     mapping = config.mapping
     if mapping is not None and mapping.questions is not None and mapping.questions.prefix_field is not None:
         return True
@@ -97,11 +97,12 @@ def open_mapped(
     folder: FilePath | None = None,
     survey: Survey | None = None,
 ) -> MappedDataset:
-    """Open a data file, or several; raise BadInput at the first error.
+    """Open one or several data files as a dataset; raise BadInput if they cannot be read.
 
-    Each is parsed once. If the only file is large, an index in the folder `indexes` makes the next opening fast.
-    `checksum` returns that of the files, or raises BadInput if it is not the expected one. `cached` haystacks stay in
-    memory. `joined` are the files of each `data.join`, `folder` that of all files; `survey` collects what is read.
+    If there is one large file, an index is written to the folder `indexes`, which makes the next opening fast.
+    `checksum` returns the checksum of all files, or raises BadInput if it is not the expected one. `cached` is the
+    number of haystacks that stay in memory. `joined` has the files of each `data.join`; `folder` is the folder of all
+    files; `survey` collects what was read.
     """
     assert config.mapping is not None
     files = [file] if isinstance(file, FilePath) else file
@@ -150,7 +151,7 @@ class _ReadItems(NamedTuple):
 
 
 def _read_all(reader: ItemReader, items: Iterable[Item]) -> _ReadItems:
-    """Read all items; raise BadInput at the first error of the config, or after all items with errors."""
+    """Read all items. If items have errors, raise BadInput with the first one and the number of the others."""
     read = _ReadItems([], {}, {})
     errors: list[tuple[BadInput, Document]] = []
     for item in items:

@@ -50,7 +50,7 @@ class _Needle(NamedTuple):
 
 
 class _Placement(NamedTuple):
-    """The parts that a haystack is made of."""
+    """What a haystack consists of: a needle, a book, the length in tokens, and the position of the needle."""
 
     needle: _Needle
     book: int

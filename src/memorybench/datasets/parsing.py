@@ -23,7 +23,7 @@ from memorybench.text.spelling import suggestion
 from .paths import parse_path
 
 _LONGEST_LITERAL = 2**20
-"""Characters of a Python literal: parsing one needs about a hundred times its size."""
+"""Maximum number of characters of a Python literal: parsing takes about a hundred times its size in memory."""
 
 _NEAR_QUOTES = re.compile(r"""['"]\s*\w{0,2}['"]""")
 
@@ -90,7 +90,7 @@ def _parse(text: str, format: str, document: Document, place: Place, path: Path)
 
 
 def _has_adjacent_texts(text: str) -> bool:
-    """Return whether texts follow each other without a comma: Python joins those of `['Porto' 'Lisbon']`."""
+    """Return whether a comma between two texts is missing, as in `['Porto' 'Lisbon']`: Python would join them."""
     if not _NEAR_QUOTES.search(text):
         return False
     tokens = (token.type for token in tokenize.generate_tokens(io.StringIO(text).readline))
@@ -99,7 +99,7 @@ def _has_adjacent_texts(text: str) -> bool:
 
 
 def _duplicate_key(tree: ast.AST) -> str | None:
-    """Return a key that an object of a literal has twice."""
+    """Return a key that occurs twice in a dictionary of the literal; None if there is none."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Dict):
             counts = Counter(str(key.value) for key in node.keys if isinstance(key, ast.Constant))
@@ -109,7 +109,7 @@ def _duplicate_key(tree: ast.AST) -> str | None:
 
 
 def _plain(value: Any) -> Any:
-    """Return a literal as JSON data: tuples and sets become lists."""
+    """Return the value of a Python literal as JSON data: tuples and sets become lists."""
     match value:
         case dict():
             return {str(key): _plain(inner) for key, inner in value.items()}
@@ -123,7 +123,7 @@ def _plain(value: Any) -> Any:
 
 
 def _replaced(value: Any, place: Place, new: Any) -> Any:
-    """Return the value with `new` at a place. The original does not change; its other parts are shared."""
+    """Return a copy of the value with `new` at a place. The original does not change; unchanged parts are shared."""
     if not place:
         return new
     step, *rest = place

@@ -13,21 +13,22 @@ from memorybench.files.located import Place
 from memorybench.text.spelling import join_names, suggestion
 
 ITEM_MARKS = ("@index", "@key", "@file", "@folder", "@stem", "@value")
-"""Of an item: its number from 1, the key under which it is in its object, its file (also without suffix) and the file's
-folder, and itself, which need not be an object."""
+"""Names that a path within an item may begin with. @index: the item's number, from 1; @key: its key, if items are in an
+object; @file, @stem: its file, with and without suffix; @folder: the file's folder; @value: the item itself."""
 NEIGHBOURS = ("@next", "@previous")
-"""Of a question: the members after and before it in its list."""
+"""Names for the members after and before a question in its list."""
 QUESTION_MARKS = ("@before", "@index", "@item", "@key", "@parent", "@parentIndex", "@value", *NEIGHBOURS)
-"""Of a question: the number of members of the history before the one that it is or is part of, its number from 1 within
-the item, the item, the last name on the way to it, the nearest object around it, and the number from 1 of that object:
-in the history if it is part of it, otherwise in its list."""
+"""Names that a path within a question may begin with. @before: the number of sessions or turns of the history before
+the one that contains the question; @index: the question's number in the item, from 1; @item: the item; @key: the last
+key on the way to the question; @parent: the nearest object around it; @parentIndex: the number of that object, from 1,
+in the history if it is part of it, else in its list; @value: the question itself."""
 OTHERS = "@others"
-"""In the place of a path to forbidden ids: all that are not evidence."""
+"""Written instead of a path to forbidden ids: all sessions or turns that are not evidence are forbidden."""
 _MARK = re.compile(r"(^|(?<!\|)\|(?!\|))(\s*)(@\w*)")  # not the || of a filter
 
 
 class Marked(dict[str, Any]):
-    """An object with names such as `@key` that only a path that writes them finds: `$.*` and `$..id` do not."""
+    """A dict with extra names such as `@key`, which a path must name to find them: `$.*` and `$..id` do not."""
 
     def __init__(self, value: Mapping[str, Any], marks: Mapping[str, Any]) -> None:
         super().__init__(value)
@@ -65,7 +66,7 @@ def place_of(path: Path, value: Any) -> Place | None:
 
 
 def only(path: Path, value: Any, where: Callable[[], str]) -> Any:
-    """Return the only match, or None; raise BadInput if there are several: one of them would be lost."""
+    """Return the only match of a path, or None if there is none; raise BadInput if there are several."""
     if path.singular:
         return path.first(value)
     matches = path.all(value)
@@ -76,7 +77,7 @@ def only(path: Path, value: Any, where: Callable[[], str]) -> Any:
 
 
 def flatten(value: Any, place: Place) -> Iterator[tuple[Place, Any]]:
-    """Yield the members of nested lists, each with its place."""
+    """Yield the members of nested lists, each with its place; a value that is not a list is yielded itself."""
     if not isinstance(value, list):
         yield place, value
         return

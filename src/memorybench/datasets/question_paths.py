@@ -11,7 +11,7 @@ from .config import Questions, SchemaMapping
 from .paths import OTHERS, parse_path, uses_marks
 
 ROWS = "@rows"
-"""Name of the questions of an item that are made of `questions.columns`."""
+"""Name of the field with the questions that are made from `questions.columns`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,9 @@ class QuestionPaths:
     date: Path | None = None
     id: Path | None = None
     after: Path | None = None
-    """To the number of members of the history after which it is asked."""
+    """Path to the number of sessions or turns of the history after which the question is asked."""
     questions: Path | None = None
-    """To the questions of an item; None: an item is a question."""
+    """Path to the questions of an item; None if an item is a question."""
     columns: Mapping[str, Path] = field(default_factory=dict)
     labels: Mapping[str, Path] = field(default_factory=dict)
 
@@ -48,7 +48,7 @@ class QuestionPaths:
         yield from (self.evidence, self.choices, self.kind, self.date, self.id, self.after)
 
     def optional(self) -> dict[str, Path]:
-        """Return the paths to what questions may lack, by their names in keys such as `answerField`."""
+        """Return the paths to fields that a question need not have, by their names in keys such as `answerField`."""
         named = {
             "answer": self.answer,
             "mustContain": self.must_contain,

@@ -30,7 +30,7 @@ from .scoring_checks import RUBRIC_VARIABLES
 from .survey import Survey, list_names
 
 OFFICIAL = "official_retrieval"
-"""Label: whether the authors include a question in their averages."""
+"""Name of the label that says whether the authors include a question in their averages."""
 COUNTED, LEFT_OUT = "counted by the authors", "left out by the authors"
 
 _TYPE, _DATE = ("questionType", "question_type"), ("questionDate", "question_date")
@@ -77,7 +77,7 @@ class QuestionReader:
         self._unseen_categories = dict.fromkeys(config.categories)
         self._matches_id_pattern = False
         self._ids: set[str] = set()
-        """Of questions in lists."""
+        """The ids of the questions read so far, of items with several questions."""
         cited, format = paths.evidence, mapping.evidence_format
         key = self._key("evidence") if cited is not None else "schema.context.itemSchema.evidence"
         self._citations = None if cited is None else CitationReader(cited, format, key)
@@ -87,7 +87,7 @@ class QuestionReader:
         self._check = EvidenceCheck(cited, mapping.evidence_level, key, format)
 
     def _key(self, name: str) -> str:
-        """Return the key of the config that names a field of a question."""
+        """Return the config key that contains the path to a field of a question."""
         if self._mapping.questions is not None:
             return f"schema.questions.{name}Field"
         return "schema.itemId" if name == "id" else f"schema.{name}"
@@ -99,7 +99,7 @@ class QuestionReader:
                 del self._unmatched[key]
 
     def notes(self) -> Iterator[str]:
-        """Yield the labels and paths of which no question has a value."""
+        """Yield a note for each label, path, type and category of the config that no question has."""
         for name in sorted(self._unseen_labels):
             yield f"no question has the label {preview(name)}: nothing at its path"
         for key, path in self._unmatched.items():
@@ -123,7 +123,7 @@ class QuestionReader:
             self._check.raise_if_useless(file)
 
     def prefix_of(self, item: Document, place: Place, n: int) -> int | None:
-        """Return how many members of the history a question is about; None: all."""
+        """Return how many sessions or turns of the history a question is about; None: all."""
         if self.paths.after is None:
             return self._context.prefix_of(item)
         part = self._part(item, place, n)
@@ -211,7 +211,7 @@ class QuestionReader:
         )
 
     def _part(self, item: Document, place: Place, n: int) -> Document:
-        """Return a question: an object, with the names of where it is if a path uses them."""
+        """Return the question at `place`, with names such as `@key` that describe its place if a path uses them."""
         part = item.at(*place)
         if self.paths.questions is None:
             return part
@@ -240,7 +240,7 @@ class QuestionReader:
         return isinstance(value, dict | str) and any(turn is value for turn in context.raw_turns())
 
     def _parent_index(self, item: Document, parent: Place) -> int | None:
-        """Return the number of an object in the history if it is part of it, otherwise in its list; None: no list."""
+        """Return the number of an object, from 1: in the history if it is part of it, else in its list, if any."""
         positions = [step + 1 for step in parent if isinstance(step, int)]
         return self._context.member_number(item, parent) or (positions[-1] if positions else None)
 
@@ -332,7 +332,7 @@ class QuestionReader:
         return error
 
     def _offered(self, part: Document) -> Any:
-        """Return the choices: what a path leads to, or a list of its matches."""
+        """Return the choices as the data has them: the only match of the path, or the list of its matches."""
         if self.paths.choices is None or self.paths.choices.singular:
             return self.paths.choices and self.paths.choices.first(part.value)
         return list(_unnest(self.paths.choices.all(part.value))) or None
@@ -362,7 +362,7 @@ class QuestionReader:
         return evidence
 
     def _check_numbers(self, part: Document, context: ItemContext) -> None:
-        """Raise BadInput if evidence is numbered from another number than the keys of sessions."""
+        """Raise BadInput if evidence is numbered from 0 and the keys of sessions are not, or the other way round."""
         format, first = self._mapping.evidence_format, context.first_key
         if first is None or self._mapping.evidence_level != "session" or not format.startswith(("numbers", "ranges")):
             return
@@ -390,7 +390,7 @@ class QuestionReader:
 
 
 def _types_of(config: BenchmarkConfig) -> dict[str, str]:
-    """Return the types of questions that a config names, each with the first key that names it."""
+    """Return the question types that a config names, each with the first config key that names it."""
     evaluation = config.evaluation
     keyed = {
         "schema.abstention.categories": config.mapping.abstention.categories if config.mapping else (),
@@ -406,7 +406,7 @@ def _types_of(config: BenchmarkConfig) -> dict[str, str]:
 
 
 def _neighbours(item: Document, place: Place) -> dict[str, Any]:
-    """Return the members after and before a place in its list."""
+    """Return the members after and before a place in its list, as `@next` and `@previous`."""
     *around, index = place
     if not isinstance(index, int):
         return {}

@@ -24,7 +24,7 @@ _LONGEST = 100
 _MOST_TYPES = 12
 _MOST_NAMES = 20
 _OPTIONAL = ("role", "speaker", "dialog_id", "caption", "image", "date")
-"""Keys of `itemSchema` to what turns may lack."""
+"""Keys of `itemSchema` for fields that a turn need not have."""
 _OF_ITEMS = (
     "question", "answer", "rubric", "must_contain", "must_not_contain", "forbidden", "evidence", "choices",
     "cluster",
@@ -38,11 +38,11 @@ _LAST_NAME = re.compile(r"(\w+)['\"\]]*$")
 
 @dataclass
 class Survey:
-    """Counts of one reading, and the names of the fields that the data has."""
+    """Collects counts and field names while a dataset is read."""
 
     items: int = 0
     histories: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """Sessions and turns of each history. Questions about several parts of one history have one."""
+    """Number of sessions and of turns, by history. A history with questions about several of its parts counts once."""
     item_fields: dict[str, None] = field(default_factory=dict)
     question_fields: dict[str, None] = field(default_factory=dict)
     session_fields: dict[str, None] = field(default_factory=dict)
@@ -50,11 +50,11 @@ class Survey:
     history_keys: dict[str, None] = field(default_factory=dict)
     """Keys of histories that are neither sessions nor dates."""
     speakers: dict[str, None] = field(default_factory=dict)
-    """Speakers that texts of turns begin with."""
+    """Speakers at the beginning of the texts of turns."""
     skipped_files: Sequence[str] = ()
     """Files that are not data files, or in subfolders that the config does not name."""
     unmatched_paths: dict[str, Path] = field(default_factory=dict)
-    """Paths within turns that matched nothing yet, by their keys."""
+    """Paths within turns that have matched nothing so far, by their config keys."""
 
     @classmethod
     def of(cls, config: BenchmarkConfig) -> Survey:
@@ -79,7 +79,7 @@ class Survey:
         self.histories[name] = context.session_count, context.turn_count
 
     def add_histories(self, questions: Sequence[Question], haystack: Callable[[str], Haystack]) -> None:
-        """Add the histories that code builds, one per item."""
+        """Add the histories that code builds instead of reading them from items; each question counts as an item."""
         for question in questions:
             sessions = haystack(question.haystack).sessions
             self.items += 1
@@ -169,7 +169,7 @@ def _answers(question: Question) -> list[str]:
 
 
 def _unmatched(survey: Survey) -> Iterator[str]:
-    """Yield the files, keys and paths of which nothing was read."""
+    """Yield notes on files, keys and paths from which nothing was read."""
     if survey.skipped_files:
         yield f"files that are not read (of another type, or in a subfolder): {list_names(survey.skipped_files)}"
     if survey.history_keys:
@@ -181,14 +181,14 @@ def _unmatched(survey: Survey) -> Iterator[str]:
 
 
 def _unremoved(config: BenchmarkConfig, survey: Survey) -> Iterator[str]:
-    """Yield the fields that turns should lose and do not have."""
+    """Yield a note for each field in `removeFields` that no turn has."""
     for name in config.ingestion.preprocessing.remove_fields if config.mapping is not None else ():
         if name not in survey.turn_fields:
             yield f"no turn has the field {preview(name)} (ingestion.preprocessing.removeFields)"
 
 
 def _unread(config: BenchmarkConfig, survey: Survey) -> Iterator[str]:
-    """Yield the fields of items, questions, sessions and turns that no path of the config begins with."""
+    """Yield notes on the fields of items, questions, sessions and turns that no path of the config reads."""
     mapping = config.mapping
     if mapping is None:
         return
@@ -233,7 +233,7 @@ def _first_steps(paths: Sequence[str | None]) -> list[Place]:
 
 
 def _steps_within(context: Context, item_paths: Sequence[str | None]) -> list[Place]:
-    """Return the steps that read a field of a session: those of its own paths, and all names of paths to the history.
+    """Return the field names that paths read in a session: by paths within a session, and by paths into the history.
 
     A path of the item may lead to a session or to a turn, so names of fields of turns are included.
     """
@@ -245,7 +245,7 @@ def _steps_within(context: Context, item_paths: Sequence[str | None]) -> list[Pl
 
 
 def _first_segment(path: str) -> list[str]:
-    """Return the first segment of a path; none if it has alternatives or begins at any depth."""
+    """Return the first segment of a path in a list; an empty list if the path has alternatives or begins with `..`."""
     return parse_path(path, "schema").segments()[:1]
 
 

@@ -33,16 +33,16 @@ class MarkedTurn(NamedTuple):
 
 
 class RawSession(NamedTuple):
-    """A session of the file."""
+    """A session as the data has it, with turns that are not read yet."""
 
     name: str | None
-    """Its id in the data; None: it has none."""
+    """The session's id in the data; None if it has none."""
     turns: Sequence[Any]
     place: Place | None
-    """Place of its turns within the item; None: unknown."""
+    """Place of the list of turns within the item; None if it is unknown."""
     date: Any = None
     places: Sequence[Place] | None = None
-    """The place of each turn, if they are not adjacent."""
+    """The place of each turn within the item, if the turns are not the members of one list."""
     start: int = 0
     """Index of the first turn at `place`."""
     number: int | None = 0
@@ -61,7 +61,7 @@ class KeptSession(NamedTuple):
     id: str
     at: datetime | None
     turns: Sequence[tuple[int, Any]]
-    """The index of each turn in the file, and its fields without the removed ones."""
+    """The index of each turn in the session of the file, and its fields without those of `removeFields`."""
 
 
 class TurnReader:
@@ -103,7 +103,7 @@ class TurnReader:
         return kept
 
     def _check_fields(self, item: Document, session: RawSession, kept: Sequence[tuple[int, Any]]) -> None:
-        """Raise BadInput for an invalid date, role or speaker, which are read later: before anything is spent."""
+        """Raise BadInput for an invalid date, role or speaker. They are read later, but errors must cost nothing."""
         for path in filter(None, (self._role, self._speaker)):
             for index, fields in kept:
                 if path.name is None or (type(fields) is dict and type(fields.get(path.name)) in (dict, list)):
@@ -118,7 +118,7 @@ class TurnReader:
         return sum(match is not None for fields in session.turns for match in self._image.all(fields))
 
     def find_speakers(self, item: Document, session: RawSession) -> Counter[str | None]:
-        """Return the speakers that texts and lines of logs begin with, with the number of their turns; None: none."""
+        """Return the number of turns of each speaker that texts or lines of logs begin with; None: no speaker."""
         if self._is_log and self._speaker is not None:
             return Counter(text_at(self._speaker, fields) for fields in session.turns)
         if self._separator is None:
@@ -127,7 +127,7 @@ class TurnReader:
         return Counter(self._split(text)[0] for text in texts if text)
 
     def check_ids(self, item: Document, session: KeptSession, known: set[str]) -> None:
-        """Raise BadInput if a turn has the id of another. Default ids are unique."""
+        """Raise BadInput if two turns have the same id. Ids made by memorybench are unique and are not checked."""
         if self._id is None:
             return
         for index, fields in session.turns:
@@ -138,7 +138,7 @@ class TurnReader:
             known.add(id)
 
     def marked(self, item: Document, session: KeptSession) -> dict[str, MarkedTurn]:
-        """Return the turns that the data marks as containing the answer."""
+        """Return the turns that the data marks as containing the answer, by turn id."""
         if self._mark is None:
             return {}
         name, find = self._mark.name, self._mark.first
@@ -164,7 +164,7 @@ class TurnReader:
         )
 
     def turn_id(self, item: Document, session: KeptSession, index: int, fields: Any) -> str:
-        """Return its id, or one made from its place in the file."""
+        """Return the id of a turn in the data, or else one made from session and position, such as `s1:3`."""
         if self._id is None:
             return f"{session.id}:{index + 1}"
         return (
@@ -184,7 +184,7 @@ class TurnReader:
         return None if date is None else read_date(date, where, self._date_format)
 
     def _role_of(self, fields: Any, name: str | None, where: Callable[[], str] | None = None) -> str:
-        """Return the role of a turn; `name` is the one that its text begins with."""
+        """Return the role of a turn. `name` is the name at the beginning of its text, which may be a role, or None."""
         if self._role is None and name is not None and name.lower() in _ROLES:
             return name.lower()
         return _role(text_at(self._role, fields, where))
@@ -193,7 +193,7 @@ class TurnReader:
         return None if self._separator is None else self._read(item, session.raw, index, fields)[0]
 
     def _split(self, text: str) -> tuple[str | None, str]:
-        """Return the speaker that a text begins with, and the rest; None and the text if it begins with none."""
+        """Return the speaker at the beginning of a text, and the rest; None and the text if there is no speaker."""
         if self._separator is None:
             return None, text
         before, separator, rest = text.partition(self._separator)
@@ -206,7 +206,7 @@ class TurnReader:
         return self._read(item, session, index, fields)[1]
 
     def _read(self, item: Document, session: RawSession, index: int, fields: Any) -> tuple[str | None, str]:
-        """Return the speaker that the text of a turn begins with, or None, and the rest with the captions."""
+        """Return the speaker at the beginning of a turn's text, or None, and the rest of the text with the captions."""
         name, text = self._split(self._text(item, session, index, fields))
         for caption in self._captions(fields, partial(locate_in, item, session.turn_place(index))):
             text = f"{text} [shares a photo: {caption}]".lstrip()
@@ -236,7 +236,7 @@ class TurnReader:
         return "\n\n".join(str(content) for content in contents if content is not None)
 
     def _captions(self, fields: Any, where: Callable[[], str]) -> Iterator[str]:
-        """Yield the captions of a turn, of which a turn with several pictures has a list."""
+        """Yield the captions of a turn; several, if it has several pictures."""
         for value in self._caption.all(fields) if self._caption else ():
             for caption in value if _is_texts(value) else [value]:
                 if isinstance(caption, _NO_TEXT):
@@ -247,12 +247,12 @@ class TurnReader:
 
 
 def _is_marked(value: Any) -> bool:
-    """Return whether a turn is marked as evidence; CSV files and some JSON have "false" as a text."""
+    """Return whether the value of a mark means yes. Texts such as "false" and "0" mean no, as in CSV files."""
     return value.strip().lower() not in _NO if isinstance(value, str) else bool(value)
 
 
 def _role(text: str | None) -> str:
-    """Return the role as APIs write it: some data has `User`."""
+    """Return a role in the spelling of APIs: `user` for `User`, also if the role is missing."""
     lower = (text or "user").lower()
     return lower if lower in _ROLES else text or "user"
 
@@ -282,7 +282,10 @@ def locate_in(item: Document, place: Place | None) -> str:
 
 
 def text_at(path: Path | None, fields: Any, where: Callable[[], str] | None = None) -> str | None:
-    """Return the text or number at a path. With `where`, anything else than one of them is an error."""
+    """Return the text or number at a path as text; None if there is none.
+
+    With `where`, raise BadInput if the path leads to something else or to several values.
+    """
     if path is None:
         return None
     value = path.first(fields) if where is None else only(path, fields, where)
