@@ -19,7 +19,7 @@ ImportedRow = tuple[str, Mapping[str, Any]]
 
 
 def write_imported(folder: Path, run: Run, rows: Iterable[ImportedRow]) -> None:
-    """Write a run and its rows in one transaction."""
+    """Write a run and its rows to the journal in `folder`, in one transaction."""
     check_new(folder, run.id)
     with closing(Writer(journal_of(folder))) as writer:
         writer.write_now(_statements(run, rows))

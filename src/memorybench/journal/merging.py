@@ -26,9 +26,9 @@ _PERFORMED_TWICE = "performed by another part of the run, too, whose result coun
 def write_merged(
     folder: Path, run: Run, parts: Sequence[tuple[RunReader, str]], tags: Sequence[str] = (), fault: Fault = None
 ) -> None:
-    """Write a run with the rows of others; raise JournalError at a row that was changed after it was written.
+    """Write a run with the rows of other runs; raise JournalError at a row that was changed after it was written.
 
-    A process that is killed leaves all of the run or nothing of it.
+    If the process is killed, either the whole run is written or nothing of it.
     """
     check_new(folder, run.id)
     own = folder / run.id
@@ -57,7 +57,7 @@ def _statements(run: Run, parts: Sequence[tuple[RunReader, str]], tags: Sequence
 
 
 class _CopiedRows:
-    """Copies rows under the id of another run. Attempts get new ids, which are unique in a journal."""
+    """Copies rows and gives them the id of another run. Attempts get new ids, because these are unique in a journal."""
 
     def __init__(self, run: str) -> None:
         self._run = run

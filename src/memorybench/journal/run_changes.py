@@ -19,7 +19,7 @@ from .writer import Statement, Writer
 Fault = Callable[[], None] | None
 _STEPS_OF = ("reuse", "answers_of", "failed_in")
 BASELINES = ("baseline", "gate")
-"""Keys of a saved spec that name a run of the folder that the report compares with."""
+"""Keys of a saved spec whose value may be the name of another run, with which the report compares the run."""
 
 
 def tag_statement(run: str, tag: str) -> Statement:
@@ -27,18 +27,18 @@ def tag_statement(run: str, tag: str) -> Statement:
 
 
 def spec_statements(db: Connection, run: str, spec: str) -> list[Statement]:
-    """Replace the saved spec of a run; `spec` is JSON."""
+    """Return the statements that replace the saved spec of a run; `spec` is JSON."""
     return list(update_statements(db, "runs", "id = ?", (run,), {"spec": spec}))
 
 
 def references(run: Run, other: str) -> dict[str, Any]:
-    """Return the values of the run's spec that name the other run, by key."""
+    """Return the values in the run's saved spec that name the run `other`, by key."""
     values = {key: run.spec.get(key) for key in (*_STEPS_OF, *BASELINES)}
     return {key: value for key, value in values.items() if value == other or _names(value, other)}
 
 
 def _names(value: Any, run: str) -> bool:
-    """Return whether a saved baseline is that run. A baseline in another folder is another run."""
+    """Return whether a saved baseline names this run. A baseline in another folder is a different run."""
     return isinstance(value, Mapping) and value.get("run") == run and not value.get("folder")
 
 
@@ -48,12 +48,12 @@ def change_tags(folder: Path, run: str, add: Sequence[str], remove: Sequence[str
 
 
 def delete_rows(folder: Path, run: str, fault: Fault = None) -> None:
-    """Delete a run. Runs that reused its steps have copies of them."""
+    """Delete a run. Other runs that reused its steps keep their own copies."""
     _commit(folder, [(f"DELETE FROM {table} WHERE {_id(table)} = ?", (run,)) for table in CHECKSUMS], fault)  # noqa: S608  ours
 
 
 def rename_rows(folder: Path, run: str, new: str, fault: Fault = None) -> None:
-    """Rename a run, also where other runs name it; the checksums of all changed rows are computed again."""
+    """Rename a run, also where other runs refer to it, and recompute the checksums of all changed rows."""
     columns = [*((table, _id(table)) for table in CHECKSUMS), ("steps", "reused_from")]
     # the writer is opened first: it migrates the tables of an earlier version
     with closing(Writer(journal_of(folder), fault=fault)) as writer, RunReader.open(folder) as run_reader:

@@ -29,7 +29,7 @@ def open_run(
 ) -> Iterator[RunWriter]:
     """Begin a new run in a results folder; `reuse` names an earlier run whose unchanged steps are not repeated.
 
-    Without `begin`, the caller calls `RunWriter.begin`; until then only the lock of the run is on disk.
+    With `begin=False`, the caller must call `RunWriter.begin`; until then, only the lock of the run is on disk.
     """
     check_new(folder, run.id, reuse)
     run = run.model_copy(update={"created": now(), "status": "running"})
@@ -53,8 +53,8 @@ def reopen_run(
 ) -> Iterator[RunWriter]:
     """Continue a run; raise RunConflict if anything that it depends on has changed.
 
-    `spec_changes` are new values of its spec that change no result, such as the budget. A process `is_joining` if it
-    only helps the one that began or resumed the run: it changes no spec, and tries no failed trial again.
+    `spec_changes` are new values of its spec that change no result, such as the budget. `is_joining` is for a process
+    that only helps the one that began or resumed the run: it changes no spec and tries no failed trial again.
     """
     with RunReader.open(folder, thorough=False) as run_reader:
         run = run_reader.run(run_id)
@@ -82,7 +82,7 @@ def reopen_run(
 
 @contextmanager
 def _locked(folder: Path, run: Run, redact: Redact, fault: Fault, reuse: str | None) -> Iterator[RunWriter]:
-    """Hold the lock of a run while it is written. A run that is not begun leaves no lock and no empty folder."""
+    """Hold the lock of a run while it is written. If the run is never begun, remove the lock and its empty folder."""
     journal, own = journal_of(folder), folder / run.id
     new = [place for place in (own, *own.parents) if not place.exists()]
     lock = journal.lock(run.id, shared=True)

@@ -27,16 +27,16 @@ OPEN_ATTEMPT = (
     "run = :run AND ended IS NULL"
     " AND id NOT IN (SELECT attempt FROM steps WHERE steps.run = :run AND attempt IS NOT NULL)"
 )
-"""Paid work of a run that was begun, and neither recorded nor failed."""
+"""SQL condition for attempts that have neither succeeded nor failed: they are still running, or their process died."""
 INTERRUPTED = "run = :run AND error = 'interrupted'"
-"""Paid work whose process died; a later process has found that out."""
+"""SQL condition for attempts that a later process has marked as interrupted, because their process died."""
 FREE_MODELS = ("scripted/", "ollama/", "vllm/", "lmstudio/")
-"""How the names of scripted models and of models on local servers begin."""
+"""Prefixes of the names of models that cost nothing: scripted models and models on local servers."""
 PROCESS_BITS = 23
-"""An attempt's id is the number of its process, shifted by so many bits, plus a count: see RunWriter."""
+"""An attempt's id is the number of its process, shifted left by this number of bits, plus a counter: see RunWriter."""
 _PAID = "".join(f" AND subject NOT LIKE '{prefix}%'" for prefix in FREE_MODELS)
 _OLD_STEP_NAMES = {"settle": "wait_until_searchable"}
-"""Names in files written before 0.2."""
+"""Step names in files written before version 0.2, and their names now."""
 
 
 class Stage(Record):
@@ -46,7 +46,7 @@ class Stage(Record):
     subject: str
     steps: int
     seconds: tuple[float, ...]
-    """One duration per step, sorted; without reused steps."""
+    """The duration of each step in seconds, sorted; reused steps are left out."""
     spent: Spending
     reused: int
 
@@ -59,7 +59,7 @@ class RecordedTrial(NamedTuple):
     outcome: Outcome
     case: Mapping[str, Any]
     steps: tuple[StepRecord, ...]
-    """The steps that the outcome rests on; a step may serve several trials."""
+    """The steps whose results the outcome depends on; several trials may use the same step."""
     spent: Spending
     """What these steps spent, including failed attempts."""
 
@@ -74,11 +74,11 @@ class StepRecord(Record):
     result: Any = None
     started: str
     seconds: float
-    """Time of the call; of a failed attempt, with the waits between its tries."""
+    """Duration of the call; for a failed attempt, with the waits between its tries."""
     tries: int
     spent: Spending
     reused_from: str | None = None
-    """The run whose result was reused, at no cost."""
+    """The id of the run whose result was reused, at no cost; None if it was not reused."""
     error: str = ""
     """Why the attempt failed; "" for a step that was recorded."""
 
@@ -97,11 +97,14 @@ class RunReader:
             yield cls(journal, connection)
 
     def errors(self) -> AbstractContextManager[None]:
-        """Turn errors of the database into ours."""
+        """Return a context manager that replaces errors of the database by errors of memorybench."""
         return self._journal.errors()
 
     def attach_outcomes(self, db: sqlite3.Connection, schema: str, run: str, first: int) -> None:
-        """Give a SQLite connection that was opened with `uri=True` a table of the run's outcomes, rows from `first`."""
+        """Attach a database with the name `schema` to a SQLite connection, which was opened with `uri=True`.
+
+        Its table `outcomes` has at least the run's rows from the row number `first` on.
+        """
         self._journal.attach_outcomes(self.connection, db, schema, run, first)
 
     @property
@@ -113,7 +116,7 @@ class RunReader:
         return [_run(row) for row in self._rows("runs", "true ORDER BY created, id")]
 
     def run_ids(self) -> list[str]:
-        """Return the ids of all runs, oldest first, also of those whose row is damaged."""
+        """Return the ids of all runs, oldest first, including runs whose row is damaged."""
         return [run for (run,) in self.connection.execute("SELECT id FROM runs ORDER BY created, id")]
 
     def has(self, run: str) -> bool:
@@ -134,7 +137,7 @@ class RunReader:
         return {status: counter[status] for status in STATUSES}
 
     def outcomes(self, run: str) -> Iterator[Outcome]:
-        """Return outcomes in the order of the plan."""
+        """Return the outcomes of a run in the order of its plan."""
         return (outcome for _, outcome in self.dated_outcomes(run))
 
     def failed_outcomes(self, run: str) -> Iterator[Outcome]:
@@ -142,21 +145,24 @@ class RunReader:
         return (_outcome(row) for row in rows)
 
     def dated_outcomes(self, run: str, subjects: Collection[str] | None = None) -> Iterator[tuple[str, Outcome]]:
-        """Return outcomes, or those of some subjects, with the time of recording, in the order of the plan."""
+        """Yield outcomes with the time at which they were recorded, in the order of the plan.
+
+        With `subjects`, only the outcomes of these subjects.
+        """
         among = "" if subjects is None else " AND subject IN (SELECT value FROM json_each(?))"
         values = () if subjects is None else (json.dumps(sorted(subjects)),)
         for row in self._rows("outcomes", f"run = ?{among} ORDER BY ordinal, trial", run, *values):
             yield row["finished"], _outcome(row)
 
     def newest_row(self, run: str) -> int:
-        """Return the row of the outcome that was recorded last; 0 if there is none."""
+        """Return the row number of the outcome that was recorded last; 0 if there is none."""
         (row,) = self.connection.execute(
             "SELECT coalesce(max(rowid), 0) FROM outcomes WHERE run = ?", (run,)
         ).fetchone()
         return int(row)
 
     def outcome_rows(self, run: str, first: int) -> list[int]:
-        """Return the row numbers of the run's outcomes from `first` on, as they were recorded."""
+        """Return the row numbers of the run's outcomes from `first` on, in the order in which they were recorded."""
         rows = self.connection.execute("SELECT rowid FROM outcomes WHERE run = ? AND rowid >= ?", (run, first))
         return sorted(row for (row,) in rows)
 
@@ -167,12 +173,12 @@ class RunReader:
         return [_outcome(row) for row in rows]
 
     def status_counts(self, run: str) -> dict[str, int]:
-        """Count outcomes by status; unlike `counts`, without a check of each row."""
+        """Return the number of outcomes by status. Unlike `counts`, this does not check each row for damage."""
         rows = self.connection.execute("SELECT status, count(*) FROM outcomes WHERE run = ? GROUP BY status", (run,))
         return dict.fromkeys(STATUSES, 0) | dict(rows)
 
     def trials(self, run: str) -> Iterator[RecordedTrial]:
-        """Return outcomes with their cases and steps, in the order of the plan."""
+        """Yield outcomes with their cases and steps, in the order of the plan."""
         failed: dict[str, Spending] = {}
         for row in self._rows("attempts", "run = ? AND (calls > 0 OR cost IS NULL OR cost > 0) ORDER BY id", run):
             failed[row["key"]] = failed.get(row["key"], NOTHING) + _spending(row)
@@ -204,7 +210,7 @@ class RunReader:
         return [_outcome(row) for row in self._few("outcomes", condition, run, benchmark, case)]
 
     def steps_of(self, run: str, outcome: Outcome) -> list[StepRecord]:
-        """Return the steps that an outcome rests on, each after its failed attempts."""
+        """Return the steps that an outcome depends on, each after its failed attempts."""
         return [record for records in self.steps_by_key(run, outcome.steps).values() for record in records]
 
     def steps_by_key(self, run: str, keys: Iterable[str]) -> dict[str, list[StepRecord]]:
@@ -252,9 +258,10 @@ class RunReader:
         ]
 
     def paid_steps(self, run: str, *, leave_out: Collection[str]) -> dict[str, float | None]:
-        """Return the cost of each step that is not free, by key, with its failed attempts; None: a price is unknown.
+        """Return the cost of each step that is not free, with its failed attempts, by key; None: a price is unknown.
 
-        A reused step has the cost that it had in the run that made it. Steps of the names in `leave_out` do not count.
+        A reused step has the cost that it had in the run that performed it. Steps with a name in `leave_out` are
+        omitted.
         """
         rows = self.connection.execute(
             "SELECT own.key, CASE WHEN source.key IS NULL THEN own.cost ELSE source.cost END AS cost, own.name"
@@ -271,12 +278,12 @@ class RunReader:
         return costs
 
     def step_inputs(self, run: str, name: str) -> str | None:
-        """Return the inputs of one step of that name, as JSON."""
+        """Return the inputs of any one step with this name, as JSON; None if there is no such step."""
         row = next(self._few("steps", "run = ? AND name = ? LIMIT 1", run, name), None)
         return None if row is None else str(row["inputs"])
 
     def step_records(self, run: str, name: str) -> Iterator[tuple[str, str]]:
-        """Return inputs and result of all steps of that name, as JSON, by start time."""
+        """Return the inputs and the result of all steps with this name, as JSON, sorted by start time."""
         rows = self._rows("steps", "run = ? AND name = ? ORDER BY started, key", run, name)
         return ((str(row["inputs"]), str(row["result"])) for row in rows)
 
@@ -284,21 +291,22 @@ class RunReader:
         return sum((stage.spent for stage in self.stages(run)), Spending())
 
     def costs(self, run: str) -> tuple[float, float, int]:
-        """Return the known costs added up, the highest one, and the number of calls whose cost is unknown."""
+        """Return the sum of all known costs, the highest single cost, and the number of calls whose cost is unknown."""
         return costs_of(self.connection, run)
 
     def costs_of_lost_calls(self, run: str, *, in_flight: bool = False) -> tuple[float, int]:
-        """Return what calls may have cost that a crash interrupted, and how many have no known cost.
+        """Return an upper estimate of the cost of calls that a crash interrupted, and how many have no known cost.
 
-        Such a call counts as much as the dearest one with its name and subject, or, until a cost is known, the most
-        that it can cost. `in_flight` is as in `possibly_charged_twice`.
+        Such a call counts as much as the most expensive one with the same name and subject. If none has a known cost,
+        it counts its maximum cost. `in_flight` is as in `possibly_charged_twice`.
         """
         return lost_costs_of(self.connection, run, INTERRUPTED if in_flight else f"({INTERRUPTED} OR {OPEN_ATTEMPT})")
 
     def possibly_charged_twice(self, run: str, *, in_flight: bool = False) -> int:
-        """Count paid calls without a reply: interrupted by a crash or a lost connection. Local models are free.
+        """Return the number of paid calls without a reply, because of a crash or a lost connection.
 
-        With `in_flight`, a process is writing the run: the calls that have not ended may still get their replies.
+        Calls of local models are free and do not count. `in_flight=True` means that a process is writing the run: calls
+        that have not ended are then left out, because they may still get their replies.
         """
         open_attempt = "" if in_flight else f" OR ({OPEN_ATTEMPT})"
         (calls,) = self.connection.execute(
@@ -323,9 +331,10 @@ class RunReader:
         return tags
 
     def bundle_rows(self, run: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Yield all rows of a run with their tables, always in the same order.
+        """Yield all rows of a run, each with the name of its table, always in the same order.
 
-        A reused step has `reused_cost`: a tuple of what it cost in the run that made it, if that run is still here.
+        A reused step has the extra column `reused_cost`: a tuple with its cost in the run that performed it; None if
+        that run was deleted.
         """
         orders = {
             "cases": "benchmark, id",
@@ -359,7 +368,7 @@ class RunReader:
         return checked_rows(self._journal.name, self.connection, table, condition, values)
 
     def _few(self, table: str, condition: str, *values: object) -> Iterator[Row]:
-        """Return rows of which there are not many, in one round trip to the database."""
+        """Return the rows of a small result, in one round trip to the database."""
         return checked_rows(self._journal.name, self.connection, table, condition, values, many=False)
 
 
@@ -375,7 +384,7 @@ def costs_of(connection: Connection, run: str) -> tuple[float, float, int]:
 
 
 def lost_costs_of(connection: Connection, run: str, condition: str, **values: object) -> tuple[float, int]:
-    """As RunReader.costs_of_lost_calls, for the attempts that fulfil a condition."""
+    """Return the same as RunReader.costs_of_lost_calls, for the attempts that satisfy an SQL condition."""
     cost, unknown = connection.execute(
         "SELECT coalesce(sum(calls * cost), 0.0), coalesce(sum(calls) FILTER (WHERE cost IS NULL), 0) FROM"  # noqa: S608
         " (SELECT lost.calls AS calls, coalesce(known.cost, highest.cost) AS cost FROM"
@@ -435,7 +444,7 @@ def _unreadable(where: str) -> BadInput:
 
 
 def check_new(folder: Path, run_id: str, reuse: str | None = None) -> None:
-    """Raise a Refusal if the id of a new run is taken, or if the run to reuse does not exist."""
+    """Raise RunConflict if a run with this id exists, or BadInput if the run to reuse does not."""
     if journal_of(folder).exists():
         with RunReader.open(folder, thorough=False) as run_reader:
             if run_reader.has(run_id):

@@ -62,7 +62,7 @@ _PAUSE = (
 _PAUSE_LEFT = f"SELECT next - {_EPOCH} FROM turns WHERE run = ? AND subject = ?"  # noqa: S608
 _ROWS_READ_AGAIN = 200
 _UNENDED = (None, None, 0, 0, 0, 0, 0, 0.0)
-"""The columns of an attempt that are filled when it ends, as the table's defaults set them."""
+"""The values of an attempt's columns before it ends: the defaults of the table. Needed for its checksum."""
 
 
 def _set_status(run: str, status: RunStatus, finished: str | None) -> Statement:
@@ -71,7 +71,7 @@ def _set_status(run: str, status: RunStatus, finished: str | None) -> Statement:
 
 
 def run_statements(run: Run, redact: Redact = str) -> list[Statement]:
-    """Return the statements that record a run, without its rows in other tables."""
+    """Return the statements that write a run's row in the table `runs`, but not its rows in other tables."""
     spec, fingerprints = (_redact_json(canonical(dict(one)), redact) for one in (run.spec, run.fingerprints))
     columns = (run.id, run.suite, spec, fingerprints, run.program, run.planned, run.created)
     sql = (
@@ -82,7 +82,7 @@ def run_statements(run: Run, redact: Redact = str) -> list[Statement]:
 
 
 def now() -> str:
-    """Return the time in UTC, to the millisecond."""
+    """Return the current time in UTC as ISO 8601 text with milliseconds."""
     seconds, milliseconds = divmod(time.time_ns() // 1_000_000, 1000)
     return f"{_format_second(seconds)}.{milliseconds:03d}+00:00"
 
@@ -115,7 +115,7 @@ class RunWriter:
         self._open_attempts: dict[int, tuple[object, ...]] = {}
         """The first columns of attempts that have not ended, by their id."""
         self._highest_costs: dict[str, float] = {}
-        """The most that a call can cost, as this process has noted it, by the kind of the note."""
+        """The maximum cost of a call that this process has noted, by the kind of the note."""
         self._recorded: set[int] = set()
         """Hashes of the keys of recorded steps."""
         self._recorded_cases: set[int] = set()
@@ -134,7 +134,7 @@ class RunWriter:
         """Whether the journal held steps of any run that others can use."""
 
     def begin(self, tags: Sequence[str] = ()) -> None:
-        """Record a new run. Before, nothing of it is in the results file, which may not even exist."""
+        """Record a new run. Before this call, the journal contains nothing of the run and need not exist."""
         statements = run_statements(self.run, self._redact)
         self.open()
         try:
@@ -175,14 +175,14 @@ class RunWriter:
         self.has_shared_steps = bool(has_shared) or self.is_shared
 
     def result(self, key: str) -> str | None:
-        """Return the recorded result of a step as JSON."""
+        """Return the recorded result of a step as JSON; None if the step is not recorded."""
         if hash(key) not in self._recorded and not self.is_shared:
             return None
         row = self._step_row(self.run.id, key)
         return None if row is None else str(row[3])
 
     def find_reusable(self, key: str, *, shared: bool) -> Step | None:
-        """Find a step of another run: of any run if it is shared, otherwise of the run given by `reuse`."""
+        """Return a recorded step of another run: of any run if `shared`, else of the run to reuse; None: not found."""
         source = self._reuse
         if shared:
             row = self._reads.execute("SELECT run FROM steps WHERE shared = 1 AND key = ? LIMIT 1", (key,)).fetchone()
@@ -201,20 +201,23 @@ class RunWriter:
         return cast("tuple[Any, ...] | None", row)
 
     def try_lease(self, name: str) -> bool:
-        """Take a lease on a part of the run; False if another process has it."""
+        """Take the lease (an exclusive lock) of a part of the run; return False if another process has it."""
         return self._reads.try_lease(f"{self.run.id}/{name}")
 
     def end_lease(self, name: str) -> None:
         self._reads.end_lease(f"{self.run.id}/{name}")
 
     def next_turn(self, subject: str, interval: float) -> float:
-        """Take the next turn to call a subject, of all processes; return the seconds until then."""
+        """Reserve the next time at which a process may call a subject; return the seconds until then.
+
+        The calls of all processes together are at least `interval` seconds apart.
+        """
         values = {"run": self.run.id, "subject": subject, "interval": interval}
         (seconds,) = self._reads.execute(_NEXT_TURN, values).fetchone()
         return float(seconds)
 
     def pause(self, subject: str, seconds: float) -> None:
-        """Delay the calls of all processes to a subject. The server's clock counts, so those of machines may differ."""
+        """Delay the calls of all processes to a subject. The database's clock is used: those of machines may differ."""
         self._reads.execute(_PAUSE, {"run": self.run.id, "subject": f"pause of {subject}", "seconds": seconds})
 
     def pause_left(self, subject: str) -> float:
@@ -223,15 +226,16 @@ class RunWriter:
         return 0.0 if row is None else float(row[0])
 
     def spending(self) -> tuple[float, float, int]:
-        """Return what all processes have spent, as RunReader.costs does."""
+        """Return what all processes of the run have spent, in the form of RunReader.costs."""
         sql = "SELECT cost, highest, unknown FROM spending WHERE run = ?"
         cost, highest, unknown = self._reads.execute(sql, (self.run.id,)).fetchone()
         return cost, highest, unknown
 
     def recount_spending(self) -> tuple[tuple[float, float, int], tuple[float, int]]:
-        """Return what is recorded, as RunReader.costs does, and what lost calls may have cost by the costs known now.
+        """Return the recorded costs, in the form of RunReader.costs, and what lost calls may have cost.
 
-        It reads all steps. `spending` counts lost calls by the costs that were known when they were found.
+        This reads all steps and estimates lost calls by the costs that are known now. `spending` uses the costs that
+        were known when the lost calls were found.
         """
         return costs_of(self._reads, self.run.id), lost_costs_of(self._reads, self.run.id, INTERRUPTED)
 
@@ -240,19 +244,19 @@ class RunWriter:
         return [(_SET_SPENDING, values)] if self.is_shared else []
 
     def _add_spending(self, spent: Spending) -> list[Statement]:
-        """Add to the common total, in the transaction that records the work."""
+        """Return the statement that adds to the total of all processes, for the transaction that records the work."""
         if not self.is_shared or not (spent.calls or spent.cost):
             return []
         unknown = spent.calls if spent.cost is None else 0
         return [(_ADD_SPENDING, {"run": self.run.id, "cost": spent.cost or 0.0, "unknown": unknown})]
 
     def _read_tried_again(self) -> int:
-        """Return the row up to which outcomes without a score are tried again; 0 in a run that was never resumed."""
+        """Return the row number up to which outcomes without a score are tried again; 0 if it was never resumed."""
         sql = "SELECT coalesce(max(CAST(text AS BIGINT)), 0) FROM notes WHERE run = ? AND kind = ?"
         return int(self._reads.execute(sql, (self.run.id, TRIED_AGAIN)).fetchone()[0])
 
     def _try_again(self) -> list[Statement]:
-        """Let this process and those that join try all trials again that have an outcome without a score."""
+        """Return the statements by which this process, and those that join, try trials without a score again."""
         sql = "SELECT coalesce(max(rowid), 0) FROM outcomes WHERE run = ?"
         newest = int(self._reads.execute(sql, (self.run.id,)).fetchone()[0])
         self._tried_again_up_to = self._newest_read = newest
@@ -266,15 +270,16 @@ class RunWriter:
         return {trial for (trial,) in self._reads.execute(sql, (self.run.id, self._tried_again_up_to))}
 
     def outcomes_after(self, row: int) -> list[tuple[int, Outcome]]:
-        """Return the outcomes that any process has recorded after a row, with their rows."""
+        """Return the outcomes that any process has recorded after the row number `row`, each with its row number."""
         sql = "SELECT rowid, body FROM outcomes WHERE run = ? AND rowid > ? ORDER BY rowid"
         rows = self._reads.execute(sql, (self.run.id, max(row, self._tried_again_up_to)))
         return [(row, Outcome.model_validate_json(body)) for row, body in rows]
 
     def newly_ended_trials(self) -> set[str]:
-        """Return the keys of trials that any process has ended since the last call; rarely, one is missing.
+        """Return the keys of trials that any process has ended since the last call, and some that were returned before.
 
-        Rows become visible in the order of their commits, so the last rows of the previous call are read again.
+        The last rows of the previous call are read again, because a row with a lower number may be committed later.
+        Rarely, a trial is missing nevertheless.
         """
         sql = "SELECT trial, rowid FROM outcomes WHERE run = ? AND rowid > ?"
         after = max(self._tried_again_up_to, self._newest_read - _ROWS_READ_AGAIN)
@@ -291,9 +296,9 @@ class RunWriter:
         return self._reads.execute(sql, (self.run.id, trial, self._tried_again_up_to)).fetchone() is not None
 
     async def record_attempt(self, key: str, name: str, subject: str, highest_cost: float | None = None) -> int:
-        """Record that paid work is about to start, so that a resumed run knows of it after a crash.
+        """Record that paid work is about to start, so that a resumed run knows of it after a crash; return its id.
 
-        `highest_cost` is the most that it can cost, if that is known: see RunReader.costs_of_lost_calls.
+        `highest_cost` is the maximum cost of the work in US dollars; None if it is unknown.
         """
         attempt = next(self._attempts)
         row = (attempt, self.run.id, key, name, subject, now())
@@ -304,7 +309,7 @@ class RunWriter:
         return attempt
 
     def _raise_highest_cost(self, kind: str, cost: float | None) -> list[Statement]:
-        """Return the statement that notes the most that a call can cost, if that is more than was noted before."""
+        """Return the statement that notes the maximum cost of a call, if it is higher than the one noted before."""
         if cost is None or cost <= self._highest_costs.get(kind, -1.0):
             return []
         self._highest_costs[kind] = cost
@@ -315,7 +320,7 @@ class RunWriter:
         return _redact_json(result, self._redact)
 
     async def record_step(self, step: Step) -> None:
-        """Record a step; `step.result` comes from `redact_json`."""
+        """Record a step. `step.result` must have been redacted with `redact_json`."""
         spent = step.spent
         columns = (
             self.run.id,
@@ -357,7 +362,10 @@ class RunWriter:
     async def record_outcome(
         self, outcome: Outcome, ordinal: int, case: Case | Callable[[], Case | None] | None = None
     ) -> None:
-        """Record an outcome and its case. A case is recorded once; a function makes it then, or returns None."""
+        """Record an outcome and its case.
+
+        A case is recorded only once. `case` may be a function that returns it, which is called only if it is needed.
+        """
         trial = outcome.trial
         columns = (
             self.run.id,
@@ -388,28 +396,28 @@ class RunWriter:
         await self._writer.write([(_INSERT_NOTE, (*row, crc(*row)))])
 
     def scored(self) -> set[str]:
-        """Return the keys of trials that need no more work."""
+        """Return the keys of the trials that have a score, and so need no more work."""
         if not self.is_begun:
             return set()
         rows = self._reads.execute("SELECT trial FROM outcomes WHERE run = ? AND status = 'scored'", (self.run.id,))
         return {trial for (trial,) in rows}
 
     def _change_spec(self, changes: Mapping[str, Any]) -> list[Statement]:
-        """Return the statement that changes values of the saved spec; none if they are as given."""
+        """Return the statement that changes values of the saved spec; none if the spec already has these values."""
         if all(self.run.spec.get(name) == value for name, value in changes.items()):
             return []
         spec = _redact_json(canonical({**self.run.spec, **changes}), self._redact)
         return spec_statements(self._reads, self.run.id, spec)
 
     def resume(self, spec_changes: Mapping[str, Any]) -> None:
-        """Record that the run goes on: trials that are not scored are tried again."""
+        """Record that the run continues, and that trials without a score are tried again."""
         status = _set_status(self.run.id, "running", None)
         changes = [*self._change_spec(spec_changes), *self._try_again()]
         self._writer.write_now([*self._end_earlier_attempts(), status, *changes])
         self._lock.share()
 
     def join(self) -> None:
-        """Take part in the run as it is: a complete run stays complete, and trials that failed are not tried again."""
+        """Record that this process joins the run. A complete run stays complete; failed trials are not tried again."""
         sql, values = _set_status(self.run.id, "running", None)
         self._writer.write_now([*self._end_earlier_attempts(), (f"{sql} AND status <> 'complete'", values)])
         self._lock.share()
@@ -428,9 +436,10 @@ class RunWriter:
         return [*attempts, *self._set_spending(cost + lost, highest, unknown + lost_unknown)]
 
     def end_lost_attempts(self) -> None:
-        """End the attempts of processes that died, and add what they may have cost to the common total.
+        """Mark the attempts of dead processes as interrupted, and add what they may have cost to the total.
 
-        A process has a lease on its number, so that of a dead one is free; it also keeps others from counting twice.
+        Each process has a lease on its number. The lease of a dead process can be taken, which also prevents two
+        processes from counting its attempts twice.
         """
         sql = f"SELECT DISTINCT id >> {PROCESS_BITS} FROM attempts WHERE {OPEN_ATTEMPT}"  # noqa: S608  ours
         for (process,) in self._reads.execute(sql, {"run": self.run.id}).fetchall():
@@ -449,7 +458,10 @@ class RunWriter:
         return list(update_statements(self._reads, "attempts", condition, {"run": self.run.id, **values}, ended))
 
     def end(self, status: RunStatus, time: str | None = None) -> None:
-        """Record how the run ended, and when (None: now). A shared run goes on if one of its processes stops."""
+        """Record the final status of the run, and when it ended (None: now).
+
+        If several processes may write the run, "partial" is not recorded, because the others continue.
+        """
         if self.is_begun and not (self.is_shared and status == "partial"):
             self._writer.write_now([_set_status(self.run.id, status, time or now())])
 
@@ -460,7 +472,10 @@ class RunWriter:
 
 
 def _redact_json(text: str, redact: Redact) -> str:
-    """Remove secrets from the strings of a JSON text. Names of fields stay, even if they equal a weak password."""
+    """Remove secrets from the strings of a JSON text.
+
+    Keys that are lower-case identifiers are not changed, even if one equals a weak password.
+    """
     if redact(text) == text:
         return text
     return json.dumps(_redact_strings(json.loads(text), redact), ensure_ascii=False)

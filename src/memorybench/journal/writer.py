@@ -1,4 +1,4 @@
-"""Group commit: one thread commits the rows of all callers that came since its last commit.
+"""Group commit: one thread commits the rows of all callers that have arrived since its last commit.
 
 COMMIT returns after the rows are on disk (SQLite: WAL and `synchronous=FULL`; Postgres: `synchronous_commit=on`).
 Callers that arrive during one commit share the next one, and therefore one sync.
@@ -26,7 +26,8 @@ class _Entry:
     statements: Sequence[Statement]
     committed: asyncio.Future[None]
     is_resolved: bool = False
-    """Whether the event loop knows the result of the commit. Only its thread changes this and `committed`."""
+    """Whether the result of the commit has been passed to the event loop. Only the loop's thread changes this field and
+    `committed`."""
 
 
 class Writer:
@@ -55,7 +56,7 @@ class Writer:
     async def write(self, statements: Sequence[Statement]) -> None:
         """Commit all of the statements or none of them; return when they are on disk.
 
-        A caller that is cancelled leaves after the commit, because its rows can no longer be taken back.
+        If the caller is cancelled, this still waits for the commit, because it can no longer be undone.
         """
         loop = asyncio.get_running_loop()
         entry = _Entry(statements, loop.create_future())
@@ -69,7 +70,7 @@ class Writer:
             raise
 
     def write_now(self, statements: Iterable[Statement]) -> None:
-        """Commit without an event loop: to open or to close a run."""
+        """Commit at once in this thread, without an event loop. Used to open or close a run."""
         self._commit([statements])
 
     def close(self) -> None:
@@ -80,7 +81,7 @@ class Writer:
         self._db.close()
 
     def _commit_groups(self) -> None:
-        """Run in the thread until `close`."""
+        """Commit the queued entries, group by group, until `close`. Runs in the writer's thread."""
         closing = False
         while not closing:
             entries = [self._queue.get()]
@@ -91,7 +92,7 @@ class Writer:
                 self._commit_group(group)
 
     def _beat(self) -> None:
-        """Run in a thread of its own until `close`: a commit may wait for a lock longer than leases last."""
+        """Send heartbeats until `close`, in a separate thread, because a commit may wait longer than leases last."""
         while not self._is_closed.wait(HEARTBEAT_SECONDS):
             for connection in self._kept_alive:
                 with suppress(MemorybenchError):  # the next use of a lost connection raises the error
