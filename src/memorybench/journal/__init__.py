@@ -1,4 +1,4 @@
-"""Sole owner of results on disk: one SQLite file per results folder, or a Postgres database.
+"""Reads and writes all results on disk: one SQLite file per results folder, or a Postgres database.
 
 The database
   contract.py     what a database must provide

@@ -1,4 +1,4 @@
-"""Checksums of rows: a database detects neither a flipped bit inside a value nor a row that was edited."""
+"""Checksums of rows. They detect a flipped bit inside a value and an edited row, which the database itself does not."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CHECKSUMS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "notes": {"crc": ("run", "kind", "text")},
     "tags": {"crc": ("run", "tag")},
 }
-"""By table and checksum column: the columns that it covers, in order."""
+"""The columns that each checksum covers, in order, by table and checksum column."""
 _NAMES = {
     "runs": "id",
     "cases": "id",
@@ -54,7 +54,7 @@ def crc(*columns: object) -> int:
 
 
 def is_unchanged(table: str, row: Row) -> bool | None:
-    """Return whether a row is as it was written; None if an earlier version wrote (part of) it without a checksum."""
+    """Return whether a row is as it was written; None if an earlier version wrote it without some of the checksums."""
     known = row.keys()
     unchanged: bool | None = True
     for checksum, columns in CHECKSUMS[table].items():
@@ -69,7 +69,7 @@ def is_unchanged(table: str, row: Row) -> bool | None:
 
 
 def _is_old_step(stored: int, row: Row) -> bool:
-    """Return whether a step matches the checksum of earlier versions, which did not cover `shared`."""
+    """Return whether a step matches the checksum of earlier versions, which did not cover the column `shared`."""
     return stored == crc(*(row[column] for column in CHECKSUMS["steps"]["crc"][:-1]))
 
 
@@ -86,7 +86,10 @@ def checked_rows(
 def update_statements(
     db: Connection, table: str, condition: str, values: Values, changes: Mapping[str, Any]
 ) -> Iterator[tuple[str, list[Any]]]:
-    """Yield statements that change columns of rows and their checksums. Rows without a checksum stay without one."""
+    """Yield the statements that set columns of the rows that satisfy a condition, and update their checksums.
+
+    Rows without a checksum stay without one.
+    """
     for row in db.rows(f"SELECT rowid AS row_number, * FROM {table} WHERE {condition}", values, many=True):  # noqa: S608  ours
         sealed = {
             checksum: crc(*(changes.get(column, row[column]) for column in columns))
@@ -106,11 +109,11 @@ class CheckedRows(NamedTuple):
     runs: int
     rows: int
     unchecked: int
-    """Rows of earlier versions without a checksum, or with one that covers only a part."""
+    """Number of rows of earlier versions without a checksum, or with one that covers only some columns."""
 
 
 def check_rows(journal: Journal) -> CheckedRows:
-    """Check every row of a journal; raise BadInput if any was changed after it was written."""
+    """Check every row of a journal. Raise BadInput if any was changed, or if a complete run lacks outcomes."""
     with journal.errors(), closing(journal.open_for_reading()) as db:
         damaged: list[str] = []
         counts = dict.fromkeys(CHECKSUMS, 0)
@@ -135,7 +138,7 @@ def check_rows(journal: Journal) -> CheckedRows:
 
 
 def _missing_outcomes(db: Connection) -> list[str]:
-    """Describe complete runs that do not have an outcome for every planned trial."""
+    """Return a description of each complete run that does not have an outcome for every planned trial."""
     rows = db.execute(
         "SELECT id, planned, found FROM (SELECT id, planned, status,"
         " (SELECT count(*) FROM outcomes WHERE run = runs.id) AS found FROM runs) AS counted"

@@ -1,4 +1,4 @@
-"""What the program needs from a database that stores runs. sqlite.py and postgres.py provide it.
+"""The interface of a database that stores runs. sqlite.py and postgres.py implement it.
 
 SQL is written once, with the parameters of SQLite (`?` and `:name`); postgres.py translates it.
 """
@@ -35,10 +35,10 @@ class Connection(Protocol):
     """A connection to the database. Without `transaction`, each statement is committed on its own."""
 
     def execute(self, sql: str, values: Values = ..., /) -> Cursor:
-        """Run a statement; its rows are tuples."""
+        """Run a statement and return a cursor, which yields its rows as tuples."""
 
     def rows(self, sql: str, values: Values, *, many: bool) -> Iterator[Row]:
-        """Yield rows; with `many`, they are not all in memory at once. Other queries may run in between."""
+        """Yield the rows of a query. With `many`, not all are in memory at once. Other queries may run meanwhile."""
 
     def has_table(self, table: str) -> bool: ...
 
@@ -46,20 +46,24 @@ class Connection(Protocol):
         """Commit all statements of the block together; the rows are on disk when the block ends."""
 
     def batch(self) -> AbstractContextManager[Callable[[str, Values], object]]:
-        """As `transaction`, for statements without rows: the block calls a function with each of them.
+        """Like `transaction`, for statements that return no rows. Yields a function that the block calls with each one.
 
-        A process that is stopped or killed in the block keeps no locks that others wait for.
+        A process that is stopped or killed in the block holds no locks for which other processes would wait.
         """
 
     def try_lease(self, name: str) -> bool:
-        """Take a lease unless another connection has it. Leases end with the connection, also if the process dies."""
+        """Take the lease of this name; return False if another connection has it.
+
+        A lease is an exclusive lock. It ends with the connection, also if the process dies.
+        """
 
     def end_lease(self, name: str) -> None: ...
 
     def beat(self) -> None:
-        """Say that this process lives. After the first beat, the leases end if the connection is not used for a while.
+        """Tell the database that this process is alive.
 
-        Any thread may call it, at least every `writer.HEARTBEAT_SECONDS`.
+        After the first call, the leases end if the connection is not used for some time. So it must be called at least
+        every `writer.HEARTBEAT_SECONDS`, from any thread.
         """
 
     def close(self) -> None: ...
@@ -70,7 +74,7 @@ class Lock(Protocol):
     """Whether no other process has the lock of the run."""
 
     def share(self) -> None:
-        """Let others take the lock, too, if it was taken with `shared`."""
+        """Let other processes take the lock as well, if it was taken with `shared`."""
 
     def release(self) -> None: ...
 
@@ -83,11 +87,11 @@ class Journal(ABC):
     can_share: bool
     """Whether several processes may write one run."""
     name: str
-    """How errors name the database: the path of a file, or an address without password."""
+    """The name of the database in error messages: the path of a file, or an address without password."""
 
     @abstractmethod
     def exists(self) -> bool:
-        """Return whether there are tables of memorybench."""
+        """Return whether the database exists and has the tables of memorybench."""
 
     @abstractmethod
     def open_for_writing(self) -> Connection:
@@ -95,7 +99,10 @@ class Journal(ABC):
 
     @abstractmethod
     def open_for_reading(self, *, thorough: bool = True) -> Connection:
-        """Open the database; raise BadInput if it is missing or of a newer version. `thorough` checks all of it."""
+        """Open the database; raise BadInput if it is missing or was written by a newer version.
+
+        `thorough` checks the whole file for damage.
+        """
 
     @abstractmethod
     def open_beside_writer(self) -> Connection:
@@ -105,7 +112,10 @@ class Journal(ABC):
     def attach_outcomes(
         self, connection: Connection, db: sqlite3.Connection, schema: str, run: str, first: int
     ) -> None:
-        """Attach `schema` to another SQLite database, with a table `outcomes` that has the run's rows from `first`."""
+        """Attach a database with the name `schema` to the SQLite connection `db`.
+
+        Its table `outcomes` has at least the run's rows from the row number `first` on.
+        """
 
     @abstractmethod
     def errors(self) -> AbstractContextManager[None]:

@@ -23,7 +23,7 @@ _CHECK_LIMIT = 256 * 1024 * 1024  # checking a larger file would make every star
 
 
 class SqliteConnection(sqlite3.Connection):
-    """Transactions are begun and committed explicitly."""
+    """A SQLite connection whose transactions are begun and committed explicitly."""
 
     def rows(self, sql: str, values: Values, *, many: bool) -> Iterator[Row]:
         cursor = self.cursor()
@@ -87,9 +87,9 @@ def connect(path: Path) -> SqliteConnection:
 
 
 def _create(path: Path) -> None:
-    """Create the file under a temporary name and rename it, since other processes may open it meanwhile.
+    """Create the file under a temporary name and rename it, so that other processes never open an incomplete file.
 
-    A lock allows one process at a time to do so; hard links, which would need no lock, are not always supported.
+    A lock allows one process at a time to do so. Hard links would need no lock, but are not supported everywhere.
     """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     lock_path, draft = path.with_name(f".{path.name}.lock"), path.with_name(f".{path.name}.part")
@@ -108,7 +108,7 @@ def _create(path: Path) -> None:
 
 
 def _fill(draft: Path, path: Path) -> None:
-    """Create the tables; errors name the file that the draft becomes."""
+    """Create the tables in the temporary file `draft`; errors name its final path `path`."""
     with sqlite_errors(path), closing(sqlite3.connect(draft, isolation_level=None)) as db:
         # one sync at the end is enough: until then the draft is not in use
         db.execute("PRAGMA synchronous=OFF")
@@ -218,7 +218,7 @@ def _check_content(path: Path, db: sqlite3.Connection, thorough: bool) -> None:
 
 
 def migrate(db: sqlite3.Connection) -> None:
-    """Bring the tables to the newest schema."""
+    """Change the tables to the newest schema."""
     if db.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),):
         return
     db.execute("BEGIN IMMEDIATE")
@@ -232,7 +232,7 @@ def migrate(db: sqlite3.Connection) -> None:
 
 @contextmanager
 def sqlite_errors(path: Path) -> Iterator[None]:
-    """Turn SQLite's errors into ours, which say what to do."""
+    """Replace the errors of SQLite by errors of memorybench, which say what to do."""
     try:
         yield
     except sqlite3.DatabaseError as error:
@@ -240,7 +240,7 @@ def sqlite_errors(path: Path) -> Iterator[None]:
 
 
 def is_disk_full(error: BaseException) -> bool:
-    """Return whether a file could not be written for want of space, or because of a disk error."""
+    """Return whether the error means that a file could not be written because the disk is full or failed."""
     if error.__cause__ is not None and is_disk_full(error.__cause__):
         return True  # a memory in a file reports it as an error of its own
     if isinstance(error, sqlite3.OperationalError):

@@ -56,13 +56,13 @@ def first_tables(db: _Connection) -> None:
 
 
 def shared_steps(db: _Connection) -> None:
-    """Find steps that any run may reuse without a scan of all steps."""
+    """Create an index of the steps that any run may reuse."""
     db.execute("DROP INDEX canaries")
     db.execute(f"CREATE INDEX shared_steps ON steps (key) WHERE name IN {_SHARED_BEFORE_3}")
 
 
 def shared_column(db: _Connection) -> None:
-    """Whether a step is shared between runs is a column instead of a list of names."""
+    """Add the column `shared` to steps: whether any run may reuse a step. Before, a list of names decided that."""
     db.execute("DROP INDEX shared_steps")
     db.execute("ALTER TABLE steps ADD COLUMN shared INTEGER NOT NULL DEFAULT 0")
     db.execute(f"UPDATE steps SET shared = 1 WHERE name IN {_SHARED_BEFORE_3}")  # noqa: S608  a constant
@@ -70,14 +70,14 @@ def shared_column(db: _Connection) -> None:
 
 
 def checksums_of_all_rows(db: _Connection) -> None:
-    """Attempts, notes and the status of a run get a checksum; it is NULL in rows of earlier versions."""
+    """Add checksums to attempts, notes and the status of a run; they are NULL in existing rows."""
     db.execute("ALTER TABLE attempts ADD COLUMN crc INTEGER")
     db.execute("ALTER TABLE notes ADD COLUMN crc INTEGER")
     db.execute("ALTER TABLE runs ADD COLUMN state_crc INTEGER")
 
 
 def tags_of_runs(db: _Connection) -> None:
-    """A run has tags, which users set at any time: also while a process writes the run."""
+    """Create the table of tags. It is separate, because users may set tags while a process writes the run."""
     db.execute(
         """CREATE TABLE tags (
             run TEXT NOT NULL REFERENCES runs(id), tag TEXT NOT NULL, crc INTEGER NOT NULL, PRIMARY KEY (run, tag))"""

@@ -31,7 +31,7 @@ _SECRET_PARAMETERS = frozenset(
 class DatabaseFolder(PosixPath):
     """A results folder whose rows are in a Postgres database; reports and other files of its runs are in the folder.
 
-    Paths that are made from it are plain: their `url` is "".
+    Paths that are derived from it, such as those of its parents and files, have no database: their `url` is "".
     """
 
     url = ""
@@ -55,7 +55,7 @@ class DatabaseFolder(PosixPath):
 
 
 def results_folder(folder: Path, url: str | None) -> Path:
-    """Return a results folder; with `url`, its rows are in that Postgres database."""
+    """Return a results folder whose rows are in the Postgres database `url`; None: in a file in the folder."""
     return DatabaseFolder.of(folder, url) if url is not None else folder
 
 
@@ -68,7 +68,7 @@ def journal_of(folder: Path) -> Journal:
 
 
 def journal_words(folder: Path) -> list[str]:
-    """Return the flag that names the database of a results folder in a command, without its password."""
+    """Return the words `--journal ADDRESS` for a command, without the password; none if the folder has no database."""
     return ["--journal", hide_password(folder.url)] if isinstance(folder, DatabaseFolder) and folder.url else []
 
 
@@ -80,9 +80,10 @@ def hide_password(text: str) -> str:
 
 
 def passwords_in(url: str) -> list[str]:
-    """Return the passwords of a Postgres address, as written and decoded.
+    """Return the passwords in a Postgres address, as written and URL-decoded.
 
-    One that also is a user, a database or a part of them, such as `postgres`, is left out: the address shows it.
+    A password that is also part of the user's or the database's name, such as `postgres`, is left out, because these
+    names are shown.
     """
     found = [match[2][:-1] for match in _USER_PASSWORD.finditer(url)]
     found += [match[3] for match in _PARAMETER.finditer(_USER_PASSWORD.sub("", url)) if _is_secret(match[2])]

@@ -15,20 +15,23 @@ from memorybench.core.spending import NOTHING, Spending
 RunStatus = Literal["running", "complete", "partial", "blocked"]
 
 _PROSE = frozenset({"description", "display_name", "tags", "paper", "checked_against"})
-"""Keys of a config that are for people: a change of them changes no result."""
+"""Keys of a config that only people read: changing them changes no result."""
 _TEMPLATES = frozenset({"body", "document", "message"})
-"""Keys of a config whose value is sent as it is, so that a null in it has a meaning."""
+"""Keys of a config whose value is sent unchanged, so that null values and empty ones in it have a meaning."""
 CODE = "code of "
-"""A line of a fingerprint that begins so names a module of the user and its digest. Older runs have no such lines."""
+"""Beginning of a line of a fingerprint with a user's Python module and its digest. Older runs have no such lines."""
 TRIED_AGAIN = "tried again up to row"
-"""The kind of the note of a resumed run with a row of `outcomes`: those up to it that have no score are tried again.
+"""The kind of a note in a resumed run. Its text is a row number of `outcomes`: outcomes up to this row that have no
+score are tried again.
 
 All processes of the run read it, so that they agree on which failures count. Reports do not show it.
 """
 HIGHEST_COST = "highest cost of "
-"""How the kind of a note begins that has the most dollars that a call can cost; name and subject of the step follow.
+"""Beginning of the kind of a note; the name and subject of a step follow. The text of the note is the maximum cost of
+one call of this step in US dollars.
 
-The budget counts it for a call whose process died, until a cost is known. Reports do not show it.
+The budget counts this cost for a call whose process died, until the cost of such a call is known. Reports do not show
+it.
 """
 
 
@@ -44,7 +47,7 @@ class Fingerprint(Record):
 
     @classmethod
     def of_parts(cls, parts: Iterable[str]) -> Fingerprint:
-        """Return the fingerprint of the joined parts, of which one at a time is in memory."""
+        """Return the fingerprint of the joined parts of a text. The parts are read one at a time, to save memory."""
         hasher, kept, size = JsonTextHasher(), [], 0
         for part in parts:
             hasher.add(part)
@@ -75,7 +78,7 @@ class Run(Record):
 
 
 class Step(NamedTuple):
-    """One recorded step. Not a Record: it is created too often to be validated."""
+    """One recorded step. Not a Record, because validating so many would take too long."""
 
     key: str
     name: str
@@ -89,7 +92,7 @@ class Step(NamedTuple):
     spent: Spending = NOTHING
     reused_from: str | None = None
     attempt: int | None = None
-    """The id of its attempt, if the work was paid."""
+    """The id of the attempt that performed the step; None if the work was free."""
     shared: bool = False
     """Whether any run of the folder may reuse it."""
 
@@ -100,9 +103,9 @@ def storable(text: str) -> str:
 
 
 def config_text(config: Mapping[str, Any]) -> str:
-    """Return the text of a config for its fingerprint: one line per value, so that a difference shows as one line.
+    """Return the text of a config for its fingerprint: one line per value, so that a change shows as one line.
 
-    It has no words for people and no empty values, so that a run can be resumed by a version with more keys.
+    Keys that only people read and empty values are left out, so that a version with more keys can resume the run.
     """
     material = {key: value for key, value in config.items() if key not in _PROSE}
     return json.dumps(_without_empty(material), indent=1, sort_keys=True, ensure_ascii=False)
@@ -121,7 +124,7 @@ def _without_empty(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _current_form(text: str) -> str:
-    """Return the text of a fingerprint as `config_text` writes it; version 0.1 included prose and empty values."""
+    """Return the text of a fingerprint in the form of `config_text`, without what only version 0.1 included."""
     if not text.startswith("{\n"):
         return text
     try:
@@ -133,7 +136,7 @@ def _current_form(text: str) -> str:
 
 
 def differences(old: Mapping[str, Fingerprint], new: Mapping[str, Fingerprint]) -> list[str]:
-    """Describe each fingerprint that changed, one line each."""
+    """Return a description of each fingerprint that changed, one line each."""
     lines = []
     for name in sorted(old.keys() | new.keys()):
         before, after = old.get(name), new.get(name)
@@ -146,7 +149,7 @@ def differences(old: Mapping[str, Fingerprint], new: Mapping[str, Fingerprint]) 
 
 
 def changed_lines(before: Fingerprint, after: Fingerprint) -> tuple[list[str], list[str]]:
-    """Return the lines that only the first has, and those that only the second has; the digests if a text is unknown.
+    """Return the lines that only `before` has, and those that only `after` has; the digests if a text is unknown.
 
     Both are empty if the texts differ only in what `config_text` leaves out.
     """
