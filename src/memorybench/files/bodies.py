@@ -26,7 +26,7 @@ class BodyTemplate:
     """
 
     root: Any
-    """The body, with a Template or Path in place of each string that uses variables."""
+    """The body, with a Template or Path instead of each string that uses variables."""
 
     @classmethod
     def parse(cls, body: Document, known: Collection[str]) -> BodyTemplate:

@@ -18,7 +18,8 @@ _CHECKOUT = Path(__file__).parents[3] / "pyproject.toml"
 def built_in_points(group: str) -> dict[str, EntryPoint]:
     """Return the entry points of this package in `group`, by name.
 
-    In a checkout they are read from pyproject.toml, so that a new line works without installing again.
+    In a checkout of the source code, they are read from pyproject.toml, so that a new line there works without
+    installing again.
     """
     from importlib.metadata import EntryPoint, PackageNotFoundError, distribution
 
@@ -36,7 +37,7 @@ def built_in_points(group: str) -> dict[str, EntryPoint]:
 def third_party_points(group: str) -> Sequence[EntryPoint]:
     """Return the entry points of all other installed packages in `group`, sorted by name.
 
-    Packages are searched once per process and `sys.path`.
+    The result is cached for the process, until `sys.path` changes.
     """
     return _third_party_points(group, tuple(sys.path))
 

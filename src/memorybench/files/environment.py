@@ -56,7 +56,6 @@ def _replacement(document: Document, place: Place, environment: Mapping[str, str
         )
     if "${" in value:
         # a template would read it as a placeholder; the value may be secret and is not shown
-        raise BadInput(
-            document.where(*place), f"the environment variable {name} contains ${{", remedy="change its value"
-        )
+        problem = f"the value of the environment variable {name} contains ${{"
+        raise BadInput(document.where(*place), problem, remedy="change its value")
     return value

@@ -33,10 +33,10 @@ class Expression:
 
     name: str
     settings: Mapping[str, Any]
-    """By dotted key in snake_case, sorted."""
+    """The settings, sorted by key; keys are dotted and in snake_case, such as `chunking.size`."""
 
     def __str__(self) -> str:
-        """Return the canonical spelling: two spellings of the same settings are one provider."""
+        """Return the standard spelling, which is the same for all spellings of the same settings."""
         settings = ",".join(f"{key}={format_value(value)}" for key, value in self.settings.items())
         return f"{self.name}({settings})" if settings else self.name
 
@@ -53,7 +53,7 @@ class Expression:
 
 
 def parse_expression(text: str) -> Expression:
-    """Parse a provider's name, with or without settings. Raise BadInput if it is not well-formed."""
+    """Parse a provider's name, with or without settings. Raise BadInput if it is invalid."""
     call = _CALL.fullmatch(text.strip())
     if call is None:
         if "(" in text or ")" in text:
@@ -76,7 +76,7 @@ def parse_expression(text: str) -> Expression:
 
 
 def canonical_name(text: str) -> str:
-    """Return the canonical spelling of a provider's name, or the text itself if it is not one."""
+    """Return the standard spelling of a provider's name, or the text itself if it is not a valid name."""
     try:
         return str(parse_expression(text))
     except BadInput:
@@ -96,7 +96,7 @@ def _value(value: Any, argument: str) -> Any:
 
 
 def format_value(value: Any) -> str:
-    """Return a value as an expression or a YAML file has it."""
+    """Return a value as it is written in an expression or a YAML file."""
     if isinstance(value, str) and _PLAIN_TEXT.fullmatch(value) and parse_yaml(value, "").value == value:
         return value
     if isinstance(value, list):

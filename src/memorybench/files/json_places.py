@@ -40,7 +40,7 @@ class JsonLines:
         return self._fetch()
 
     def _offset(self, place: Place) -> int | None:
-        """Return the offset of a member's key, of an item, or of the root."""
+        """Return the offset of a place in the text: of the key of a member, of an item, or of the whole value."""
         start = value = skip_blanks(self._text, 0)
         for step in place:
             if value not in self._found:
@@ -62,9 +62,9 @@ def skip_blanks(text: str, offset: int) -> int:
 
 
 def members(text: str, offset: int, decoder: json.JSONDecoder | None = None) -> Iterator[tuple[Step, int, int]]:
-    """Yield (name or index, start, start of value) of each member of the container at `offset`.
+    """Yield (name or index, start, start of value) of each member of the array or object at `offset`.
 
-    `decoder` skips each value after it was yielded; its errors are raised here.
+    After each value is yielded, `decoder` parses it to find its end; errors of the decoder are not caught.
     """
     decoder = decoder or json.JSONDecoder()
     opening, index = text[offset], 0
@@ -113,7 +113,7 @@ def find_duplicate_key(text: str, offset: int) -> tuple[Step, int]:
 
 
 def find_too_deep(text: str, deepest: int) -> int | None:
-    """Return the offset where nesting first exceeds `deepest`."""
+    """Return the offset at which nesting first exceeds `deepest` levels; None if it does not."""
     depth = 0
     for token in _STRING_OR_BRACKET.finditer(text):
         if token[0] in "[{":
@@ -126,5 +126,5 @@ def find_too_deep(text: str, deepest: int) -> int | None:
 
 
 def find_lone_surrogate(text: str) -> int | None:
-    """Return the offset of the first escaped lone surrogate."""
+    """Return the offset of the first escaped lone surrogate; None if there is none."""
     return next((escape.start() for escape in _ESCAPE.finditer(text) if escape["lone"]), None)

@@ -1,4 +1,4 @@
-"""Reads a JSON file piece by piece: only the value at hand is in memory."""
+"""Reads a JSON file piece by piece, so that only the current value is in memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BLANKS = re.compile(r"[ \t\n\r]*")
 
 
 class NotStreamable(Exception):
-    """The file is invalid, or has another structure: read it as a whole, which reports errors with their place."""
+    """The file is invalid or has another structure. Reading it as a whole then gives an error with a line number."""
 
 
 @contextmanager
@@ -34,7 +34,7 @@ def open_window(path: Path) -> Iterator[JsonWindow]:
 
 
 class JsonWindow:
-    """The part of a JSON file that is in memory."""
+    """Reads a JSON file from the beginning to the end, with only a part of it in memory."""
 
     def __init__(self, file: IO[bytes], largest: int) -> None:
         self._file = file
@@ -48,7 +48,7 @@ class JsonWindow:
         self.line = 1
 
     def peek(self) -> str:
-        """Skip whitespace and return the next character; "" at the end."""
+        """Skip whitespace and return the next character without skipping it; "" at the end of the file."""
         while True:
             blanks = _BLANKS.match(self._text, self._at)
             self.skip(blanks.end() - self._at if blanks else 0)
@@ -68,7 +68,7 @@ class JsonWindow:
         self.skip(1)
 
     def value(self, with_text: bool = False) -> tuple[Any, str]:
-        """Skip and return the JSON value that begins here, and its text, which is "" if it is not wanted."""
+        """Read the JSON value at the current position; return it and, if `with_text`, its text (else "")."""
         if len(self._text) - self._at < self._longest and not self._ended:
             self._read_on()  # an item that is cut off would be parsed in vain
         while True:
@@ -85,7 +85,10 @@ class JsonWindow:
                 return value, text
 
     def items(self) -> Iterator[None]:
-        """Iterate over the array or object that begins here: each time, its next item or key begins here."""
+        """Iterate over the array or object at the current position.
+
+        In each iteration, the current position is that of its next item or key, which the caller must read.
+        """
         opening = self.peek()
         self.expect("[" if opening == "[" else "{")
         closing = "]" if opening == "[" else "}"
@@ -109,9 +112,9 @@ class JsonWindow:
 
 
 def first_members(path: Path) -> dict[str, Any]:
-    """Return the members of the JSON object in a file that come before its first array, and an empty list for that.
+    """Return the members of the JSON object in a file up to its first array, which is returned as an empty list.
 
-    They often tell what the file is, without the memory that the whole takes. Empty if the file begins otherwise.
+    They often show what kind of file it is, without reading it as a whole. Empty if the file is not a JSON object.
     """
     found: dict[str, Any] = {}
     try:
@@ -130,7 +133,7 @@ def first_members(path: Path) -> dict[str, Any]:
 
 
 def stream_members(path: Path, key: str) -> Iterator[tuple[str, Any]]:
-    """Yield the members of the JSON object in a file; of the array at `key`, each item by itself."""
+    """Yield the name and value of each member of the JSON object in a file; for the array at `key`, each item alone."""
     names: set[str] = set()
     with open_window(path) as window:
         if window.peek() != "{":

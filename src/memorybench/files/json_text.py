@@ -1,4 +1,4 @@
-"""Strict JSON on the standard library's decoder.
+"""Strict JSON, based on the standard library's decoder.
 
 Also rejected: duplicate keys, NaN and Infinity (including 1e999), integers beyond Python's limit of digits, nesting
 deeper than DEEPEST, and lone surrogates.
@@ -27,7 +27,7 @@ _CONTAINERS = frozenset((dict, list))
 
 
 class DuplicateKey(ValueError):
-    """An object has a key twice, which is the message."""
+    """An object has a key twice. The message of the exception is the key."""
 
 
 class _NotFinite(ValueError):
@@ -68,9 +68,9 @@ def decode(text: str, path: str, line: int = 1) -> Any:
 
 
 def find_json(text: str, openings: str = "{[") -> str:
-    """Return the part of a text from the first of these brackets to the last closing one; "" if there is none.
+    """Return the part of a text from the first of the brackets in `openings` to the last closing one; "" if none.
 
-    Not a regular expression, which would try every bracket: a text of 100,000 of them would take minutes.
+    This is not a regular expression, because that would take minutes for a text of 100,000 brackets.
     """
     starts = [start for bracket in openings if (start := text.find(bracket)) >= 0]
     end = max(text.rfind(_CLOSING[bracket]) for bracket in openings)
@@ -78,14 +78,14 @@ def find_json(text: str, openings: str = "{[") -> str:
 
 
 def decode_at(text: str, start: int) -> tuple[Any, int]:
-    """Return the value that begins at `start`, and where it ends. Errors are ValueError or RecursionError."""
+    """Return the JSON value that begins at `start`, and the offset of its end. Raise ValueError or RecursionError."""
     value, end = _QUICK.raw_decode(text, start)
     _check(value)
     return value, end
 
 
 def unique_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the object of these keys and values, as an `object_pairs_hook`; raise DuplicateKey."""
+    """Return a dict of these keys and values; raise DuplicateKey if a key occurs twice. For `object_pairs_hook`."""
     made = dict(pairs)
     if len(made) != len(pairs):
         counts = Counter(key for key, _ in pairs)
@@ -110,7 +110,10 @@ _THOROUGH = json.JSONDecoder(object_pairs_hook=unique_object, parse_constant=_co
 
 
 def _check(value: Any) -> None:
-    """Reject what the decoder accepts. Iterates level by level, because deep nesting breaks recursion."""
+    """Raise an error for values that the standard decoder accepts but this module does not.
+
+    It iterates level by level, because recursion fails for deep nesting.
+    """
     level: list[Any] = [[value]]
     keys: set[str] = set()
     for _ in range(DEEPEST + 1):

@@ -70,13 +70,13 @@ _ENVIRONMENT = _Strict(strict=True)
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One alternative of a path with `|`."""
+    """One of the alternatives of a path that are separated by `|`."""
 
     compiled: JSONPath
     steps: Place
-    """The names and indices that the path begins with."""
+    """The names and indexes with which the path begins, up to the first other part such as `[*]`."""
     singular: bool
-    """Only names and indices: at most one match."""
+    """Whether the path has only names and indexes, and so at most one match."""
 
     def all(self, value: Any) -> list[Any]:
         if self.singular:
@@ -99,9 +99,9 @@ class Path:
     routes: tuple[Route, ...]
     where: str
     name: str | None = None
-    """The name, if the path is a single one: most paths of turns are, and a benchmark has millions of turns."""
+    """The name, if the path is a single name; else None. Makes such paths, which are the most common, fast."""
     skips_empty: bool = False
-    """Whether empty texts, lists and objects fall back to the next alternative, as null does."""
+    """Whether the next alternative is used if a match is an empty text, list or object, as it is for null."""
 
     @classmethod
     def parse(cls, text: str, where: str) -> Path:
@@ -114,13 +114,14 @@ class Path:
 
     @property
     def singular(self) -> bool:
-        """Whether it has at most one match."""
+        """Whether the path can have at most one match."""
         return all(route.singular for route in self.routes)
 
     def all(self, value: Any) -> list[Any]:
-        """Return the matches of the first alternative with a match other than null, else of the first with any.
+        """Return the matches of the first alternative that has a match other than null.
 
-        If the path `skips_empty`, other than null and empty.
+        With `skips_empty`, a match must also not be empty. If no alternative has such a match, return the matches of
+        the first alternative that has any.
         """
         found: list[Any] = []
         for route in self.routes:
@@ -141,7 +142,7 @@ class Path:
         return found
 
     def left_out(self, value: Any) -> int:
-        """Return how many more matches there would be without the filters of the path."""
+        """Return how many more matches the path would have without its filters (`[?…]`)."""
         if "?" not in self.text:
             return 0
         whole = next((whole for route in self.routes if (whole := _without_filters(route)) and whole.all(value)), None)
@@ -158,15 +159,15 @@ class Path:
         return sum(place not in outer for place in others)
 
     def segments(self) -> list[str]:
-        """Return the segments up to the first of any depth (`..`), each of which is one step of a place.
+        """Return the segments of the path before the first `..`; each of them is one step of a place.
 
-        There are none if the path has alternatives.
+        The list is empty if the path has alternatives.
         """
         texts = [str(segment) for segment in self.routes[0].compiled.segments] if len(self.routes) == 1 else []
         return list(takewhile(lambda text: not text.startswith(".."), texts))
 
     def first(self, value: Any) -> Any:
-        """Return the first match, or None."""
+        """Return the first match, or None if there is none."""
         if self.name is not None and type(value) is dict:
             return value.get(self.name)
         return next(iter(self.all(value)), None)
@@ -223,7 +224,7 @@ def _route(part: str, column: int, where: str) -> Route:
 
 
 def _without_filters(route: Route) -> Route | None:
-    """Return the route with [*] in the place of filters; None if it has none."""
+    """Return the route with its filters replaced by [*]; None if it has no filters."""
     segments = route.compiled.segments
     is_filter = [any(isinstance(selector, Filter) for selector in segment.selectors) for segment in segments]
     if not any(is_filter):

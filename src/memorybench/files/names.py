@@ -28,13 +28,13 @@ def safe_run_id(text: str, where: str) -> str:
 
 
 def safe_tag(text: str, where: str) -> str:
-    """Return `text` if it is a valid tag of a run: a word that a list of tags can hold."""
+    """Return `text` if it is a valid tag of a run, which must be a single word without commas."""
     expected = f"1 to {_LONGEST} letters, digits and . _ : / + = @ -, beginning with a letter or digit"
     return _check(_TAG, text, where, "tag", expected, _suggest(text, r"[^\w.:/+=@-]+"))
 
 
 def inside(folder: Path, path: Path | str, where: str) -> Path:
-    """Return `path` relative to `folder`, resolved with its links, if it stays inside `folder`."""
+    """Resolve `path`, which is relative to `folder`, with its links. Raise BadInput if it is outside `folder`."""
     root = folder.resolve()
     try:
         resolved = (root / path).resolve()

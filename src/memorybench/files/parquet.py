@@ -15,7 +15,7 @@ from memorybench.files.located import Document
 from memorybench.files.reading import LARGEST
 
 _ROWS = 64
-"""Rows that are decoded at once. One row may be a conversation of a million tokens."""
+"""Number of rows that are decoded at once; few, because one row may be a conversation of a million tokens."""
 
 
 BinaryValues = dict[Path, Counter[str]]
@@ -61,7 +61,7 @@ def _plain_row(row: dict[str, Any], skipped: Counter[str]) -> dict[str, Any]:
 
 
 def _number(value: Decimal) -> int | float | str | None:
-    """Return a decimal as a JSON number, or as text if a number would not have all its digits."""
+    """Return a decimal as a JSON number, or as text if a number would lose digits; None if it is not finite."""
     if not value.is_finite():
         return None
     if value == value.to_integral_value():

@@ -17,9 +17,9 @@ from memorybench.text.sanitize import printable
 LARGEST = 4 * 2**30
 """Maximum size in bytes of an unpacked gzip file. A plain file has no limit."""
 LARGEST_RATIO = 100
-"""How many times larger than its gzip file a text may be. Text packs 3 to 20 times, at most about 50."""
+"""Maximum ratio of the size of a text to the size of its gzip file. Usual ratios are 3 to 20, at most about 50."""
 ANY_RATIO = 16 * 2**20
-"""Up to this size in bytes the ratio does not matter."""
+"""Texts of up to this number of bytes may have any ratio."""
 LONGEST_LINE = 64 * 2**20
 
 _CHUNK = 2**20
@@ -43,7 +43,7 @@ def read_text(path: Path, largest: int = LARGEST) -> str:
 
 
 def read_inside(folder: Path, name: str) -> bytes:
-    """Read a file of a folder. Raise OSError if there is none, or if it is a link to a file elsewhere."""
+    """Return the content of a file in a folder. Raise OSError if it does not exist, or is a link to another folder."""
     path = (folder / name).resolve(strict=True)
     if not path.is_relative_to(folder.resolve()):
         raise PermissionError(f"{folder / name} is a link to another folder")
@@ -51,7 +51,7 @@ def read_inside(folder: Path, name: str) -> bytes:
 
 
 def check_confined(path: Path, folders: Iterable[Path], largest: int) -> None:
-    """Raise BadInput unless the path is a file below one of the folders, of at most so many bytes.
+    """Raise BadInput unless the path is a file below one of the folders, of at most `largest` bytes.
 
     Links are followed first. Pipes and devices are refused, because reading them may never end.
     """
@@ -109,7 +109,7 @@ def _open(path: Path) -> Iterator[BinaryIO]:
 
 
 def unpacked_cap(path: Path, largest: int = LARGEST) -> int:
-    """Return how many bytes may be read from a file: gzip data is limited by size and by ratio."""
+    """Return the maximum number of bytes to read from a file. Only gzip data is limited, by size and by ratio."""
     if not _is_gzip(path):
         return sys.maxsize
     try:
@@ -131,7 +131,10 @@ def _too_large(path: Path, cap: int) -> BadInput:
 
 
 def _decode(path: Path, data: bytes | bytearray, line: int) -> str:
-    """Decode bytes that begin at `line`. A UTF-8 byte order mark at the start of the file is removed."""
+    """Decode bytes as UTF-8; `line` is the number of their first line in the file, for errors.
+
+    A byte order mark at the start of the file is removed.
+    """
     if line == 1:
         _check_encoding(path, data[:4])
         if data.startswith(_UTF8_MARK):

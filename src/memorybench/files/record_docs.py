@@ -16,10 +16,10 @@ RecordT = TypeVar("RecordT", bound=BaseModel)
 
 @cache
 def documented(record: type[RecordT]) -> type[RecordT]:
-    """Return the model after giving its fields, and those of the models in it, their docstrings as descriptions.
+    """Set the descriptions of a model's fields, and of the models in it, to the fields' docstrings; return the model.
 
-    pydantic's own `use_attribute_docstrings` reads the source of every model at start-up, although only the schema and
-    the documentation of a config need the descriptions.
+    pydantic's own option `use_attribute_docstrings` is not used, because it reads the source of every model at
+    start-up, although only the schema and the documentation need the descriptions.
     """
     docs: dict[str, str] = {}
     for base in reversed(record.__mro__):

@@ -24,7 +24,7 @@ class Shape:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The keys of its models, in snake_case."""
+        """All keys that the value may have, in snake_case."""
         return tuple(name for kind in self._kinds if _is_record(kind) for name in _fields(kind))
 
     @cached_property
@@ -71,7 +71,7 @@ def in_snake_case(value: Any, shape: Shape, place: Place, duplicates: list[Place
 
 
 def _branches(annotation: Any) -> list[Any]:
-    """Return the types of a union, the type inside Annotated, or the type itself."""
+    """Return the member types of a union, the type inside Annotated, or the type itself, as a list."""
     origin = get_origin(annotation)
     if origin is Annotated:
         return _branches(get_args(annotation)[0])
@@ -100,7 +100,7 @@ def _is_record(kind: Any) -> bool:
 
 @cache
 def _fields(record: type[BaseModel]) -> dict[str, Any]:
-    """Return annotations by the name used in files: the field's alias, if it has one."""
+    """Return the annotation of each field, by its name in files: the field's alias, if it has one."""
     return {
         field.validation_alias if isinstance(field.validation_alias, str) else name: field.annotation
         for name, field in record.model_fields.items()

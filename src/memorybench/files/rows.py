@@ -22,7 +22,7 @@ def stream_jsonl(path: Path | str, largest: int = LARGEST) -> Iterator[Document]
 
 
 def numbered_jsonl(path: Path | str, largest: int = LARGEST) -> Iterator[tuple[int, Any]]:
-    """Yield (line number, value) of each row. Faster than `stream_jsonl`."""
+    """Yield (line number, value) of each row. Faster than `stream_jsonl`, because it creates no documents."""
     name = str(path)
     for number, line in read_lines(Path(path), largest):
         if line and not line.isspace():
@@ -30,7 +30,7 @@ def numbered_jsonl(path: Path | str, largest: int = LARGEST) -> Iterator[tuple[i
 
 
 def stream_csv(path: Path | str, largest: int = LARGEST) -> Iterator[Document]:
-    """Yield each row as a mapping from column name to text. A multi-line row has the number of its first line."""
+    """Yield each row as a mapping from column name to text. The line of a multi-line row is its first line."""
     # the default limit of 128 KiB per cell is less than one long conversation
     csv.field_size_limit(LONGEST_LINE)
     rows = _csv_rows(Path(path), largest)

@@ -1,4 +1,4 @@
-"""Text with `${name}` placeholders. Placeholders inside a value are not expanded."""
+"""Text with `${name}` placeholders. A placeholder inside an inserted value is not replaced."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Template:
 
 
 def value_of(name: str, values: Mapping[str, Any], where: str) -> Any:
-    """Return the value of a variable; raises BadInput if it has none."""
+    """Return the value of a variable; raise BadInput if it has none."""
     if name not in values:
         raise BadInput(where, f"${{{name}}} has no value here", expected=f"one of {join_names(values)}")
     return values[name]

@@ -20,7 +20,7 @@ from .record_keys import Shape, in_snake_case, shape_of
 R = TypeVar("R", bound=BaseModel)
 
 Forks = tuple[tuple[Place, str], ...]
-"""Unions on the way to an error: the place of each, and the branch that reported it."""
+"""The type unions on the path to an error: the place of each, and the member type that reported the error."""
 
 _EXPECTED = {
     "dict_type": "a mapping of keys to values",
@@ -33,10 +33,10 @@ _EXPECTED = {
 
 
 def validated(document: Document, record: type[R], *, spell: Callable[[str], str] = camel) -> R:
-    """Return `document` as a `record`. Raises the first problem and counts the others.
+    """Return `document` as a `record`. If it has problems, raise BadInput with the first and the number of the others.
 
     Keys may be camelCase or snake_case; below `Mapping[str, Any]` and `Any` they are not changed. `spell` returns a
-    key in the spelling that errors list.
+    key in the spelling for error messages.
     """
     made, faults = _validate(document, record, spell)
     if made is not None and not faults:
@@ -49,14 +49,14 @@ def validated(document: Document, record: type[R], *, spell: Callable[[str], str
 
 
 def problems(document: Document, record: type[BaseModel]) -> list[BadInput]:
-    """Return every problem of `document` as a `record`, by line; missing keys come last."""
+    """Return every problem that prevents reading `document` as a `record`, sorted by line; missing keys come last."""
     return _errors(document, _validate(document, record, camel)[1])
 
 
 @dataclass(frozen=True, slots=True)
 class _Fault:
     place: Place
-    """In the file's spelling."""
+    """The place of the problem, with keys as they are written in the file."""
     problem: str
     expected: str = ""
     remedy: str = ""
@@ -119,12 +119,12 @@ def _key_fault(details: ErrorDetails, holder: _Spot, spell: Callable[[str], str]
 
 
 def _in_style(name: str, of: str, spell: Callable[[str], str]) -> str:
-    """Return `name` as the documentation has it, unless the keys in `of` have underscores."""
+    """Return `name` in the spelling of `spell`, or in snake_case if the keys in `of` contain underscores."""
     return name if "_" in of else spell(name)
 
 
 def _follow(loc: Sequence[str | int], spot: _Spot) -> _Spot:
-    """Follow pydantic's `loc` in the value as written."""
+    """Return the place and value that pydantic's `loc` leads to in the file's own value."""
     for step in loc:
         key = _member(spot.value, step)
         if key is None:  # the name of a union's branch, not a step into the value
@@ -142,7 +142,7 @@ def _member(value: Any, step: str | int) -> str | int | None:
 
 
 def _message(details: ErrorDetails) -> tuple[str, str, str]:
-    """Return problem, expected and remedy."""
+    """Return the problem, the expected value and the remedy for a pydantic error."""
     message, given = details["msg"], details["input"]
     if details["type"] in ("value_error", "assertion_error"):
         return message.partition(", ")[2], "", ""
@@ -152,7 +152,10 @@ def _message(details: ErrorDetails) -> tuple[str, str, str]:
 
 
 def _select_branches(faults: Sequence[_Fault], level: int = 0) -> list[_Fault]:
-    """Keep one branch of each union: the one whose keys are used; otherwise merge all into one error."""
+    """Return the errors of one member type of each union: the one whose keys are used.
+
+    If none is, merge the errors of all member types into one.
+    """
     selected = [fault for fault in faults if len(fault.forks) == level]
     unions: dict[Place, dict[str, list[_Fault]]] = {}
     for fault in faults:

@@ -1,4 +1,4 @@
-"""Writes text files that are whole or absent."""
+"""Writes files so that they are either complete or unchanged."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from memorybench.core.errors import BadInput, JournalError
 
 @contextmanager
 def replacing(path: Path) -> Iterator[TextIOWrapper]:
-    """Open a text file for writing that replaces `path` when it is complete; BadInput if it cannot be written.
+    """Open a text file for writing that replaces `path` when it is complete. Raise BadInput if it cannot be written.
 
-    Its folder is made if there is none. A device, a pipe, a socket or a link is not replaced: the text is written
-    into it.
+    A missing folder is created. A device, a pipe, a socket or a link is not replaced: the text is written into it.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -29,13 +28,16 @@ def replacing(path: Path) -> Iterator[TextIOWrapper]:
 
 @contextmanager
 def replacing_bytes(path: Path) -> Iterator[BinaryIO]:
-    """Open a file like `replacing`, for bytes."""
+    """Open a file as `replacing` does, but for bytes."""
     with replacing(path) as file:
         yield cast(BinaryIO, file.buffer)
 
 
 def write_file(path: Path, text: str) -> None:
-    """Write a file of a run, so that neither a reader nor a kill finds half of it."""
+    """Write a file of a run, so that an incomplete file never exists, even if the process is killed.
+
+    Raise JournalError if it cannot be written.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with _draft(path) as file:
@@ -49,7 +51,10 @@ def write_file(path: Path, text: str) -> None:
 
 @contextmanager
 def _draft(path: Path) -> Iterator[TextIOWrapper]:
-    """Open a file under a temporary name that is renamed at the end, unless `path` is a device, pipe or link."""
+    """Open a file under a temporary name, which is renamed to `path` at the end.
+
+    If `path` is a device, a pipe or a link, open it directly.
+    """
     in_place = path.is_symlink() or (path.exists() and not path.is_file())
     draft = path if in_place or not path.name else path.with_name(f".{path.name}.part")
     try:

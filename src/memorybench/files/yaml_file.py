@@ -158,7 +158,7 @@ def _line(event: yaml.Event) -> int:
 
 
 def _decimal(text: str) -> str:
-    """Suggest a decimal spelling: `010` → `10`, `0x1F` → `a decimal number`."""
+    """Return a suggestion for a number that is not decimal: "10" for `010`, "a decimal number" for `0x1F`."""
     plain = re.sub(r"^([-+]?)0+(?=[0-9])", r"\1", text.replace("_", ""))
     return plain if _FLOAT.fullmatch(plain) else "a decimal number"
 
