@@ -1,4 +1,4 @@
-"""Memory stores that hygiene tests, behind the contract of core/stores.py.
+"""Memory stores that the suite `hygiene` tests. They implement the interface in core/stores.py.
 
 reference.py       the default: facts in one SQLite file; refuses credentials
 curator.py         proposes which facts to merge or remove

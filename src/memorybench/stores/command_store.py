@@ -32,7 +32,7 @@ _OPTIONAL: tuple[Capability, ...] = ("update", "forget", "recall", "list", "cura
 
 
 class CommandStore:
-    """Sends one request at a time. Opened by `open_command_store`."""
+    """A store that is a program. Sends one request at a time. Opened by `open_command_store`."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class CommandStore:
         return _read(_FACTS, await self._request("list", user))
 
     async def _request(self, op: str, user: str, **details: Any) -> Any:
-        """Send a request and return the value of its answer."""
+        """Send a request and return the value of `ok` in its answer; raise an error for any other answer."""
         if op in _OPTIONAL and op not in self.capabilities:
             raise Lacking(f"{self.subject.name} does not support {op}")
         where = f"{self.subject.name}: {op}"

@@ -16,8 +16,8 @@ class Write(Record):
     """A change, made by one call or by several in order."""
 
     calls: tuple[ToolCall, ...]
-    """The calls. Variables: user; remember: newId, content, category, source, trust, retrievalCount; update: id,
-    content, previous and category (the current ones, by `list`); forget: id; clear: none."""
+    """The calls. Variables: user; in remember also newId, content, category, source, trust, retrievalCount; in update
+    also id, content, and previous and category (current text and category, from `list`); in forget also id."""
     defaults: Mapping[str, str] = Field(default_factory=dict)
     """Values for variables that the fact has no value for, for tools that require one."""
     id: str | None = None
@@ -69,10 +69,10 @@ class Operations(Record):
     list: Read | None = None
     """Lists all facts, without counting as a retrieval. Variables: user."""
     get: Read | None = None
-    """Reads one fact by its id, for `hygiene forget` and scenarios about ids; the result has no facts if there is none.
+    """Reads one fact by its id, for `hygiene forget` and scenarios about ids; an unknown id must give no facts.
     Variables: user, id."""
     clear: Write | None = None
-    """Deletes all facts of a user, after a scenario on a live store; without it, they are listed and forgotten.
+    """Deletes all facts of a user, after a scenario on a live store; without it, facts are listed and deleted singly.
     Variables: user."""
 
 
@@ -91,7 +91,7 @@ class Mcp(ServerConnection):
     """Which tools do what."""
     other_tools: Mapping[str, Literal["remember", "update", "forget", "recall", "list"]] = Field(default_factory=dict)
     """Further tools that an agent may call, and the operation that each performs, such as `open_nodes: recall`. Calls
-    of tools that the file does not name are recorded, but not judged."""
+    of tools that this file does not name are recorded, but not scored."""
 
 
 class Command(Record):
@@ -114,10 +114,11 @@ class Command(Record):
 
 
 class Files(Record):
-    """The memory files of an agent in its private home. They are read; only the facts of a scenario are written.
+    """The memory files of an agent in its private home folder. memorybench reads them; it writes only the facts that a
+    scenario starts with.
 
     The agent works in the folder `project` of its home. Each list item or paragraph of a file is a fact; headings and
-    front matter are searched for secrets, but are no facts.
+    front matter are searched for secrets, but are not facts.
     """
 
     paths: tuple[str, ...]
@@ -144,7 +145,8 @@ class StoreConfig(Record):
     type: Literal["reference", "mcp", "provider", "command", "files"]
     """The reference store, an MCP server, a provider of memorybench, any program, or the memory files of an agent."""
     capabilities: tuple[Capability, ...] = ()
-    """Capabilities that cannot be derived from the rest of the file. mcp: sql. provider: files, sql. command: all."""
+    """Capabilities that cannot be derived from the rest of the file. Allowed for type mcp: sql; provider: files, sql;
+    command: all."""
     mcp: Mcp | None = None
     """The server; required for type mcp."""
     provider: str | None = None

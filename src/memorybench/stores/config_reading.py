@@ -1,4 +1,4 @@
-"""Read a store config from a file and check everything that needs no store."""
+"""Reads a store config from a file, with every check that does not need the store itself."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ VARIABLES: Mapping[str, frozenset[str]] = {
     "clear": frozenset({"user"}),
 }
 CURRENT = frozenset({"previous", "category"})
-"""Variables of an update whose values the store lists."""
+"""Variables of an update whose values are read from the store with `list`."""
 _REQUIRED = {"remember": "content", "update": "content", "forget": "id", "recall": "query", "get": "id"}
 _SECTIONS = ("mcp", "provider", "command", "files")
 _ALLOWED_CAPABILITIES: Mapping[str, frozenset[Capability]] = {
@@ -105,7 +105,7 @@ def _check_files(files: Files, part: Document) -> None:
 
 
 def _check_program(part: Document, name: str) -> None:
-    """Check that command and environment use no variable but the folder."""
+    """Check that command and environment use no other variable than `folder`."""
     for key in (name, "env"):
         if key in part.value:
             BodyTemplate.parse(part.at(key), FOLDER)

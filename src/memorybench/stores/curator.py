@@ -18,10 +18,10 @@ HIGH_TRUST = 0.8
 HIGH_RETRIEVAL_COUNT = 5
 """A fact with at least this trust and this many retrievals is protected: it is removed only for strong reasons."""
 LOW_TRUST = 0.3
-"""A fact with less trust replaces no other fact; otherwise a stranger could rewrite the memory."""
+"""A fact with less trust than this replaces no other fact; otherwise an untrusted source could change the memory."""
 SIMILAR = 0.7
 STRONGLY_SIMILAR = 0.9
-"""Shares of words in common among all words of both facts; the second applies to protected facts."""
+"""Minimum share of common words among all words of two facts that say the same; the second is for protected facts."""
 
 _CHANGE = re.compile(
     r"\b(?:now|nowadays|instead|anymore|no longer|from now on|these days|going forward|as of|"
@@ -33,7 +33,8 @@ _PREFERENCE = re.compile(
     re.I | re.DOTALL,
 )
 _EXCLUSIVE = ("prefer", "favor", "favour")
-"""Verbs with a single object: a new one replaces the old one. A person may use several things at once."""
+"""Verbs of which only one object is true at a time, so that a new one replaces the old one. "use" is not one of them:
+a person may use several things."""
 _FAVOURITE = re.compile(
     r"^(?P<subject>.*?\b(?:favou?rite|preferred|default|current)\b.*?)\b(?:is|are)\b(?P<rest>.*)$", re.I | re.DOTALL
 )
@@ -42,7 +43,7 @@ _FILLERS = re.compile(r"\b(?:now|nowadays|instead|anymore|longer|from now on|the
 
 
 def propose_changes(facts: Sequence[StoredFact]) -> list[Proposal]:
-    """Return proposals for `facts`, given oldest first. After they are applied, there is nothing more to propose."""
+    """Return proposals for `facts`, which are sorted oldest first. After they are applied, no new ones are found."""
     remaining: list[_ParsedFact] = []
     proposals: list[Proposal] = []
     for fact in reversed(facts):
@@ -62,7 +63,7 @@ def propose_changes(facts: Sequence[StoredFact]) -> list[Proposal]:
 
 @dataclass(frozen=True)
 class _Preference:
-    """A preference such as "User (subject) prefers tabs (object) for Go (scope)", as stems."""
+    """A preference such as "User (subject) prefers tabs (object) for Go (scope)", as word stems."""
 
     subject: tuple[str, ...]
     object: tuple[str, ...]
@@ -86,7 +87,7 @@ class _Preference:
 
 @dataclass(frozen=True)
 class _ParsedFact:
-    """A fact with its words and its preference, which are computed once for many comparisons."""
+    """A fact with its words and its preference, which are computed only once."""
 
     fact: StoredFact
 
@@ -139,7 +140,7 @@ def _content_stems(text: str) -> tuple[str, ...]:
 
 
 def _propose_delete(older: _ParsedFact, newer: _ParsedFact) -> Proposal | None:
-    """Propose to delete the older fact if the newer one changes its preference."""
+    """Return a proposal to delete the older fact if the newer one states a changed preference; else None."""
     earlier, later = older.preference, newer.preference
     if earlier is None or later is None or newer.trust < LOW_TRUST or not later.replaces(earlier):
         return None
@@ -151,7 +152,7 @@ def _propose_delete(older: _ParsedFact, newer: _ParsedFact) -> Proposal | None:
 
 
 def _propose_merge(older: _ParsedFact, newer: _ParsedFact) -> Proposal | None:
-    """Propose to merge the shorter or less trusted fact into the other, if they say the same."""
+    """Return a proposal to merge the shorter or less trusted fact into the other if they say the same; else None."""
     if numbers(older.words) != numbers(newer.words) or is_negated(older.words) != is_negated(newer.words):
         return None
     if not older.stems or not newer.stems:

@@ -1,4 +1,4 @@
-"""The memory files of an agent, such as CLAUDE.md or MEMORY.md, as a store: the agent writes them, we read them."""
+"""The memory files of an agent, such as CLAUDE.md or MEMORY.md, as a store. The agent writes them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BULLET = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+(.*)")
 
 
 class FileStore:
-    """Facts are the list items and paragraphs of the files. `remember` plants the facts of a scenario."""
+    """A store whose facts are the list items and paragraphs of files. `remember` adds a scenario's initial facts."""
 
     capabilities: frozenset[Capability] = frozenset({"list", "recall", "history", "home"})
 
@@ -51,7 +51,7 @@ class FileStore:
         return [fact for _, fact in best[:limit]]
 
     async def history(self, user: str) -> Sequence[str]:
-        """Return the whole text of each file: a secret may be in a heading or a comment."""
+        """Return the whole text of each file, because a secret may be in a heading or a comment."""
         return [text for _, text in self._texts()]
 
     async def update(self, user: str, id: str, content: str) -> str:
@@ -67,7 +67,7 @@ class FileStore:
         raise Lacking(f"{self.subject.name} does not support {operation}: only the agent changes its files")
 
     def _texts(self) -> Iterator[tuple[str, str]]:
-        """Yield each file by its path, and its text. Links that lead out of the home are not followed."""
+        """Yield the path and the text of each file. Links that lead out of the home folder are not followed."""
         root = self._folder.resolve()
         paths = {path for pattern in self._files.paths for path in self._folder.glob(pattern)}
         for path in sorted(paths):

@@ -1,7 +1,7 @@
-"""What a call of a server's own tool does to the memory, by the binding of its store.
+"""What an agent's call of an MCP server's tool does to the memory, according to the config of the store.
 
-The binding says with which arguments we would call a tool. The arguments of an agent are compared with that template:
-what stands in the place of `$.content` is the content. A call that stores three facts has three operations.
+The config has a template of each tool's arguments. The arguments of the agent's call are compared with that template:
+the value at the place of `$.content` is the content. A call that stores three facts has three operations.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from memorybench.text.patterns import Pattern
 from .mcp_operations import Operations, ReadOperation, ToolTemplate, WriteOperation
 
 MAX_OPERATIONS = 1_000
-"""A call with more operations is read as one, with its arguments unchanged."""
+"""A call with more operations than this is read as one operation, with the arguments of the call."""
 
 Values = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class _Bound:
-    """One tool of the binding, and the operation that it is part of."""
+    """One tool call of the config, and the operation that it is part of."""
 
     operation: Operation
     call: ToolTemplate
     source: WriteOperation | ReadOperation | None
-    """How results are read; None if the binding does not say."""
+    """How results are read; None if the config does not say."""
 
 
 class CallReader:
-    """Reads the calls of one server's tools."""
+    """Translates calls of one server's tools into operations on the memory."""
 
     def __init__(self, operations: Operations, refusal: str | None, user: str = "user") -> None:
         self._bound = list(_list_bound(operations))
@@ -48,7 +48,7 @@ class CallReader:
         self._user = user
 
     def read(self, tool: str, arguments: Mapping[str, Any], result: ToolResult, error: str | None) -> ReadCall:
-        """Return the operations of a call; none for a tool that the binding does not name."""
+        """Return the operations of a call; none for a tool that the config does not name."""
         refused = error if error is not None and self._refusal is not None and self._refusal.search(error) else None
         candidates = [bound for bound in self._bound if bound.call.tool == tool]
         if not candidates:
@@ -77,7 +77,7 @@ class CallReader:
 
 
 def _list_bound(operations: Operations) -> Iterator[_Bound]:
-    """Yield every tool of a binding. The first operation that calls a tool is what the tool is for."""
+    """Yield every tool call of a config, with its operation."""
     writes: dict[Operation, WriteOperation | None] = {
         "remember": operations.remember,
         "update": operations.update,
@@ -99,7 +99,7 @@ def _list_bound(operations: Operations) -> Iterator[_Bound]:
 
 
 def _match(template: Any, value: Any) -> list[Values]:
-    """Return the values of the template's variables in `value`, once per element of a list."""
+    """Return the values that the template's variables have in `value`; one mapping per element if it has a list."""
     match template:
         case Template(parts=(Placeholder(name=name),)):
             return [{name: value}]
@@ -118,13 +118,13 @@ def _match(template: Any, value: Any) -> list[Values]:
 
 
 def _merge(parts: Sequence[Sequence[Values]]) -> list[Values]:
-    """Return every combination of one match of each part."""
+    """Return every combination of one match from each part, at most MAX_OPERATIONS + 1."""
     combinations = islice(product(*parts), MAX_OPERATIONS + 1)
     return [{name: one for values in combination for name, one in values.items()} for combination in combinations]
 
 
 def _count_equal(template: Any, value: Any) -> int:
-    """Return how many constants of a template the value has, less those that it contradicts."""
+    """Return the number of constants of a template that the value has, minus the number that differ in it."""
     match template:
         case dict() if isinstance(value, Mapping):
             return sum(_count_equal(inner, value.get(key)) for key, inner in template.items())
@@ -141,7 +141,7 @@ def _read_facts(operation: ReadOperation, result: Any) -> Sequence[StoredFact]:
 
 
 def _find_ids(operation: WriteOperation, values: Values, result: Any, count: int) -> Sequence[str]:
-    """Return the id of a written fact: that of the result if it is the only one, else the one that the agent chose."""
+    """Return the id of a written fact: from the result if the call wrote one fact, else the one the agent chose."""
     if operation.id is not None and count == 1 and (id := operation.id.first(result)) is not None:
         return (str(id),)
     chosen = values.get("id", values.get("newId"))

@@ -21,7 +21,7 @@ _FIXTURE_VARIABLES: Mapping[Capability, str] = {
     "trust": "trust",
     "retrieval_count": "retrievalCount",
 }
-"""Capability to store a field of a fact -> the variable with its value."""
+"""The variable with the value of a fact's field, by the capability to store this field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class WriteOperation:
     id: Path | None
 
     def with_defaults(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return `values` with defaults in the place of missing ones."""
+        """Return `values` with the defaults for missing ones."""
         return {**values, **{name: default for name, default in self.defaults.items() if values.get(name) is None}}
 
     @property
@@ -58,7 +58,7 @@ class FactPaths:
     results: Path
     content: Path
     others: Mapping[str, Path]
-    """Field of a fact -> path."""
+    """The paths to the other fields of a fact, by field name."""
 
     def read(self, value: Any, tool: str) -> list[StoredFact]:
         items = self.results.first(value) if self.results.singular else self.results.all(value)
@@ -90,7 +90,7 @@ class ReadOperation:
 
 
 class Operations:
-    """The operations of a config, which was checked when it was read."""
+    """The operations of a store's config, parsed. The config must have been checked before."""
 
     def __init__(self, name: str, mcp: Mcp) -> None:
         # error messages name places as in the file, but without line numbers

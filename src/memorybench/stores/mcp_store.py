@@ -1,4 +1,4 @@
-"""Any MCP memory server as a store, by the tools that the `mcp` section of its YAML file names."""
+"""Any MCP memory server as a store, used through the tools that the `mcp` section of its config names."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class McpStore:
         raise Lacking(f"{self.subject.name} has no tool to {operation}")
 
     async def _write(self, operation: WriteOperation, values: Mapping[str, Any]) -> str | None:
-        """Call the tools of a write; return the fact's id if the config says where it is."""
+        """Call the tools of a write; return the fact's id, or None if the config does not say where it is."""
         result: Any = None
         for call in operation.calls:
             result = await self._call(call, operation.with_defaults(values))
@@ -150,7 +150,7 @@ async def open_mcp_store(
 ) -> AsyncIterator[McpStore]:
     """Connect to the server of a config with an `mcp` section.
 
-    Of `environment`, a server that is started sees only `programs.INHERITED`.
+    A server that is started gets only the variables of `environment` that `programs.INHERITED` names.
     """
     mcp = config.mcp
     assert mcp is not None
@@ -177,7 +177,7 @@ def connect_server(
     redactor: Redactor,
     role: ClientRole | None = None,
 ) -> AbstractAsyncContextManager[McpClient]:
-    """Start the server of a config with an `mcp` section on a folder, or connect to its URL."""
+    """Start the server of a config with an `mcp` section, with its data in `folder`, or connect to its URL."""
     mcp = config.mcp
     assert mcp is not None
     if mcp.url is not None:
@@ -188,7 +188,10 @@ def connect_server(
 
 
 def serve_own_tools(config: StoreConfig, *, environment: Mapping[str, str], redactor: Redactor) -> Serve:
-    """Return a function that starts the server on a folder and passes it on to one session of an agent."""
+    """Return a function that starts the server, with its data in a folder, for one session of an agent.
+
+    The agent's calls pass through a proxy, which reads them as operations on the memory.
+    """
     assert config.mcp is not None
     reader = CallReader(Operations(config.name, config.mcp), config.mcp.refusal)
 

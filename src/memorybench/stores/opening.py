@@ -1,4 +1,4 @@
-"""Open a store from its config."""
+"""Opens a store from its config."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def open_store(
     redactor: Redactor,
     open_provider: OpenProvider | None = None,
 ) -> AbstractAsyncContextManager[MemoryStore]:
-    """Open a session on the store that keeps its data in `folder`; opening it again simulates a restart.
+    """Open a store that keeps its data in `folder`; opening it again simulates a restart.
 
     `open_provider` opens a provider by its name.
     """

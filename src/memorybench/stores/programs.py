@@ -33,9 +33,9 @@ class ProgramTemplate:
     def render(
         self, folder: Path, environment: Mapping[str, str], *, install: str = ""
     ) -> tuple[list[str], dict[str, str]]:
-        """Create `folder` and return the command and environment for it.
+        """Create `folder` and return the command and the environment, with `${folder}` replaced.
 
-        The private home of the program is in `folder`, so that it is there after a restart and a copy of the folder
+        The private home of the program is in `folder`, so that it still exists after a restart and a copy of the folder
         contains all data.
         """
         rendered = self.template.render({"folder": str(folder.absolute())})

@@ -17,7 +17,7 @@ from memorybench.core.trials import Subject
 from .config import StoreConfig
 
 OpenProvider = Callable[[str, Path], AbstractAsyncContextManager[Provider]]
-"""Opens the provider of that name, with its data in that folder."""
+"""Opens the provider with this name, with its data in this folder."""
 _ROLE = "user"
 
 
@@ -34,12 +34,12 @@ class CanForget(Protocol):
 @runtime_checkable
 class HasHistory(Protocol):
     async def history(self, scope: Scope) -> Sequence[str]:
-        """Return every stored text of memories that were changed or deleted."""
+        """Return the earlier texts of changed or deleted memories that are still stored."""
         ...
 
 
 class ProviderStore:
-    """Opened by `open_provider_store`. Operations without a method of the provider raise Lacking."""
+    """Opened by `open_provider_store`. An operation that the provider has no method for raises Lacking."""
 
     def __init__(self, name: str, provider: Provider, declared: Sequence[Capability]) -> None:
         self.subject = Subject(role="store", name=name, settings={"provider": provider.subject.plain()})
@@ -47,7 +47,7 @@ class ProviderStore:
         self._provider = provider
 
     async def remember(self, user: str, fact: NewFact) -> str:
-        """Store a fact as a session; return the id of its memory, or of the session if there is no memory."""
+        """Store a fact as a session of one turn; return the id of its memory, or of the session if there is none."""
         scope = self._scope(user)
         session = Session(id=secrets.token_hex(8), turns=(Turn(role=_ROLE, content=fact.content),))
         receipt = await self._provider.add(scope, session)

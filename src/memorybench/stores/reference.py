@@ -151,7 +151,7 @@ class ReferenceStore:
         return [row[0] for row in self._query("SELECT content FROM history WHERE user = ? ORDER BY rowid", user)]
 
     def _check_texts(self, content: str, *others: str | None) -> None:
-        """Refuse an empty fact and credentials, also a credential that is split over content and metadata."""
+        """Raise Refused if a fact is empty or has a credential, also one that is split over content and metadata."""
         if not content:
             raise Refused("the fact is empty")
         texts = [content, *filter(None, others)]
@@ -190,7 +190,7 @@ class ReferenceStore:
                 yield self._db
 
     def _vacuum(self) -> None:
-        """Rewrite the file: an unused page may contain a copy of a deleted row."""
+        """Rewrite the file, because an unused page may contain a copy of a deleted row."""
         with _sqlite_errors():
             self._db.execute("VACUUM")
 
@@ -230,7 +230,7 @@ def _read_fact(row: tuple[int, str, str | None, str | None, float, int]) -> Stor
 
 @contextmanager
 def _sqlite_errors() -> Iterator[None]:
-    """Turn errors of SQLite into ServiceError."""
+    """Replace errors of SQLite by ServiceError."""
     try:
         yield
     except sqlite3.Error as error:
@@ -278,7 +278,7 @@ def _open_file(folder: Path) -> sqlite3.Connection:
 
 
 def _prepare_tables(db: sqlite3.Connection, file: Path) -> None:
-    """Create the tables of a new file, or check that the file is ours."""
+    """Create the tables of a new file, or check that an existing file is one of memorybench."""
     # The rollback journal stays on: it is deleted after each transaction, while a write-ahead log would retain
     # deleted text. Without syncs, a killed process loses nothing; only a power cut does.
     db.execute("PRAGMA synchronous = OFF")
