@@ -1,4 +1,4 @@
-"""Which addresses requests may go to: no metadata services, and plain http only on this machine."""
+"""Checks addresses of requests: no metadata services of cloud providers, and plain http only on this machine."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def check_url(url: str, insecure: bool = False) -> URL:
 
 
 def check_host(host: str, name: str | None = None) -> None:
-    """Raise BadInput if `host` is a link-local or metadata address; `name` is the host name it was resolved from."""
+    """Raise BadInput if `host` is a link-local or metadata address; `name` is the host name that resolved to it."""
     address = _parse_address(host)
     if host.lower().rstrip(".") in FORBIDDEN_NAMES or (address and any(address in net for net in FORBIDDEN_NETWORKS)):
         raise BadInput(name or host, f"{host} is a link-local or metadata address", expected="the address of a service")
@@ -64,7 +64,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _parse_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """Return the IP address, with IPv4 unwrapped from IPv6; None if `host` is a name."""
+    """Return the IP address of `host`, as IPv4 if it is an IPv4 address written as IPv6; None if it is a name."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:

@@ -1,6 +1,6 @@
-"""HTTP requests with size limits, deadlines and redaction, on aiohttp.
+"""HTTP requests with size limits, deadlines and redaction, based on aiohttp.
 
-A request is sent once. The engine decides about retries, because only it knows what a repeat costs.
+A request is sent once and not retried here. The engine decides about retries, because only it knows what they cost.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from .tls import TlsFiles, failure_reason, remedy, tls_context
 
 BODY_CAP = 32 * 2**20
 ERROR_BODY_CAP = 16 * 2**10
-"""The body of an error is only quoted; the rest is not read."""
+"""Maximum number of bytes to read of the body of an error, which is only quoted."""
 DEADLINE = 120.0
 CONNECT_TIMEOUT = 10.0
 LONGEST_PAUSE = 60.0
-"""Seconds without a byte after which a download counts as lost."""
+"""Maximum number of seconds between two chunks of a download; after that, the connection counts as lost."""
 MAX_REDIRECTS = 3
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 MAX_UNBUFFERED = 2**20
-"""aiohttp warns about larger bodies of type bytes; it sends a file-like object in chunks."""
+"""Larger bodies, in bytes, are sent as file-like objects: aiohttp warns about large bodies of type bytes."""
 
 Signer = Callable[[str, str, Mapping[str, str], bytes], Mapping[str, str]]
 """Takes the method, the URL, the headers and the body of a request; returns headers to add."""
@@ -54,7 +54,7 @@ async def open_http(
     body_cap: int = BODY_CAP,
     tls: TlsFiles | None = None,
 ) -> AsyncIterator[Http]:
-    """Open a pool of connections. `redactor` must know every secret that the requests carry.
+    """Open a pool of connections. `redactor` must know every secret that the requests contain.
 
     `insecure` allows plain http to other machines.
     """
@@ -105,11 +105,11 @@ class Http:
         deadline: float | None = None,
         sign: Signer | None = None,
     ) -> Reply:
-        """Send a request and return its reply of status 2xx; other replies raise the matching ServiceError.
+        """Send a request and return its reply if the status is 2xx; otherwise raise the ServiceError for the status.
 
-        `deadline`, in seconds, covers everything from the connection to the last byte, redirects included. Redirects
-        are followed for GET and HEAD on the same server only, so that no header reaches another one. `sign` returns
-        headers to add, from the method, the URL, the headers and the body.
+        `deadline`, in seconds, covers everything from the connection to the last byte, redirects included; None: that
+        of `open_http`. Redirects are followed for GET and HEAD on the same server only, so that headers are not sent to
+        another one. `sign` gets the method, the URL, the headers and the body, and returns headers to add.
         """
         address = check_url(url, self._insecure)
         if params:
@@ -143,10 +143,10 @@ class Http:
 
     @asynccontextmanager
     async def stream(self, url: str, headers: Mapping[str, str]) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Yield the response to a GET, whatever its status, for the caller to read in chunks: for downloads.
+        """Send a GET request for a download, and yield the response, whatever its status. The caller reads its body.
 
-        There is no total deadline, but a limit on the pause between two chunks. Redirects may lead to other servers, as
-        those of file stores do, but not from https to http: `headers` must not contain secrets.
+        There is no total deadline, but a limit on the pause between two chunks. Redirects to other servers are
+        followed, so `headers` must not contain secrets; those from https to http are not.
         """
         address = check_url(url, self._insecure)
         limits = aiohttp.ClientTimeout(total=None, connect=self._connect_timeout, sock_read=LONGEST_PAUSE)
@@ -166,10 +166,10 @@ class Http:
     async def open_events(
         self, method: str, url: str, *, headers: Mapping[str, str], json: Any = None
     ) -> AsyncIterator[Reply | EventStream]:
-        """Yield a complete reply of status 2xx, or, as soon as its headers arrive, a stream of events.
+        """Send a request; yield its complete reply or, if the reply is an event stream, the stream of its body.
 
-        There is no deadline but that of the connection: the caller ends the exchange. Other replies raise the matching
-        ServiceError. Redirects are not followed.
+        Only connecting has a deadline: the caller decides when to stop reading. A status other than 2xx raises the
+        ServiceError for it. Redirects are not followed.
         """
         address = check_url(url, self._insecure)
         body = b"" if json is None else encode_json(json)
@@ -182,7 +182,7 @@ class Http:
                 yield await self._read(method, address, response)
 
     def describe(self, url: str) -> str:
-        """Name a download in an error message."""
+        """Return the name of a download for error messages."""
         return describe("GET", check_url(url, self._insecure), self._redactor)
 
     @asynccontextmanager
@@ -195,7 +195,7 @@ class Http:
         limits: aiohttp.ClientTimeout,
         seconds: float,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Send a request, yield its response, and translate the errors of sending and reading."""
+        """Send a request and yield its response. Errors of aiohttp are replaced by errors of memorybench."""
         progress = Progress()
         current_progress.set(progress)
         response = None
@@ -255,7 +255,7 @@ async def _read_pieces(response: aiohttp.ClientResponse, where: str) -> AsyncIte
 
 @lru_cache(maxsize=256)  # a run sends the same few headers thousands of times
 def _prepare_headers(headers: tuple[tuple[str, str], ...], has_json: bool) -> Mapping[str, str]:
-    """Return the headers to send; ValueError if one is invalid, such as one that contains a line break."""
+    """Return the headers to send; raise ValueError if one is invalid, such as one that contains a line break."""
     for name, value in headers:
         line = f"{name}: {value}"
         line.encode()  # fails on half a surrogate pair
@@ -268,7 +268,7 @@ def _prepare_headers(headers: tuple[tuple[str, str], ...], has_json: bool) -> Ma
 
 
 def encode_json(json: Any) -> bytes:
-    """Encode JSON; ValueError if it contains NaN or an infinity."""
+    """Encode a value as JSON; raise ValueError if it contains NaN or an infinity."""
     with suppress(ValueError):  # half a surrogate pair
         encoded = to_json(json)  # takes a quarter of the time
         if b"NaN" not in encoded and b"Infinity" not in encoded:
@@ -284,7 +284,7 @@ def _join(address: URL, response: aiohttp.ClientResponse, where: str) -> URL:
 
 
 def _translate(error: Exception, where: str, seconds: float, is_connected: bool) -> MemorybenchError:
-    """Return the error for a request without a reply; it is `uncertain` if the request may have been received."""
+    """Return the error for a request without a valid reply; `uncertain` if the server may have received the request."""
     if (reason := failure_reason(error)) and is_connected:
         return Transient(f"{where}: connection lost: {reason}", uncertain=True)
     if reason:

@@ -40,11 +40,11 @@ HeaderName = Annotated[str, AfterValidator(_check_header_name)]
 
 class Auth(Record):
     type: Literal["bearer", "token", "apikey", "none"]
-    """What is sent: `bearer`: `Bearer KEY`; `token`: `Token KEY`; `apikey`: only the key."""
+    """What is sent. `none`: nothing; `bearer`: `Bearer KEY`; `token`: `Token KEY`; `apikey`: only the key."""
     header: HeaderName = "Authorization"
-    """The header it is sent in."""
+    """Name of the header that contains the key."""
     prefix: str | None = None
-    """Text before the key, instead of the one of `type`."""
+    """Text before the key, instead of the text that `type` sets."""
     env_var: str | None = None
     """Name of the environment variable that contains the key; never the key itself."""
 
@@ -81,7 +81,7 @@ def check_variable_name(name: str, document: Document, place: Place) -> None:
 
 
 def check_address(url: str, where: str, *, insecure: bool, insecure_key: str) -> None:
-    """Raise BadInput if requests to the address are not allowed; each request is checked again.
+    """Raise BadInput if requests to the address are not allowed. Each request is checked again when it is sent.
 
     `insecure_key` names the key that allows plain http. An address that contains `${VAR}` is not checked yet.
     """

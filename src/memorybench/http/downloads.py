@@ -12,15 +12,15 @@ from .client import Http
 from .replies import DENIED
 
 Progress = Callable[[int, int | None], None]
-"""Called with the bytes received so far and, if the server reports it, the size of the file."""
+"""Called with the number of bytes so far, and the size of the file (None if the server does not report it)."""
 
 _RANGE = re.compile(r"bytes (\d+)-\d+/(?:(\d+)|\*)")
 
 
 async def download(http: Http, url: str, file: Path, *, cap: int, progress: Progress | None = None) -> None:
-    """Download `url` into `file`, at most `cap` bytes.
+    """Download `url` into `file`; raise Malformed if it has more than `cap` bytes.
 
-    The part that an earlier attempt left in `file` is reused only if the stored ETag still matches.
+    A part of the file from an earlier, interrupted download is kept only if the stored ETag still matches.
     """
     where = http.describe(url)
     tag = file.with_name(f"{file.name}.etag")
@@ -49,7 +49,7 @@ async def download(http: Http, url: str, file: Path, *, cap: int, progress: Prog
 
 
 def _resume(file: Path, tag: Path) -> tuple[int, Mapping[str, str]]:
-    """Return the number of bytes to keep, and the headers that ask for the rest."""
+    """Return the number of bytes that exist already, and the request headers for the rest of the file."""
     whole = {"Accept-Encoding": "identity"}
     start = file.stat().st_size if file.exists() and tag.exists() else 0
     if not start:
@@ -59,7 +59,7 @@ def _resume(file: Path, tag: Path) -> tuple[int, Mapping[str, str]]:
 
 
 def _extent(where: str, status: int, headers: Mapping[str, str], start: int) -> tuple[int, int | None]:
-    """Return the offset at which the body begins, and the size of the whole file if it is known."""
+    """Return the offset in the file at which the reply's body begins, and the size of the file (None: unknown)."""
     if status == 200:
         length = headers.get("Content-Length", "")
         return 0, int(length) if length.isdecimal() else None

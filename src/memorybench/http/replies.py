@@ -1,4 +1,4 @@
-"""Replies of a server, and the errors that their statuses mean."""
+"""Replies of a server, and the error for each HTTP status."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from memorybench.text.sanitize import EXCERPT, printable
 DENIED = frozenset({401, 402, 403})
 TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
 UNCERTAIN = frozenset({504, 524})
-"""A gateway timed out; the server behind it may have done the work."""
+"""HTTP statuses after which the request may have been performed: a gateway timed out, not the server behind it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Reply:
         return describe(self.method, self.url, self.redactor)
 
     def json(self) -> Any:
-        """Parse the body as JSON, whatever its content type; Malformed if it is not valid JSON or repeats a key."""
+        """Parse the body as JSON, whatever its content type; raise Malformed if it is invalid or repeats a key."""
         try:
             return _DECODER.decode(self.body.removeprefix(BOM_UTF8).decode())
         except _RepeatedKey:
@@ -60,7 +60,10 @@ class Reply:
         return Malformed(f"{self.where}: {problem}{self._excerpt()}", status=self.status)
 
     def failure(self, status: int) -> ServiceError:
-        """Return the error that `status` means. Some gateways send 200 and put the real status into the body."""
+        """Return the error for an HTTP status.
+
+        `status` may differ from that of the reply: some gateways send 200 and put the real status into the body.
+        """
         message = f"{self.where}: HTTP {status}{self._excerpt()}"
         if status in DENIED:
             return Denied(message, status=status)
@@ -69,9 +72,10 @@ class Reply:
         return ServiceError(message, status=status)
 
     def reported_failure(self, problem: str, message: str | None) -> Transient:
-        """Return the error for a reply with a status of success whose body reports a failure.
+        """Return the error for a reply whose HTTP status means success but whose body reports a failure.
 
-        `problem` must not contain secrets; `message` is text of the service, in place of the beginning of the body.
+        `problem` must not contain secrets. `message` is the error message of the service; None: the beginning of the
+        body is shown.
         """
         text = f"{self.where}: HTTP {self.status}, but {problem}{self._excerpt(message)}"
         error = Transient(text, status=self.status, retry_after=self._retry_after())
@@ -88,15 +92,15 @@ class Reply:
 
 
 def describe(method: str, url: URL, redactor: Redactor) -> str:
-    """Name a request in an error message, without its query, which is long and may be private."""
+    """Return the method and URL of a request for error messages, without the query, which may be private."""
     return printable(redactor.clean(f"{method} {url.with_query(None)}"))
 
 
 def parse_retry_after(value: str | None, *, date: str | None, now: datetime) -> float | None:
-    """Return the seconds to wait by a Retry-After header (RFC 9110, 10.2.3); None if missing or invalid.
+    """Return the seconds to wait according to a Retry-After header (RFC 9110, 10.2.3); None if missing or invalid.
 
-    A date counts from the reply's Date header if there is one, because the clocks may differ. The result is never
-    negative and has no upper limit.
+    If the header is a date, the seconds are counted from the reply's Date header if there is one, because the clocks
+    may differ. The result is never negative and has no upper limit.
     """
     if value is None:
         return None

@@ -1,4 +1,4 @@
-"""Connections: proxies from the environment, name resolution without forbidden addresses, no stale connections."""
+"""Connections: proxies from the environment, name resolution that rejects forbidden addresses, no stale connections."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .addresses import check_host, is_loopback
 
 
 class Routes:
-    """Finds the proxy of each URL once.
+    """Finds the proxy for each URL, and caches it.
 
     aiohttp's `trust_env` is not used: it also sends passwords from ~/.netrc, and needs two threads for every request.
     """
@@ -33,7 +33,7 @@ class Routes:
     def find_proxy(self, url: URL) -> URL | None:
         """Return the proxy that HTTPS_PROXY, HTTP_PROXY or ALL_PROXY names for `url`; None for a direct connection.
 
-        NO_PROXY and this machine are excluded.
+        Addresses on this machine and those in NO_PROXY need no proxy.
         """
         origin = url.origin()
         if origin not in self._proxies:
@@ -64,7 +64,7 @@ def _find_proxy(origin: URL) -> URL | None:
 
 
 class GuardedResolver(ThreadedResolver):
-    """Rejects names that resolve to forbidden addresses; aiohttp connects to exactly the returned addresses."""
+    """Resolves host names and rejects forbidden addresses. aiohttp connects only to the addresses it returns."""
 
     def __init__(self, routes: Routes) -> None:
         super().__init__()
@@ -81,7 +81,7 @@ class GuardedResolver(ThreadedResolver):
 
 
 class Progress:
-    """How far a request has come."""
+    """Whether a request has a connection yet."""
 
     is_connected = False
 
@@ -90,15 +90,15 @@ current_progress: ContextVar[Progress] = ContextVar("current_progress")
 
 
 _IDLE_SECONDS = 4.0
-"""Less than the 5 seconds after which many servers, such as uvicorn, close an idle connection: a request that is sent
-at that moment is lost."""
+"""Idle connections are closed after this time. Many servers, such as uvicorn, close them after 5 seconds, and a request
+that is sent at that moment is lost."""
 
 
 class ConnectionPool(TCPConnector):
-    """Connections without a limit on their number, because the engine decides how many calls are in flight.
+    """A pool of connections without a limit on their number, because the engine limits the number of calls.
 
-    An idle connection on which bytes or the end of the stream have arrived is dropped instead of reused: a request sent
-    on it would be lost, or would get a reply that is not its own.
+    An idle connection is not reused if bytes or the end of the stream have arrived on it: a request on it would be
+    lost, or would get the reply to another request.
     """
 
     def __init__(self, routes: Routes) -> None:

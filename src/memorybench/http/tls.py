@@ -34,13 +34,13 @@ _PLAIN_SERVER = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE",
 
 
 class TlsFiles(Record):
-    """PEM files for https; relative paths start at the working folder.
+    """PEM files for https; paths are relative to the working folder.
 
     Field docstrings are the user's documentation: docs/config-keys.md and the JSON Schema show them.
     """
 
     ca_file: str | None = None
-    """Certificate authorities to trust, in place of those of SSL_CERT_FILE, REQUESTS_CA_BUNDLE or the system."""
+    """Certificate authorities to trust, instead of those of SSL_CERT_FILE, REQUESTS_CA_BUNDLE or the system."""
     cert_file: str | None = None
     """Client certificate, for a server that requires one."""
     key_file: str | None = None
@@ -48,7 +48,10 @@ class TlsFiles(Record):
 
 
 def tls_context(files: TlsFiles) -> ssl.SSLContext:
-    """Return the context that trusts `files.ca_file`, else SSL_CERT_FILE, REQUESTS_CA_BUNDLE or the system."""
+    """Return an SSL context that trusts the authorities in `files.ca_file`, or else those of the environment or system.
+
+    The environment variables are SSL_CERT_FILE and REQUESTS_CA_BUNDLE.
+    """
     environment = tuple((name, os.environ.get(name, "")) for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"))
     return _tls_context(files, environment)
 
@@ -82,7 +85,7 @@ def _problem(error: OSError) -> str:
 
 
 def failure_reason(error: BaseException) -> str:
-    """Return why TLS failed, in a few words; "" if TLS is not the cause of `error`."""
+    """Return in a few words why TLS failed; "" if TLS is not the cause of `error`."""
     cause: ssl.SSLError | None = None
     link: BaseException | None = error
     while link is not None:  # the innermost one; errors of aiohttp are of the same class, but without details
