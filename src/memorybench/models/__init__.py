@@ -6,7 +6,7 @@ anthropic.py  Anthropic's Messages API
 rehearsal.py  the models `scripted/…`, which follow a rule: no network, no cost
 server.py     what requests to every server share; the context window
 replying.py   reads values from the JSON that a server returns
-presets.py    from a model name to its server and key variables
+presets.py    resolve: the server and key variables for a model name
 config.py     the keys of a model card
 prices.py     what a call costs, by its tokens
 """

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from memorybench.http.replies import Reply
 
 MAX_TOKENS = 4096
-"""The default, because the API requires a limit."""
+"""Default maximum number of tokens of a reply, because the API requires a limit."""
 FINISHES = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -29,7 +29,7 @@ FINISHES = {
     "tool_use": "tools",
 }
 SAMPLED = re.compile(r"claude-(3|(opus|sonnet|haiku)-4(-[0-6])?(-\d{8}|-latest|$))")
-"""Models that accept a temperature; Opus 4.7 and later reject it."""
+"""Pattern for the names of models that accept a temperature; Opus 4.7 and later reject it."""
 UNSUPPORTED_KEYWORDS = frozenset(
     {"default", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}
     | {"minLength", "maxLength", "minItems", "maxItems", "uniqueItems"}
@@ -76,7 +76,10 @@ class AnthropicModel:
 
 
 def _usage(usage: Mapping[str, Any]) -> Usage | None:
-    """Read the token counts. Anthropic does not count cached tokens as input; we do."""
+    """Return the token counts; None if they are missing or invalid.
+
+    Anthropic does not count cached tokens as input tokens; we do.
+    """
     uncached, output = count(usage.get("input_tokens")), count(usage.get("output_tokens"))
     if uncached is None or output is None:
         return None

@@ -21,14 +21,14 @@ Kind = Literal["openai", "anthropic"]
 SEVERAL = "models"
 """The key of a file with several cards."""
 OF_OPENAI = re.compile(r"(?:chat)?gpt-.*|o\d.*|text-embedding-.*")
-"""Names that mean a model of OpenAI. A card must not redirect them to another server."""
+"""Pattern for names of models of OpenAI. A card must not have such a name, which would mean another server."""
 
 
 class Price(Record):
     """US dollars per million tokens."""
 
     input: float = Field(ge=0)
-    """The price of input tokens, cached ones included."""
+    """The price of input tokens, including cached ones."""
     output: float = Field(default=0, ge=0)
     """The price of output tokens; an embedding model has none."""
 
@@ -66,7 +66,7 @@ class ModelConfig(Record):
     temperature: float | Literal["default"] | None = Field(default=None)
     """The temperature of every call, by default 0; `default` sends none."""
     max_tokens: int | None = Field(default=None, ge=1)
-    """Most tokens of a reply, by default 1024."""
+    """Maximum number of tokens of a reply, by default 1024."""
     timeout: int = Field(default=120_000, ge=1)
     """Timeout of one call, in milliseconds."""
     insecure: bool = False
@@ -76,7 +76,7 @@ class ModelConfig(Record):
 
     @property
     def header(self) -> Auth:
-        """The section `auth` with the header that the API expects."""
+        """The section `auth`, with the header `x-api-key` if the API is Anthropic's and the card names no header."""
         is_default = (
             self.kind == "anthropic" and self.auth.type == "apikey" and "header" not in self.auth.model_fields_set
         )
@@ -84,7 +84,7 @@ class ModelConfig(Record):
 
     @property
     def request_settings(self) -> dict[str, Any]:
-        """What the card adds to every request."""
+        """The headers, query parameters and body fields that the card adds to every request."""
         settings = {"headers": self.headers, "query": self.query, "body": self.body}
         return {name: dict(value) for name, value in settings.items() if value}
 

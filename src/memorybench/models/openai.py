@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 FINISHES = {"content_filter": "filter", "tool_calls": "tools", "function_call": "tools"}
 REASONING = re.compile(r"(o\d|gpt-[5-9])")
-"""OpenAI's models since o1 and gpt-5. They reject `max_tokens`, and all but the chat models reject a temperature."""
+"""Pattern for OpenAI's models since o1 and gpt-5: they reject `max_tokens`, and unless chat models, a temperature."""
 
 
 class OpenAIModel:
@@ -77,7 +77,7 @@ class OpenAIModel:
 
 
 def _text(content: Any) -> str | None:
-    """Return the text; "" for the null of a filtered reply, None for an invalid value. Some servers send parts."""
+    """Return the text of a reply, which may be a list of parts; "" if it is null (filtered), None if it is invalid."""
     if content is None:
         return ""
     if isinstance(content, str):

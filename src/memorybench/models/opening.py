@@ -29,6 +29,6 @@ async def open_model(
     redactor: Redactor,
     options: Options | None = None,
 ) -> AsyncIterator[Model]:
-    """Open a model. Nothing is sent before the first call. `redactor` must know `key`."""
+    """Open the model at an address. Nothing is sent before the first call. `redactor` must know `key`."""
     async with open_address(address, redactor) as http:
         yield KINDS[address.kind](address, options or Options(), http, key)

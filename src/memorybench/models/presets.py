@@ -23,7 +23,7 @@ from .config import Kind, ModelConfig
 class Preset:
     base_url: str
     base_variable: str
-    """The environment variable for another base URL."""
+    """The environment variable that replaces the base URL."""
     key_variables: tuple[str, ...] = ()
     """Environment variables for the key; the first that is set is used."""
     priced_as: str | None = None
@@ -52,7 +52,7 @@ PRESETS: Mapping[str, Preset] = {
     "lmstudio": Preset("http://localhost:1234/v1", "LMSTUDIO_BASE_URL"),
 }
 FAMILIES = {"claude-": "anthropic", "gemini-": "google"}
-"""Names that suggest a provider. The prefix is still required, because a proxy may offer them, too."""
+"""Beginnings of model names, and the prefix to suggest. A prefix is required, because a proxy may offer them, too."""
 _ADDRESS = re.compile(r"(?P<name>.+)@(?P<url>https?://.*)", re.DOTALL)
 """A name with the address of its server: `gpt-4o@http://localhost:8000/v1`."""
 
@@ -62,19 +62,19 @@ class ModelAddress:
     """The server of a model, and the variables of its key, but not the key."""
 
     name: str
-    """As the user wrote it."""
+    """The name of the model as the user wrote it."""
     kind: Kind
     base_url: str
     model: str
-    """The name on the server."""
+    """The name of the model on the server."""
     key_variables: tuple[str, ...]
     key_required: bool
     key_present: bool
     priced_as: str | None
-    """The provider in the price table; None: free, or priced by the card."""
+    """The provider in the price table; None if the model is free, or if the card has its price."""
     card: ModelConfig | None = None
     card_settings: Mapping[str, Any] = field(default_factory=dict)
-    """What the card adds to requests, as its file has it: with `${VAR}` instead of values."""
+    """What the card adds to requests, as written in its file: with `${VAR}` instead of values."""
 
     @property
     def ready(self) -> bool:
@@ -83,17 +83,18 @@ class ModelAddress:
 
 class Options(Record):
     temperature: float | None = Field(default=0.0, ge=0)
-    """None: the default of the server. It is not sent to models that reject a temperature; see their subject."""
+    """None: the default of the server. It is not sent to models that reject a temperature; the model's subject has the
+    value that is sent."""
     seed: int | None = None
     max_tokens: int | None = Field(default=None, ge=1)
     timeout: float = Field(default=120.0, gt=0)
-    """Seconds for one call, from the connection to the last byte."""
+    """Timeout of one call in seconds, from the connection to the last byte."""
 
 
 def resolve(name: str, environment: Mapping[str, str], allowed: Collection[str] = ()) -> ModelAddress:
-    """Resolve a model name. The key may be missing; see `ready` and `key_of`.
+    """Return the address for a model name. The key may be missing; see `ready` and `key_of`.
 
-    If the name contains a server address, only the key variables in `allowed` may be sent there.
+    If the name contains a server address, only the keys in the variables in `allowed` may be sent there.
     """
     with_address = _ADDRESS.fullmatch(name)
     prefix, model = _split(with_address["name"] if with_address else name)
@@ -124,7 +125,7 @@ def has_address(name: str) -> bool:
 
 
 def address_of_card(card: ModelConfig, written: ModelConfig, environment: Mapping[str, str]) -> ModelAddress:
-    """Return the address of a card. `written` is the card with `${VAR}` instead of values."""
+    """Return the address for a model card. `written` is the card with `${VAR}` instead of values."""
     variable = card.auth.env_var if card.auth.type != "none" else None
     return ModelAddress(
         name=card.name,
@@ -141,7 +142,7 @@ def address_of_card(card: ModelConfig, written: ModelConfig, environment: Mappin
 
 
 def key_of(address: ModelAddress, environment: Mapping[str, str]) -> str | None:
-    """Return the key; None if it is missing and not required."""
+    """Return the API key; None if it is missing and not required. Raise BadInput if it is required or invalid."""
     variable = next((variable for variable in address.key_variables if environment.get(variable)), None)
     if variable is None:
         if address.key_required:
@@ -188,7 +189,7 @@ def _base_url(url: str, where: str, *, add_version: bool) -> str:
 
 
 def _ollama_host(environment: Mapping[str, str]) -> str:
-    """Return the URL for OLLAMA_HOST: `0.0.0.0`, `:11434`, `box`, `box:11434` or a URL."""
+    """Return the URL for OLLAMA_HOST, which may be `0.0.0.0`, `:11434`, `box`, `box:11434` or a URL."""
     host = environment.get("OLLAMA_HOST", "")
     if not host or "://" in host:
         return host

@@ -1,4 +1,4 @@
-"""Costs of calls. Each call is priced separately, because rates may depend on its length."""
+"""Costs of calls. The cost of each call is computed separately, because rates may depend on its length."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ class Usage:
     """Tokens of one call, as the server reported them."""
 
     input_tokens: int
-    """Including cached ones."""
+    """Number of input tokens, including cached ones."""
     output_tokens: int
     cached_tokens: int = 0
-    """Input read from a cache."""
+    """Number of input tokens that were read from a cache."""
     stored_tokens: int = 0
-    """Input written to a cache."""
+    """Number of input tokens that were written to a cache."""
 
 
 def price(model: str, provider: str, usage: Usage) -> float | None:
-    """Return US dollars; None if the model is not in the table or the numbers are inconsistent."""
+    """Return the cost of a call in US dollars; None if the model is not in the price table or `usage` is invalid."""
     return _tariff(model, provider)(usage)
 
 
 def price_by_card(card: ModelConfig, usage: Usage) -> float | None:
-    """Return US dollars by the price of a card; None if it has none."""
+    """Return the cost of a call in US dollars by the price in a card; None if the card has no price."""
     rates = card.price
     return None if rates is None else (usage.input_tokens * rates.input + usage.output_tokens * rates.output) / MILLION
 
 
 def spending(usage: Usage | None, provider: str | None, *models: str, card: ModelConfig | None = None) -> Spending:
-    """Return the spending of one call, priced by the card, or by the first of `models` in the table.
+    """Return the spending of one call, by the price in the card, or of the first of `models` in the price table.
 
-    Without a provider and a card it is free.
+    Without a provider and a card, the call is free.
     """
     cost: float | None = None
     if card is not None:
@@ -56,9 +56,9 @@ def spending(usage: Usage | None, provider: str | None, *models: str, card: Mode
 
 @lru_cache(maxsize=256)
 def _tariff(model: str, provider: str) -> Callable[[Usage], float | None]:
-    """Return the function that prices the calls of a model.
+    """Return a function that computes the cost of a call of this model.
 
-    A look-up in the table takes as long as a call, so plain rates are looked up once.
+    A look-up in the price table is slow, so rates that do not depend on the length are looked up once.
     """
     from genai_prices import Usage as TableUsage
     from genai_prices import calc_price

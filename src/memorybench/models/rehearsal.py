@@ -26,7 +26,7 @@ _MEMORY_LINE = re.compile(r"^\[\d{4}-\d\d-\d\d\] [^:\n]+: (.+)$", re.MULTILINE)
 
 
 def quote(turns: Sequence[Turn]) -> str:
-    """Return the memory line that shares most words with the question; "I don't know" if none shares any."""
+    """Return the memory in the prompt that shares most words with the question; "I don't know" if none shares any."""
     prompt = turns[-1].content
     question = _QUESTION.search(prompt)
     words = _words(question[1] if question else prompt)
@@ -41,7 +41,10 @@ def silence(turns: Sequence[Turn]) -> str:
 
 
 def judge(turns: Sequence[Turn]) -> str:
-    """Return yes if the response contains half of the gold answer's long words, or abstains as expected."""
+    """Return "yes" if the response has half of the gold answer's long words, or abstains as expected; else "no".
+
+    If the prompt asks for 0, 0.5 or 1, or for A or B, return one of these.
+    """
     blocks = {name.lower(): text for name, _, text in _BLOCK.findall(turns[-1].content)}
     response = blocks.pop("response", "")
     question = blocks.pop("question", "")
@@ -60,7 +63,7 @@ def judge(turns: Sequence[Turn]) -> str:
 
 
 def _option(question: str, response: str) -> str:
-    """Return the letter that is the response, or the option that shares more long words with it, or neither."""
+    """Return "A" or "B": the response itself, or the option that shares more long words with it; else "neither"."""
     letter = response.strip(" ().")
     if letter in ("A", "B"):
         return letter
@@ -103,7 +106,7 @@ class RehearsalModel:
 
 
 def rehearse(name: str) -> RehearsalModel:
-    """Return the model of a name such as `scripted/quote`."""
+    """Return the model for a name such as `scripted/quote`."""
     rule = RULES.get(name.removeprefix(PREFIX))
     if rule is None:
         known = ", ".join(f"{PREFIX}{rule}" for rule in RULES)

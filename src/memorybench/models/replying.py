@@ -1,4 +1,4 @@
-"""Values from the JSON of a model server, which may not have the promised shape."""
+"""Reads values from the JSON of a model server, which may not have the documented form."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ LISTED = ("anyOf", "oneOf", "allOf", "prefixItems")
 
 
 def closed(schema: Mapping[str, Any], *, without: Collection[str] = ("default",)) -> dict[str, Any]:
-    """Return a copy in which objects require all properties and allow no others, as OpenAI and Anthropic demand.
+    """Return a copy of a JSON Schema in which objects require all properties and allow no others.
 
-    `without` names keywords to leave out for APIs that reject them.
+    OpenAI and Anthropic demand this. `without` names keywords to leave out, for APIs that reject them.
     """
     copy: dict[str, Any] = {keyword: value for keyword, value in schema.items() if keyword not in without}
     for keyword in NAMED:
@@ -32,22 +32,22 @@ _MAX_COUNT = 10**12
 
 
 def members(value: Any) -> Mapping[str, Any]:
-    """Return the members of an object, and none for any other value."""
+    """Return a JSON object as it is, and an empty one for any other value."""
     return value if isinstance(value, dict) else {}
 
 
 def count(value: Any) -> int | None:
-    """Return a plausible count; None for any other value."""
+    """Return the value if it is a plausible count, an integer from 0 to _MAX_COUNT; else None."""
     is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MAX_COUNT
     return value if is_count else None
 
 
 def text_or(value: Any, default: str) -> str:
-    """Return a non-empty text, else `default`."""
+    """Return the value if it is a non-empty text, else `default`."""
     return value if isinstance(value, str) and value else default
 
 
 def joined_text(parts: list[Any]) -> str:
-    """Return the text of all parts of type `text`."""
+    """Return the joined text of all parts of type `text`."""
     texts = [members(part).get("text") for part in parts if members(part).get("type") == "text"]
     return "".join(text for text in texts if isinstance(text, str))

@@ -1,4 +1,4 @@
-"""The server of a model: what requests of every API share."""
+"""The server of a model: what requests to all APIs have in common."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     from memorybench.http.replies import Reply
 
 _NAMES = ("loaded_context_length", "max_model_len", "context_length", "context_window", "max_context_length", "n_ctx")
-"""The key in LM Studio, vLLM, OpenRouter and Groq, llama.cpp; the window in use before the maximum."""
+"""Keys of the context window in replies of LM Studio, vLLM, OpenRouter, Groq and llama.cpp. The window in use comes
+before the maximum."""
 _DEADLINE = 10.0
 
 
 def known_window(address: ModelAddress) -> int | None:
-    """Return the context window in tokens by the card or the price table; None if unknown. Sends nothing."""
+    """Return the context window in tokens from the card or the price table; None if unknown. Sends no request."""
     if address.card is not None:
         return address.card.context_window
     if address.priced_as is None:
@@ -41,7 +42,7 @@ def known_window(address: ModelAddress) -> int | None:
 
 
 async def fetch_window(address: ModelAddress, *, key: str | None, redactor: Redactor) -> int | None:
-    """Return the context window in tokens by the server's list of models; None if unknown."""
+    """Return the context window in tokens from the server's list of models; None if unknown."""
     headers, query = request_headers(address, key), address.card.query if address.card else {}
     try:
         async with open_address(address, redactor) as http:
@@ -60,7 +61,7 @@ async def fetch_window(address: ModelAddress, *, key: str | None, redactor: Reda
 
 
 API_VERSION = "2023-06-01"
-"""Of Anthropic's API."""
+"""Version of Anthropic's API, which is sent with each request."""
 
 
 class Server:
@@ -75,7 +76,7 @@ class Server:
         self._http = http
 
     async def post(self, body: Mapping[str, Any]) -> tuple[Reply, Mapping[str, Any]]:
-        """Return the reply and its JSON object, which is empty if the reply is another value."""
+        """Send a request; return the reply and its JSON object, which is empty if the JSON is another value."""
         fields = self._fields(body)
         with charging_unreadable(self._spending(None)):
             reply = await self._http.request(
@@ -84,7 +85,10 @@ class Server:
             return reply, members(reply.json())
 
     def highest_cost(self, body: Mapping[str, Any]) -> float | None:
-        """Return the most that a request can cost; None if its reply has no limit or the price is unknown."""
+        """Return the maximum cost of a request in US dollars.
+
+        None if the length of its reply has no limit, or the price is unknown.
+        """
         fields = self._fields(body)
         longest_reply = count(fields.get("max_completion_tokens", fields.get("max_tokens")))
         if longest_reply is None:
@@ -93,13 +97,16 @@ class Server:
         return self._spending(Usage(len(json.dumps(fields)), longest_reply)).cost
 
     def _fields(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the members of a request: a card may add or replace some."""
+        """Return the fields of a request's body. The card may add, replace or remove fields."""
         card = self._address.card
         sent = {**body, **(card.body if card else {})}
         return {name: value for name, value in sent.items() if value is not None}
 
     def charge(self, usage: Usage | None, model: str) -> Spending:
-        """Charge one call. An invalid reply costs as much, so this comes before the reply is checked."""
+        """Charge the cost of one call to the current step, and return it.
+
+        Must be called before the reply is checked, because an invalid reply costs as much.
+        """
         spent = self._spending(usage, model)
         charge(spent)
         return spent
@@ -111,7 +118,7 @@ class Server:
 
 @asynccontextmanager
 async def open_address(address: ModelAddress, redactor: Redactor) -> AsyncIterator[Http]:
-    """Open the connections to a model's server, as its card allows them."""
+    """Open connections to a model's server, with the TLS files and the `insecure` of its card."""
     from memorybench.http.client import open_http
 
     card = address.card
@@ -120,7 +127,7 @@ async def open_address(address: ModelAddress, redactor: Redactor) -> AsyncIterat
 
 
 def model_subject(address: ModelAddress, options: Options, *, temperature: float | None, seed: int | None) -> Subject:
-    """Return the subject of a model with the settings that are in effect."""
+    """Return the subject of a model, with the settings that are used for its calls."""
     settings = {"temperature": temperature, "seed": seed, "max_tokens": options.max_tokens}
     return Subject(
         role="model", name=address.name, settings={**settings, "base_url": address.base_url, **address.card_settings}
