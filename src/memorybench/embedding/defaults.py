@@ -6,6 +6,6 @@ DEFAULTS = {
     "openai": ("https://api.openai.com/v1", "text-embedding-3-small"),
     "google": ("https://generativelanguage.googleapis.com/v1beta/openai", "gemini-embedding-001"),
 }
-"""Provider → base URL and model. Google normalises only vectors with 3,072 dimensions."""
+"""Base URL and model, by provider. Google normalises only vectors with 3,072 dimensions."""
 KEY_VARIABLES = {"openai": ("OPENAI_API_KEY",), "google": ("GEMINI_API_KEY", "GOOGLE_API_KEY")}
-"""Provider → environment variables for the key; the first that is set is used."""
+"""Environment variables for the key, by provider; the first that is set is used."""

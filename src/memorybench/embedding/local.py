@@ -16,13 +16,13 @@ from memorybench.core.trials import Subject
 _MODEL = "l2_supercat"
 _DIMENSIONS = 256
 _BATCH = 64
-"""Texts that are tokenized at once. Until they are summed, the tokens of a text take a hundred times its memory."""
+"""Number of texts that are tokenized at once; few, because the tokens of a text take a hundred times its memory."""
 _INLINE_CHARACTERS = 4_000
-"""Shorter texts take about a millisecond, which is not worth a thread."""
+"""Texts of at most this many characters in total are embedded without a thread, because they take a millisecond."""
 
 
 class LocalEmbedder:
-    """Returns the normalised mean of a text's word vectors (WordLlama); zeros for a text without words."""
+    """Embeds a text as the normalised mean of its word vectors (WordLlama); zeros for a text without words."""
 
     def __init__(self, model: Any, version: str) -> None:
         tokenizer = model.tokenizer
@@ -41,7 +41,7 @@ class LocalEmbedder:
         return self._subject
 
     async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        """Return the rows of one numpy array."""
+        """Return one vector per text, as the rows of one numpy array."""
         if sum(map(len, texts)) <= _INLINE_CHARACTERS:
             return self._embed(texts)
         return await call_on_thread(None, self._embed, texts)
@@ -90,7 +90,7 @@ def _missing(problem: str) -> BadInput:
 
 @contextmanager
 def _root_logger_unchanged() -> Iterator[None]:
-    """Restore the root logger, which wordllama configures when it is imported."""
+    """Restore the root logger at the end of the block, because wordllama changes it when it is imported."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     try:

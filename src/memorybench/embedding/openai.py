@@ -16,7 +16,7 @@ from memorybench.secrets.redaction import Redactor
 from .defaults import DEFAULTS
 
 BATCH = 100
-"""Texts per request: the limit of Google; that of OpenAI is higher."""
+"""Maximum number of texts per request: the limit of Google; that of OpenAI is higher."""
 LARGEST = 3.4e38
 """The largest 32-bit float."""
 
@@ -52,7 +52,7 @@ class OpenAIEmbedder:
         return self._subject
 
     async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        """Return the vectors in the order of the texts; not every model normalises them."""
+        """Return one vector per text, in the order of the texts. Not every model normalises them to length 1."""
         batches = [texts[start : start + BATCH] for start in range(0, len(texts), BATCH)]
         return [vector for batch in batches for vector in await self._embed(batch)]
 
@@ -85,13 +85,13 @@ def _vectors(reply: Reply, data: Any, count: int, dimensions: int | None) -> Seq
 
 
 def _numbers(value: Any) -> Sequence[float]:
-    """Return a list of numbers; () for any other value."""
+    """Return the value if it is a list of numbers; else ()."""
     numbers = value if isinstance(value, list) else []
     return numbers if all(type(number) in (int, float) and abs(number) < LARGEST for number in numbers) else ()
 
 
 def _spending(usage: Any, find_rate: Callable[[], float | None]) -> Spending:
-    """Return the spending of one call; its cost is unknown without usage or a price of the model."""
+    """Return the spending of one call. Its cost is None if the usage or the price of the model is unknown."""
     tokens = usage.get("prompt_tokens") if isinstance(usage, dict) else None
     if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 0:
         return Spending(calls=1, cost=None)
@@ -101,7 +101,7 @@ def _spending(usage: Any, find_rate: Callable[[], float | None]) -> Spending:
 
 @lru_cache(maxsize=16)
 def find_rate(provider: str, model: str) -> float | None:
-    """Return US dollars per token; None if the model is not in the price table."""
+    """Return the price in US dollars per token; None if the model is not in the price table."""
     from genai_prices import Usage, calc_price
 
     try:
@@ -120,7 +120,7 @@ async def open_openai_embedder(
     base_url: str | None = None,
     name: str = "openai",
 ) -> AsyncIterator[OpenAIEmbedder]:
-    """Open an embedder. Without `key` none is sent, because a private server may not require one.
+    """Open an embedder. `key` may be None, because a private server may not require a key.
 
     `redactor` must know `key`. `name` is used in reports and as the provider in the price table.
     """

@@ -1,11 +1,11 @@
 """Text handling that several packages need.
 
-normalisation.py  puts texts into one form before they are compared
+normalisation.py  converts texts to a standard form before they are compared
 words.py          words, search terms and stems (Snowball)
 stop_words.py     stop words, one list for each purpose and language
 languages.py      which language a text is in
-porter.py         NLTK's Porter stemmer, which LoCoMo's official F1 is defined by
-patterns.py       regular expressions from files, bounded in time
+porter.py         NLTK's Porter stemmer, which LoCoMo's official F1 uses
+patterns.py       regular expressions from files, with a time limit
 sanitize.py       removes control characters, quotes values in messages, protects spreadsheet cells
 spelling.py       suggests the nearest known name; camelCase and snake_case keys
 """

@@ -1,4 +1,4 @@
-"""Tells languages apart."""
+"""Identifies the language of a text."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 from .words import words
 
 _SAMPLE = 600
-"""Characters that suffice to identify a language."""
+"""Number of characters at the beginning of a text by which its language is identified."""
 _SURE = 0.9
 _PIDGIN = "pcm"
-"""Nigerian Pidgin: a short English sentence with few small words looks like it."""
+"""The code of Nigerian Pidgin, for which a short English sentence with few function words is often mistaken."""
 
 
 def is_english(*texts: str) -> bool:
-    """Return whether the texts together are in English and none of them is surely in another language.
+    """Return whether the texts together are in English and none of them is certainly in another language.
 
-    Texts without words are in English; a few words that could be of several languages are not.
+    Texts without words count as English. Texts that are too short to be certain count as the most likely language.
     """
     samples = [text[:_SAMPLE] for text in texts if words(text[:_SAMPLE])]
     if not samples:
@@ -38,7 +38,7 @@ def language_of(text: str) -> str:
 
 
 def likelier(text: str, languages: Iterable[str]) -> str:
-    """Return which of these languages a text is in; short texts are seldom identified among all languages."""
+    """Return the most likely of the given languages for a text. For short texts, more reliable than `language_of`."""
     probabilities = {str(language): float(probability) for language, probability in _identifier().rank(text)}
     return max(languages, key=lambda language: probabilities.get(language, 0.0))
 

@@ -1,4 +1,4 @@
-"""Puts texts into one form before patterns or scores compare them."""
+"""Converts texts to a standard form before they are compared or searched by patterns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .sanitize import sanitize
 
 _SUPERSCRIPT = re.compile(r"(?<=\d)[⁰¹²³⁴-⁹]+")
 _INVISIBLE = frozenset(("Cf", "Co"))
-"""Unicode categories that show nothing, or nothing that two readers agree on."""
+"""Unicode categories that are removed: invisible characters (Cf), and characters of private use (Co)."""
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _SIGNED_ARTICLES = re.compile(r"\b(a|an|the)\b(?![+#])")
 _UNSIGNED = re.compile(
@@ -25,7 +25,10 @@ NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def plain(text: str) -> str:
-    """Applies NFKC, removes invisible and control characters, and collapses blanks. 10³ becomes 10^3, not 103."""
+    """Returns the text in Unicode form NFKC, without invisible and control characters and repeated blanks.
+
+    10³ becomes 10^3, not 103.
+    """
     if text.isascii() and text.isprintable():
         return " ".join(text.split())
     unified = unicodedata.normalize("NFKC", _SUPERSCRIPT.sub(r"^\g<0>", sanitize(text)))
@@ -33,12 +36,12 @@ def plain(text: str) -> str:
 
 
 def without_accents(text: str) -> str:
-    """Removes accents and other marks above or below letters: español becomes espanol."""
+    """Returns the text without accents and other marks above or below letters: español becomes espanol."""
     return "".join(c for c in unicodedata.normalize("NFD", text) if unicodedata.category(c) != "Mn")
 
 
 def tidy(text: str) -> str:
-    """Collapses blanks and drops empty lines, so that no pattern backtracks over a long gap."""
+    """Returns the text without repeated blanks and empty lines, so that patterns are not slow on long gaps."""
     return "\n".join(tidied for line in text.splitlines() if (tidied := " ".join(line.split())))
 
 
@@ -51,7 +54,7 @@ def normalise_answer(text: str) -> str:
 
 
 def normalise_signs(text: str) -> str:
-    """Returns the text as `normalise_answer` does, but with signs that change what it says.
+    """Returns the text as `normalise_answer` does, but keeps signs that change its meaning.
 
     1.5 is not 15, -5 is not 5, 12:30 is not 1230, and C++ is not C. A comma in a number is dropped: 1,000 is 1000.
     """
@@ -59,7 +62,7 @@ def normalise_signs(text: str) -> str:
 
 
 def comparable_answer(text: str) -> str:
-    """Returns the text as `normalise_signs` does; with articles or punctuation, if it has nothing else."""
+    """Returns the text as `normalise_signs` does, but keeps articles or punctuation if nothing else would be left."""
     return normalise_signs(text) or " ".join(_without_punctuation(text).split()) or " ".join(text.lower().split())
 
 

@@ -1,4 +1,4 @@
-"""Regular expressions from files. Each search is bounded in time, because some patterns take exponential time."""
+"""Regular expressions from files. Each search has a time limit, because some patterns take exponential time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SECONDS = 1.0
 
 
 class Pattern:
-    """A regular expression with the syntax of Python's `re`; ValueError if it is invalid."""
+    """A regular expression with the syntax of Python's `re`. Raises ValueError if it is invalid."""
 
     def __init__(self, text: str, *, ignore_case: bool = False) -> None:
         try:
@@ -23,11 +23,11 @@ class Pattern:
             raise ValueError(f"invalid regular expression: {error}") from None
 
     def search(self, text: str) -> bool:
-        """Whether the pattern occurs in the text."""
+        """Return whether the pattern occurs in the text."""
         return self._find(self._compiled.search, text)
 
     def fullmatch(self, text: str) -> bool:
-        """Whether the pattern matches the whole text."""
+        """Return whether the pattern matches the whole text."""
         return self._find(self._compiled.fullmatch, text)
 
     def _find(self, find: Callable[..., object], text: str) -> bool:

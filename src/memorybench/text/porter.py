@@ -1,11 +1,11 @@
 """Strips English suffixes: Porter, "An algorithm for suffix stripping", Program 14, 1980.
 
-With the departures of NLTK's default mode, for LoCoMo's official scores are made with it:
-- irregular words, and words of one or two letters, are left to themselves;
+With the changes of NLTK's default mode, because LoCoMo's official scores are computed with it:
+- irregular words, and words of one or two letters, are not changed by the steps;
 - 1a, 1b: "ies" and "ied" become "ie" in words of four letters (dies → die, but flies → fli);
 - 1b, 5a: a vowel and a consonant alone count as a short ending, too (ice keeps its e);
 - 1c: y becomes i after a consonant that does not begin the word (try → tri, enjoy stays);
-- 2: bli instead of abli; fulli and logi are added, the l of logi counts with the stem; alli goes round again.
+- 2: bli instead of abli; fulli and logi are added, the l of logi counts with the stem; after alli, step 2 is repeated.
 """
 
 from __future__ import annotations
@@ -78,14 +78,14 @@ def stem(word: str) -> str:
 
 
 def _plural(word: str) -> str:
-    """Step 1a."""
+    """Perform step 1a: remove the ending of a plural."""
     if word.endswith("ies") and len(word) == 4:
         return word[:-1]
     return _replaced(word, _PLURALS, lambda base: True)
 
 
 def _past(word: str) -> str:
-    """Step 1b."""
+    """Perform step 1b: shorten -eed and -ied, remove -ed and -ing."""
     if word.endswith("ied"):
         return word[:-1] if len(word) == 4 else word[:-2]
     if word.endswith("eed"):
@@ -98,7 +98,7 @@ def _past(word: str) -> str:
 
 
 def _tidied(base: str) -> str:
-    """Step 1b, what is left of hopp(ing), troubl(ed), fil(ing)."""
+    """Perform the end of step 1b: correct a stem such as hopp(ing), troubl(ed) or fil(ing)."""
     if base.endswith(("at", "bl", "iz")):
         return base + "e"
     if len(base) > 1 and base[-1] == base[-2] and _shape(base)[-1] == "c":
@@ -107,14 +107,14 @@ def _tidied(base: str) -> str:
 
 
 def _final_y(word: str) -> str:
-    """Step 1c."""
+    """Perform step 1c: replace a final y by i."""
     if word.endswith("y") and len(word) > 2 and _shape(word)[-2] == "c":
         return word[:-1] + "i"
     return word
 
 
 def _double_suffix(word: str) -> str:
-    """Step 2."""
+    """Perform step 2: shorten double suffixes such as -ational."""
     if word.endswith("alli") and _measure(word[:-4]) > 0:
         return _double_suffix(word[:-2])
     if word.endswith("logi"):
@@ -123,19 +123,19 @@ def _double_suffix(word: str) -> str:
 
 
 def _single_suffix(word: str) -> str:
-    """Step 3."""
+    """Perform step 3: shorten suffixes such as -icate and -ful."""
     return _replaced(word, _SINGLE, lambda base: _measure(base) > 0)
 
 
 def _residual_suffix(word: str) -> str:
-    """Step 4."""
+    """Perform step 4: remove suffixes such as -ance and -ment."""
     if word.endswith(("sion", "tion")):  # their s and t belong to the stem
         return word[:-3] if _measure(word[:-3]) > 1 else word
     return _replaced(word, _RESIDUAL, lambda base: _measure(base) > 1)
 
 
 def _final_e(word: str) -> str:
-    """Step 5a."""
+    """Perform step 5a: remove a final e."""
     base = word.removesuffix("e")
     if _measure(base) > 1 or (_measure(base) == 1 and not _ends_short(base)):
         return base
@@ -143,7 +143,7 @@ def _final_e(word: str) -> str:
 
 
 def _final_ll(word: str) -> str:
-    """Step 5b."""
+    """Perform step 5b: replace a final ll by l."""
     return word[:-1] if word.endswith("ll") and _measure(word[:-1]) > 1 else word
 
 
@@ -156,7 +156,7 @@ def _replaced(word: str, rules: Mapping[str, str], fits: Callable[[str], bool]) 
 
 
 def _shape(word: str) -> str:
-    """Consonants and vowels as c and v; y is a vowel after a consonant."""
+    """Return a word with c for each consonant and v for each vowel; y is a vowel after a consonant."""
     shape = ""
     for letter in word:
         vowel = letter in "aeiou" or (letter == "y" and shape.endswith("c"))
@@ -165,11 +165,14 @@ def _shape(word: str) -> str:
 
 
 def _measure(base: str) -> int:
-    """How often a consonant follows a vowel: Porter's m."""
+    """Return how often a consonant follows a vowel: Porter's m."""
     return _shape(base).count("vc")
 
 
 def _ends_short(base: str) -> bool:
-    """Porter's *o: consonant, vowel, consonant but w, x, y; or a vowel and a consonant and nothing else."""
+    """Return whether a stem ends with consonant, vowel and consonant other than w, x, y (Porter's *o).
+
+    Also true for a stem that is only a vowel and a consonant.
+    """
     shape = _shape(base)
     return shape == "vc" or (shape.endswith("cvc") and base[-1] not in "wxy")

@@ -16,11 +16,11 @@ _SEQUENCES = re.compile(
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
 EXCERPT = 300
-"""Characters of another program's output that an error message quotes."""
+"""Maximum number of characters of another program's output that an error message quotes."""
 PLAIN = str.maketrans(
     {"–": "-", "—": "-", "…": "...", "×": "x", "→": "->", "≥": ">=", "≤": "<=", "✓": "+", "✗": "-", "±": "+/-"}
 )
-"""What is printed instead of characters that an encoding such as ASCII lacks."""
+"""Replacements for characters that a terminal's encoding, such as ASCII, does not have."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -33,27 +33,27 @@ def sanitize(text: str) -> str:
 
 
 def escape_json(text: str) -> str:
-    """Return JSON in which control characters and bidi overrides inside strings are escapes; it means the same."""
+    """Return equivalent JSON text in which control characters and bidi overrides inside strings are escaped."""
     return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def preview(value: Any, longest: int = 60) -> str:
-    """Return a value as JSON for a message: one line, shortened."""
+    """Return a value as JSON for a message: one line of at most `longest` characters."""
     # JSON already escapes control characters; sanitize removes bidi overrides
     text = sanitize(json.dumps(value, ensure_ascii=False, default=str))
     return shorten(text, longest)
 
 
 def csv_safe(cell: str) -> str:
-    """Return `cell` so that no spreadsheet reads it as a formula."""
+    """Return the text of a CSV cell, with a ' before it if a spreadsheet would read it as a formula."""
     return f"'{cell}" if cell.startswith(_FORMULA) else cell
 
 
 def printable(text: str) -> str:
-    """`text` on one line, without control characters and direction marks."""
+    """Return `text` on one line, without control characters and direction marks."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
 def shorten(text: str, longest: int) -> str:
-    """Return the beginning of a text, with … in place of the rest."""
+    """Return a text of at most `longest` characters: the beginning of the text, and … instead of the rest."""
     return text if len(text) <= longest else text[: longest - 1] + "…"

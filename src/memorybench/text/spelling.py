@@ -14,7 +14,7 @@ _MOST_NAMES = 30
 
 
 def nearest(name: str, known: Collection[str]) -> str | None:
-    """Return the known name closest to `name`, ignoring case, hyphens and underscores."""
+    """Return the known name closest to `name`, ignoring case, hyphens and underscores; None if none is close."""
     folded = {_fold(candidate): candidate for candidate in known}
     close = get_close_matches(_fold(name), folded, n=1)
     return folded[close[0]] if close else None
@@ -51,7 +51,7 @@ def snake(name: str) -> str:
 
 
 def as_written(mapping: Mapping[str, Any], name: str) -> str | None:
-    """Return the spelling of the snake_case key `name` in `mapping`, or None."""
+    """Return the key of `mapping` that is `name` in snake_case or camelCase; None if it has neither."""
     if name in mapping:
         return name
     other = camel(name)

@@ -15,7 +15,7 @@ FUNCTION_WORDS = _word_set("""
     what when where which who whom whose why how there here
     any some all both each such very too also just only d ll m re s ve
 """)
-"""Words that change no fact: closed word classes and endings after an apostrophe.
+"""Words that do not change what a fact says: closed word classes, and endings after an apostrophe.
 
 "will", "may" and "us" are left out because they can be names.
 """
@@ -32,7 +32,7 @@ AUDIT_STOP_WORDS = STOP_WORDS | _word_set("""
     sometimes really quite rather almost please complete blank user user's thing things something kind name
     named called
 """)
-"""Words that reveal no answer. "user" and "name" occur in questions about any fact."""
+"""English words that reveal no answer when a question contains them, such as "user" and "name"."""
 
 STOP_WORDS_BY_LANGUAGE = {
     "de": _word_set("""
@@ -69,4 +69,4 @@ STOP_WORDS_BY_LANGUAGE = {
         usuario usuaria nombre llama llaman llamado llamada
     """),
 }
-"""Words that reveal no answer in other languages, by ISO 639 code."""
+"""Words of other languages that reveal no answer when a question contains them, by ISO 639 code."""

@@ -1,4 +1,4 @@
-"""Splits text into words, drops stop words and stems the rest; in English unless a language is named."""
+"""Splits text into words, removes stop words and returns stems; for English, unless a language is given."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from .stop_words import FUNCTION_WORDS, STOP_WORDS
 _WORD = re.compile(r"\w+")
 _CONTRACTED_NOT = re.compile(r"n['’]t\b", re.I)
 _UNSPACED = r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
-"""Scripts written without blanks, in which FTS5 takes a whole sentence for one word. Compiled at first use: it takes
-long."""
+"""Characters of scripts written without blanks, where FTS5 would treat a whole sentence as one word. Not compiled here,
+because compiling takes long."""
 _REDUNDANT = FUNCTION_WORDS | {"every", "really"}
 NEGATIONS = frozenset({"not", "no", "never", "without", "neither", "nor", "cannot", "none"})
 
 
 def words(text: str) -> list[str]:
-    """Returns the words in lower case and in order; "doesn't" is split into "does" and "not"."""
+    """Returns the words of a text in lower case, in their order; "doesn't" becomes "does" and "not"."""
     return _WORD.findall(_CONTRACTED_NOT.sub(" not", text).lower())
 
 
 def content_words(text: str) -> list[str]:
-    """Returns the search terms of a text: distinct words without stop words, or all words if it has no others."""
+    """Returns the search terms of a text: its distinct words without stop words, or all if it has only stop words."""
     distinct = list(dict.fromkeys(_WORD.findall(text.lower())))
     return [word for word in distinct if word not in STOP_WORDS] or distinct
 
 
 def space_ideographs(text: str) -> str:
-    """Puts blanks around each character of scripts that are written without blanks."""
+    """Returns the text with blanks around each character of scripts that are written without blanks."""
     return text if text.isascii() else re.sub(_UNSPACED, r" \g<0> ", text)
 
 
@@ -40,7 +40,7 @@ def unspaced_runs(text: str) -> list[str]:
 
 
 def stems(words: Sequence[str]) -> tuple[str, ...]:
-    """Returns the stems of the words that distinguish one fact from another."""
+    """Returns the stems of the words, without words that do not change what a fact says."""
     return tuple(stem(word) for word in words if word not in _REDUNDANT)
 
 
