@@ -39,24 +39,24 @@ Read = Callable[[Environment], Any]
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """Something with a name, from one place."""
+    """One place that defines an entry: a file, a plug-in, or a baseline."""
 
     entry: Entry
     read: Read | None = None
-    """Reads its config; None if it has none."""
+    """Reads the config of the entry; None if it has none."""
     plugin: EntryPoint | None = None
     document: Document | None = None
-    """Its file, before `extends` is applied."""
+    """The content of its file, before `extends` is applied."""
 
 
 class Catalog:
-    """Bundled configs, those in `folder` and in the `extra` folders, and installed plug-ins.
+    """Finds bundled configs, configs in `folder` and in the `extra` folders, and installed plug-ins.
 
-    An invalid entry raises only when it is chosen; the others can be used.
+    An invalid entry raises an error only when it is used; the others can be used.
     """
 
     def __init__(self, folder: Path, extra: Sequence[Path] = (), before_use: BeforeUse | None = None) -> None:
-        """`before_use` gets each config, with `${VAR}`, before it is read with an environment."""
+        """`before_use` is called with each config, which still contains `${VAR}`, before its variables are replaced."""
         self._folder = folder
         self._extra = tuple(extra)
         self._before_use = before_use
@@ -71,11 +71,14 @@ class Catalog:
         )
 
     def chosen(self, kind: Pluggable | Described, name: str) -> Entry:
-        """Return the valid entry of that name. A baseline counts as a provider."""
+        """Return the entry with this name; raise BadInput if it does not exist or is invalid.
+
+        A baseline counts as a provider.
+        """
         return self._source(kind, name).entry
 
     def provider(self, name: str, environment: Environment = None) -> ProviderConfig:
-        """Read a config. With an environment, `${VAR}` is replaced; a missing variable raises BadInput."""
+        """Return the config of a provider. With an environment, `${VAR}` is replaced; a missing one raises BadInput."""
         config: ProviderConfig = self._config("provider", name, environment)
         return config
 
@@ -100,10 +103,10 @@ class Catalog:
         return config
 
     def has_card(self, name: str) -> bool:
-        """Return whether there is a model card of that name, valid or not.
+        """Return whether there is a model card with this name, valid or not.
 
-        Raise BadInput if there is none but a card whose name cannot be read: it may be the one that is meant, and the
-        caller would send the name to another server.
+        If there is none, but a card exists whose name cannot be read, raise BadInput: the user may mean this card, and
+        the caller would send requests to another server.
         """
         if "/" in name or self.has("model", name):
             return "/" not in name
@@ -114,19 +117,19 @@ class Catalog:
         return False
 
     def card(self, name: str) -> ModelConfig | None:
-        """Return the model card of that name; None if there is none."""
+        """Return the model card with this name; None if there is none."""
         return self.model(name) if self.has("model", name) else None
 
     def names(self, kind: Kind) -> list[str]:
-        """Return the names of this kind, also of invalid entries."""
+        """Return the names of all entries of this kind, including invalid ones."""
         return [name for family, name in self._sources if family == kind]
 
     def has(self, kind: Kind, name: str) -> bool:
-        """Return whether there is an entry of that name, valid or not."""
+        """Return whether there is an entry with this name, valid or not."""
         return bool(self._find(kind, name))
 
     def plugin(self, kind: Pluggable, name: str) -> EntryPoint:
-        """Return the entry point of that name, not yet loaded."""
+        """Return the entry point of a plug-in, without loading it."""
         source = self._source(kind, name)
         if source.plugin is None:
             raise BadInput("", f'the {kind} "{name}" is not a plug-in but {source.entry.origin}')
@@ -141,7 +144,7 @@ class Catalog:
         return source.read(environment)
 
     def document(self, kind: Described, name: str) -> Document | None:
-        """Return the complete YAML of an entry; None if it has none."""
+        """Return the content of an entry's YAML file, with everything that it inherits; None if it has no file."""
         source = self._source(kind, name)
         if source.document is None:
             return None
@@ -167,7 +170,7 @@ class Catalog:
         return replace(sources[0], entry=entry)
 
     def _check(self, sources: Sequence[_Source]) -> Entry:
-        """Return the entry of a name, marked as broken if it is invalid or not unique."""
+        """Return the entry that `sources` define, with `broken` set if it is invalid or there are several sources."""
         first = sources[0]
         if len(sources) > 1:
             origins = " and ".join(source.entry.origin for source in sources)
@@ -182,7 +185,7 @@ class Catalog:
         return first.entry
 
     def _varied(self, text: str) -> _Source:
-        """Return the source of an expression, such as `bm25(k1=1.5)`: a config that extends `bm25`."""
+        """Return a source for an expression such as `bm25(k1=1.5)`: its config extends `bm25` with these settings."""
         from memorybench.files.expressions import parse_expression
         from memorybench.providers.config.reading import read_provider
 
@@ -220,7 +223,7 @@ class Catalog:
         return extend(self.complete(base.document, (*chain, base.entry.name)), document)
 
     def _base(self, document: Document) -> _Source:
-        """Return what a config extends. It is not checked: it may be valid only together with the config."""
+        """Return the source that a config extends. It is not checked, because it may be valid only when extended."""
         name, where = document.value["extends"], document.where("extends")
         found = self._find("provider", name) if isinstance(name, str) else ()
         if not found:
@@ -230,9 +233,9 @@ class Catalog:
         return found[0]
 
     def _with_base(self, source: _Source) -> Entry:
-        """Return the entry with its `base` set.
+        """Return the entry of a source. If it extends another entry, set `base` to that one, and `file` to its file.
 
-        A provider that extends another runs the base's code, so `file` is the base's.
+        The reason is that a provider that extends another runs the code of that one.
         """
         document = source.document
         if source.entry.kind != "provider" or document is None or not _extends(document):
@@ -247,7 +250,7 @@ class Catalog:
         return _by_name((*self._without_files, *bundled, *self._of_user))
 
     def _find(self, family: str, name: str) -> Sequence[_Source]:
-        """Return the sources of one name. Bundled files of other names are not read."""
+        """Return the sources of one name. Bundled files with other names are not read, which saves time."""
         if (family, name) not in self._found:
             bundled = (
                 source
@@ -307,7 +310,7 @@ class Catalog:
         return _Source(_head(kind, document, path, origin), _remember(read), document=document)
 
     def _read(self, kind: Described, document: Document, environment: Environment) -> Record:
-        """Read a config. Only the modules of its kind are loaded."""
+        """Return a document as a config of this kind. Only the modules for this kind are imported."""
         match kind:
             case "provider":
                 from memorybench.providers.config.reading import read_provider
@@ -344,7 +347,7 @@ def _by_name(sources: Iterable[_Source]) -> dict[tuple[str, str], list[_Source]]
 
 
 def _remember(read: Read) -> Read:
-    """Return a reader that reads a config without an environment only once."""
+    """Return a function that calls `read`, and caches the config that is read without an environment."""
     without_environment = cache(lambda: read(None))
     return lambda environment: without_environment() if environment is None else read(environment)
 
@@ -356,7 +359,7 @@ def _cards(document: Document) -> Sequence[Document]:
 
 
 def _head(kind: Described, document: Document, path: Path, origin: str) -> Entry:
-    """Return the entry of a file without checking the whole file."""
+    """Return the entry of a file by its name, description and tags, without checking the rest of the file."""
 
     def text(name: str) -> str:
         value = head.get(as_written(head, name) or "")
@@ -390,7 +393,7 @@ def _plugin_document(plugin: Entry) -> Document | None:
 
 
 def _plugin_reader(plugin: Entry) -> Callable[[Environment], Any] | None:
-    """Return a reader of the config of a plug-in, which has no file."""
+    """Return a function that returns the config of a plug-in, which has no file; None if it needs no config."""
     name = plugin.name
     if plugin.kind == "provider":
         from memorybench.providers.config.provider import ProviderConfig

@@ -9,7 +9,7 @@ from typing import Literal
 from memorybench.core.errors import BadInput
 
 Kind = Literal["provider", "baseline", "benchmark", "extractor", "store", "agent", "model", "metric", "unknown"]
-"""`unknown`: a file in a folder of the user that is none of these."""
+"""The kinds of entries. `unknown` is a file of the user whose kind is not recognized."""
 
 BUNDLED = "bundled"
 
@@ -26,20 +26,20 @@ class Entry:
     origin: str = BUNDLED
     """`bundled`, the path of a file, or the name and version of an installed package."""
     file: Path | None = None
-    """Paths in a config are relative to the folder of this file."""
+    """The file of the config; paths in the config are relative to its folder. None if it has no file."""
     broken: BadInput | None = None
-    """Why it cannot be chosen; None if it can."""
+    """The error that is raised if the entry is used; None if the entry is valid."""
     base: Entry | None = None
-    """The entry that it extends. It runs the same code, and `file` is that of the code."""
+    """The entry that this one extends; None if it extends none. Both run the same code, so `file` is that of `base`."""
 
     @property
     def is_installed(self) -> bool:
-        """Part of memorybench or of an installed package, not a file of a user."""
+        """Whether it is part of memorybench or of an installed package, not defined in a file of the user."""
         return self.base is None and (self.file is None or self.origin == BUNDLED)
 
     @property
     def family(self) -> Kind:
-        """The kind, where baselines count as providers: their names must differ."""
+        """The kind, but "provider" for baselines: providers and baselines must have different names."""
         return "provider" if self.kind == "baseline" else self.kind
 
 
@@ -55,4 +55,4 @@ BASELINES = (
         ("baseline",),
     ),
 )
-"""Built by the suite from the benchmark's data; they have no config."""
+"""Providers that the benchmark suite builds from the benchmark's data; they have no config."""

@@ -17,14 +17,14 @@ Described = Literal["provider", "benchmark", "extractor", "store", "agent", "mod
 KINDS: tuple[Described, ...] = get_args(Described)
 _SUFFIXES = (".yaml", ".yml")
 MODELS = "models"
-"""The stem of a file with model cards in the working folder."""
+"""Name, without suffix, of the file with model cards in the working folder."""
 DATA = Path(__file__).parent / "data"
-"""Bundled datasets."""
+"""The folder of the bundled datasets."""
 SCENARIOS = Path(__file__).parent / "scenarios"
 
 
 def record_of(kind: Described) -> type[Record]:
-    """Return the record of a config. Only the records that a command needs are loaded: making them takes long."""
+    """Return the class of configs of this kind. It is imported only when it is needed, because that takes long."""
     match kind:
         case "provider":
             from memorybench.providers.config.provider import ProviderConfig
@@ -60,9 +60,9 @@ def _spellings(kind: Described) -> frozenset[str]:
 
 
 def recognise(document: Document) -> Described | None:
-    """Return what a file is, by its keys or else by its folder; None if that is unknown or ambiguous.
+    """Return the kind of a config file, by its keys or else by its folder; None if it is unknown or ambiguous.
 
-    The keys come first, because a project may be in a folder that happens to be called `providers`.
+    Keys have precedence, because a project may be in a folder that happens to be called `providers`.
     """
     from memorybench.models.config import SEVERAL
 
@@ -99,13 +99,16 @@ def unrecognised(document: Document) -> BadInput:
 
 
 def bundled_files() -> Iterator[tuple[Path, Described]]:
-    """Yield the bundled configs. Each file is called like its entry."""
+    """Yield the path and the kind of each bundled config. The file name without suffix is the name of the entry."""
     for kind in KINDS:
         yield from ((path, kind) for path in _yaml_files(Path(__file__).parent / f"{kind}s"))
 
 
 def files_of_user(folder: Path, extra: Sequence[Path]) -> Iterator[tuple[Path, Described | None]]:
-    """Yield the files of the working folder and the extra folders; the kind is None if the folder does not show it."""
+    """Yield the path and the kind of each config in the working folder and the extra folders.
+
+    The kind is None if the folder does not determine it.
+    """
     for kind in KINDS:
         yield from ((path, kind) for path in _yaml_files(folder / f"{kind}s" / "configs"))
     yield from ((path, "model") for path in _yaml_files(folder) if path.stem == MODELS)

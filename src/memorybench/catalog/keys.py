@@ -29,12 +29,12 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Keys with one place each, or the keys of a section that may appear in several places."""
+    """A group of keys in the documentation: keys with one place each, or a section that may be in several places."""
 
     title: str
     about: str
     places: tuple[str, ...]
-    """Where in the file the section may appear; empty for the top level."""
+    """The places in the file where the section may appear; empty for the top level."""
     keys: tuple[Key, ...]
 
 
@@ -43,7 +43,7 @@ class _Field:
     place: str
     """Path of the section that has the field, such as `endpoints.add`."""
     owner: type[BaseModel]
-    """The record that declares it; sections may inherit from it."""
+    """The class that declares the field; the classes of several sections may inherit from it."""
     name: str
     info: FieldInfo
 
@@ -71,7 +71,7 @@ def markdown(kind: Described) -> str:
 
 
 def settings_keys(record: BaseModel, unused: Collection[str] = ()) -> Iterator[Key]:
-    """Yield the settings of a provider in the spelling of an expression, with the values that it has."""
+    """Yield the settings of a provider with their values, spelled as in an expression such as `bm25(k1=1.5)`."""
     for name, info in documented(type(record)).model_fields.items():
         value = getattr(record, name)
         below = [inner for inner, repeated in _records(info.annotation) if not repeated]
@@ -100,7 +100,7 @@ def _declares(record: type[BaseModel], name: str) -> type[BaseModel]:
 
 
 def _records(annotation: Any, repeated: bool = False) -> Iterator[tuple[type[BaseModel], bool]]:
-    """Yield the records in an annotation, and whether it is a list of them."""
+    """Yield each model class in a type annotation, and whether it is in a list."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation, repeated
     for inner in get_args(annotation):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 Pluggable = Literal["provider", "benchmark", "metric"]
-"""What a package may register. Extractors, stores and agents are described by files."""
+"""The kinds that a package may register. Extractors, stores and agents can only be described by files."""
 
 GROUPS: Mapping[Pluggable, str] = {
     "provider": "memorybench.providers",
@@ -26,7 +26,10 @@ GROUPS: Mapping[Pluggable, str] = {
 
 
 def installed_plugins() -> Iterator[tuple[Entry, EntryPoint]]:
-    """Yield an entry for each plug-in. Built-in providers use the same groups; their entries are their YAML cards."""
+    """Yield the entry and the entry point of each plug-in.
+
+    Built-in providers use the same groups of entry points, but are left out: their YAML cards define their entries.
+    """
     for kind, group in GROUPS.items():
         for point in third_party_points(group):
             package = point.dist

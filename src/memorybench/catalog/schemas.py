@@ -37,7 +37,7 @@ def _section(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _property(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a property without its title, which repeats the key, and without a default of null or a section."""
+    """Return a property's schema without its title, which repeats the key, and without a null or object default."""
     copy = {keyword: value for keyword, value in schema.items() if keyword != "title"}
     if isinstance(copy.get("default"), dict | None):
         copy.pop("default", None)

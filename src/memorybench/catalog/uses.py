@@ -1,4 +1,4 @@
-"""Finds what a config uses: programs, modules, images, SQL, hosts and environment variables. It runs nothing.
+"""Finds what a config uses: programs, modules, images, SQL, hosts and environment variables. No code is run.
 
 Configs must be read without an environment, so that they still contain `${VAR}`.
 """
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from memorybench.stores.config import StoreConfig
 
 OWN_SETTINGS = "MEMORYBENCH_"
-"""Prefix of our own settings, which are never secret."""
+"""Prefix of the environment variables of memorybench itself, which are never secret."""
 EVERY_VARIABLE = "*"
 _ADDRESSES = frozenset(
     {
@@ -50,7 +50,7 @@ _LOCAL_PATHS = frozenset(
     }
 )  # fmt: skip
 _LEADING_VARIABLE = re.compile(r"\$\{([A-Z][A-Z0-9_]*)(?::-([^}]*))?\}(?=/|$)")
-"""An address that the user sets: the value is not sent anywhere else."""
+"""A variable at the beginning of an address: its value is the server itself, so it is not sent to another server."""
 _AUTHORIZATION = re.compile(r"(?:\w+ +)?\$\{([A-Z][A-Z0-9_]*)\}")
 _IMAGE = re.compile(r"^\s*-?\s*(?:image|build|context)\s*:\s*(\S.*?)\s*$", re.MULTILINE)
 _LONGEST_SQL = 400
@@ -58,7 +58,7 @@ _LONGEST_SQL = 400
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a config is, and the environment that it would be read with."""
+    """The file of a config, and the environment with which it would be read."""
 
     file: Path | None
     environment: Mapping[str, str]
@@ -66,14 +66,14 @@ class _Place:
     """Returns the model card of a name, or None."""
 
     def path_of(self, path: str) -> str:
-        """Return the full path of a file that the config names; as written if there is none."""
+        """Return the full path of a file that the config names; the path as written if the file does not exist."""
         try:
             return str(find_file(path, self.file, ""))
         except (BadInput, OSError, ValueError):
             return path
 
     def host_of(self, address: str) -> str:
-        """Return scheme, host and port. Only a variable that begins the address is replaced by its value."""
+        """Return scheme, host and port of an address. A variable is replaced only at the beginning of the address."""
         leading = _LEADING_VARIABLE.match(address)
         if leading:
             value = self.environment.get(leading[1]) or leading[2] or leading[0]
@@ -96,9 +96,9 @@ def uses_of(
     environment: Mapping[str, str],
     find_card: Callable[[str], ModelConfig | None] = lambda _: None,
 ) -> Uses:
-    """Return what a config uses. `file` is the one it was read from; `find_card` finds a model card that it names.
+    """Return what a config uses. `file` is the file it was read from; `find_card` returns a model card by its name.
 
-    A store or extractor on a provider uses what that provider uses; `Uses` can be joined by `|`.
+    What the provider of a store or extractor uses is not included; the caller adds it with `|`.
     """
     place = _Place(file, environment, find_card)
     uses = _FINDERS[type(config).__name__](config, place)
@@ -344,4 +344,4 @@ _FINDERS: Mapping[str, Callable[[Any, _Place], Uses]] = {
     "BenchmarkConfig": _benchmark,
     "ModelConfig": _card,
 }
-"""By the name of a class, so that only the records that a command uses are loaded."""
+"""The function for each class of configs, by the name of the class: so the classes need not be imported."""
