@@ -1,4 +1,4 @@
-"""Sends spans to an OTLP/HTTP endpoint. A collector that is down costs a run nothing but one warning."""
+"""Sends spans to an OTLP/HTTP endpoint. If the collector is down, the run continues and prints one warning."""
 
 from __future__ import annotations
 
@@ -26,11 +26,12 @@ if TYPE_CHECKING:
 FLAG = "--otel"
 _PATH = "/v1/traces"
 _TIMEOUT = 5.0
-"""Seconds for one batch, with its retries."""
+"""Timeout in seconds for sending one batch, including its retries."""
 _LAST_SECONDS = 10.0
 """Seconds that a run waits at its end until the last spans are sent."""
 _QUEUE = 2**14
-"""Spans that wait in memory. If the collector is slower than the run, the oldest are dropped and counted."""
+"""Maximum number of spans that wait in memory. If the collector is slower than the run, the oldest are dropped and
+counted."""
 _LOGGERS = ("opentelemetry.exporter.otlp", "opentelemetry.sdk._shared_internal", "opentelemetry.attributes")
 
 
@@ -62,9 +63,10 @@ def endpoint_of(url: str, *, with_content: bool) -> str:
 def sending_spans(
     endpoint: str, run: Run, redact: Redact, *, with_content: bool, is_resumed: bool
 ) -> Iterator[RunSpans]:
-    """Send what the yielded observer sees. At the end, wait a short time for the last spans, and warn if some are lost.
+    """Yield an observer of the run, and send the spans that it creates.
 
-    The caller ends the span of the run, unless it raises.
+    At the end, wait a short time for the last spans, and print a warning if some are lost. The caller must call the
+    observer's `end`, unless it raises an exception.
     """
     sender = _Sender(endpoint)
     tracer = sender.provider.get_tracer("memorybench", __version__)
@@ -159,7 +161,7 @@ class _Sender:
         return problem
 
     def close(self) -> None:
-        """Send what is queued, unless the collector does not answer."""
+        """Send the queued spans, unless the collector does not reply."""
         self._deadline = time.monotonic() + _LAST_SECONDS
         if self._is_failing:
             self._exporter.shutdown()  # ends the wait before a retry
@@ -179,7 +181,7 @@ class _Sender:
 
 
 def _session() -> Any:
-    """Return a session that remembers why the collector did not take spans."""
+    """Return an HTTP session that records why the collector did not accept spans."""
     import requests
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 

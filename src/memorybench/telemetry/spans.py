@@ -1,4 +1,4 @@
-"""Makes spans of a run, its trials and their steps while the engine performs them."""
+"""Creates spans for a run, its trials and their steps while the engine performs them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Redact = Callable[[str], str]
 
 
 class RunSpans:
-    """Implements memorybench.engine.observing.Observer. Use one for each process of a run."""
+    """Creates the spans of a run. Implements memorybench.engine.observing.Observer. Each process has its own."""
 
     def __init__(self, tracer: Tracer, run: Run, redact: Redact, *, with_content: bool, is_resumed: bool) -> None:
         from opentelemetry.trace import set_span_in_context
@@ -56,17 +56,17 @@ class RunSpans:
         self._counts[status] += 1
 
     def end(self, status: str) -> None:
-        """End the span of the run. `status` is how this process leaves it, such as "partial"."""
+        """End the span of the run. `status` is the status of the run when this process ends, such as "partial"."""
         counts = {f"memorybench.trials.{name}": self._counts[name] for name in STATUSES}
         self._span.set_attributes(self.clean({"memorybench.run.status": status, **counts}))
         self._span.end()
 
     def clean(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the attributes without secrets and without unknown values."""
+        """Return the attributes with secrets removed, and without those that are None."""
         return {name: self._clean(value) for name, value in attributes.items() if value is not None}
 
     def clean_json(self, text: str) -> Any:
-        """Parse JSON and redact its strings. A secret may be escaped in JSON, so the text itself is not searched."""
+        """Parse JSON and redact its strings. They are redacted after parsing, because JSON may escape a secret."""
         return self._clean_nested(json.loads(text))
 
     def _clean(self, value: Any) -> Any:
@@ -87,7 +87,7 @@ class RunSpans:
 
 
 class TrialSpans:
-    """Implements memorybench.engine.observing.TrialObserver."""
+    """Creates the spans of a trial and its steps. Implements memorybench.engine.observing.TrialObserver."""
 
     def __init__(
         self, run: RunSpans, tracer: Tracer, context: Context, trial: Trial | None, *, with_content: bool
@@ -166,12 +166,12 @@ class TrialSpans:
 
 
 def _start_of(step: EndedStep) -> int:
-    """Return when the call began, without waits for a slot; with retries, when the first try may have begun."""
+    """Return the time when the call began, without waits for a slot; with retries, an estimate for the first try."""
     if step.tries == 1:
         return step.ended - int(step.seconds * 1e9)
     return min(step.ended, int(datetime.fromisoformat(step.started).timestamp() * 1e9))
 
 
 def _encodable(text: str) -> str:
-    """Escape lone surrogates, which OTLP cannot encode: one of them would lose the whole batch."""
+    """Escape lone surrogates, which OTLP cannot encode: one of them would make the whole batch fail."""
     return text.encode("utf-8", "backslashreplace").decode()
