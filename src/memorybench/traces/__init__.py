@@ -7,10 +7,10 @@ jsonl.py      JsonlTraces: reads traces from a file
 otlp_spans.py reads the spans of OpenTelemetry from a file, one trace after the other
 span_files.py SpanFiles: files of OTLP JSON in a folder, written durably and read in order
 receiver.py   Receiver: stores spans that are sent by OTLP/HTTP in such a folder
-otlp.py       OtlpTraces: finds the conversation and the writes of each extraction in them
+otlp.py       OtlpTraces: finds the conversation and the writes of each extraction in spans
 operations.py collect: finds searches and writes in spans, and stores them in files of the run
 rows.py       reads the rows of exported files: JSON, JSONL, CSV, Parquet
-exported_spans.py reads the spans of Langfuse, Phoenix and LangSmith as such of OpenTelemetry
+exported_spans.py reads spans that Langfuse, Phoenix and LangSmith export, as spans of OpenTelemetry
 contents.py   finds messages, queries and memories in what a service recorded of a span
 langfuse.py   LangfuseScores: posts scores to Langfuse
 spool.py      spool, Spool: fetches traces once into a file in the folder of the run

@@ -1,7 +1,7 @@
-"""What the inputs and outputs of recorded spans contain: messages, queries and memories.
+"""Finds messages, queries and memories in the inputs and outputs of recorded spans.
 
-Services store them as the program passed them: texts, JSON in texts, or values of a library such as LangChain, OpenAI,
-mem0 and OpenInference. A value of another form is None: its content is unknown.
+Services store inputs and outputs as the program passed them: texts, JSON in texts, or values of a library such as
+LangChain, OpenAI, mem0 and OpenInference. For a value of another form, the functions return None: it is unknown.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ _RECORD_LISTS = ("documents", "results", "memories", "records", "facts", "items"
 _RECORD_TEXTS = ("content", "memory", "page_content", "pageContent", "text", "fact", "document", "value", "summary")
 _QUERIES = ("query", "input", "question", "text", "search_query", "q")
 _NOT_STORED = frozenset({"NONE", "NOOP", "DELETE"})
-"""Events of mem0 for memories that it did not write."""
+"""Values of `event` in results of mem0 for memories that it did not store."""
 _MAX_DEPTH = 8
 
 
 def parsed(value: Any) -> Any:
-    """Return the value of a text that is JSON or a Python literal, as pandas writes lists into CSV; else the value.
+    """Parse a text that is JSON or a Python literal (as pandas writes lists into CSV); return another value as it is.
 
-    Of the recorded arguments of a function, it is the one that has the content.
+    If the value is the recorded arguments of a function, return the first one, or all named ones if a known name such
+    as `query` is among them.
     """
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         try:
@@ -43,7 +44,10 @@ def parsed(value: Any) -> Any:
 
 
 def messages(value: Any, role: str, depth: int = 0) -> list[Any] | None:
-    """Return the messages in the input or output of a span; a text is one message of that role."""
+    """Return the messages in the input or output of a span; None if there are none.
+
+    A text is one message with the role `role`.
+    """
     value = parsed(value)
     if depth > _MAX_DEPTH:
         return None
@@ -85,7 +89,7 @@ def query(value: Any) -> str:
 
 
 def records(value: Any, depth: int = 0) -> list[dict[str, Any]] | None:
-    """Return memories as records with `content`; None if the value has no form that is known."""
+    """Return the memories in a value, as records with `content`; None if the form of the value is unknown."""
     value = parsed(value)
     match value:
         case list():
@@ -102,7 +106,7 @@ def records(value: Any, depth: int = 0) -> list[dict[str, Any]] | None:
 
 
 def written(output: Any, input: Any) -> list[dict[str, Any]] | None:
-    """Return what a write stored: the memories in its output, or else in its input."""
+    """Return the memories that a write stored: those in its output, or else in its input; None if unknown."""
     result, given = parsed(output), parsed(input)
     found = records(result) if isinstance(result, list | Mapping) else None
     if found:
@@ -113,7 +117,7 @@ def written(output: Any, input: Any) -> list[dict[str, Any]] | None:
 
 
 def is_conversation(value: Any) -> bool:
-    """Whether a value has messages with roles."""
+    """Return whether a value contains messages with roles."""
     value = parsed(value)
     if isinstance(value, Mapping):
         value = parsed(value.get("messages"))
@@ -121,7 +125,7 @@ def is_conversation(value: Any) -> bool:
 
 
 def unflatten(value: Any, depth: int = 0) -> Any:
-    """Return nested objects for names such as `retrieval.documents.0.document.content`; numbers become lists."""
+    """Return nested objects for dotted names such as `retrieval.documents.0.content`; numbers become list indexes."""
     if depth > 2 * _MAX_DEPTH:
         return None
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Spans that tracing services export, as spans with the names of OpenTelemetry's conventions for generative AI.
+"""Converts spans that tracing services export to OpenTelemetry's conventions for generative AI.
 
 Langfuse: observations of the blob storage export, of the API and of the user interface.
 Phoenix: rows of `get_spans_dataframe` and of the API, with the attributes of OpenInference.
@@ -34,14 +34,16 @@ LANGFUSE, PHOENIX, LANGSMITH = "langfuse", "phoenix", "langsmith"
 OPENINFERENCE_KIND = "openinference.span.kind"
 _RETRIEVERS = frozenset({"RETRIEVER"})
 _SPEAKERS = frozenset({"LLM", "GENERATION", "AGENT"})
-"""Kinds of spans whose input and output are messages. A tool may contain the search, and return what it found."""
+"""Kinds of spans whose input and output are messages. TOOL is not one: a tool may contain a search and return its
+results."""
 _UNITS = ((10**17, 1), (10**14, 10**3), (10**11, 10**6), (0, 10**9))
-"""From which number on a time is in nanoseconds, microseconds, milliseconds or seconds, and its nanoseconds."""
+"""The smallest number that is a time in nanoseconds, microseconds, milliseconds or seconds, and the number of
+nanoseconds in this unit."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpanNames:
-    """Names of spans that the user declares to be operations on a memory."""
+    """Names of spans that the user has declared to be searches in a memory or writes to it."""
 
     searches: frozenset[str] = frozenset()
     writes: frozenset[str] = frozenset()
@@ -55,7 +57,7 @@ class Span:
     id: str
     parent: str
     start: int
-    """Nanoseconds since 1970."""
+    """Start time in nanoseconds since 1970."""
     line: int
     name: str
     is_error: bool = False
@@ -64,18 +66,21 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a service recorded of a span in its own terms."""
+    """The content of a span as the service recorded it, before it is converted to the conventions."""
 
     kind: str = ""
-    """In upper case, such as RETRIEVER, LLM or TOOL."""
+    """The kind of the span in upper case, such as RETRIEVER, LLM or TOOL; "" if unknown."""
     input: Any = None
     output: Any = None
     documents: Any = None
-    """What a retriever found, if it is not the output."""
+    """What a retriever found; None if the output contains it."""
 
 
 def operation_of(name: str, attributes: Mapping[str, Any], kind: str, names: SpanNames) -> str:
-    """Return the operation of a span: by the names of the user, the conventions, its own name, or its kind."""
+    """Return the operation of a span: by the user's names, the attribute of the conventions, its own name, or its kind.
+
+    The first of these that determines it counts; "" if the operation is unknown.
+    """
     if name in names.searches:
         return SEARCH_MEMORY
     if name in names.writes:
@@ -91,7 +96,7 @@ def operation_of(name: str, attributes: Mapping[str, Any], kind: str, names: Spa
 
 
 def described(span: Span, content: Content, names: SpanNames) -> Span:
-    """Return the span with the attributes of the conventions that follow from its content. Existing ones are kept."""
+    """Return the span with attributes of the conventions that are derived from its content. Existing ones are kept."""
     known = dict(span.attributes)
     operation = operation_of(span.name, known, content.kind, names)
     found: dict[str, Any] = {}
@@ -120,7 +125,7 @@ def exported_spans(path: Path, source: str, names: SpanNames) -> Iterator[Span]:
 
 
 def openinference(attributes: Mapping[str, Any]) -> Content:
-    """Return the content of a span from its attributes of OpenInference."""
+    """Return the content of a span that has the attributes of OpenInference."""
     nested = unflatten({key: parsed(value) for key, value in attributes.items()})
     llm, retrieval = _object(nested, "llm"), _object(nested, "retrieval")
     kind = _object(_object(nested, "openinference"), "span").get("kind")
@@ -133,7 +138,7 @@ def openinference(attributes: Mapping[str, Any]) -> Content:
 
 
 def _langfuse(row: Mapping[str, Any], where: str, line: int) -> tuple[Span, Content] | None:
-    """Return None for rows of traces and scores, which are exported beside the observations."""
+    """Return the span and content of an observation; None for rows of traces and scores, which are exported as well."""
     trace, start = row.get("trace_id") or row.get("traceId"), row.get("start_time") or row.get("startTime")
     if not trace or not start:
         return None

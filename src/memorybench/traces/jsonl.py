@@ -15,7 +15,7 @@ from .paths import TracePaths
 
 
 class JsonlTraces:
-    """Reads traces from a file. An invalid line is BadInput with its number, because the user can correct the file."""
+    """Reads traces from a file. An invalid line raises BadInput with its number, so that the user can correct it."""
 
     def __init__(self, path: Path, paths: TracePaths, *, limit: int | None = None) -> None:
         self.subject = Subject(role="traces", name=path.name, settings={"source": "jsonl", "paths": paths.texts})

@@ -22,9 +22,9 @@ class LangfuseScores:
         self._authorization = base64.b64encode(f"{public_key}:{secret_key}".encode()).decode()
 
     async def post(self, trace: str, scores: Mapping[str, float], comment: str) -> None:
-        """Post one score per share. `trace` is the ids of a trace and an observation with a slash between them.
+        """Post each of the scores in _SHARES. `trace` is TRACE/OBSERVATION: the ids of a trace and of an observation.
 
-        The id of a score is derived from these and its name, so that a repeat replaces it.
+        The id of a score is derived from these ids and its name, so that posting again replaces it.
         """
         trace_id, _, observation = trace.rpartition("/")
         counts = {name: value for name, value in scores.items() if name not in _SHARES}

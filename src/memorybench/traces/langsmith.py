@@ -1,7 +1,7 @@
 """Runs and feedback of LangSmith. Its own client is not used, because it is large and has its own retries.
 
-Runs come from the newer query API; an installation without it is queried by the older one, which the service itself
-ends after January 2027.
+Runs are read from the newer query API, or from the older one if an installation does not have the newer. The service
+itself ends the older API after January 2027.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TAG = "memory_extraction"
 PAGE = 100
 """Runs per page: the default of the service, and the maximum of the older API."""
 SHARES = ("precision", "recall", "f1", "used")
-"""Scores that are posted as feedback; all others are attached to each as `extra`."""
+"""Names of the scores that are posted as feedback; all other scores are attached to each feedback as `extra`."""
 
 _NOT_SUPPORTED = frozenset({404, 405, 501})
 _CONFLICT = 409
@@ -38,16 +38,16 @@ _EPOCH = "1970-01-01T00:00:00+00:00"
 
 Ask = Callable[[], Awaitable[Reply]]
 Attempt = Callable[[Ask], Awaitable[Reply]]
-"""Sends one request of a page, with retries. Feedback is a step of the engine, which has its own retries."""
+"""Sends a request for a page, with retries. Feedback does not use it: it is a step of the engine, which retries."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunQuery:
     project: str
     tag: str | None = TAG
-    """None: all runs."""
+    """Only runs with this tag are read; None: all runs."""
     since: datetime | None = None
-    """None: since the start of the project. The default of the service is the last day."""
+    """Only runs since this time are read; None: since the start of the project."""
     limit: int | None = None
 
 
@@ -82,7 +82,7 @@ class LangSmith:
         self._resolved: _Project | None = None
 
     async def traces(self) -> AsyncIterator[Trace]:
-        """Yield the traces in the order of the service, the latest first."""
+        """Yield the traces in the order of the service, newest first."""
         count = 0
         async for run in self.runs():
             try:
@@ -96,9 +96,10 @@ class LangSmith:
                 return
 
     async def post(self, trace: str, scores: Mapping[str, float], comment: str) -> None:
-        """Post one feedback per share. Its id is derived from run and name, so that a repeat replaces it.
+        """Post one feedback for each of the scores in SHARES.
 
-        `trace` is the id of a run, or that of its trace and a slash before it.
+        The id of a feedback is derived from run and name, so that posting again creates no second one. `trace` is the
+        id of a run, or TRACE/RUN: the ids of its trace and of the run.
         """
         trace = trace.rpartition("/")[2]
         project = await self._project()
@@ -113,7 +114,7 @@ class LangSmith:
                         raise
 
     async def runs(self) -> AsyncIterator[Mapping[str, Any]]:
-        """Yield the runs in the order of the service, the latest first."""
+        """Yield the runs in the order of the service, newest first."""
         project = await self._project()
         newer, cursor = True, None
         seen: set[str] = set()
@@ -137,7 +138,10 @@ class LangSmith:
     async def _fetch_page(
         self, project: _Project, cursor: str | None, *, newer: bool
     ) -> tuple[Sequence[Mapping[str, Any]], str | None]:
-        """Query one page by either API; return its runs and the cursor of the next page."""
+        """Return the runs of one page, and the cursor of the next page (None on the last one).
+
+        `newer` says which of the two APIs is used.
+        """
         since = self._query.since.isoformat() if self._query.since else project.start
         fields = list(dict.fromkeys((*_ALWAYS, *self._paths.roots)))
         if self._query.tag is None:

@@ -30,7 +30,7 @@ _EXPECTED = "text, or a list of messages with role and content"
 
 
 class InvalidConversation(ValueError):
-    """A value that is not a conversation; the text describes the problem."""
+    """A value is not a conversation. The message of the exception describes the problem."""
 
     def __init__(self, problem: str, expected: str = _EXPECTED) -> None:
         super().__init__(problem)
@@ -38,7 +38,10 @@ class InvalidConversation(ValueError):
 
 
 def turns_of(conversation: Any) -> tuple[Turn, ...]:
-    """Parse a conversation; messages without text, such as tool calls, are skipped."""
+    """Return the turns of a conversation; messages without text, such as tool calls, are skipped.
+
+    Raise InvalidConversation if it has another form or no text.
+    """
     turns: list[Turn] = []
     _gather(turns, conversation, 0)
     if not turns:
@@ -78,7 +81,10 @@ def _add_message(turns: list[Turn], message: Mapping[str, Any]) -> None:
 
 
 def _class_name(message: Mapping[str, Any]) -> str | None:
-    """Return `HumanMessage` for the id `["langchain", "schema", "messages", "HumanMessage"]`."""
+    """Return the class of a LangChain message, the last part of its id; None if it has no such id.
+
+    For `["langchain", "schema", "messages", "HumanMessage"]`, it is `HumanMessage`.
+    """
     path = message.get("id")
     return str(path[-1]) if isinstance(path, list) and path else None
 
@@ -106,7 +112,7 @@ def _text(content: Any) -> str:
 
 
 def _part(part: Any) -> str:
-    """Return the text of a part; "" for images and tool calls."""
+    """Return the text of one part of a message's content; "" for images and tool calls."""
     match part:
         case str():
             return part
@@ -119,7 +125,7 @@ def _part(part: Any) -> str:
 
 
 def messages_in(attributes: Mapping[str, Any], *names: str) -> list[Any]:
-    """Return the messages in these attributes of a span, with `content` instead of the `parts` of the conventions."""
+    """Return the messages in the attributes `names` of a span, with `content` instead of the conventions' `parts`."""
     found: list[Any] = []
     for name in names:
         value = attributes.get(name)

@@ -1,6 +1,7 @@
-"""Searches and writes in a memory from recorded spans, collected once in files of the run.
+"""Collects searches in a memory and writes to it from recorded spans into files of the run.
 
-Memory use is flat, and a resumed run measures the same operations, even if the source has grown.
+So memory use does not depend on the number of spans, and a resumed run measures the same operations, even if the source
+has grown.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ T = TypeVar("T", bound=Record)
 
 @dataclass(frozen=True, slots=True)
 class RecordFile(Generic[T]):
-    """Records in a file, one per line, which is read again for each iteration."""
+    """The records in a file, one per line. Each iteration reads the file again."""
 
     path: Path
     record: type[T]
@@ -60,7 +61,7 @@ class RecordFile(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class OperationFiles:
-    """The operations of a run."""
+    """The files with the operations of a run: searches and writes."""
 
     subject: Subject
     searches: RecordFile[MemorySearch]
@@ -81,12 +82,12 @@ class OperationFiles:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which operations are measured."""
+    """Says which operations are measured."""
 
     kinds: tuple[str, ...] = KINDS
     since: datetime | None = None
     limit: int | None = None
-    """The oldest of each kind."""
+    """Maximum number of operations of each kind, oldest first; None: no limit."""
     names: SpanNames = NO_NAMES
 
 
@@ -103,7 +104,10 @@ def collect(
     source: str = OTLP,
     redact: Callable[[str], str] = str,
 ) -> OperationFiles:
-    """Collect the operations of a file into files in `folder`, unless they exist. BadInput if there are none."""
+    """Collect the operations in `path` into files in `folder`, unless these files exist.
+
+    Raise BadInput if there are no operations.
+    """
     searches, writes = (folder / f"{kind}{_SUFFIX}" for kind in KINDS)
     if not is_collected(folder):
         try:
@@ -189,7 +193,7 @@ def _memory_write(source: StoredSpan | None, writes: list[StoredSpan], paths: Tr
 
 
 def _write(path: Path, records: Iterable[Record], redact: Callable[[str], str]) -> int:
-    """Write a file that is complete or absent; return the number of its records."""
+    """Write a file, which gets its name only when it is complete; return the number of its records."""
     unfinished, size = path.with_name(f"{path.name}.part"), 0
     try:
         with create_private(unfinished) as file:

@@ -19,7 +19,7 @@ from .paths import TracePaths
 
 
 class OtlpTraces:
-    """Reads extractions from a file of OTLP JSON, or one that a tracing service exported.
+    """Reads extractions from a file of OTLP JSON, or from a file that a tracing service exported.
 
     A span that writes memories belongs to the conversation in its own `gen_ai.input.messages`, in those of the nearest
     span that contains it, or in those of the last span of its trace that began before it. All writes that belong to one
@@ -61,7 +61,7 @@ class OtlpTraces:
 
 
 def extraction_row(source: StoredSpan | None, writes: Sequence[StoredSpan]) -> dict[str, Any]:
-    """Return an extraction with the keys of a JSONL trace."""
+    """Return an extraction as an object with the keys of a line of a JSONL trace file."""
     first = writes[0]
     existing = [span.attributes[EXISTING_MEMORY] for span in writes if EXISTING_MEMORY in span.attributes]
     return {
@@ -76,7 +76,7 @@ def extraction_row(source: StoredSpan | None, writes: Sequence[StoredSpan]) -> d
 
 
 def _written(spans: Sequence[StoredSpan]) -> Any:
-    """Return what successful writes stored: the content of the one record, or a list of contents; None if unknown."""
+    """Return the contents that successful writes stored, as a list, or alone if there is one; None if unknown."""
     contents: list[Any] = []
     for span in spans:
         records = span.attributes.get(RECORDS)

@@ -46,7 +46,7 @@ from .messages import InvalidConversation, messages_in, turns_of
 from .span_files import numbered_batches
 
 _JSON_ATTRIBUTES = frozenset({INPUT_MESSAGES, OUTPUT_MESSAGES, RECORDS, EXISTING_MEMORY})
-"""Attributes whose value is JSON; most exporters write it as a text."""
+"""Attributes that contain JSON; most exporters write it as a text, which must be parsed."""
 _NAMESPACES = ("gen_ai.", "memorybench.")
 OTLP = "otlp"
 NO_NAMES = SpanNames()
@@ -66,7 +66,7 @@ _INSERT = f"INSERT OR IGNORE INTO spans ({_SPAN}) VALUES (?,?,?,?,?,?,?,?,?,?,?)
 
 @dataclass(frozen=True, slots=True)
 class StoredSpan(Span):
-    """A span of a SpanTable."""
+    """A span that is stored in a SpanTable."""
 
     operation: str = ""
     reply: str | None = None
@@ -78,7 +78,7 @@ class StoredSpan(Span):
 
 
 class SpanTable:
-    """The spans of a file, in a temporary database. A span that was exported twice is in it once."""
+    """The spans of a file, in a temporary database. A span that was exported twice is stored once."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
@@ -86,9 +86,9 @@ class SpanTable:
     def writes_by_conversation(
         self, operations: Collection[str] = WRITES
     ) -> Iterator[tuple[StoredSpan | None, list[StoredSpan]]]:
-        """Yield each conversation, as the span that has its messages, with the spans that wrote memories from it.
+        """Yield each conversation, oldest first, with the spans that wrote memories from it.
 
-        Oldest first. None: no span of the trace has messages.
+        A conversation is given as the span that has its messages; None if no such span is found.
         """
         database = self._database
         database.execute("DELETE FROM writes")
@@ -104,9 +104,10 @@ class SpanTable:
             yield self._span(trace, source_id), [one for one in written if one is not None]
 
     def conversation_of(self, span: StoredSpan) -> StoredSpan | None:
-        """Return the span whose messages led to this one.
+        """Return the span with the messages of the conversation that this span belongs to; None if there is none.
 
-        It is the span itself, the nearest span around it, or the last of its trace that began before it.
+        It is the span itself, its nearest ancestor with messages, or the last span with messages in its trace that
+        began before it.
         """
         nearest: StoredSpan | None = span
         seen: set[str] = set()
@@ -123,9 +124,10 @@ class SpanTable:
         return self._select("operation = ? ORDER BY start, trace, id", SEARCH_MEMORY)
 
     def reply_after(self, span: StoredSpan) -> StoredSpan | None:
-        """Return the span with what was said after this one.
+        """Return the span with the reply that was given after this span; None if there is none.
 
-        It is the nearest span around it that has a reply, or the first later one beside it, or beside a span around it.
+        Level by level upwards, it is the parent if it has a reply, or else the first later child of this parent that
+        has one.
         """
         level, seen = span, {span.id}
         while True:
@@ -154,7 +156,10 @@ class SpanTable:
 
 @contextmanager
 def open_spans(path: Path, source: str = OTLP, names: SpanNames = NO_NAMES) -> Iterator[SpanTable]:
-    """Read a file that `source` wrote, or a folder of them; raise BadInput with the line if it is invalid."""
+    """Read a file in the format of `source`, or a folder of such files, and yield the table of its spans.
+
+    Raise BadInput with the line number if a file is invalid.
+    """
     with closing(sqlite3.connect("")) as database:  # a file without a name, deleted when it is closed
         database.executescript(_SCHEMA)
         spans = _otlp_spans(path, names) if source == OTLP else exported_spans(path, source, names)
@@ -170,7 +175,7 @@ def open_spans(path: Path, source: str = OTLP, names: SpanNames = NO_NAMES) -> I
 
 
 def _insert(database: sqlite3.Connection, columns: tuple[Any, ...]) -> bool:
-    """Store a span. Return whether one with the same ids and another content was stored before; then it is left out."""
+    """Store a span, unless one with the same ids is stored. Return whether that one has a different content."""
     if database.execute(_INSERT, columns).rowcount:
         return False
     stored = database.execute(f"SELECT {_SPAN} FROM spans WHERE trace = ? AND id = ?", columns[:2])  # noqa: S608  ours
@@ -178,7 +183,7 @@ def _insert(database: sqlite3.Connection, columns: tuple[Any, ...]) -> bool:
 
 
 def _content(columns: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the columns of a span without its line, which differs if it was exported twice."""
+    """Return the columns of a span without its line number, which differs if the span was exported twice."""
     return columns[:_LINE] + columns[_LINE + 1 :]
 
 
@@ -191,9 +196,9 @@ def _otlp_spans(path: Path, names: SpanNames) -> Iterator[Span]:
 
 
 def remove_invalid(batch: Any, where: str) -> tuple[int, list[str]]:
-    """Remove the spans that cannot be read; return how many are left, and a problem for each that was removed.
+    """Remove the spans that cannot be read from a batch; return how many are left, and a problem for each removed one.
 
-    Raise BadInput if this is not a batch.
+    Raise BadInput if `batch` is not a batch of OTLP JSON.
     """
     count, problems = 0, []
     for scope in _scopes(batch, where):
@@ -291,7 +296,7 @@ def _objects(parent: Mapping[str, Any], key: str, where: str) -> Iterator[dict[s
 
 
 def _value(value: Any, where: str, depth: int = 0) -> Any:
-    """Return the value of an attribute, which OTLP wraps in an object that names its type."""
+    """Return the plain value of an attribute: OTLP wraps it in an object that names its type."""
     if depth > _MAX_DEPTH:
         raise BadInput(f"{where}: attributes", "nested too deeply", expected=f"at most {_MAX_DEPTH} levels")
     match value:
@@ -326,7 +331,10 @@ def _invalid_number(where: str, value: Any) -> Iterator[None]:
 
 
 def _attribute(key: str, value: Any) -> Any:
-    """Parse a value that is JSON; None if it is not, or has lone surrogates, which no file of ours can store."""
+    """Return the value of an attribute, parsed if the attribute contains JSON.
+
+    None if the JSON is invalid or has lone surrogates, which cannot be stored as UTF-8.
+    """
     if key not in _JSON_ATTRIBUTES or not isinstance(value, str):
         return value
     try:

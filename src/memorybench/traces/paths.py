@@ -21,37 +21,37 @@ OF_RUNS: Mapping[str, str] = {
     "existing": "$.inputs.existing_memory",
     "output": "$.outputs.output | $.outputs.memory",
 }
-"""The defaults for LangSmith runs."""
+"""The default paths for runs of LangSmith."""
 OF_FILES: Mapping[str, str] = {
     "id": "$.id",
     "conversation": f"$.conversation | $.messages | {OF_RUNS['conversation']}",
     "existing": f"$.existing_memory | {OF_RUNS['existing']}",
     "output": f"$.output | {OF_RUNS['output']}",
 }
-"""The defaults for lines of a file: plain keys, or those of an exported run."""
+"""The default paths for lines of a file: plain keys, or those of an exported run of LangSmith."""
 
 NOTHING_SET: Mapping[str, str | None] = MappingProxyType({})
 _WORDS = {"conversation": "conversation", "existing": "existing memory", "output": "output"}
 
 
 class UnusableTrace(Trace):
-    """A trace that cannot be judged, and why. It counts as failed; the others are judged."""
+    """A trace that cannot be judged. It counts as failed; `problem` says why. Other traces are judged."""
 
     problem: str
     missing: str = ""
-    """The option whose path finds nothing in this run; "" if it finds something invalid."""
+    """The command-line option whose path finds nothing in this run; "" if it finds an invalid value."""
 
 
 @dataclass(frozen=True, slots=True)
 class TracePaths:
     paths: Mapping[str, Path]
-    """By role: id, conversation, existing, output."""
+    """The path for each role: id, conversation, existing, output."""
     own: frozenset[str]
     """Roles whose path the user has set."""
 
     @classmethod
     def of(cls, usual: Mapping[str, str], own: Mapping[str, str | None] = NOTHING_SET) -> TracePaths:
-        """Parse paths by role: those of `own`, from `--conversation-path` and similar options, before `usual`."""
+        """Parse the path for each role: from `own`, the paths that the user has set with options, or else `usual`."""
         overrides = {role: text for role, text in own.items() if text is not None}
         paths = {role: Path.parse(text, option(role)) for role, text in {**usual, **overrides}.items()}
         return cls(paths, frozenset(overrides))
@@ -67,9 +67,10 @@ class TracePaths:
         return list(dict.fromkeys(step for steps in begins for step in steps if isinstance(step, str)))
 
     def trace(self, run: Mapping[str, Any], where: str) -> Trace:
-        """Read a run: an UnusableTrace if the conversation or the output is missing, BadInput if it is invalid.
+        """Return the trace of a run. Raise BadInput if a value in it is invalid.
 
-        A missing existing memory counts as empty unless the user has set its path.
+        If the conversation or the output is missing, return an UnusableTrace. A missing existing memory counts as
+        empty, unless the user has set its path.
         """
         id = self._id(run, where)
         values: dict[str, Any] = {}
@@ -98,7 +99,7 @@ class TracePaths:
         )
 
     def judgeable(self, run: Mapping[str, Any], where: str) -> Trace:
-        """Read a run as `trace` does, but raise BadInput for an UnusableTrace, too."""
+        """Return the trace of a run as `trace` does, but raise BadInput instead of returning an UnusableTrace."""
         trace = self.trace(run, where)
         if isinstance(trace, UnusableTrace):
             raise BadInput("", trace.problem, remedy=f"set {trace.missing}")

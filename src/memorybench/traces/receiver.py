@@ -1,4 +1,4 @@
-"""A small OTLP/HTTP server that stores the spans it receives as OTLP JSON, for commands that read such files.
+"""A small OTLP/HTTP server that stores the spans it receives in files of OTLP JSON, which other commands read.
 
 The receiver answers as the protocol requires: https://opentelemetry.io/docs/specs/otlp/#otlphttp. Protocol Buffers
 need the extra `otel`; JSON does not.
@@ -33,16 +33,17 @@ TRACES_PATH = "/v1/traces"
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 JSON, PROTOBUF = "application/json", "application/x-protobuf"
 MAX_BODY = 16 * 2**20
-"""Bytes of a request, after it is unpacked."""
+"""Maximum size in bytes of the body of a request after it is decompressed."""
 _MAX_WORKING, _MAX_WAITING = 4, 256
-"""Requests that are unpacked or parsed, or whose large body is read, and requests in all."""
+"""Maximum number of requests that are decompressed and parsed at once (the same limit applies to reading large bodies),
+and maximum number of requests in total."""
 _SMALL_BODY = 2**20
-"""Bytes of a body that is read at once, so that slow senders of small ones do not hold up the others."""
+"""A body of at most this many bytes is read without waiting for requests with large bodies."""
 _BODY_SECONDS = 60
 _FULL_SECONDS, _BUSY_SECONDS = 60, 1
-"""Sent as Retry-After."""
+"""Seconds in the header Retry-After, if the folder is full and if there are too many requests."""
 _ENCODINGS = {"": (), "identity": (), "gzip": (31,), "deflate": (15, -15)}
-"""By encoding: the formats that zlib tries. Some senders leave out the header of deflate."""
+"""The formats that zlib tries, as its `wbits`, by Content-Encoding. Some senders omit the header of deflate."""
 _IDS = frozenset({"traceId", "spanId", "parentSpanId"})
 _INVALID, _UNAUTHENTICATED, _TOO_LARGE, _UNAVAILABLE = 3, 16, 8, 14
 """Codes of google.rpc.Status."""
@@ -52,12 +53,13 @@ _INVALID, _UNAUTHENTICATED, _TOO_LARGE, _UNAVAILABLE = 3, 16, 8, 14
 class Receiver:
     files: SpanFiles
     token: str | None = None
-    """Senders must have it as `Authorization: Bearer …`; None: only requests to this machine are accepted."""
+    """Senders must send it as `Authorization: Bearer …`. None: none is needed, but only requests with a host name of
+    this machine, such as localhost, are accepted."""
     redact: Callable[[str], str] = str
     batches: int = 0
     spans: int = 0
     refused: int = 0
-    """Requests that were not stored."""
+    """Number of requests that were refused."""
     _waiting: int = 0
     _reading: asyncio.Semaphore = field(default_factory=partial(asyncio.Semaphore, _MAX_WORKING))
     _working: asyncio.Semaphore = field(default_factory=partial(asyncio.Semaphore, _MAX_WORKING))
@@ -101,7 +103,7 @@ class Receiver:
             raise _too_large()
 
     async def _store(self, request: web.Request, body: bytes) -> list[str]:
-        """Return a problem for each span that was not stored."""
+        """Store the spans of a request; return a problem for each invalid span, which is not stored."""
         parse = _from_protobuf if request.content_type == PROTOBUF else _from_json
         encoding = _encoding(request)
         async with self._working:
@@ -120,7 +122,7 @@ class Receiver:
 
 
 class _Refused(Exception):
-    """A request that is not stored: HTTP status, code of google.rpc.Status, and after how many seconds to try again."""
+    """A request is refused. Has the HTTP status, the code of google.rpc.Status, and the seconds until a retry."""
 
     def __init__(self, status: int, code: int, message: str, retry_after: int | None = None) -> None:
         super().__init__(message)
@@ -128,7 +130,7 @@ class _Refused(Exception):
 
 
 def _is_small(request: web.Request) -> bool:
-    """Return whether a body is known to be small, as it is sent."""
+    """Return whether the body is known to be small before it is decompressed."""
     length = request.content_length
     return length is not None and length <= _SMALL_BODY
 
@@ -138,7 +140,7 @@ def _encoding(request: web.Request) -> str:
 
 
 def _unpacked(body: bytes, encoding: str) -> bytes:
-    """Return the body as it was before compression; no more than MAX_BODY is ever unpacked."""
+    """Return the decompressed body. Raise _Refused if it is invalid or larger than MAX_BODY."""
     formats = _ENCODINGS[encoding]
     if not formats:
         return body
@@ -168,7 +170,7 @@ async def _read_body(request: web.Request) -> bytes:
 
 
 class _OneLine(logging.Formatter):
-    """Shows an error as one line: a stranger who sends an invalid request must not fill the screen with tracebacks."""
+    """Formats an error as one line, so that senders of invalid requests cannot fill the screen with tracebacks."""
 
     def format(self, record: logging.LogRecord) -> str:
         error = record.exc_info[1] if record.exc_info else None
@@ -184,7 +186,7 @@ def _one_line_logger() -> logging.Logger:
 
 @asynccontextmanager
 async def serve(receiver: Receiver, host: str, port: int) -> AsyncIterator[str]:
-    """Accept spans until the block ends, and those of requests that began before. Yields the address."""
+    """Start the server and yield its address. When the block ends, requests that have begun are still completed."""
     app = web.Application(client_max_size=MAX_BODY)
     app.router.add_post(TRACES_PATH, receiver.receive)
     # bodies are unpacked in a thread, within limits
@@ -214,7 +216,7 @@ def _is_installed(module: str) -> bool:
 
 
 def _line(parse: Callable[[bytes], Any], body: bytes, redact: Callable[[str], str]) -> tuple[bytes, int, list[str]]:
-    """Return a batch as a line of OTLP JSON, its number of spans, and the problems of spans that were left out."""
+    """Return a batch as a line of OTLP JSON, the number of its spans, and a problem for each span that was left out."""
     try:
         batch = parse(body)
         count, problems = remove_invalid(batch, "request")
@@ -247,7 +249,7 @@ def _from_protobuf(body: bytes) -> Any:
 
 
 def _with_hex_ids(value: Any) -> Any:
-    """Ids are hexadecimal in OTLP JSON, unlike in the JSON of Protocol Buffers."""
+    """Return the batch with hexadecimal ids, as in OTLP JSON, instead of the base64 of Protocol Buffers."""
     if isinstance(value, dict):
         return {
             key: base64.b64decode(one).hex() if key in _IDS and isinstance(one, str) else _with_hex_ids(one)

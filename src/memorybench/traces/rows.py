@@ -1,4 +1,4 @@
-"""Rows of files that tracing services export: JSON, JSONL, CSV and Parquet, one by one."""
+"""Reads the rows of files that tracing services export, one by one: JSON, JSONL, CSV and Parquet."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from memorybench.text.sanitize import preview
 
 SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".parquet")
 _LISTS = ("data", "observations", "spans", "runs")
-"""Keys under which replies of the services have their rows."""
+"""Keys that contain the list of rows in replies of the services."""
 
 
 def export_files(path: Path) -> list[Path]:
-    """Return the file, or the files of a folder and the folders below it. Hidden and empty files are left out."""
+    """Return the file itself, or all files below a folder with a known suffix, without hidden and empty ones."""
     if not path.is_dir():
         return [path]
     found = [
@@ -37,7 +37,7 @@ def export_files(path: Path) -> list[Path]:
 
 
 def exported_rows(path: Path) -> Iterator[tuple[str, int, Mapping[str, Any]]]:
-    """Yield the place, the line or number, and the row, of each row of a file, or of the files of a folder."""
+    """Yield for each row of a file, or of all files below a folder: its place for errors, its number, and the row."""
     for file in export_files(path):
         for number, row in _rows(file):
             where = f"{file}:{number}"
@@ -65,7 +65,7 @@ def _rows(file: Path) -> Iterator[tuple[int, Any]]:
 
 
 def _json(file: Path) -> Iterator[tuple[int, Any]]:
-    """Yield the items of an array, or else the lines; a file that is neither is one row."""
+    """Yield the number and value of each row: the items of a JSON array, or else the lines; another file is one row."""
     count = 0
     try:
         with open_window(file) as window:

@@ -15,7 +15,7 @@ from memorybench.files.reading import read_lines
 from memorybench.files.rows import decode_line
 
 FILE_SIZE = 64 * 2**20
-"""A new file is begun when the current one has this many bytes."""
+"""Size in bytes of a file after which a new one is begun."""
 _NAME = re.compile(r"spans-(\d{6,})\.jsonl")
 _SUFFIXES = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
 _LOCK = ".lock"
@@ -27,7 +27,7 @@ class FolderFull(JournalError):
 
 
 def span_files(path: Path) -> list[Path]:
-    """Return the file, or the files of a folder in the order of their names. Hidden and empty files are left out."""
+    """Return the file itself, or the files of a folder sorted by name, without hidden and empty ones."""
     if not path.is_dir():
         return [path]
     found = [
@@ -43,8 +43,8 @@ def span_files(path: Path) -> list[Path]:
 def numbered_batches(path: Path) -> Iterator[tuple[Path, int, Any]]:
     """Yield file, line number and value of each line of a file, or of the files of a folder.
 
-    In a folder, an incomplete last line of a file is skipped: a receiver that was killed while writing it has not
-    confirmed it, so its sender repeats it.
+    In a folder, an incomplete last line of a file is skipped: the receiver was killed while writing it and did not
+    confirm it, so the sender sends it again.
     """
     is_folder = path.is_dir()
     for file in span_files(path):
@@ -87,7 +87,7 @@ class SpanFiles:
         os.close(self._lock)
 
     def append(self, line: bytes) -> None:
-        """Write a line; it is on disk when this returns. Raise FolderFull if there is no room for it."""
+        """Write a line; it is on disk when this returns. Raise FolderFull at the size limit or if writing fails."""
         if self._bytes + len(line) > self._max_bytes:
             self._bytes = self._measure()  # the user may have removed files
             if self._bytes + len(line) > self._max_bytes:

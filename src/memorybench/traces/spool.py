@@ -1,4 +1,4 @@
-"""Fetches traces once into a file of the run, so that memory use is flat and a resumed run reads the same traces."""
+"""Fetches traces once into a file of the run, which saves memory, and a resumed run reads the same traces."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _BUFFER = 2**16
 
 @dataclass(frozen=True, slots=True)
 class Spool:
-    """Traces in a file, which is read again for each iteration."""
+    """The traces in a file. Each iteration reads the file again."""
 
     path: Path
     size: int
     problems: Mapping[str, str]
-    """By trace id: why the trace cannot be judged."""
+    """Why a trace cannot be judged, by trace id."""
 
     @classmethod
     def open(cls, path: Path) -> Spool:
@@ -53,8 +53,8 @@ class Spool:
 async def spool(source: TraceSource, path: Path, redact: Callable[[str], str] = str) -> Spool:
     """Fetch the traces of `source` into the file `path`, unless it exists.
 
-    The file is created complete or not at all; an incomplete one is fetched again, because cursors expire within a day.
-    BadInput if there is no trace, or if a path finds nothing in any of them.
+    The file gets its name only when it is complete. After an interruption, all traces are fetched again, because the
+    cursors of services expire within a day. Raise BadInput if there is no trace, or if a path finds nothing in any.
     """
     if path.exists():  # noqa: ASYNC240  one call, before anything else runs
         return Spool.open(path)
@@ -79,9 +79,9 @@ async def spool(source: TraceSource, path: Path, redact: Callable[[str], str] = 
 async def _write(
     traces: AsyncIterator[Trace], path: Path, redact: Callable[[str], str]
 ) -> tuple[int, Sequence[UnusableTrace]]:
-    """Write the traces; return their number, and those that cannot be judged.
+    """Write the traces to a file; return their number, and those that cannot be judged.
 
-    A service may return a run twice if others are added between two pages; it is stored once.
+    A trace that the service returns twice is stored once: runs move to later pages when new runs are added.
     """
     ids: set[str] = set()
     unusable: list[UnusableTrace] = []
