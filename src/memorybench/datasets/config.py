@@ -56,8 +56,8 @@ class Data(Section):
     type: Literal["huggingface", "local", "url", "bundled", "plugin"]
     """Where the data is: on Hugging Face, on this machine, at a URL, in this package, or with an installed plug-in."""
     path: str
-    """`owner/name` or `owner/name/file` on Hugging Face, a file, folder or glob from the folder of this config or the
-    working folder, a URL, or the name of the bundled set or plug-in. A file may be a zip archive."""
+    """`owner/name` or `owner/name/file` on Hugging Face; a file, folder or glob, relative to the folder of this config
+    or to the working folder; a URL; or the name of the bundled dataset or plug-in. A file may be a zip archive."""
     local_path: str | None = None
     """Path of the download, relative to this file; on Hugging Face also the name of the file, if `path` has none."""
     format: Literal["json", "jsonl", "csv", "parquet"] | None = None
@@ -77,10 +77,10 @@ class Data(Section):
     join: Mapping[str, Join] = Field(default_factory=dict)
     """Name of a field → another file, whose content is added to each item as this field."""
     sha256: Sha256 | Mapping[str, Sha256] | None = None
-    """Checksum of the file; a file with another checksum is an error. For several files, also joined ones: name of the
-    file, from the folder of the data → its checksum. Files that are not named here are not checked."""
+    """SHA-256 checksum of the file; a file with another checksum is an error. For several files, including joined ones:
+    path of the file, relative to the folder of the data → its checksum. Files that are not named are not checked."""
     size: int | None = Field(default=None, ge=1)
-    """Size of the file in bytes; a longer download is an error."""
+    """Size of the file in bytes; a larger download is an error."""
     licence: str = ""
     """Licence of the data; shown before a download and in reports."""
 
@@ -115,7 +115,7 @@ class Questions(Section):
     id_field: str | None = None
     """Path to the question's id (default: the item's id and the question's index, such as `conv-26:q0`)."""
     date_field: str | None = None
-    """Path to the date on which it is asked."""
+    """Path to the date on which the question is asked."""
     choices_field: str | None = None
     """Path to the choices of a multiple-choice question; see `schema.choices`."""
     prefix_field: str | None = None
@@ -261,9 +261,9 @@ class SchemaMapping(Section):
     rubric_item: RubricItemSchema = RubricItemSchema.model_construct()
     """Paths within an item of a rubric."""
     must_contain: str | None = None
-    """Path to a text or an array of texts, all of which a right answer contains. Code decides: case, punctuation and
-    articles are ignored, but not signs as in -5, 1.5 and C++, and whole words are compared. It decides alone, also if
-    there is a gold answer."""
+    """Path to a text or an array of texts, all of which a right answer contains. This is checked by code, not by a
+    judge: case, punctuation and articles are ignored, but not signs as in -5, 1.5 and C++, and whole words are
+    compared. If set, it alone decides whether an answer is right, even if there is a gold answer."""
     must_not_contain: str | None = None
     """Path to a text or an array of texts, none of which a right answer contains. If there is a gold answer, a right
     answer must also agree with it. Memories that contain one are counted in `forbidden_hit` and `drift`."""
@@ -297,8 +297,8 @@ class SchemaMapping(Section):
     """Path of a text that contains a list, within an item or question → its format: `json`, `python` (as Python prints
     it), `lines`, or the separator, such as `;`."""
     cluster: str | None = None
-    """Path to what items have in common, such as a person: intervals treat them as one sample (default: the
-    history)."""
+    """Path to a value that related items share, such as a person: confidence intervals treat these items as one sample
+    (default: items with the same history)."""
     date_format: str | tuple[str, ...] | None = None
     """Date format in the codes of Python's strptime, or a list of formats, of which the first that fits is used. `%?`
     is a word that is skipped, such as the name of a weekday in any language. Not needed for ISO 8601, seconds since
@@ -342,13 +342,13 @@ class Cues(Section):
 
 class QuestionType(Section):
     name: str
-    """Its name in the data."""
+    """Name of the type, as in the data or, if `categories` renames it, as there."""
     evaluation_prompt: str = "default"
     """Judge prompt of this type, unless `judgePrompts.byQuestionType` has one for it: `default`,
     `temporal`, `knowledge-update`, `rubric` or `abstention`."""
     rubric: tuple[str, ...] = ()
     """Items of the rubric of all questions of this type, for data that has none; `${answer}` is the list of the gold
-    answers, which then only says what the items are about."""
+    answers, which are then used only there."""
     allow_off_by_one: bool = False
     """Tells the judge to accept answers that are off by one day, week or month."""
 

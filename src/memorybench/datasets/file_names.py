@@ -1,4 +1,4 @@
-"""What the name of a data file says about it."""
+"""Whether the name of a data file is that of an archive or a glob."""
 
 from __future__ import annotations
 

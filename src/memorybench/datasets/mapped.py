@@ -145,13 +145,16 @@ class _ReadItems(NamedTuple):
 
     questions: list[Question]
     contexts: dict[str, Callable[[], ItemContext]]
-    """By haystack."""
+    """A function that reads the history again, by haystack."""
     spans: dict[str, Span | None]
-    """By haystack."""
+    """The place of the item in the file, by haystack; None if it cannot be read alone."""
 
 
 def _read_all(reader: ItemReader, items: Iterable[Item]) -> _ReadItems:
-    """Read all items. If items have errors, raise BadInput with the first one and the number of the others."""
+    """Read all items. If items have errors, raise BadInput with the first one and the number of the others.
+
+    An error before the first question is raised at once, because the config may be wrong.
+    """
     read = _ReadItems([], {}, {})
     errors: list[tuple[BadInput, Document]] = []
     for item in items:

@@ -10,7 +10,7 @@ JUDGE_VARIABLES = (*ANSWER_VARIABLES, "answer", "response", "rubric")
 
 
 def answer_prompt(text: str, where: str) -> Template:
-    """Parses a prompt for the answering model, which never sees the gold."""
+    """Parses a prompt for the answering model, which never sees the gold answer."""
     template = _template(text, where, ANSWER_VARIABLES)
     if "question" not in template.names:
         raise BadInput(where, "${question} is missing in the prompt", remedy="put ${question} into it")

@@ -20,13 +20,13 @@ AROUND_WEIGHT = 0.5
 """An answer seldom repeats the words of its question, so a turn is also found by the last words of the turn before it
 and the first words of the turn after it. The number is limited so that long neighbours do not outweigh a short turn.
 
-Chosen on LoCoMo and LongMemEval, without cross-validation; hybrid has settings of its own.
+Both values were chosen on LoCoMo and LongMemEval, without cross-validation; hybrid has its own values.
 """
 _TOKENIZER = "porter unicode61 remove_diacritics 2"
 _FTS5_K1, _FTS5_B = 1.2, 0.75
 """The constants of FTS5's function bm25()."""
 _LEAST_IDF = 1e-6
-"""FTS5's inverse document frequency of a word that more than half of the turns contain."""
+"""The inverse document frequency that FTS5 uses for a word that more than half of the turns contain."""
 
 
 class LexicalSettings(TurnSettings):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 BEFORE_WEIGHT = 0.5
 """Weight of the previous turn in a turn's vector: "Yes, last week" means little alone.
 
-Chosen on LoCoMo and LongMemEval, without cross-validation; hybrid has settings of its own.
+Chosen on LoCoMo and LongMemEval, without cross-validation; hybrid has its own values.
 """
 
 

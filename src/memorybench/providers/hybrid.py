@@ -26,7 +26,7 @@ SESSION_TURNS = 3
 
 
 class HybridSettings(LexicalSettings, DenseSettings):
-    """The defaults were chosen by cross-validation on LoCoMo and LongMemEval; see docs/hybrid.md."""
+    """Settings of hybrid. Defaults were chosen by cross-validation on LoCoMo and LongMemEval; see docs/hybrid.md."""
 
     added_later = frozenset()
 

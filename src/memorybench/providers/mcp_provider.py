@@ -42,7 +42,7 @@ from .storage.turns import replace_surrogates
 
 _ANY = AnyName()  # the config was checked when it was read
 HOME = "home"
-"""The private home of a server, beside its data."""
+"""Name of the folder with the private home of a server; it is next to the data folder."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ _NO_LIMIT = 1_000_000
 """Passed to mem0 to list all memories: by default, it lists 20."""
 _ROLES = ("user", "assistant")
 _SCORE_DECIMALS = 6
-"""Further decimals differ between two searches of the same memories."""
+"""Scores are rounded to this number of decimals, because further ones differ between two equal searches."""
 
 
 class _ScopeMemory:

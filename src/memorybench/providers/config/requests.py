@@ -125,7 +125,7 @@ class Request(Call):
 
     @property
     def capture_paths(self) -> Mapping[str, str]:
-        """Variable → JSONPath."""
+        """The JSONPath of each captured variable."""
         return {name: one if isinstance(one, str) else one.path for name, one in self.captures.items()}
 
 
@@ -254,7 +254,7 @@ class Endpoints(Section):
     add: Add
     """Stores one document."""
     batch_add: BatchAdd | None = None
-    """Stores `limits.batchSize` documents at once."""
+    """Stores up to `limits.batchSize` documents at once."""
     search: Search
     """Finds memories."""
     clear: Housekeeping | None = None

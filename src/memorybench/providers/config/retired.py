@@ -21,7 +21,7 @@ class _Retired:
     problem: str
     instead: str
     sends: str = ""
-    """Applies only if the body has this key."""
+    """The entry applies only if the body has this key; empty: always."""
 
 
 _RETIRED = (

@@ -100,7 +100,8 @@ class RateLimit(Section):
     max_retries: int = Field(default=TRIES - 1, ge=0)
     """Maximum number of retries of a request. Permanent errors are not retried."""
     retry_delay_ms: int = Field(default=int(1000 * PROVIDER_FIRST_DELAY), ge=0)
-    """Delay before the first retry in milliseconds, doubled for each further one; Retry-After takes precedence."""
+    """Maximum delay before the first retry in milliseconds, doubled for each further one; the delay is a random time of
+    at least half of it. Retry-After takes precedence."""
     concurrency: int | None = Field(default=None, ge=1)
     """Maximum number of requests at the same time."""
     requests_per_second: float | None = Field(default=None, gt=0)
@@ -204,7 +205,7 @@ class PlainProviderConfig(Section):
     auth: Auth = Auth.model_construct(type="none")
     """How requests are authenticated."""
     scoping: Scoping = Scoping.model_construct()
-    """How haystacks are separated."""
+    """How the memories of different haystacks are kept apart."""
     setup: tuple[Any, ...] = ()
     endpoints: Any = None
     teardown: tuple[Any, ...] = ()
@@ -225,13 +226,13 @@ class PlainProviderConfig(Section):
 
     @property
     def max_results(self) -> int | None:
-        """The most memories that a search can return; None if no limit is known."""
+        """Maximum number of memories that a search can return; None if no limit is known."""
         pages = getattr(getattr(self.endpoints, "search", None), "pages", None)
         by_pages = pages.size * pages.max_pages if pages is not None and pages.size is not None else None
         return min((most for most in (self.limits.max_results, by_pages) if most is not None), default=None)
 
     @property
     def enhancement_model(self) -> str | None:
-        """The model that works on each chunk or session when it is stored; None if there is none."""
+        """The name of the model that processes each chunk or session when it is stored; None if there is none."""
         enhancement = self.local.enhancement if self.local else None
         return enhancement.model if enhancement and enhancement.enabled else None

@@ -48,7 +48,7 @@ VARIABLES: Mapping[str, frozenset[str]] = {
     "forget": ALWAYS | {MEMORY_ID},
     "teardown": ALWAYS,
 }
-"""Variables of each request, in addition to the captures of `setup`."""
+"""The variables that each request may use, in addition to the captures of `setup`."""
 MESSAGE_NAMES = frozenset({"role", "speaker", "content", "date", "epoch", "turnId"})
 POLL_ID = "pollId"
 _SENT_IDS = frozenset({"documentId", "sessionId", "metadata", "turnId"})
@@ -112,7 +112,7 @@ def can_name_sources(config: ProviderConfig) -> bool:
 
 
 def _requests(config: ProviderConfig) -> Iterator[tuple[Place, str, Call]]:
-    """Yield every request with its place and its stage, in the order in which they are sent."""
+    """Yield the place in the config, the stage (such as `add`) and the request, in the order in which they are sent."""
     for index, request in enumerate(config.setup):
         yield ("setup", index), "setup", request
     for stage in ("add", "batch_add", "search", "clear", "list", "forget"):
@@ -198,7 +198,7 @@ def _used_in(part: Document, known: frozenset[str]) -> Iterator[Used]:
 
 
 class AnyName(frozenset[str]):
-    """Contains every name, so that names can be collected; errors list the known ones."""
+    """A set that contains every name. Used to parse a template without checking its variables."""
 
     def __contains__(self, _: object) -> bool:
         return True

@@ -21,13 +21,13 @@ from memorybench.text.sanitize import preview, sanitize
 from memorybench.text.spelling import unknown_name
 
 PREFIX = "memorybench-"
-"""Prefix of the name of every stack of ours."""
+"""Prefix of the names of all stacks that memorybench starts."""
 TIMEOUT = 120.0
 """Timeout of a command in seconds; removing a stack waits 10 s for each container that does not stop."""
 UP_TIMEOUT = 3600.0
 """Timeout of `up` in seconds; it may pull or build images."""
 STOP_TIMEOUT = 10.0
-"""Seconds that an interrupted command has to end."""
+"""Seconds to wait for an interrupted command to end, before it is killed."""
 LOG_LINES = 10
 """Number of lines of a container's log in an error."""
 ERROR_LINES = 3
@@ -156,7 +156,7 @@ class Stack:
         return BadInput(self.where, problem, remedy="start it, and check it with docker info")
 
     def _shorten(self, text: str, pattern: re.Pattern[str] | None = None) -> str:
-        """Return the last matching line, or else the last few."""
+        """Return the last line that matches the pattern, or else the last few lines."""
         lines = self._lines(text)
         matches = [line for line in lines if pattern is not None and pattern.search(line)]
         return " / ".join(matches[-1:] or lines[-ERROR_LINES:]) or "no error message"

@@ -358,7 +358,7 @@ def _provider_class(*, batches: bool, lists: bool, forgets: bool) -> type[HttpPr
 
 
 def _without_newer_keys(value: Any) -> Any:
-    """Remove keys that have no value and that earlier versions did not know: their recorded searches stay reusable."""
+    """Return a config without the newer keys that are not set, so that searches of earlier versions can be reused."""
     match value:
         case dict():
             kept = {key: inner for key, inner in value.items() if inner is not None or key not in _NEWER_KEYS}

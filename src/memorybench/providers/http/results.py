@@ -24,7 +24,7 @@ _FIELDS = ("content", "score", "id", "sources", "date", "chunks")
 @dataclass(frozen=True, slots=True)
 class ResponseTemplate:
     results: Path | None
-    """None if the fields are parallel arrays."""
+    """The path to the results; None if the fields are parallel arrays."""
     fields: Mapping[str, Path]
     """Paths of `content`, `score`, `id`, `sources`, `date` and `chunks`."""
     direction: str

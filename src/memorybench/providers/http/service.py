@@ -112,7 +112,7 @@ class Service:
     setup: tuple[ScopeRequest, ...]
     add: AddRequest
     batch_add: AddRequest | None
-    """None also if the config has one that its capabilities forbid."""
+    """None if the config has no `batchAdd`, or its capabilities do not allow batches."""
     search: ReadRequest
     list: ReadRequest | None
     forget: ScopeRequest | None

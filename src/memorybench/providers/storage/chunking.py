@@ -1,4 +1,4 @@
-"""Splits sessions into chunks that know the turns they cover.
+"""Splits sessions into chunks; each chunk has the ids of the turns in it.
 
 A token is counted as 4 bytes of UTF-8, which is about right for English text and needs no tokenizer. Dates and
 speakers are added to a chunk beyond its size.

@@ -75,7 +75,7 @@ class SearchKey:
     kind: Kind
     text: str
     vector: bytes
-    """32-bit floats; of length 1, or all zeros."""
+    """The vector as 32-bit floats. Its Euclidean length is 1, or it is all zeros."""
 
 
 class Similarity(NamedTuple):

@@ -23,7 +23,7 @@ from memorybench.core.conversation import Turn
 _MAX_REQUEST_BYTES = 32 * 2**20
 _FINISH_REASONS = {"filter": "content_filter", "tools": "tool_calls", "length": "length"}
 _NO_RETRY = {"x-should-retry": "false"}
-"""Tells OpenAI's client not to retry: the engine does."""
+"""Header that tells OpenAI's client not to retry, because the engine retries."""
 
 
 class LoopbackClient:
