@@ -1,4 +1,4 @@
-"""Reads config and data files. Every value knows its file and line, for error messages.
+"""Reads config and data files, with the file and line of every value for error messages.
 
 Formats
   loading.py       load: chooses the format by suffix

@@ -1,4 +1,4 @@
-"""Values that know their file and line."""
+"""Values with the file and line of each of their parts."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Document:
         return next((line for line in lines if line is not None), None)
 
     def where(self, *place: Step) -> str:
-        """Return `providers/mem0.yaml:12: endpoints.add.path`, the start of an error message."""
+        """Return file, line and place to begin an error message with: `providers/mem0.yaml:12: endpoints.add.path`."""
         line = self.line(*place)
         file = self.path if line is None else f"{self.path}:{line}"
         formatted = format_place(self.within + self._written(place))
@@ -69,7 +69,7 @@ class Document:
 
 
 def format_place(place: Place) -> str:
-    """Return `endpoints.add.path`, `[3].question` or `headers["X Y"]`: one printable line."""
+    """Return a place as one printable line, such as `endpoints.add.path`, `[3].question` or `headers["X Y"]`."""
     return "".join(_format_step(step) for step in place).removeprefix(".")
 
 

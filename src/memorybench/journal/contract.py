@@ -119,7 +119,7 @@ class Journal(ABC):
 
     @abstractmethod
     def errors(self) -> AbstractContextManager[None]:
-        """Turn errors of the database's driver into ours, which say what to do."""
+        """Return a context manager that replaces errors of the driver by those of memorybench, which say what to do."""
 
     @abstractmethod
     def lock(self, run: str, *, shared: bool = False) -> Lock:

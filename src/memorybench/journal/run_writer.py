@@ -425,7 +425,7 @@ class RunWriter:
     def _end_earlier_attempts(self) -> list[Statement]:
         """Return the statements that end the attempts of earlier processes, and count what they may have cost.
 
-        If other processes write the run, those of dead processes are ended at once.
+        If other processes write the run, the attempts of dead processes are ended at once, and the list is empty.
         """
         if not self._lock.is_alone:
             self.end_lost_attempts()

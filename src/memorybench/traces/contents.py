@@ -14,7 +14,7 @@ from typing import Any
 _MESSAGE_TEXTS = ("content", "contents", "parts", "kwargs", "data")
 _MESSAGE_LISTS = ("messages", "choices", "generations", "conversation", "input_messages", "output_messages")
 _MESSAGES = ("output", "input", "question", "query", "answer", "response", "reply", "result", "text", "value")
-"""Keys of an object that stands for one message."""
+"""Keys whose value is the message, in an object that has no content of its own."""
 _RECORD_LISTS = ("documents", "results", "memories", "records", "facts", "items", "hits", "matches", "output", "result")
 _RECORD_TEXTS = ("content", "memory", "page_content", "pageContent", "text", "fact", "document", "value", "summary")
 _QUERIES = ("query", "input", "question", "text", "search_query", "q")
