@@ -39,10 +39,10 @@ SEARCHES: dict[str, tuple[str, Behaviour, str]] = {
     "a score that is true": (ARCHIVE, reply({"page": {"items": [{**ITEM, "score": True}]}}), "$.score"),
     "a cursor that is an object": (ARCHIVE, page(next={"at": 3}), "$.page.next"),
     "a cursor that is true": (ARCHIVE, page(next=True), "$.page.next"),
-    "the same page again": (ARCHIVE, page(next="x"), "page 2 has the results of page 1"),
+    "the same page again": (ARCHIVE, page(next="x"), "page 2 has the same results as page 1"),
     "a link to another server": (LINKED, page(next="https://example.invalid/next"), "another server"),
     "a link that is a number": (LINKED, page(next=3), "$.page.next"),
-    "a link to the same page": (LINKED, page(next="?"), "page 2 has the results of page 1"),
+    "a link to the same page": (LINKED, page(next="?"), "page 2 has the same results as page 1"),
 }
 ADDS: dict[str, tuple[Behaviour, str]] = {
     "no jobs": (reply({}), "$.jobs"),

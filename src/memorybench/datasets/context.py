@@ -62,7 +62,12 @@ class ContextReader:
             context = self._read_as(name, item, cuts, upto)
             if context is not None:
                 return context
-        raise BadInput(locate_in(item, ()), "turns have the ids s1 and session-1", remedy="remove dialogId")
+        raise BadInput(
+            locate_in(item, ()),
+            "turns have the ids of sessions, such as s1 and session-1",
+            expected="other ids of turns",
+            remedy="remove schema.context.itemSchema.dialogId",
+        )
 
     def _read_as(self, session_name: str, item: Document, cuts: Sequence[int], upto: int | None) -> ItemContext | None:
         """Return the context, with session ids of `session_name` and a number; None if a turn has such an id."""

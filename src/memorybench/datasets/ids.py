@@ -47,7 +47,7 @@ def missing_field(what: str, path: Path, part: Document, key: str) -> BadInput:
         return BadInput(locate(path, part)(), f"the {what} is empty", expected=expected, remedy="write it")
     close = suggestion(path.text, fields)
     remedy = f"{close} correct {key}" if close else f"write it, or correct {key}"
-    return BadInput(locate(path, part)(), f"no {what} here", expected=expected, remedy=remedy)
+    return BadInput(locate(path, part)(), f"the {what} is missing", expected=expected, remedy=remedy)
 
 
 def locate(path: Path, part: Document) -> Callable[[], str]:

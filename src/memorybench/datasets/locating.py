@@ -37,7 +37,7 @@ def source_of(config: BenchmarkConfig, *, beside: Path | None, cache: Path, hub:
         case "huggingface":
             pieces = list(_on_hub(config, beside, cache, hub))
         case _:
-            raise BadInput(f'benchmark "{config.name}"', f"no files: the data is {data.type}")
+            raise BadInput(f'benchmark "{config.name}"', f"has no data files, because data.type is {data.type}")
     joined = data.type == "huggingface" and data.join and not is_archive(data.path)
     return Source(
         config.name, data.licence, tuple(pieces), cache.joinpath(*data.path.split("/")[:2]) if joined else None

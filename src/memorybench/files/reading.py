@@ -65,7 +65,7 @@ def check_confined(path: Path, folders: Iterable[Path], largest: int) -> None:
             where, "outside the folders that may be read", expected=f"below {' or '.join(map(str, allowed))}"
         )
     if not stat.S_ISREG(status.st_mode) or not status.st_size:
-        raise BadInput(where, "not a file with content", expected="a regular file")
+        raise BadInput(where, "is empty or not a regular file", expected="a regular file with content")
     if status.st_size > largest:
         raise BadInput(where, f"larger than {largest // 2**20} MB")
 

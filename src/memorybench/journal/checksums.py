@@ -130,7 +130,7 @@ def check_rows(journal: Journal) -> CheckedRows:
         more = f" and {len(damaged) - _MOST_NAMED} more" if len(damaged) > _MOST_NAMED else ""
         raise BadInput(
             journal.name,
-            f"rows do not match their checksums: {', '.join(damaged[:_MOST_NAMED])}{more}",
+            f"rows are damaged or missing: {', '.join(damaged[:_MOST_NAMED])}{more}",
             expected="rows as memorybench wrote them",
             remedy="restore a copy of the file",
         )

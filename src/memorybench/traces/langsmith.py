@@ -132,7 +132,7 @@ class LangSmith:
             if not cursor:  # an empty page may have others after it
                 return
             if cursor in seen:
-                raise Malformed(f"{self._url}: the pages repeat")
+                raise Malformed(f"{self._url}: two pages have the same cursor, so that reading would never end")
             seen.add(cursor)
 
     async def _fetch_page(

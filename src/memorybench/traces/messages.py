@@ -45,7 +45,7 @@ def turns_of(conversation: Any) -> tuple[Turn, ...]:
     turns: list[Turn] = []
     _gather(turns, conversation, 0)
     if not turns:
-        raise InvalidConversation("missing text")
+        raise InvalidConversation("the conversation has no text")
     return tuple(turns)
 
 

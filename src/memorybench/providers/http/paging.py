@@ -93,7 +93,7 @@ def _read_page(template: PageTemplate, response: ResponseTemplate, progress: Pag
     """Add the results of a page to `progress`; if the reply is invalid, raise Malformed and leave the results as is."""
     results, number = response.read_results(reply), progress.pages + 1
     if results:
-        _check_new(progress, f"results {digest(results)}", number, reply, "has the results")
+        _check_new(progress, f"results {digest(results)}", number, reply, "results")
     is_last = template.more is not None and not _read_more(template.more, reply)
     cursor: str | int | None = None
     url: str | None = None
@@ -109,7 +109,7 @@ def _read_page(template: PageTemplate, response: ResponseTemplate, progress: Pag
             raise reply.malformed(f"page {number} is empty, but {template.more.text} says that there are more pages")
         is_last = True
     if not is_last and template.by != "offset":
-        _check_new(progress, f"next {cursor!r} {url}", number, reply, f"has the {template.by}")
+        _check_new(progress, f"next {cursor!r} {url}", number, reply, template.by)
     earlier = frozenset(progress.ids)
     for result in results:
         id = response.id_of(result)
@@ -124,7 +124,7 @@ def _check_new(progress: PageProgress, mark: str, number: int, reply: Reply, wha
     earlier = progress.seen.setdefault(mark, number)
     if earlier != number:
         # reading on would never end, and the results would count twice
-        raise reply.malformed(f"page {number} {what} of page {earlier}")
+        raise reply.malformed(f"page {number} has the same {what} as page {earlier}")
 
 
 def _read_more(path: Path, reply: Reply) -> bool:
