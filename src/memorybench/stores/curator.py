@@ -18,7 +18,8 @@ HIGH_TRUST = 0.8
 HIGH_RETRIEVAL_COUNT = 5
 """A fact with at least this trust and this many retrievals is protected: it is removed only for strong reasons."""
 LOW_TRUST = 0.3
-"""A fact with less trust than this replaces no other fact; otherwise an untrusted source could change the memory."""
+"""A fact with less trust than this makes no older preference obsolete, and no fact with at least this trust is merged
+into it: an untrusted source must not change the memory."""
 SIMILAR = 0.7
 STRONGLY_SIMILAR = 0.9
 """Minimum share of common words among all words of two facts that say the same; the second is for protected facts."""
