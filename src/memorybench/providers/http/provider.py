@@ -388,7 +388,8 @@ async def open_http_provider(
     if config.endpoints is None:
         raise BadInput(where, "missing endpoints", expected="a hosted or docker provider")
     if config.embedding is not None and embedder is None:
-        raise BadInput(where, "missing embedder", expected=f"an embedder for embedding.provider: {config.embedding.provider}")
+        expected = f"an embedder for embedding.provider: {config.embedding.provider}"
+        raise BadInput(where, "missing embedder", expected=expected)
     base_url = (config.docker.base_url if config.docker else config.connection.base_url) or ""
     safe_url = redactor.clean(base_url)
     service = Service.parse(config)
