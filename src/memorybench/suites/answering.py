@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from memorybench.judging.judge import Judge, Verdict
 
 Custom = Callable[[Question, str], Awaitable[float]]
-"""A scorer of the user: 1 is right, 0 is wrong, or a share between."""
+"""A scorer that the user supplies. It returns a number from 0 (the answer is wrong) to 1 (it is right)."""
 
 RUBRIC_SCORE, RUBRIC_MET = "rubric_score", "rubric_met"
-"""Scores: the weighted mean of the items of a rubric, and whether all of them are fully met."""
+"""Names of two scores: the weighted mean of the items of a rubric, and 1 if every item is fully met, else 0."""
 EXCLUDED = "excluded_in_answer"
 BY_CODE = "decided_by_code"
-"""A score: 1 if code decided whether an answer is right, although the run has a judge."""
+"""The name of a score: 1 if code decided whether an answer is right, although the run has a judge."""
 CHOICE = "(multiple choice)"
-"""The key of the prompt that asks for a label."""
+"""The key in `Answering.prompts` of the prompt for multiple-choice questions, which asks for the label of a choice."""
 SIMILAR = 0.8
-"""The cosine of the embeddings of gold and answer from which they count as the same."""
+"""An answer counts as right if the cosine of its embedding and that of a gold answer is at least this."""
 _BYTES_PER_TOKEN = 4
 
 
@@ -43,9 +43,9 @@ class Scoring:
     method: str
     """What decides right or wrong: exact-match, f1, contains, semantic-similarity, llm-judge or custom."""
     partial_credit: bool = True
-    """Whether an item of a rubric that is half met counts 0.5; otherwise it counts 0."""
+    """If True, an item of a rubric that is half met counts 0.5, otherwise 0."""
     official_f1: bool = False
-    """Whether F1 is LoCoMo's own, by category, instead of plain token F1."""
+    """If True, F1 is computed as LoCoMo's own code does, by question category; otherwise it is plain token F1."""
     judge: Judge | None = None
     embedder: Embedder | None = None
     custom: Custom | None = None
@@ -57,7 +57,8 @@ class Answering:
 
     model: Model
     prompts: Mapping[str, Template]
-    """By question type; CHOICE for other multiple-choice questions, "" for all others."""
+    """The prompt for each question type. Question types without one use the key CHOICE if the question has choices,
+    else ""."""
     scoring: Scoring
 
     def prompt(self, kind: str, *, has_choices: bool = False) -> Template:
@@ -66,7 +67,7 @@ class Answering:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """The scores of an answer, or why it has none."""
+    """The scores of an answer; `unscored` says why it could not be scored."""
 
     scores: tuple[Score, ...]
     reason: str = ""
@@ -74,7 +75,7 @@ class Scored:
 
 
 def context_of(memories: Sequence[Memory], *, chunks: bool = False) -> str:
-    """The text that the answering model reads; with `chunks`, including the passages returned with a memory."""
+    """Join memories into the text that the answering model reads; `chunks` adds the passages of each memory."""
     return "\n\n".join("\n".join((memory.content, *(memory.chunks if chunks else ()))) for memory in memories)
 
 
@@ -106,7 +107,7 @@ async def ask(
     has_choices: bool = False,
     before: Sequence[Turn] = (),
 ) -> Completion:
-    """Ask the model once. The turns `before` are sent before the prompt, as a conversation."""
+    """Ask the answering model a question and return its reply. The turns `before` are sent before the prompt."""
     text = answering.prompt(kind, has_choices=has_choices).render(
         {"question": question, "questionDate": _date(at), "questionType": kind, "retrievedContext": context}
     )
@@ -155,7 +156,7 @@ async def score(steps: Steps, scoring: Scoring, question: Question, response: st
 
 
 def _is_decided_by_code(question: Question, scores: Sequence[Score]) -> bool:
-    """Whether no judge is needed: the answer names a choice, or required and excluded texts decide."""
+    """Whether no judge is needed: the question has choices, or its required or excluded texts decide."""
     if question.choices or question.must_contain:
         return True
     # texts that are excluded decide alone if they occur, or if there is no gold answer
@@ -232,14 +233,14 @@ def _value(scores: Sequence[Score], name: str) -> float | None:
 
 
 def _both(scores: Sequence[Score], texts: Sequence[Score]) -> list[Score]:
-    """Return both scores; an answer is right if both say so."""
+    """Combine the scores of an answer with those of its required and excluded texts: right only if both say so."""
     if _value(texts, "correct") == 0:
         scores = [Score(name="correct", value=0.0) if score.name == "correct" else score for score in scores]
     return [*scores, *(score for score in texts if score.name != "correct")]
 
 
 def _by_texts(question: Question, response: str) -> list[Score]:
-    """Score an answer by the texts that it must contain and must not contain."""
+    """Score an answer by the texts that the question says it must contain and must not contain."""
     from memorybench.metrics.answers import contains
 
     required = [contains(response, text) for text in question.must_contain]
@@ -255,7 +256,7 @@ def _by_texts(question: Question, response: str) -> list[Score]:
 
 
 async def _similarity(embedder: Embedder, question: Question, response: str) -> float:
-    """The cosine of the answer and the nearest gold answer; 0 for an empty answer."""
+    """Return the highest cosine between the embeddings of the answer and of a gold answer; 0 if it is empty."""
     if not response.strip():
         return 0.0
     mine, *golds = await embedder.embed([response, *question.answers])

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def blocking(work: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine. Uses a thread where an event loop is running already, as in a notebook."""
+    """Run a coroutine and return its result; in a separate thread if an event loop is already running."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -30,7 +30,7 @@ SUITE = "calibration"
 
 
 class Labelled(Record):
-    """A row of a labels file. `verdict` is that of a judge, where it is known already."""
+    """A row of a labels file: a question, a response and its human label. `verdict` is a judge's, if already known."""
 
     question: str
     answer: str | int | float = ""
@@ -49,9 +49,9 @@ class Labels:
     labels: tuple[bool, ...]
     """The human label of each response."""
     verdicts: tuple[bool | None, ...]
-    """The judge's verdict on each; None: the judge is still to be asked."""
+    """The judge's verdict on each response; None if the judge has not been asked yet."""
     unlabelled: int = 0
-    """Rows without a label, which are left out."""
+    """The number of rows without a label. They are not in `rows`."""
 
     @property
     def complete(self) -> bool:
@@ -64,12 +64,12 @@ class Calibration:
     confusion: Confusion
     counts: Mapping[str, int]
     run_id: str | None = None
-    """None: the verdicts were in the file."""
+    """The run in which the judge was asked; None if the verdicts came from the labels file."""
     status: str = "complete"
 
 
 def read_labels(path: Path) -> Labels:
-    """Reads JSONL, CSV or JSON. Every row is checked before any is used."""
+    """Read a labels file: JSONL, CSV or JSON. Every row is checked before the first one is used."""
     document = load(path)
     if not isinstance(document.value, list) or not document.value:
         raise BadInput(document.where(), "no labelled responses", expected="one per line")
@@ -97,7 +97,7 @@ def read_labels(path: Path) -> Labels:
 
 
 def compare_verdicts(labels: Labels) -> Calibration:
-    """Compares the labels with the verdicts in the file."""
+    """Compare the human labels with the verdicts in the same file, without asking a judge."""
     both = zip(labels.labels, labels.verdicts, strict=True)
     pairs = [(label, verdict) for label, verdict in both if verdict is not None]
     counts: dict[str, int] = {**dict.fromkeys(STATUSES, 0), "scored": len(pairs)}
@@ -107,7 +107,10 @@ def compare_verdicts(labels: Labels) -> Calibration:
 def calibrate(
     labels: Labels, model: ResolvedModel, prompts: JudgePrompts, output: Path, wiring: Wiring, concurrency: int = 10
 ) -> Calibration:
-    """Asks the judge. The run id is derived from labels, judge and prompts, so the same calibration is resumed."""
+    """Ask the judge about each labelled response, and compare its verdicts with the labels.
+
+    The run id is derived from labels, judge and prompts, so calling it again resumes the same run.
+    """
     marks = {
         "labels": Fingerprint.of(canonical([labels.rows, labels.labels])),
         "judge": Fingerprint.of(f"{model.name} at temperature 0.0"),

@@ -34,7 +34,8 @@ _MAIN_SCORES = ("correct", "rubric_score", "passed", "killed", "convicted", "ans
 _MOST_MEMORIES = 10
 _MOST_PROMPTS = 6
 _MOST_ALIKE = 3
-"""More steps of one name in a row, such as the adds of a history, are one row."""
+"""If more consecutive steps than this have the same name, such as the adds of a history, one table row shows them
+all."""
 
 
 def trials_report(view: CaseView) -> Report:
@@ -89,14 +90,14 @@ def _trial_row(view: CaseView, trial: CaseTrial, score: str) -> Row:
 
 
 def _filled_table(title: str, columns: Sequence[Column], rows: Sequence[Row]) -> Table:
-    """A table without the columns that are empty in every row."""
+    """Return a table without the columns that are empty in every row."""
     filled = [place for place in range(len(columns)) if any(row[place] is not None for row in rows)]
     kept_rows = tuple(tuple(row[place] for place in filled) for row in rows)
     return Table(title, tuple(columns[place] for place in filled), kept_rows)
 
 
 def trial_report(view: CaseView, trial: CaseTrial, own: Sequence[Section] | None = None) -> Report:
-    """Return all about one trial; `own` are sections of the suite, in place of searches, answers and verdicts."""
+    """Return a report of one trial. `own`, from the suite, replaces the sections on searches, answers and verdicts."""
     title = f"{view.benchmark}: {view.id}"
     return Report(title, tuple(trial_sections(view, trial, own)), document=case_document(view))
 
@@ -128,7 +129,7 @@ def trial_sections(view: CaseView, trial: CaseTrial, own: Sequence[Section] | No
 
 
 def asked_sections(trial: CaseTrial) -> list[Section]:
-    """Return question, gold, memories, prompts, answers and verdicts."""
+    """Return sections with question, gold answer, memories, prompts, answers and verdicts of a trial."""
     shown = trial.outcome.shown
     sections: list[Section] = [
         trial.text("Question", shown.asked),
@@ -152,13 +153,13 @@ def asked_sections(trial: CaseTrial) -> list[Section]:
 
 
 def gold_sections(trial: CaseTrial) -> list[Section]:
-    """The turns that contain the answer; only their ids if the run did not record the text."""
+    """Return the turns that contain the answer as sections; only their ids if the run did not record the text."""
     lines = gold_lines(trial.case)
     return [trial.text("Gold turns", "\n".join(lines))] if lines else []
 
 
 def _rubric_sections(trial: CaseTrial) -> list[Section]:
-    """Each item of the question's rubric and its score."""
+    """Return a table of the items of the question's rubric with their scores."""
     items = rubric_of(trial.case, trial.steps)
     if not items:
         return []
@@ -176,7 +177,7 @@ def _rubric_sections(trial: CaseTrial) -> list[Section]:
 
 
 def prompt_sections(trial: CaseTrial) -> Iterator[Section]:
-    """Return prompt and reply of every model call; of the first few only, unless all is to be shown."""
+    """Yield the prompt and the reply of each model call; only of the first few, unless `trial.full` is set."""
     calls = [step for step in trial.steps if isinstance(step.inputs, dict) and "prompt" in step.inputs]
     most = len(calls) if trial.full else _MOST_PROMPTS
     for step in calls[:most]:
@@ -188,7 +189,7 @@ def prompt_sections(trial: CaseTrial) -> Iterator[Section]:
 
 
 def _reply(result: Any) -> str:
-    """Return the text of a completion or verdict; anything else as JSON."""
+    """Return the text of a recorded completion or verdict; any other result as JSON."""
     if isinstance(result, dict) and "text" in result:
         return str(result["text"])
     if isinstance(result, dict) and "correct" in result:
@@ -205,7 +206,7 @@ def as_text(value: Any) -> str:
 
 
 def _memory_table(trial: CaseTrial, step: StepRecord) -> Table:
-    """The memories that the model saw and those with gold evidence; all of them with --full."""
+    """Return a table of the memories that the model saw and of those with gold evidence; of all with --full."""
     memories = memories_of(trial, step)
     seen = trial.outcome.shown.memories_shown
     most = len(memories) if trial.full else max(seen or 0, _MOST_MEMORIES)
@@ -236,7 +237,7 @@ def _memory_table(trial: CaseTrial, step: StepRecord) -> Table:
 
 
 def hit_text(hits: Sequence[str], case: Mapping[str, Any]) -> str:
-    """`turn s3:5`, or `session s3` where the memory is of a gold session only."""
+    """Return which gold evidence a memory comes from, such as `turn s3:5`; `session s3` if it has no gold turn."""
     sessions = case.get("gold_sessions", ())
     turns = [hit for hit in hits if hit not in sessions]
     return "\n".join([f"turn {hit}" for hit in turns] or [f"session {hit}" for hit in hits])

@@ -28,25 +28,25 @@ _MOST_NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class CaseTrial:
-    """One case put to one subject."""
+    """One trial: the outcome of one case for one subject, with its recorded steps."""
 
     outcome: Outcome
     case: Mapping[str, Any]
-    """As recorded; empty in a run without recorded cases."""
+    """The case as the journal stores it; empty if the run did not record its cases."""
     steps: tuple[StepRecord, ...]
     full: bool = False
     """Whether long texts are shown in full."""
 
     def text(self, title: str, text: str, longest: int = _LONGEST_TEXT) -> Text:
-        """Return a section of a text; a long one without its middle, unless all is to be shown."""
+        """Return a text as a report section. The middle of a long text is left out, unless `full` is set."""
         return Text(title, text if self.full else _shorten(text, longest))
 
     def excerpt(self, text: str) -> str:
-        """Return the text for a table cell."""
+        """Return a text for a table cell: shortened to one line, unless `full` is set."""
         return text if self.full else shorten_line(text, _LONGEST_CELL)
 
     def named(self, *names: str) -> list[StepRecord]:
-        """Return the recorded steps of these names."""
+        """Return the recorded steps that have one of these names and did not fail."""
         return [step for step in self.steps if step.name in names and not step.error]
 
 
@@ -59,7 +59,7 @@ class CaseView:
     case: Mapping[str, Any]
     trials: tuple[CaseTrial, ...]
     counts_turns: bool
-    """Whether the benchmark counts gold turns, not gold sessions."""
+    """Whether the benchmark's gold evidence is turns; False if it is whole sessions."""
     has_repeats: bool
 
 
@@ -73,7 +73,7 @@ def find_case(
     repeat: int | None = None,
     full: bool = False,
 ) -> CaseView:
-    """Find a case by its id or a unique beginning of it, and its trials: of all subjects, or of one."""
+    """Find a case by its id or a unique prefix of the id, with its trials: of all subjects, or of `provider`."""
     name, case_id = _find_id(stored, id, benchmark)
     trials = []
     for run_reader, run in stored.parts:
@@ -109,7 +109,7 @@ def _find_id(stored: StoredRun, id: str, benchmark: str | None) -> tuple[str, st
     if len({case for _, case in matches}) == 1:
         raise BadInput(
             "--benchmark",
-            f"missing; several have {preview(id)}",
+            f"missing; several benchmarks have the case {preview(id)}",
             expected=f"one of {join_names([name for name, _ in matches])}",
         )
     some = ", ".join(case for _, case in matches[:_MOST_NAMED])
@@ -127,7 +127,7 @@ def _matching(
 
 
 def memories_of(trial: CaseTrial, step: StepRecord) -> list[dict[str, Any]]:
-    """Return the memories that a search returned, best first, with the gold evidence that each comes from."""
+    """Return the memories that a search returned, best first, each with the gold evidence that it comes from."""
     shown = trial.outcome.shown
     is_own = step.inputs.get("query") == shown.asked  # an audit may also ask a paired question
     gold = {*trial.case.get("gold_turns", ()), *trial.case.get("gold_sessions", ())} if is_own else set()
@@ -145,7 +145,7 @@ def memories_of(trial: CaseTrial, step: StepRecord) -> list[dict[str, Any]]:
 
 
 def rubric_of(case: Mapping[str, Any], steps: Iterable[StepRecord]) -> list[dict[str, Any]]:
-    """Return the items of a question's rubric with weight, score and the judge's reply; without a score: not judged."""
+    """Return the rubric items of a question: weight, score and judge's reply, which are None if not judged."""
     if not case.get("rubric"):
         return []
     verdicts = {
@@ -204,7 +204,7 @@ def _trial_document(trial: CaseTrial) -> dict[str, Any]:
 
 
 def _shorten(text: str, longest: int) -> str:
-    """Return a text without its middle if it is too long."""
+    """Return a text; if it is longer than `longest`, without its middle."""
     left_out = len(text) - longest
     if left_out <= 0:
         return text

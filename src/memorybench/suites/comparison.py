@@ -18,19 +18,19 @@ from memorybench.metrics.intervals import SHARE, UNBOUNDED
 from memorybench.metrics.rates import mean_row
 
 HEADLINES = ("accuracy", "rubric_score", "answer_f1", "recall@5")
-"""The measures that a table leads with, the preferred one first."""
+"""The measures that can be the headline of a table, the preferred one first."""
 MODEL_MARK = " + "
-"""Stands between the names of a memory and of the model that reads it, in a run with several models."""
+"""The separator in a subject's name between the memory and the answering model, in a run with several models."""
 _SCORES = {"accuracy": "correct"}
-"""Measures whose score has another name."""
+"""By measure: the name of the score it is the mean of, if that differs from the name of the measure."""
 _MOST_GROUPS = 50
-"""A label with more values than this, such as a name of each case, is not a way to group cases."""
+"""Cases are not grouped by a label that has more values than this, such as a label that differs in each case."""
 Result = Literal["win", "loss", "tie"]
 
 
 @dataclass(frozen=True, slots=True)
 class CaseScores:
-    """What a comparison reads from the outcome of one case, or from those of its repeats."""
+    """The values of one case that a comparison needs, averaged over the repeats of the case."""
 
     case_id: str
     variant: str
@@ -38,7 +38,7 @@ class CaseScores:
     labels: Mapping[str, str]
     asked: str
     rows: Mapping[str, tuple[float, ...]]
-    """By metric: the row that it reads. A metric without a value for this case is absent."""
+    """By metric: the numbers it is computed from. A metric without a value for this case is absent."""
 
     @classmethod
     def of(cls, repeats: Sequence[Outcome], metrics: Sequence[Metric]) -> CaseScores:
@@ -58,14 +58,14 @@ class ComparedCase:
     labels: Mapping[str, str]
     question: str
     first: float | None
-    """The measure of this case alone; None where it is undefined."""
+    """The measure of the first side on this case alone; None if it is undefined."""
     second: float | None
     result: Result
-    """Whether the first side is better, worse or equal."""
+    """`win` if the first side is better, `loss` if it is worse, `tie` if both are equal."""
 
 
 class Group(Record):
-    """The cases that share a label."""
+    """The cases that have the same value of a label, with the measure of each side on them."""
 
     label: str
     value: str
@@ -78,7 +78,7 @@ class Group(Record):
 
 
 class Pair(Record):
-    """Two subjects compared by one measure: first minus second."""
+    """Two subjects compared by one measure. Differences are first minus second."""
 
     benchmark: str = ""
     first: str
@@ -89,16 +89,16 @@ class Pair(Record):
     unit: str = ""
     higher_is_better: bool = True
     first_value: float | None = None
-    """The measure of the first subject on the cases that both have, or on its own if there are none."""
+    """The measure of the first subject on the cases that both have; on all its own cases if they share none."""
     second_value: float | None = None
     comparison: Comparison
     tests: int = 1
-    """How many tests the p-value is adjusted for, by Holm's method."""
+    """The number of tests that the p-value is adjusted for, by Holm's method; 1 if it is not adjusted."""
     only_first: int = 0
-    """Cases with a value of the first subject only; they are left out."""
+    """The number of cases that only the first subject has a value for. They are not compared."""
     only_second: int = 0
     wins: int = 0
-    """Cases in which the first subject is better."""
+    """The number of cases in which the first subject is better."""
     losses: int = 0
     ties: int = 0
     groups: tuple[Group, ...] = ()
@@ -107,24 +107,24 @@ class Pair(Record):
 
     @property
     def names(self) -> tuple[str, str]:
-        """What to call the sides: by subject, or by run where the subject is the same."""
+        """The names of the two sides: the subjects, or the runs if both have the same subject."""
         if self.first == self.second and self.first_run != self.second_run:
             return self.first_run, self.second_run
         return self.first, self.second
 
     @property
     def correction(self) -> str:
-        """How the p-value is adjusted, in brackets; "" for a single test."""
+        """How the p-value was adjusted, such as ` (Holm, 3 tests)`; empty for a single test."""
         return f" (Holm, {self.tests} tests)" if self.tests > 1 else ""
 
     @property
     def loss(self) -> float | None:
-        """By how much the first subject is worse; negative where it is better."""
+        """How much worse the first subject is than the second; negative if it is better."""
         difference = self.comparison.difference
         return None if difference is None else -difference if self.higher_is_better else difference
 
     def sentence(self) -> str:
-        """The result in words: who is better and by how much, or that there is no significant difference."""
+        """Return the result in words: who is better and by how much, or that there is no significant difference."""
         result, (first, second) = self.comparison, self.names
         if result.difference is None:
             return f"{first} and {second}: no question has a value of {self.measure} for both."
@@ -154,11 +154,11 @@ class Pair(Record):
         return Difference(result.difference, result.low, result.high, result.significant, self.unit)
 
     def measured(self, value: float | None) -> Measure:
-        """A value of this measure, to be formatted."""
+        """Return a value of this measure as a Measure, for formatting."""
         return Measure(name=self.measure, value=value, n=self.comparison.n, planned=self.comparison.n, unit=self.unit)
 
     def old_document(self) -> dict[str, Any]:
-        """The JSON of `results --compare`; `found` and `tells_apart` are old names, kept for one release."""
+        """Return the JSON of `results --compare`. Its old keys `found` and `tells_apart` are kept for one release."""
         fields = self.model_dump(mode="json", exclude={"cases"})
         comparison = {**fields["comparison"], "tells_apart": self.comparison.significant}
         return {**fields, "comparison": comparison, "found": comparison}
@@ -208,7 +208,7 @@ def compare_measure(
 
 
 def _valued(metric: Metric, cases: Mapping[str, CaseScores]) -> set[str]:
-    """The cases with a value; none where the whole has none, such as the recall of a provider without sources."""
+    """Return the cases with a value; none if the measure of all cases is undefined, such as recall without sources."""
     keys = [key for key, case in cases.items() if metric.name in case.rows]
     whole = _measure(metric, cases, keys)
     return set() if whole.value is None else {key for key in keys if cases[key].rows[metric.name]}
@@ -238,7 +238,7 @@ def _compare_rows(
     values: Sequence[Measure],
     planned: int,
 ) -> Comparison:
-    """A mean is compared by the cases' values, a pooled share by its counts. Any other measure gets no p-value."""
+    """Compare a mean by the cases' values and a pooled share by its counts; any other measure gets no p-value."""
     one, other = values[0].value, values[1].value
     if one is None or other is None or not rows:
         return Comparison(n=0, planned=planned, difference=None)
@@ -285,7 +285,7 @@ def _group(
     rows: Sequence[tuple[tuple[float, ...], tuple[float, ...]]],
     clusters: Sequence[str],
 ) -> tuple[Group, ...]:
-    """Count the results by each label that has more than one value and fewer than the cases."""
+    """Count wins, losses and ties per value of each label. Labels with one value, or one per case, are skipped."""
     members: dict[str, dict[str, list[int]]] = {}
     for place, case in enumerate(cases):
         for label, value in case.labels.items():
@@ -316,12 +316,12 @@ def _group(
 
 
 def mean_by_case(scores: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    """The mean of the repeats of each case: they are one item of a comparison, not several."""
+    """Return the mean of the repeats of each case, because a comparison counts each case once."""
     return {case: own[0] if len(own) == 1 else fsum(own) / len(own) for case, own in scores.items()}
 
 
 class HeadlineScores:
-    """The headline scores of a run, taken from its outcomes while others read them."""
+    """Collects the headline scores of a run from a stream of outcomes that other code reads."""
 
     def __init__(self) -> None:
         self._scores: dict[tuple[str, str, str], dict[str, list[float]]] = {}
@@ -330,7 +330,7 @@ class HeadlineScores:
         self._order: dict[tuple[str, str], None] = {}
 
     def watch(self, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
-        """Yield the outcomes after taking their scores."""
+        """Yield the outcomes unchanged, and record the headline scores of each."""
         for outcome in outcomes:
             trial = outcome.trial
             self._order.setdefault((trial.benchmark, trial.subject.name))
@@ -345,7 +345,10 @@ class HeadlineScores:
             yield outcome
 
     def baseline_differences(self) -> tuple[Pair, ...]:
-        """Each provider minus each baseline in the first headline measure of both; p-values adjusted together."""
+        """Compare each provider with each baseline by the first headline measure that both have.
+
+        The p-values of all these comparisons are adjusted together.
+        """
         values = {key: mean_by_case(own) for key, own in self._scores.items()}
         pairs = []
         for benchmark, provider in self._order:
@@ -377,5 +380,5 @@ class HeadlineScores:
 
 
 def format_p(value: float) -> str:
-    """`= 0.042`, `< 0.001`."""
+    """Format a p-value, such as `= 0.042` or `< 0.001`."""
     return "< 0.001" if value < 0.001 else f"= {value:.3f}"

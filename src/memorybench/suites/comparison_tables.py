@@ -13,7 +13,7 @@ from .comparison import ComparedCase, Pair, format_p
 Only = Literal["wins", "losses", "changed"]
 _RESULTS: Mapping[Only, tuple[str, ...]] = {"wins": ("win",), "losses": ("loss",), "changed": ("win", "loss")}
 _TYPES = ("question_type", "category", "scenario")
-"""The labels that cases are grouped by, the preferred one first."""
+"""The labels that may group the cases of a table, the preferred one first."""
 _LONGEST_NAME = 12
 
 
@@ -22,7 +22,7 @@ def select_cases(pair: Pair, only: Only) -> list[ComparedCase]:
 
 
 def by_subjects(pairs: Sequence[Pair]) -> list[list[Pair]]:
-    """The comparisons of the same sides, subjects and benchmark, which share a table."""
+    """Group the comparisons that share a table: those of the same runs, subjects and benchmark."""
     tables: dict[tuple[str, ...], list[Pair]] = {}
     for pair in pairs:
         tables.setdefault((pair.benchmark, pair.first_run, pair.first, pair.second_run, pair.second), []).append(pair)
@@ -30,14 +30,14 @@ def by_subjects(pairs: Sequence[Pair]) -> list[list[Pair]]:
 
 
 def titles(pair: Pair) -> tuple[str, str]:
-    """The subjects, each with its run if there are two."""
+    """Return the names of the two subjects for a title, each with its run if the runs differ."""
     if pair.first_run == pair.second_run:
         return pair.first, pair.second
     return f"{pair.first} of {pair.first_run}", f"{pair.second} of {pair.second_run}"
 
 
 def _numbered(pair: Pair, names: tuple[str, str]) -> tuple[str, str]:
-    """The names for a title, with the numbers of the sides if columns have numbers instead of names."""
+    """Return the names for a title, with "(side 1)" and "(side 2)" if the columns show these instead of names."""
     return names if _column_names(pair) == pair.names else (f"{names[0]} (side 1)", f"{names[1]} (side 2)")
 
 
@@ -64,14 +64,14 @@ def measure_table(pairs: Sequence[Pair]) -> Table:
 
 
 def sentences(pairs: Sequence[Pair]) -> list[str]:
-    """Return a sentence for each significant difference, or for the first measure if there is none, and a note."""
+    """Return a sentence per significant difference, or on the first measure if none; and which are better lower."""
     lines = [pair.sentence() for pair in pairs if pair.comparison.significant] or [pairs[0].sentence()]
     lower = [pair.measure for pair in pairs if not pair.higher_is_better]
     return [*lines, f"Lower is better: {', '.join(lower)}."] if lower else lines
 
 
 def unpaired(pairs: Sequence[Pair]) -> Iterator[str]:
-    """A line for each measure that some cases have on one side only."""
+    """Yield a line for each measure that some cases have on one side only, with the number of those cases."""
     for pair in pairs:
         parts = [(pair.only_first, pair.names[0]), (pair.only_second, pair.names[1])]
         if alone := " and ".join(f"{n} of {name}" for n, name in parts if n):
@@ -140,5 +140,5 @@ def case_tables(pairs: Sequence[Pair], only: Only | None, limit: int, offset: in
 
 
 def _column_names(pair: Pair) -> tuple[str, str]:
-    """The names of the sides, or, where they are too long for a column, their numbers: the title names both."""
+    """Return the names of the sides for column headings; "side 1" and "side 2" if a name is too long."""
     return pair.names if max(map(len, pair.names)) <= _LONGEST_NAME else ("side 1", "side 2")

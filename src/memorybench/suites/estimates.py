@@ -23,24 +23,24 @@ class Estimate(Record):
     subject: str
     stage: str
     calls: int
-    """Without those that are recorded already: see `reused`."""
+    """The number of calls still to make, without the recorded ones, which `reused` counts."""
     reused: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     cost: float | None = 0.0
-    """None: unknown, for example what a memory service charges."""
+    """Dollars; None if unknown, for example because a memory service does not tell its price."""
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def arm(self) -> str:
-        """The name of `subject` in the JSON of version 0.1."""
+        """The same as `subject`: its name in the JSON of version 0.1."""
         return self.subject
 
 
 def model_calls(
     benchmark: str, subject: str, stage: str, model: ResolvedModel, sizes: Sequence[int], reply: int
 ) -> Estimate:
-    """Estimate the calls of one model from the tokens of each prompt."""
+    """Estimate the calls of one model from the tokens of each prompt (`sizes`) and of a usual `reply`."""
     costs = [model.price(size, reply) for size in sizes]  # per prompt, because rates may depend on its length
     return Estimate(
         benchmark=benchmark,
@@ -58,7 +58,7 @@ def unpriced_calls(benchmark: str, subject: str, stage: str, calls: int, *, spen
 
 
 def dearest_call(estimates: Iterable[Estimate]) -> float:
-    """Return what a call of the dearest stage costs; 0 if no cost is known."""
+    """Return the dollars per call of the stage whose calls cost most; 0 if no cost is known."""
     return max((row.cost / row.calls for row in estimates if row.cost and row.calls), default=0.0)
 
 
@@ -110,5 +110,5 @@ def check_prices(models: Iterable[ResolvedModel | None], budget: float | None) -
             raise BadInput(
                 "--budget",
                 f"the price of {model.name} is unknown",
-                remedy="use --budget none, or give it a price in a model card",
+                remedy="use --budget none, or add its price to a model card",
             )

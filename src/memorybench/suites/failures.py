@@ -33,15 +33,15 @@ FAILURE_REASONS = {
 }
 """Why a trial is a failure, in the order in which failures are listed."""
 TYPE_LABELS = ("question_type", "probe_type", "category", "scenario", "phase")
-"""The labels that questions are grouped by, the preferred one first."""
+"""The labels that may hold the type of a question, the preferred one first."""
 JUDGED = ("correct", "rubric_met", "passed")
-"""The scores of a trial whose answer or phase was judged."""
+"""Names of scores. A trial that has one of them has a verdict on its answer or phase."""
 _NOT_FOUND = "the gold evidence is not among the first 5 results (recall@5 is 0)"
-"""The reason `not-retrieved` of a trial without a verdict."""
+"""Explains the reason `not-retrieved` for a trial without a verdict."""
 
 
 def failure_reason(outcome: Outcome) -> str | None:
-    """Return the key of FAILURE_REASONS; None if the trial is not a failure."""
+    """Return why a trial is a failure, as a key of FAILURE_REASONS; None if it is not a failure."""
     if outcome.status != "scored":
         return outcome.status
     if not is_failure(outcome):
@@ -63,7 +63,7 @@ def outcome_mark(outcome: Outcome) -> str:
 
 
 def right_text(spec: Mapping[str, Any]) -> str:
-    """Return what `right` means in a run of this spec, as a sentence."""
+    """Return a sentence that says when a result counts as `right` in a run with this spec."""
     levels = set(spec.get("evidence", {}).values())
     found = {
         frozenset({"turn"}): "a gold turn is among the first five memories",
@@ -84,22 +84,23 @@ def failure_text(failure: Outcome) -> str:
 
 
 def not_found_text(outcome: Outcome) -> str:
-    """Return the depth that a trial without a verdict was searched to for gold evidence, if there is none; else ""."""
+    """Return a sentence saying that the first results lack the gold evidence; "" if that is not why it failed."""
     return _NOT_FOUND if failure_reason(outcome) == "not-retrieved" and not has_verdict(outcome) else ""
 
 
 def has_verdict(outcome: Outcome) -> bool:
-    """Whether an answer or a phase was judged; otherwise the retrieved memories decide."""
+    """Whether an answer or a phase was judged. If not, the retrieved memories decide whether a trial is right."""
     return any(outcome.score(name) is not None for name in JUDGED)
 
 
 def find_failures(
     stored: StoredRun, providers: Collection[str] = (), types: Collection[str] = (), reasons: Collection[str] = ()
 ) -> list[Outcome]:
-    """Return the failures of these providers, types and reasons, or all, by provider, reason and place in the plan.
+    """Return the failed trials, sorted by provider, reason and place in the plan.
 
-    Wrong results of baselines such as `none` are left out, unless they are named or the run has only baselines. A type
-    is the value of any label: of a question type, a probe type, a phase or a category.
+    `providers`, `types` and `reasons` select failures; empty: all. Wrong results of baselines such as `none` are left
+    out, unless they are named or the run has only baselines. A type is the value of any label: of a question type, a
+    probe type, a phase or a category.
     """
     providers = [canonical_name(name) for name in providers]
     subjects, roles, labels, failures = dict.fromkeys(subjects_of(stored.run)), set(), set(), []
@@ -131,7 +132,7 @@ def _reason(failure: Outcome) -> str:
 
 
 def reason_table(failures: Sequence[Outcome]) -> Table:
-    """Return how many failures each provider has, by reason."""
+    """Return a table of the number of failures of each provider, by reason."""
     counts = Counter((failure.trial.subject.name, _reason(failure)) for failure in failures)
     reasons = [reason for reason in FAILURE_REASONS if any(found == reason for _, found in counts)]
     subjects = dict.fromkeys(subject for subject, _ in counts)
@@ -150,7 +151,7 @@ def failure_document(outcome: Outcome, case: Mapping[str, Any], command: str) ->
 
 
 def failure_case(outcome: Outcome, case: Mapping[str, Any] | None = None, command: str = "") -> Case:
-    """One failure with its gold turns and `command`, which shows all of it: for `results --failures`."""
+    """Return one failure for `results --failures`, with its gold turns and the `command` that shows all of it."""
     trial, shown = outcome.trial, outcome.shown
     reason = _reason(outcome)
     context = [shorten_line(line, _LONGEST_LINE) for line in shown.context.splitlines() if line.strip()]

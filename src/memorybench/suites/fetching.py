@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def fetched(work: Coroutine[Any, Any, T], folder: Path) -> T:
-    """Return what `work` fetches into the folder, which is created. A failure leaves no new folder behind."""
+    """Create the folder, run `work`, which fetches data into it, and return its result. Undo the folder on failure."""
     new = [place for place in (folder, *folder.parents) if not place.exists()]
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:

@@ -48,9 +48,9 @@ class FinishedRun:
     passed: bool
     """Whether the suite's own checks passed."""
     checks: Sequence[Check]
-    """The thresholds, and the comparison with the baseline."""
+    """The results of the thresholds, and of the comparison with the baseline run."""
     blocked: str = ""
-    """Why nothing was allowed to start."""
+    """Why the run was not allowed to start; empty if it was."""
 
 
 def find_finished(
@@ -63,9 +63,10 @@ def find_finished(
     threshold_on: Held = "value",
     make_page: MakePage = page_without_charts,
 ) -> FinishedRun | None:
-    """Return the run that `options.resume` names, or None if it is not named or has trials that are not scored.
+    """Return the run to resume, with its report, if all its trials are scored; otherwise None.
 
-    Reads the journal only. Reports that are missing are written again, and tags are added.
+    `options.resume` names the run; None is also returned if it names none. Calls no subject: results come from the
+    journal. Writes the reports again if the run's folder has none, and adds tags.
     """
     if options.resume is None:
         return None
@@ -114,7 +115,7 @@ def rewrite_reports(
 
 
 def gate_of(stored: StoredRun) -> Gate | None:
-    """Compare a run with its baseline run, if it has one."""
+    """Compare a run with its baseline run; return None if it has none."""
     if stored.spec.get(SAVED_BASELINE) is None:
         return None
     from .gate import check_gate
@@ -138,7 +139,11 @@ def write_ci_files(finished: FinishedRun, options: RunOptions, redact: Callable[
 
 
 def exit_code(finished: FinishedRun, tell: Callable[[str], None]) -> int:
-    """0 complete, 1 incomplete, 2 not allowed to start, 3 missed a threshold, check or baseline, 130 interrupted."""
+    """Report every check to `tell`, and return the exit code of a run.
+
+    0: complete. 1: not complete, or with failed or unscored trials. 2: not allowed to start. 3: missed a threshold, a
+    check of the suite or its baseline. 130: interrupted.
+    """
     if finished.ending.interrupted:
         return 130
     if finished.blocked:

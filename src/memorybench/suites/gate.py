@@ -38,18 +38,19 @@ _ANY = ""
 
 
 class Baseline(Record):
-    """What a run is compared with, saved with the run."""
+    """The baseline run that a run is compared with. It is saved with the run."""
 
     run: str
     subject: str | None = None
     folder: str = ""
-    """The results folder of the baseline, relative to that of the run; absolute in older runs; "": the same."""
+    """The results folder of the baseline run, relative to that of the run; absolute in older runs; empty if it is the
+    same."""
     max_drop: Mapping[str, float] = {}
-    """By measure: the drop that fails the gate even if it is not significant; "" for each main measure. In percentage
-    points, or in the unit of the measure."""
+    """By measure: the gate fails if the measure drops by more than this, even if the drop is not significant. The key
+    "" applies to every main measure. In percentage points, or in the unit of the measure."""
 
     def locate(self, results: Path) -> tuple[str, list[Path]]:
-        """Return its name for `open_sides`, and the folders to search."""
+        """Return the name of the baseline run for `open_sides`, and the folders to search for it."""
         name = f"{self.run}:{self.subject}" if self.subject else self.run
         if isinstance(results, DatabaseFolder) and not self.folder:
             return name, [results]
@@ -62,9 +63,9 @@ class Gate(Record):
 
     baseline: str
     checks: tuple[Check, ...]
-    """One for each measure that is compared; a missed one if the runs cannot be compared."""
+    """One check for each compared measure; a single failed check if the runs cannot be compared."""
     comparison: RunComparison | None = None
-    """This run minus the baseline."""
+    """The comparison of the run (first) with the baseline (second); None if they cannot be compared."""
 
     @property
     def passed(self) -> bool:
@@ -97,7 +98,7 @@ class Gate(Record):
 
 
 def find_baseline(options: RunOptions, saved: Mapping[str, Any] | None, results: Path, run_id: str) -> Baseline | None:
-    """Return the baseline run of `--baseline`; without it, the one saved with a run that is resumed."""
+    """Return the baseline run that `--baseline` names; without that flag, the one saved with a resumed run."""
     found = Baseline.model_validate(saved) if saved else None
     if options.baseline == _NONE:
         found = None
@@ -127,7 +128,7 @@ def _locate(text: str, results: Path) -> Baseline:
 
 
 def _tagged_run(text: str, folders: Sequence[Path]) -> str | None:
-    """The run that TAG or TAG:SUBJECT names; None if a run has that name, or none has that tag."""
+    """Return the run that TAG or TAG:SUBJECT names; None if TAG is the name of a run, or no run has that tag."""
     head, colon, subject = text.partition(":")
     found: list[str] = []
     for folder in folders:
@@ -149,16 +150,18 @@ def _parse_drops(texts: Sequence[str]) -> dict[str, float]:
         except ValueError:
             drop = -1
         if not (isfinite(drop) and drop >= 0):
-            raise BadInput("--max-drop", f"invalid value {text!r}", expected="POINTS, or NAME=POINTS as recall@5=2")
+            raise BadInput(
+                "--max-drop", f"invalid value {text!r}", expected="POINTS, or NAME=POINTS, such as recall@5=2"
+            )
     return drops
 
 
 def check_baseline(
     baseline: Baseline, prepared: PreparedRun, suite: Suite, results: Path, given: str | None = None
 ) -> None:
-    """Raise before anything is spent if the run cannot be compared with its baseline.
+    """Raise BadInput if the run cannot be compared with its baseline. Called before anything is spent.
 
-    `given` is the value of `--baseline`, which hints repeat.
+    `given` is the value of `--baseline`, for the command in the error message.
     """
     chosen_metrics([name for name in baseline.max_drop if name], prepared.metrics, (), "--max-drop")
     name, folders = baseline.locate(results)
@@ -185,13 +188,13 @@ def check_baseline(
             if not shared:
                 raise BadInput(
                     "--baseline",
-                    f"run {side.run.id} has results of none of the benchmarks of this run",
+                    f"run {side.run.id} has no results on any benchmark of this run",
                     remedy="name another run",
                 )
 
 
 def _has_common_case(prepared: PreparedRun, side: Side, benchmark: str, known: set[str]) -> bool:
-    """Whether the baseline run has one of the planned cases: by id, and in other data also by content."""
+    """Whether the baseline run has one of the planned cases: with the same id and, if the data differs, content."""
     cases = prepared.cases[benchmark]
     if is_same_data(prepared.fingerprints, side.run.fingerprints, benchmark):
         return bool(known & cases.keys() if isinstance(cases, Mapping) else known & cases)
@@ -263,10 +266,12 @@ def _by_current_name(baseline: Baseline, measures: Sequence[str]) -> dict[str, f
 
 
 def judge(comparison: RunComparison, baseline: str, max_drop: Mapping[str, float]) -> Gate:
-    """Fail if a measure is significantly worse, or worse by more than its `max_drop`, or if it has no value any more.
+    """Check each compared measure, and return the result.
 
-    Significant: the two-sided p-value, adjusted by Holm's method for all measures, subjects and benchmarks, is below
-    0.05. So a run that is not worse fails by chance in about 2.5 % of all cases.
+    A measure fails if it is significantly worse than in the baseline run, if it is worse by more than its `max_drop`,
+    or if only the baseline run has a value. Significant: the two-sided p-value, adjusted by Holm's method for all
+    measures, subjects and benchmarks, is below 0.05. So a run that is not worse fails by chance in about 2.5 % of all
+    cases.
     """
     return Gate(
         baseline=baseline,

@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from .run_comparison import RunComparison
 
 Charts = Callable[[], Sequence[tuple[str, str]]]
-"""Returns titles and SVG, once they are drawn."""
+"""Returns the titles of the charts and the charts as SVG."""
 MakePage = Callable[["StoredRun", "Report"], str | None]
 StartPage = Callable[["Run"], AbstractContextManager[MakePage]]
-"""Starts the page of a run whose trials have ended, and gives what makes it from the report."""
+"""A context manager for a run whose trials have ended. It returns a function that makes the page from the report."""
 FEWEST_CHARTED = 20
-"""Questions of a run that draws charts; drawing takes longer than a run of fewer, whose intervals are wide."""
+"""Runs with fewer questions than this get no charts: drawing takes longer than the run, and its intervals are wide."""
 MISSING = "missing jinja2; pip install 'memorybench[view]'"
 _LONGEST_VALUE = 1000
 _PATH = re.compile(
@@ -41,7 +41,7 @@ _PATH = re.compile(
     r"|(?<![\w.~-])(?:~|\.{1,2}|[A-Za-z]:)?(?:[\\/]+[^\\/\s\"',;:()\[\]{}=]+)+"
     r"|(?:[\w.@+-]+[\\/])+[\w@+-][\w.@+-]*\.(?:jsonl?|ya?ml|csv|parquet|db|md|txt|py)\b"
 )
-"""An address, which stays, or a path: an absolute one, or one that ends like a file. `ollama/llama3.2` is neither."""
+"""Matches a URL, or a path: an absolute one, or one with a file extension. `ollama/llama3.2` does not match."""
 _MOST_SENTENCES = 4
 _MOST_FIGURES = 3
 _MOST_NAMES = 5
@@ -64,7 +64,7 @@ def to_html(
     comparison: RunComparison | None = None,
     why_no_charts: str = "",
 ) -> str:
-    """Return the report as a page. `comparison` is that of the run's providers."""
+    """Return the report as an HTML page. `comparison` compares the providers of the run with each other."""
     from memorybench.reporting.html import report_page
 
     listed = list_questions(stored)
@@ -107,13 +107,13 @@ def _memories(stored: StoredRun, baselines: Collection[str]) -> list[str]:
 
 
 def page_without_charts(stored: StoredRun, report: Report) -> str | None:
-    """Return the page of a small run, or of one that is not performed by a command; None without jinja2."""
+    """Return the report as an HTML page without charts; None if jinja2 is not installed."""
     few = f"it has fewer than {FEWEST_CHARTED} questions" if not has_charts(stored.run) else "drawing takes a second"
     return to_html(stored, report, why_no_charts=few) if is_installed() else None
 
 
 def has_charts(run: Run) -> bool:
-    """Return whether the page of a run gets charts without being asked for."""
+    """Return whether the page of a run gets charts by default: if the run has enough questions."""
     questions: Mapping[str, int] = run.spec.get("questions", {})
     return sum(questions.values()) >= FEWEST_CHARTED
 
@@ -132,12 +132,13 @@ def verdict_of(
     *,
     is_complete: bool = True,
 ) -> tuple[str, Sequence[str]]:
-    """Return the finding and the sentences that support it; without a comparison, which of `providers` leads.
+    """Return the main finding of a run, such as which provider is best, and sentences with the figures.
 
-    A run that is not complete has no finding: its questions are asked in the order of the benchmark, not at random.
+    Without a comparison, the finding names the one of `providers` with the best figure. A run that is not complete has
+    no finding, only its title: its questions are asked in the order of the benchmark, not at random.
 
-    `baselines` are not compared. Where there are any, the finding says so, and names those that are better. `among`
-    says in other words who is compared.
+    `baselines` are not compared. Where there are any, the finding says so, and names those that are better. `among` is
+    the phrase for who is compared; "" for the default.
     """
     if not is_complete:
         return report.title, ()
@@ -163,7 +164,7 @@ def verdict_of(
 def _verdict_on(
     benchmark: str, pairs: Sequence[Pair], report: Report, baselines: Collection[str], among: str
 ) -> tuple[str, list[str]] | None:
-    """Return who is best on a benchmark by its first measure, and the comparisons with the others."""
+    """Return which subject is best on a benchmark by its first measure, and sentences on how the others compare."""
     first = next(pair for pair in pairs if pair.benchmark == benchmark)
     pairs = [pair for pair in pairs if (pair.benchmark, pair.measure) == (benchmark, first.measure)]
     values = {name: value for pair in pairs for name, value in _values(pair) if value is not None}
@@ -192,7 +193,7 @@ def _verdict_on(
 
 
 def _significance(others: Sequence[tuple[str, bool]]) -> str:
-    """Say which of the others the best one is significantly better than."""
+    """Return in words which of the others the best one is significantly better than."""
     beaten = list(dict.fromkeys(name for name, significant in others if significant))
     if len(beaten) == len(dict(others)):
         return f"significantly better than {'all others' if len(beaten) > 1 else beaten[0]}"
@@ -210,7 +211,7 @@ def _provider_figures(table: Table) -> dict[str, Measure]:
 
 
 def _better_baselines(figures: Mapping[str, Measure], best: str, baselines: Collection[str]) -> list[str]:
-    """Return a sentence that names the baselines with a better figure than the best memory; none if there are none."""
+    """Return a sentence that names the baselines with a better figure than `best`; an empty list if there are none."""
     own = figures.get(best)
     if own is None or own.value is None:
         return []
@@ -227,9 +228,10 @@ def _better_baselines(figures: Mapping[str, Measure], best: str, baselines: Coll
 def _lead(
     report: Report, providers: Sequence[str], baselines: Collection[str], among: str
 ) -> tuple[str, list[str]] | None:
-    """Return who has the best headline, and the figures of the best ones; None if no two providers were measured.
+    """Return which provider has the best figure, and sentences with the best figures.
 
-    Intervals do not test a difference between providers, so the last sentence says what does.
+    None if fewer than two providers were measured. Intervals do not test a difference, so the last sentence names the
+    command that does.
     """
     for table in report.sections:
         if not isinstance(table, Table):
@@ -250,7 +252,7 @@ def _lead(
 
 
 def _main_figures(report: Report) -> list[str]:
-    """Return the first figures of a report as sentences: those of scenarios, or of each provider or extractor."""
+    """Return the first figures of a report as sentences: of the scenarios, or of each provider or extractor."""
     tables = [one for one in report.sections if isinstance(one, Table)]
     for table in tables:
         if table.columns[0].heading == "scenario":
@@ -282,7 +284,7 @@ def _values(pair: Pair) -> list[tuple[str, float | None]]:
 
 
 def provenance_notes(stored: StoredRun) -> list[Notes]:
-    """How a run was made, its settings and its fingerprints."""
+    """Return sections that say how a run was made: its settings and its fingerprints."""
     run = stored.run
     started = run.spec.get(STARTED_WITH, {})
     left_out = {STARTED_WITH, *([] if run.spec.get(SAVED_BASELINE) else [SAVED_BASELINE])}
@@ -304,7 +306,7 @@ def provenance_notes(stored: StoredRun) -> list[Notes]:
 
 
 def _without_folders(notes: Notes) -> Notes:
-    """Leave out the folders of paths: the file is sent to others."""
+    """Return the notes with only the file names of paths, because the page is sent to other people."""
 
     def shorten(text: str) -> str:
         return _PATH.sub(lambda found: found[0] if "://" in found[0] else re.split(r"[\\/]", found[0])[-1], text)

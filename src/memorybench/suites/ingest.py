@@ -20,12 +20,12 @@ from memorybench.core.records import Record, digest
 
 @dataclass(frozen=True, slots=True)
 class IngestOptions:
-    """How sessions are added."""
+    """How the sessions of a haystack are added to a memory."""
 
     by_turn: bool = False
-    """One add per turn instead of one per session."""
+    """If True, each turn is added by a call of its own; otherwise each session is."""
     unordered: bool = False
-    """The provider accepts the sessions of a scope concurrently and in any order."""
+    """Whether the provider accepts the sessions of a scope concurrently and in any order."""
     batch_size: int | None = None
     """Most sessions per batch, for a provider that accepts batches; None: the provider's own maximum."""
     delay: float = 0.0
@@ -36,7 +36,7 @@ DEFAULT_INGEST_OPTIONS = IngestOptions()
 
 
 class Haystacks(Protocol):
-    """The part of a dataset that an ingest needs."""
+    """The part of a dataset that an ingest needs: its name, and its haystacks by id."""
 
     @property
     def name(self) -> str: ...
@@ -45,7 +45,7 @@ class Haystacks(Protocol):
 
 
 class Beginning(Protocol):
-    """The part of a question that tells whether its haystack is the beginning of a longer history."""
+    """The part of a question that says whether its haystack is the first part of a longer, shared history."""
 
     @property
     def haystack(self) -> str: ...
@@ -58,7 +58,7 @@ class Beginning(Protocol):
 
 
 def history_stages(questions: Iterable[Beginning]) -> dict[str, list[str]]:
-    """Return the haystacks of each shared history, shortest first."""
+    """Return, by shared history, the haystacks that are its beginnings, shortest first."""
     lengths: dict[str, dict[str, int]] = {}
     for question in questions:
         if question.shared_history:
@@ -69,11 +69,11 @@ def history_stages(questions: Iterable[Beginning]) -> dict[str, list[str]]:
 class Retrieved(Record):
     memories: tuple[Memory, ...]
     shortfall: str = ""
-    """Which limit of the provider ended the search before it had enough memories."""
+    """Which limit of the provider ended the search before it had enough memories; empty if none did."""
 
 
 class _NotEmpty(ServiceError):
-    """A new scope contains memories."""
+    """Raised if a scope that should be new already contains memories."""
 
     def __init__(self, refusal: BadInput) -> None:
         super().__init__(str(refusal))
@@ -101,7 +101,7 @@ class _Add:
 
 @dataclass(frozen=True, slots=True)
 class _ContentDigest:
-    """The digest of a haystack, computed when a step is looked up."""
+    """The digest of a haystack's content, computed only when a step is looked up."""
 
     haystack: Haystack
 
@@ -123,10 +123,10 @@ class Ingest:
         scope_suffix: str = "",
         stages: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        """`pending` counts the unanswered questions of each haystack.
+        """Prepare to fill memories. `pending` counts the unanswered questions of each haystack.
 
-        `stages` are haystacks that are beginnings of one history, shortest first: they share one memory, which gets the
-        sessions of the next when the questions about the one before have been searched.
+        `stages` are haystacks that are beginnings of one history, shortest first. They share one memory: the further
+        sessions of the next haystack are added after all questions about the previous one have been searched.
 
         `scope_suffix` is random and makes the scopes of a live memory unique: another results folder may have a run of
         the same name.
@@ -197,7 +197,10 @@ class Ingest:
         return retrieved.memories
 
     def _search_inputs(self, steps: Steps, id: str, query: str, limit: int) -> dict[str, Any]:
-        """Name the content of the scope and not the scope itself, so that another run can reuse the step."""
+        """Return the inputs of a search step.
+
+        They name the content of the scope, not the scope itself, so that another run can reuse the step.
+        """
         inputs = {"provider": self._provider.subject, "haystack": self._digest(id), "query": query, "limit": limit}
         haystack = self._dataset.haystack(id)
         if self._digests[id] == haystack.fingerprint:
@@ -208,7 +211,7 @@ class Ingest:
         return inputs
 
     def _digest(self, id: str) -> str:
-        """Return a digest of the haystack: of its content, or its fingerprint if no step on it is worth money."""
+        """Return the digest of a haystack's content, or its fingerprint if no step on it costs money."""
         if id not in self._digests:
             haystack = self._dataset.haystack(id)
             fingerprint = None if self._spends else haystack.fingerprint
@@ -216,7 +219,7 @@ class Ingest:
         return self._digests[id]
 
     async def fill(self, steps: Steps, haystack: str) -> None:
-        """Return when every session of the haystack is searchable. All questions share one fill."""
+        """Add all sessions of the haystack, and return when they are searchable. All its questions share one fill."""
         fill = self._fills.get(haystack)
         if fill is not None:
             await asyncio.shield(fill)
@@ -285,9 +288,9 @@ class Ingest:
             self._receipts[scope.haystack] = [*earlier, *receipts]
 
     async def _prepare_stage(self, steps: Steps, scope: Scope, id: str) -> None:
-        """Wait until every question about a shorter beginning has been searched.
+        """Wait until every question about a shorter beginning of the same history has been searched.
 
-        If an earlier process added more than this beginning, clear the memory: the question must not know the rest.
+        If an earlier process added more than this beginning, clear the memory: later sessions must not be found.
         """
         stages = self._stages[scope.haystack]
         shorter = stages[: stages.index(id)]
@@ -303,9 +306,9 @@ class Ingest:
             self._stored.discard(scope.haystack)
 
     async def check_first(self, steps: Steps, haystack: str) -> None:
-        """Raise BadInput if the first scope of a live memory is not empty, before anything is added.
+        """Raise BadInput if the first scope of a live memory is not empty. Called before anything is added.
 
-        A memory that does not answer is not refused: its trials report the failure.
+        An error of the memory service is ignored here: the trials will fail and report it.
         """
         scope = self.scope(haystack)
         if self._live is None or steps.is_recorded("check_empty", {"scope": scope.name}):
@@ -381,7 +384,7 @@ class Ingest:
         return receipt
 
     async def _restore_recorded(self, steps: Steps, scope: Scope, adds: Sequence[_Add]) -> Sequence[_Add]:
-        """Hand the provider the receipts that an earlier process recorded; return the adds they belong to."""
+        """Give the provider the receipts that an earlier process recorded; return the adds they belong to."""
 
         def is_recorded(add: _Add) -> bool:
             return steps.is_recorded("add", add.inputs)
@@ -395,17 +398,17 @@ class Ingest:
         return recorded
 
     async def leave(self, steps: Steps, haystack: str) -> None:
-        """Count a question as answered, and clear the memory after the last one of its haystack."""
+        """Count a question as answered; after the last question of a haystack, clear its memory."""
         self._pending[haystack] -= 1
         if all(self._pending[stage] <= 0 for stage in self._same_memory(haystack)):
             await self.clear(steps, haystack)
 
     def _same_memory(self, haystack: str) -> Sequence[str]:
-        """Return the haystacks that share the memory of one."""
+        """Return all haystacks whose sessions are in the same memory as those of this one."""
         return self._stages.get(self._history_of.get(haystack, ""), (haystack,))
 
     async def clear(self, steps: Steps, haystack: str) -> None:
-        """Clear the memory. If that fails, the results stay valid and a note names the scope."""
+        """Clear the memory of a haystack. If that fails, results stay valid and a note in the run names the scope."""
         scope = self.scope(haystack)
         if scope.haystack in self._cleared:
             return
@@ -453,9 +456,10 @@ class Ingest:
             raise ServiceError(str(error)) from error  # a key without the right to delete can still search
 
     def _store(self, steps: Steps, scope: Scope) -> dict[str, Any]:
-        """Identify the store that sessions are added to.
+        """Return the step inputs that identify the store to which sessions are added.
 
-        After a clear, or when `store_id` changes, the same session is added again.
+        They change after a clear or when `store_id` changes; then recorded adds no longer match, and sessions are added
+        again.
         """
         for generation in count(self._clears[scope.haystack]):
             # "incarnation" is the old name of store_id; a new one would make recorded adds unknown
@@ -466,7 +470,10 @@ class Ingest:
 
 
 async def _gather(calls: Sequence[Awaitable[Receipt]]) -> list[Receipt]:
-    """Return all results. If a call fails, wait for the others first: the memory may be cleared next."""
+    """Wait for all calls and return their results.
+
+    If a call fails, the others are awaited before its error is raised, because the memory may be cleared next.
+    """
     results = await asyncio.gather(*calls, return_exceptions=True)
     for result in results:
         if isinstance(result, BaseException):
@@ -479,7 +486,7 @@ async def _do_nothing() -> None:
 
 
 def in_order(haystack: Haystack) -> Sequence[Session]:
-    """Return the sessions by date, or in their given order if any is undated."""
+    """Return the sessions by date, or in the order of the haystack if any session has no date."""
     dated = [(session.at, session) for session in haystack.sessions if session.at is not None]
     if len(dated) < len(haystack.sessions):
         return haystack.sessions
@@ -503,5 +510,5 @@ def _split_by_turn(session: Session) -> list[Session]:
 
 
 def still_pending(questions: Iterable[tuple[str, str]], scored: Collection[str]) -> Counter[str]:
-    """Count the unanswered questions of each haystack, from pairs of trial key and haystack."""
+    """Count the questions of each haystack that are not scored yet. `questions` are trial keys with haystack ids."""
     return Counter(haystack for trial, haystack in questions if trial not in scored)

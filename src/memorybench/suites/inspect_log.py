@@ -33,25 +33,25 @@ _STATUS: Mapping[RunStatus, str] = {
     "blocked": "cancelled",
 }
 _COMPLETED = ("scored", "unscored")
-"""States of outcomes without an error of the subject: an unscored answer is not an error of the sample."""
+"""The states of outcomes that Inspect counts as completed: an unscored answer is not an error of its sample."""
 _SCORE_OF = {"accuracy": "correct", "corrected_accuracy": "corrected_correct"}
-"""Measures whose score has another name."""
+"""By measure: the name of its score, if that differs from the name of the measure."""
 _LONGEST_NAME = 60
 
 Key = tuple[str, str]
-"""Benchmark and subject, which have one log."""
+"""The benchmark and the subject of one log."""
 
 
 @dataclass(slots=True)
 class _Tally:
-    """What a log's header says about its samples, which are written after it."""
+    """Counts of a log's samples for its header, which is written before the samples."""
 
     ids: dict[str, None] = field(default_factory=dict)
     samples: int = 0
     completed: int = 0
     subject: Subject | None = None
     failure: Failure | None = None
-    """The first."""
+    """The first failure among the samples; None if there is none."""
 
     def add(self, outcome: Outcome) -> None:
         self.ids[outcome.trial.case_id] = None
@@ -200,7 +200,7 @@ def _measured(measure: Measure) -> dict[str, Any]:
 
 
 def _usage(summary: Summary) -> dict[str, Any]:
-    """Usage by the subject that was called: models, and providers that call models."""
+    """Return token usage by the subject that was called: models, and providers that call models."""
     spent: dict[str, Spending] = {}
     for stage in summary.stages:
         if stage.spent.calls:
@@ -217,7 +217,7 @@ def _usage(summary: Summary) -> dict[str, Any]:
 
 
 def _first_failure(summary: Summary, tally: _Tally) -> dict[str, str] | None:
-    """The first failure of a subject that has no result in a complete run."""
+    """Return the first failure, for a complete run in which the subject has no result; otherwise None."""
     if summary.status != "complete" or tally.completed or tally.failure is None:
         return None
     return _error(tally.failure)
@@ -254,7 +254,7 @@ def _sample(outcome: Outcome, epoch: int, at: str, case: Mapping[str, Any], mode
 
 
 def _labels(outcome: Outcome) -> dict[str, Any]:
-    """The trial's labels, and our own values under one key: a label may have any name."""
+    """Return the labels of a trial. Other values are under the key "memorybench", because a label may have any name."""
     own = {"status": outcome.status, "cluster": outcome.trial.cluster, "context": outcome.shown.context}
     if outcome.failure is not None:
         own["failure"] = f"{outcome.failure.kind}: {outcome.failure.message}"
@@ -293,7 +293,7 @@ def _key(outcome: Outcome) -> Key:
 
 
 def _model(spec: Mapping[str, Any]) -> str | None:
-    """The answering model; None: the run measures retrieval only."""
+    """Return the answering model; None if the run measures retrieval only."""
     return spec.get("answerer", spec.get("reader")) if spec.get("answered") else None
 
 
@@ -302,7 +302,7 @@ def _id(summary: Summary, key: Key) -> str:
 
 
 def _file_name(summary: Summary, key: Key) -> str:
-    """The name in Inspect's form: Inspect finds logs by the time in front and splits the rest at `_`."""
+    """Return the file name of a log. Inspect expects a time first and splits the rest at `_`."""
     parts = (summary.created[:19], *key, _id(summary, key))
     return "_".join(re.sub(r"[^A-Za-z0-9.-]+", "-", part)[:_LONGEST_NAME] for part in parts) + ".json"
 

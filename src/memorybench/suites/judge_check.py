@@ -35,17 +35,17 @@ if TYPE_CHECKING:
 
 STEP = "judge check"
 NOTE = "judge"
-"""The kind of the note about the check."""
+"""The kind under which the result of the check is noted in the run."""
 LEAST_RATE = 0.9
 """A judge fails if its sensitivity or its specificity on canaries is significantly below this rate."""
 ENOUGH = 24
-"""Canaries below which the report says that they are few: all that one prompt has."""
+"""The report says that there are few canaries if fewer than this were asked. One prompt has as many."""
 _SHARE_OF_CALLS = 10
 _CAUTION = "Canaries are not the questions of this run: the correction assumes that the judge errs as often on both."
 
 
 def canary_limit(asked: int | Literal["off"] | None, judge_calls: int) -> int:
-    """The number of canaries that --canaries asks for; without it, a tenth of the run's judge calls."""
+    """Return how many canaries --canaries asks for; by default, a tenth of the run's judge calls."""
     if asked is None:
         return judge_calls // _SHARE_OF_CALLS
     return 0 if asked == "off" else asked
@@ -74,7 +74,7 @@ def unchecked_note(judge: str) -> str:
 
 
 def check_note(report: CanaryReport) -> str:
-    """Return what the report says about a check, and whether it has few canaries."""
+    """Return the result of a check as a sentence; it says so if few canaries were asked."""
     asked = report.sensitivity[1] + report.specificity[1] + report.unreadable
     canaries = "1 canary detects" if asked == 1 else f"{asked} canaries detect"
     few = f"; {canaries} only a bad judge, --canaries {ENOUGH} asks more" if asked < ENOUGH else ""
@@ -103,7 +103,7 @@ class Corrected(Record):
     high: float | None
     n: int
     judged: float
-    """The share of answers that the judge decided; code decided the others."""
+    """The share of the answers that the judge decided, from 0 to 1; code decided the others."""
     undecided: bool
     """True if the canaries do not show that the judge is better than a guess. Then nothing is corrected."""
 
@@ -116,7 +116,7 @@ class JudgeCheck(Record):
     unreadable: int
     least_rate: float
     failed: tuple[str, ...]
-    """Of sensitivity and specificity, those that are significantly below `least_rate`."""
+    """`sensitivity`, `specificity` or both, if significantly below `least_rate`; empty: the judge passed."""
     corrected: tuple[Corrected, ...]
 
     def sentence(self) -> str:
@@ -130,9 +130,9 @@ class JudgeCheck(Record):
 
 
 def judge_checks(run: StoredRun, measures: Mapping[str, bool]) -> tuple[JudgeCheck, ...]:
-    """The checks of a run; none for a run without a judge, without canaries, or of an earlier version.
+    """Return the judge checks of a run; none if it has no judge, no canaries, or an earlier version made it.
 
-    `measures` are those to correct, and whether each counts wrong answers instead of right ones.
+    `measures` are the measures to correct. A value is True if the measure counts wrong answers instead of right ones.
     """
     if not run.spec.get("judge"):
         return ()
@@ -199,9 +199,9 @@ def _corrected(run: StoredRun, confusion: Confusion, measures: Mapping[str, bool
 def correct_scores(
     rows: Sequence[Sequence[float]], clusters: Sequence[str], confusion: Confusion
 ) -> tuple[Interval, float]:
-    """The mean score, corrected for the judge's errors, and the share of scores that the judge decided.
+    """Return the mean score, corrected for the judge's errors, and the share that the judge decided.
 
-    Each row is a score, the part of it that code decided, and the share that the judge decided. The sampling error is
+    Each row has a score, the part of it that code decided, and the share that the judge decided. The sampling error is
     that of the clustered interval, by its effective number of items.
     """
     scores, by_code, judged = ([row[place] for row in rows] for place in range(3))
@@ -222,13 +222,13 @@ def correct_scores(
 
 
 def check_warnings(checks: Sequence[JudgeCheck]) -> list[Section]:
-    """The first section of a report: which judges failed."""
+    """Return the first section of a report, which names the judges that failed; nothing if none failed."""
     failed = tuple(check.sentence() for check in checks if check.failed)
     return [Notes(failed, warning=True)] if failed else []
 
 
 def correction_tables(run: StoredRun, checks: Sequence[JudgeCheck]) -> list[Section]:
-    """The measures beside their corrected values, for judges that failed."""
+    """Return a table of the measures as judged and as corrected, for the judges that failed their check."""
     rows = []
     for check in checks:
         for one in check.corrected if check.failed else ():
@@ -258,5 +258,5 @@ def correction_tables(run: StoredRun, checks: Sequence[JudgeCheck]) -> list[Sect
 
 
 def check_document(checks: Sequence[JudgeCheck]) -> dict[str, Any]:
-    """The part of report.json; none for a run whose judge was not checked."""
+    """Return the part of report.json about the judge checks; empty if the judge was not checked."""
     return {"judge_checks": [check.model_dump(mode="json") for check in checks]} if checks else {}

@@ -20,9 +20,10 @@ _LONGEST_PATH = 4096
 
 
 def prompt_text(given: str, flag: str) -> str:
-    """The content of a file, or the text itself.
+    """Return the content of the file that `given` names, or `given` itself if it is a prompt.
 
-    A text that looks like a path is an error: a judge that is asked "prompts/strict.txt" still answers yes or no.
+    Raises BadInput if it looks like a path to a missing file: a judge that is asked "prompts/strict.txt" would still
+    answer yes or no.
     """
     path = Path(given)
     if len(given) < _LONGEST_PATH and "\n" not in given and path.is_file():
@@ -35,7 +36,7 @@ def prompt_text(given: str, flag: str) -> str:
 
 
 def judge_prompts(config: BenchmarkConfig | None, override: str | None = None) -> JudgePrompts:
-    """The judge prompts of a benchmark; without a config the bundled ones, by question type.
+    """Return the judge prompts of a benchmark; without a config, the bundled ones by question type.
 
     `override`, from --judge-prompt, replaces them.
     """

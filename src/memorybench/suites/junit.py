@@ -15,14 +15,14 @@ from .report_parts import is_failure, is_undecided
 from .thresholds import Check
 
 _RESULTS = {"scored": "failure", "unscored": "error", "failed": "error", "skipped": "skipped", "blocked": "skipped"}
-"""By status: the element of a testcase that is not a success."""
+"""By status of a trial: the XML element that its testcase gets if the trial is a failure."""
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def to_junit(run_id: str, trials: Iterable[RecordedTrial], checks: Sequence[Check] = ()) -> str:
-    """`checks` are the thresholds and the baseline of the run, as testcases of their own.
+    """Return a run as JUnit XML. Each of its `checks`, thresholds and baseline, is a testcase.
 
-    Baselines such as `none` are left out: they are not under test.
+    Trials of baselines such as `none` are left out: they are not under test.
     """
     root = ElementTree.Element("testsuites", name=_text(f"memorybench {run_id}"))
     suites: dict[tuple[str, str], ElementTree.Element] = {}

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 _THRESHOLDS = ("thresholds", "threshold_on")
 _OF_A_START = (SCOPE_SUFFIX, STARTED_WITH, SAVED_BASELINE, *_THRESHOLDS, "concurrency", "budget", "reuse")
-"""Keys of a spec that change no figure."""
+"""Keys of a spec that do not affect any figure, so shards may differ in them."""
 _PATHS = ("config_dirs", "data_files", "errata", "dataset", "cases", "probe_file", "folders")
-"""Keys of a spec that name files, which are elsewhere on other machines. Fingerprints compare their content."""
+"""Keys of a spec that hold paths. They may differ between machines; fingerprints compare the files' content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class _Shard:
         return self.run.status == "complete" and self.outcomes == self.run.planned
 
     def plain(self) -> dict[str, str | int | None]:
-        """The shard as the merged run names it; `outcomes` tells whether an unfinished shard has grown since."""
+        """Return the shard as the merged run records it. `outcomes` shows whether the shard has grown since."""
         return {
             "run": self.run.id,
             "shard": self.number,
@@ -73,7 +73,7 @@ class MergedRun:
     shards: Sequence[Mapping[str, str | None]]
     files: Sequence[Path]
     is_new: bool
-    """False: the same shards had been merged before."""
+    """False if the same shards had already been merged under this name."""
 
 
 def merge(
@@ -88,9 +88,9 @@ def merge(
     make_page: MakePage,
     command_line: Sequence[str] = (),
 ) -> MergedRun:
-    """Make one run of shards and write its reports. Raises before anything is written.
+    """Merge shards into one run and write its reports. Errors are raised before anything is written.
 
-    A name is a results folder, all of whose shards are merged, FOLDER/RUN, or a run of the folder `results`.
+    A name is a run of the folder `results`, FOLDER/RUN, or a results folder, all of whose shards are merged.
     """
     if safe_run_id(run_id, "--run-id") == LATEST:
         raise BadInput("--run-id", f'"{LATEST}" means the newest run', remedy="choose another name")
@@ -140,7 +140,7 @@ def _find_shards(names: Sequence[str], results: Path | None, journal: str | None
 def _find_runs(
     name: str, folders: Sequence[Path], reader_of: Callable[[Path], RunReader]
 ) -> list[tuple[RunReader, Run]]:
-    """Return the shards of a results folder, or the run of FOLDER/RUN or of one of the folders."""
+    """Return all shards of a results folder, or the one run that FOLDER/RUN or a name in `folders` means."""
     if name and (Path(name) / FILE_NAME).exists():
         run_reader = reader_of(Path(name))
         runs = [run for run in run_reader.runs() if run.spec.get(SHARD)]
@@ -211,7 +211,7 @@ def _check_numbers(shards: Sequence[_Shard], allow_partial: bool) -> None:
 
 
 def _list(noun: str, names: Sequence[str]) -> str:
-    """Return `shard 2/3 is`, or `shards 2/9, 3/9, 4/9 and 2 more are`."""
+    """Return the names with noun and verb: `shard 2/3 is`, or `shards 2/9, 3/9, 4/9 and 2 more are`."""
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return f"{noun}{'s' * (len(names) > 1)} {', '.join(names[:3])}{more} {'are' if len(names) > 1 else 'is'}"
 
@@ -232,7 +232,7 @@ def _check_complete(shards: Sequence[_Shard]) -> None:
 
 
 def _merged_run(run_id: str, shards: Sequence[_Shard], command_line: Sequence[str]) -> Run:
-    """The row of the merged run: that of a run that was not divided, with the times of all shards."""
+    """Return the merged run as if it had not been divided, with the first start and the last end of its shards."""
     first, runs = shards[0].run, [shard.run for shard in shards]
     part = first.spec[PART]
     shared = {key: value for key, value in first.spec.items() if key not in (PART, SAVED_BASELINE, *_THRESHOLDS)}
@@ -267,7 +267,7 @@ def _merged_run(run_id: str, shards: Sequence[_Shard], command_line: Sequence[st
 
 
 def _is_merged(place: RunPlace, run: Run) -> bool:
-    """Return whether the same shards were merged under the same name: a merge may be repeated."""
+    """Return whether these shards were already merged under this name. Merging again is then allowed."""
     if not journal_of(place.results).exists():
         return False
     with RunReader.open(place.results, thorough=False) as run_reader:
@@ -278,7 +278,7 @@ def _is_merged(place: RunPlace, run: Run) -> bool:
 
 
 def _write_files(place: RunPlace, make_page: MakePage) -> list[Path]:
-    """Write the reports and the further files of the merged run."""
+    """Write the reports of the merged run and the suite's other files, and return their paths."""
     with open_run([place.run_id], [place.results]) as stored:
         suite_of(stored.run).write_files(place)
         report = report_of(stored)

@@ -33,7 +33,10 @@ def perform_with_model(
     concurrency: int = 10,
     budget: float | None = None,
 ) -> Ending:
-    """Perform a plan until `budget` dollars are spent, also by earlier commands. A run that was begun is resumed."""
+    """Perform a plan with one model; a run that was already begun is resumed.
+
+    Stops when `budget` dollars are spent. What earlier commands spent on the run counts, too.
+    """
     spending, marks = Budget(budget), run.fingerprints
     if _was_begun(results, run.id):
         with RunReader.open(results) as run_reader:
@@ -50,7 +53,7 @@ def perform_with_model(
 def model_run(
     suite: str, prefix: str, data: str, model: ResolvedModel, marks: Mapping[str, Fingerprint], planned: int
 ) -> Run:
-    """Return the run of a command; its id is made of `prefix` and the fingerprints. `data` names what it asks about."""
+    """Return a new run that asks one model about `data`. Its id is `prefix` and a digest of the fingerprints."""
     return Run(
         id=f"{prefix}_{digest(marks)[:8]}",
         suite=suite,

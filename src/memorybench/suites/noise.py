@@ -18,7 +18,7 @@ from .stored_run import StoredRun
 from .summary import headline
 
 DETECTED = (2.0, 5.0, 10.0)
-"""Differences in points that reports give the needed questions for, unless --detect names others."""
+"""Reports say how many questions are needed to detect these differences, in points, unless --detect names others."""
 _EXPLANATION = (
     "Standard deviations in points. `answers changed` and `scores changed` are shares of questions whose repeats are"
     " not all alike.",
@@ -30,32 +30,32 @@ _TRUNCATED = "The estimated variance between questions is negative, and 0 is rep
 
 class NeededQuestions(Record):
     difference: float
-    """0.05: five points."""
+    """The difference to detect, as a share: 0.05 is five points."""
     without_repeats: int | None
     with_repeats: int | None
-    """None: the variance is 0 or cannot be estimated, for example because all questions are about one history."""
+    """None if the variance is 0 or cannot be estimated, for example because all questions are about one history."""
 
 
 class Noise(Record):
-    """The variation of one measure of one subject."""
+    """How much one measure of one subject varies between questions and between repeats."""
 
     benchmark: str
     subject: str
     measure: str
     repeats: int
     n: int
-    """Questions with two or more values."""
+    """The number of questions with two or more values."""
     between_questions: float
-    """Variance of the questions' true means."""
+    """The variance of the questions' true means."""
     between_repeats: float
-    """Variance of one repeat around the mean of its question."""
+    """The variance of the repeats around the mean of their question."""
     truncated: bool
     changed_answers: float
     changed_scores: float
     needed: tuple[NeededQuestions, ...]
 
     def sentence(self) -> str:
-        """What the noise means for another run: the half width of a 95 % interval of the difference of two runs."""
+        """Return in words how much another run would differ: half the width of the 95 % interval of the difference."""
         changed = round(self.changed_scores * self.n)
         points = 100 * 1.96 * sqrt(2 * self.between_repeats / (self.n * self.repeats))
         return (
@@ -82,12 +82,12 @@ class _Values:
 
 
 def headline_measures(run: StoredRun) -> dict[str, tuple[str, ...]]:
-    """By benchmark: the measure that its table leads with."""
+    """Return, by benchmark, the measure that its table shows first."""
     return {benchmark: (headline(run.summary.overall(benchmark)),) for benchmark in run.summary.benchmarks}
 
 
 def measure_noise(run: StoredRun, measures: Mapping[str, Sequence[str]]) -> tuple[Noise, ...]:
-    """The noise of these measures by benchmark; nothing for a run without repeats."""
+    """Return the noise of the given measures of each benchmark; nothing for a run without repeats."""
     repeats = run.spec.get("repeats", 1)
     if repeats == 1:
         return ()
@@ -132,7 +132,10 @@ def measure_noise(run: StoredRun, measures: Mapping[str, Sequence[str]]) -> tupl
 def _needed(
     values: _Values, others: Sequence[_Values], repeats: int, differences: Sequence[float]
 ) -> tuple[NeededQuestions, ...]:
-    """The questions needed to detect these differences, with the mean variance of the differences from all others."""
+    """Return how many questions are needed to detect each difference.
+
+    Uses the mean variance of the differences between this subject and each of the others; without others, its own.
+    """
     pairs = [pair for other in others if (pair := _pair_variance(values, other, repeats)) is not None]
     if not others:
         alone = _variance(values.means, values.clusters, values.components, repeats)
@@ -162,7 +165,7 @@ def _pair_variance(first: _Values, second: _Values, repeats: int) -> tuple[float
 def _variance(
     means: Mapping[str, float], clusters: Mapping[str, str], components: VarianceComponents | None, repeats: int
 ) -> tuple[float, float] | None:
-    """The variance of one question without noise, times the design effect of clusters, and that of one repeat."""
+    """Return two variances: of one question without noise, times the design effect of clusters, and of one repeat."""
     cases = sorted(means)
     error = standard_error([means[case] for case in cases], [clusters[case] for case in cases])
     if error is None or components is None:
@@ -172,7 +175,7 @@ def _variance(
 
 
 def noise_document(rows: Sequence[Noise]) -> dict[str, Any]:
-    """The part of report.json; none for a run without repeats."""
+    """Return the part of report.json about noise; empty for a run without repeats."""
     return {"noise": [row.model_dump() for row in rows]} if rows else {}
 
 

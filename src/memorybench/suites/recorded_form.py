@@ -1,4 +1,4 @@
-"""Says what is wrong with a run whose recorded data has another form than memorybench writes.
+"""Reports errors in recorded data that does not have the structure that memorybench writes.
 
 Checksums detect a row that was changed; they do not detect one that another program, or another version, wrote.
 """
@@ -19,12 +19,12 @@ from memorybench.journal.rows import Run
 from memorybench.text.sanitize import preview, printable
 
 ERRORS = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, AssertionError, StopIteration)
-"""What code raises that reads data of another form."""
+"""Exceptions that code may raise when it reads data with an unexpected structure."""
 _LONGEST = 200
 
 
 class _SavedSpec(Record, extra="ignore"):
-    """What reports read from the saved spec of any suite. A spec may lack each of these."""
+    """The parts of a saved spec that reports of any suite read. Each part may be missing."""
 
     benchmarks: tuple[str, ...] | None = None
     subjects: tuple[str, ...] | None = None
@@ -50,9 +50,9 @@ class _SavedSpec(Record, extra="ignore"):
 
 @contextmanager
 def explain_form(*runs: Run, part: str = "") -> Iterator[None]:
-    """Raise BadInput, which names the runs, for an error about the form of what they recorded.
+    """Turn an error about the structure of recorded data into a BadInput that names the runs.
 
-    `part` names the part of the run that is read, such as a question.
+    Used as a context manager around code that reads runs. `part` names what is read, such as a question.
     """
     try:
         yield
@@ -61,7 +61,7 @@ def explain_form(*runs: Run, part: str = "") -> Iterator[None]:
 
 
 def form_error(error: Exception, *runs: Run, part: str = "") -> BadInput:
-    """Return the error that says what is wrong with what the runs recorded."""
+    """Return a BadInput that says which runs have recorded data with a wrong structure, and what is wrong."""
     wrong = [(run, problem) for run in runs if (problem := _spec_problem(run))]
     names = [run.id for run, _ in wrong] or [run.id for run in runs]
     where = f"run{'s' * (len(names) > 1)} {' and '.join(names)}{f', {part}' * bool(part and not wrong)}"
@@ -74,7 +74,7 @@ def form_error(error: Exception, *runs: Run, part: str = "") -> BadInput:
 
 
 def _spec_problem(run: Run) -> str:
-    """Return which part of the saved spec has another form; "" if each has its form, or is missing."""
+    """Return what is invalid in the saved spec; "" if nothing is. Missing parts are valid, an empty spec is not."""
     try:
         _SavedSpec.model_validate(dict(run.spec))
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""A memory whose searches are recorded: it stands in for the provider while scores are computed again."""
+"""Replaces the ingest of a provider while scores are computed again: searches return their recorded results."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from .replayed_steps import Contradiction, ReplayedSteps
 class RecordedIngest:
     subject: Subject
     haystack: Callable[[str], Haystack] | None = None
-    """Returns a history of the data; None: the data is not available."""
+    """Returns a history of the dataset by id; None if the data is not available."""
     _digests: dict[str, str] = field(default_factory=dict)
-    """By id: the digests of histories that have no fingerprint."""
+    """By id: the digests of histories, computed when first needed."""
 
     async def search(self, steps: Steps, haystack: str, query: str, limit: int) -> Sequence[Memory]:
-        """Return the recorded result of a search. Raise Contradiction if it was another search."""
+        """Return the recorded result of a search. Raise Contradiction if the recorded search had other inputs."""
         assert isinstance(steps, ReplayedSteps)
         if "search" not in steps.unused():
             # its key is not known here: a failed step of the trial may be this search
@@ -35,10 +35,10 @@ class RecordedIngest:
         expected = {"query": query, "limit": limit, "provider": self.subject.plain()}
         for name, value in expected.items():
             if step.inputs.get(name) != value:
-                raise Contradiction(f"the search has another {name}")
+                raise Contradiction(f"the recorded search has another {name}")
         if self.haystack is not None:
             if not self._is_about(self.haystack(haystack), step.inputs.get("haystack")):
-                raise Contradiction("the search is about another history")
+                raise Contradiction("the recorded search is about another history")
             if step.inputs.keys() == {*expected, "haystack"}:
                 steps.same_inputs.append(step_key("search", canonical(step.inputs)))
         return Retrieved.model_validate(step.result).memories

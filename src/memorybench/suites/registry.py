@@ -27,7 +27,8 @@ BUILT_IN = {
     "online": {"online": "measure recorded searches and writes of an agent's memory"},
     "hygiene": {"hygiene": "check a store or agent for noise, secrets, duplicates and lost facts"},
 }
-"""By suite: its verbs with their help. A suite is the object SUITE in suites/<name>/suite.py, loaded when needed."""
+"""By suite: its commands' first words with their help. A suite is SUITE in suites/<name>/suite.py, loaded when
+needed."""
 
 
 def suite(name: str) -> Suite | None:
@@ -46,7 +47,7 @@ def suites() -> Iterator[Suite]:
 
 
 def commands(verb: str) -> list[tuple[Suite, Command]]:
-    """The commands that begin with this verb."""
+    """Returns the commands whose first word is `verb`, each with its suite."""
     owner = next((name for name, verbs in BUILT_IN.items() if verb in verbs), None)
     candidates = [suite(owner)] if owner else _plugins()
     return [
@@ -59,12 +60,12 @@ def commands(verb: str) -> list[tuple[Suite, Command]]:
 
 
 def verb_of(suite_name: str) -> str:
-    """The verb that users know a suite by: `eval` for bench."""
+    """Returns the command by which users know a suite, such as `eval` for the suite bench."""
     return next(iter(BUILT_IN.get(suite_name, (suite_name,))))
 
 
 def suite_of(run: Run) -> Suite:
-    """The suite of a saved run."""
+    """Returns the suite of a saved run."""
     from memorybench.core.errors import BadInput
 
     found = suite(run.suite)
@@ -76,7 +77,7 @@ def suite_of(run: Run) -> Suite:
 
 @contextmanager
 def open_run(runs: Sequence[str], folders: Sequence[Path]) -> Iterator[StoredRun]:
-    """Opens a saved run by id from these folders; several ids must be shards of one spec."""
+    """Opens a saved run by id from these folders. Several ids must be shards of one run; they are read as one."""
     from .stored_run import open_runs
 
     with open_runs(runs, folders, lambda stored: suite_of(stored.run).metrics(stored)) as stored:
@@ -86,7 +87,7 @@ def open_run(runs: Sequence[str], folders: Sequence[Path]) -> Iterator[StoredRun
 
 @contextmanager
 def read_run(runs: Sequence[str], folders: Sequence[Path]) -> Iterator[StoredRun]:
-    """As `open_run`, for what only reads: an error about the form of the recorded data names the run."""
+    """Like `open_run`, but an error about the structure of the recorded data names the run. Only for reading."""
     from .recorded_form import explain_form
 
     with open_run(runs, folders) as stored, explain_form(*stored.runs):

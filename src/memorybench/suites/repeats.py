@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class _RepeatSteps:
-    """The steps of a later repeat: its number is one of their inputs, so that they are performed again."""
+    """The steps of the second or a later repeat. The number of the repeat is an input, so nothing is reused."""
 
     steps: Steps
     repeat: int
@@ -53,12 +53,12 @@ class _RepeatSteps:
 
 
 def steps_of_repeat(steps: Steps, repeat: int) -> Steps:
-    """Return the steps of a repeat. Those of the first are the steps of a run without repeats."""
+    """Return the steps of a repeat. Those of the first are the same as in a run without repeats."""
     return steps if repeat == 1 else _RepeatSteps(steps, repeat)
 
 
 async def open_repeats(model: ResolvedModel, stack: AsyncExitStack, seed: int | None, repeats: int) -> list[Model]:
-    """Open the model of each repeat: one model for all of them, or, with a seed, one for each following seed."""
+    """Open a model for each repeat: the same one for all or, if `seed` is given, with seed, seed + 1 and so on."""
     if seed is None:
         return [await model.open(stack)] * repeats
     return [await model.open(stack, seed=seed + place) for place in range(repeats)]

@@ -28,17 +28,17 @@ from memorybench.secrets.redaction import REDACTED
 
 T = TypeVar("T")
 _AT_THE_END = ("clearing", "clear")
-"""Steps that clean up after a trial. They change no score."""
+"""Names of steps that clean up after a trial. They do not affect its scores."""
 _replayed_reply: ContextVar[str | None] = ContextVar("replayed reply", default=None)
-"""The recorded reply that a `SilentModel` gives again, so that the code of the step reads it as it did first."""
+"""The recorded reply that `SilentModel` returns, so that the code of the step parses it as in the run."""
 
 
 class CannotRescore(MemorybenchError):
-    """The scores of a trial cannot be computed again; the text says why."""
+    """The scores of a trial cannot be computed again; the message says why."""
 
 
 class Contradiction(MemorybenchError):
-    """What is recorded cannot have happened as the run says; the text says why."""
+    """Two things that the run recorded contradict each other; the message says which."""
 
 
 class ReplayedStep(Protocol):
@@ -51,29 +51,29 @@ class ReplayedStep(Protocol):
 
 @dataclass(slots=True)
 class ReplayedSteps:
-    """The `Steps` of one trial that was recorded. A step is found by its key, else by its name and place.
+    """The recorded steps of one trial, used in place of performing steps.
 
-    The key tells that the code would make the same inputs today. Where it cannot know them, because a prompt is not at
-    hand for example, the next step of that name is taken, and `other_inputs` counts it.
+    A step is found by its key, which is the same only if today's code makes the same inputs. If no key matches, because
+    a prompt is not available for example, the next recorded step of that name is used, and `other_inputs` counts it.
     """
 
     keys: Sequence[str]
-    """Of the outcome, in the order in which the trial asked for them."""
+    """The keys of the trial's steps, in the order in which the trial asked for them."""
     recorded: Mapping[str, ReplayedStep]
-    """By key: the steps of the run."""
+    """By key: the recorded steps of the whole run."""
     is_strict: bool = False
-    """Whether a step is found by its key only."""
+    """If True, a step is found by its key only, never by its name."""
     same_inputs: list[str] = field(default_factory=list)
-    """The keys of steps whose inputs the code makes again."""
+    """The keys of steps for which today's code makes the recorded inputs."""
     other_inputs: int = 0
     failed: list[str] = field(default_factory=list)
-    """The names of steps that the trial asked for and that have no result."""
+    """The names of steps that the trial asked for and that have no recorded result."""
     missing: list[str] = field(default_factory=list)
-    """The names of steps that the code asks for and the trial did not."""
+    """The names of steps that today's code asks for, but the recorded trial did not."""
     other_verdicts: list[str] = field(default_factory=list)
-    """The names of steps whose recorded reply, read again, does not give the recorded verdict."""
+    """The names of steps whose recorded reply, parsed again, does not give the recorded verdict."""
     redacted_verdicts: int = 0
-    """Verdicts that cannot be read again, because a secret was removed from the reply."""
+    """The number of verdicts that cannot be parsed again, because a secret was removed from the reply."""
     _used: set[int] = field(default_factory=set)
 
     async def once(
@@ -82,7 +82,7 @@ class ReplayedSteps:
         key = step_key(name, canonical(inputs))
         if inputs.get("attempt", 1) > 1 and key not in self.keys and self.failed[-1:] == [name]:
             # a judge is not asked again if its first call failed otherwise than by an unreadable reply
-            raise Unreadable(f"step {name} was not asked for again")
+            raise Unreadable(f"step {name} was not tried a second time")
         step = self._find(name, key)
         if step is None:
             # the key of a call that failed, such as an unreadable reply of the judge, is one of the outcome
@@ -91,13 +91,13 @@ class ReplayedSteps:
         try:
             result = TypeAdapter(returns).validate_json(canonical(step.result))
         except ValidationError as error:
-            raise CannotRescore(f"the result of step {name} does not have its form") from error
+            raise CannotRescore(f"the recorded result of step {name} has an invalid structure") from error
         if isinstance(result, Verdict):
             await self._read_again(name, result, work)
         return result
 
     async def _read_again(self, name: str, verdict: Verdict, work: Callable[[], Awaitable[object]]) -> None:
-        """Perform the step with the recorded reply, and compare the verdict."""
+        """Parse the recorded reply of a judge again, and note whether the verdict is the recorded one."""
         token = _replayed_reply.set(verdict.reply or verdict.reason)
         try:
             is_same = await work() == verdict
@@ -111,14 +111,14 @@ class ReplayedSteps:
             self.other_verdicts.append(name)
 
     def next(self, name: str) -> ReplayedStep:
-        """Return the next step of that name, whatever its inputs are."""
+        """Return the next unused step of that name, whatever its inputs are. Raise Contradiction if there is none."""
         step = self._find(name, "")
         if step is None:
             raise Contradiction(f"step {name} is not recorded")
         return step
 
     def model_of(self, *names: str) -> Subject | None:
-        """Return the model that the first step of these names asked; None if there is none."""
+        """Return the model that was asked in the first step with one of these names; None if there is no such step."""
         for key in self.keys:
             step = self.recorded.get(key)
             if step is not None and step.name in names:
@@ -126,20 +126,20 @@ class ReplayedSteps:
         return None
 
     def unused(self) -> list[str]:
-        """Return the names of recorded steps that no score was computed from."""
+        """Return the names of recorded steps that were not used to compute a score."""
         left = [self.recorded[key] for place, key in enumerate(self.keys) if self._is_left(place)]
         return [step.name for step in left if step.name not in _AT_THE_END]
 
     @property
     def has_failures(self) -> bool:
-        """Whether the trial asked for steps that have no result."""
+        """Whether the trial asked for steps that have no recorded result."""
         return any(key not in self.recorded for key in self.keys)
 
     def is_recorded(self, name: str, inputs: Mapping[str, Any]) -> bool:
         return step_key(name, canonical(inputs)) in self.recorded
 
     def is_inherited(self, name: str, inputs: Mapping[str, Any], *, shared: bool = False) -> bool:
-        """Return whether the step is the one that comes next: a second reply was asked for without a first."""
+        """Return whether the trial has a recorded step with these inputs that is not used yet."""
         key = step_key(name, canonical(inputs))
         return any(self.keys[place] == key for place in range(len(self.keys)) if self._is_left(place))
 
@@ -176,29 +176,30 @@ class ReplayedSteps:
 
 @dataclass(frozen=True, slots=True)
 class Rescored:
-    """What a trial scores by the code of today."""
+    """The scores of a recorded trial, computed by today's code."""
 
     performed: Performed
     is_whole: bool = True
-    """Whether all scores are known; otherwise those of `performed` are, and others cannot be computed here."""
+    """Whether all scores could be computed; if False, only those in `performed`."""
     are_inputs_known: bool = False
-    """Whether the code knows what each step depends on, so that no recorded step may have other inputs."""
+    """Whether the inputs of every step are known, so that a recorded step with other inputs is an error."""
     trial: Trial | None = None
-    """The trial that the case gives, with its labels; None: it is not computed."""
+    """The trial with its labels, as made from the recorded case; None if it was not made."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedRun:
-    """A run whose scores are computed again."""
+    """The recorded data of a run whose scores are computed again."""
 
     run: Run
     cases: Mapping[tuple[str, str], Mapping[str, Any]]
-    """By benchmark and id."""
+    """The recorded cases, by benchmark and case id."""
     steps: Mapping[str, ReplayedStep]
     datasets: Mapping[str, Dataset] = field(default_factory=dict)
-    """By benchmark. Data that is not on this machine, or has another fingerprint than the run recorded, is left out."""
+    """Datasets by benchmark; without those not on this machine, or with another fingerprint than the recorded one."""
     audit_datasets: Mapping[str, AuditDataset] = field(default_factory=dict)
-    """By id: conversations with the recorded fingerprint, from this machine or from the recorded text."""
+    """Conversations by dataset id. They have the recorded fingerprint and come from this machine or the recorded
+    text."""
     _judges: dict[str, Subject | None] = field(default_factory=dict)
 
     @property
@@ -206,7 +207,7 @@ class RecordedRun:
         return {**self.datasets, **self.audit_datasets}
 
     def knows_inputs(self, steps: ReplayedSteps) -> bool:
-        """Return whether the code knows what the replayed steps depend on. Another version may have other prompts."""
+        """Return whether the inputs of the replayed steps are known: another version may have other prompts."""
         return self.knows_judge(steps) and (not steps.other_inputs or self.is_of_this_version)
 
     def knows_judge(self, steps: ReplayedSteps) -> bool:
@@ -219,16 +220,16 @@ class RecordedRun:
         return not name or not steps.has_failures or self._recorded_judge(str(name)) is not None
 
     def judge(self, steps: ReplayedSteps) -> SilentModel | None:
-        """Return the judge of a trial; None if the run has none.
+        """Return the judge of a trial, which gives recorded replies; None if the run has no judge.
 
-        If no verdict of the trial is recorded, its settings are those in other trials.
+        If the trial has no recorded verdict, the settings of the judge are taken from other trials.
         """
         name = self.run.spec.get("judge")
         if not name:
             return None
         model = steps.model_of(*VERDICTS) or self._recorded_judge(str(name)) or Subject(role="model", name=str(name))
         if model.name != name:
-            raise Contradiction(f"a verdict is of {model.name}, and the run says {name}")
+            raise Contradiction(f"a recorded verdict is of {model.name}, but the judge of the run is {name}")
         return SilentModel(model)
 
     def _recorded_judge(self, name: str) -> Subject | None:
@@ -246,50 +247,50 @@ class RecordedRun:
 VERDICTS = ("judge", CANARY, "entail", "support")
 """Steps whose result is a verdict."""
 CheckJudge = Callable[[ReplayedSteps, Subject, int], Coroutine[Any, Any, tuple[Sequence[JudgePrompt], CanaryReport]]]
-"""From recorded steps, a judge and the most canaries to the prompts of the run and the counts of verdicts."""
+"""Takes recorded steps, a judge and the most canaries; returns the run's judge prompts and the counts of verdicts."""
 
 
 class Rescorer(Protocol):
-    """Computes scores again. A suite's `rescoring` module has a function `rescorer(run)` that returns one."""
+    """Computes the scores of recorded trials again. `rescorer(run)` in a suite's `rescoring` module returns one."""
 
     @property
     def changed_cases(self) -> Callable[[Any], Sequence[str]] | None:
-        """Returns the ids of cases that are not those of a Dataset or AuditDataset; None if this cannot be told."""
+        """A function that returns the ids of recorded cases that differ from a dataset; None if the suite has none."""
         return None
 
     @property
     def selected_cases(self) -> Callable[[Any], Collection[str]] | None:
-        """Returns the ids of cases that the settings of the run select from a Dataset or AuditDataset."""
+        """A function that returns the ids of the cases that the run's settings select from a dataset; or None."""
         return None
 
     @property
     def trials_of_case(self) -> Callable[[Mapping[str, Any]], Collection[tuple[str, int]]] | None:
-        """Returns the variant and repeat of each trial that a recorded case implies; None: one trial per repeat."""
+        """A function that returns variant and repeat of each trial of a recorded case; None: one trial per repeat."""
         return None
 
     @property
     def check_judge(self) -> CheckJudge | None:
-        """Counts the recorded verdicts on canaries again; None: the suite does not check a judge with them."""
+        """A function that counts the recorded verdicts on canaries again; None if the suite asks no canaries."""
         return None
 
     @property
     def judge_calls(self) -> Callable[[Mapping[str, Any]], int] | None:
-        """Returns how many verdicts a trial of a recorded case needs: the number of canaries depends on it."""
+        """A function that returns how many verdicts a trial of a case needs; the number of canaries depends on it."""
         return None
 
     @property
     def derived_settings(self) -> Callable[[], Mapping[str, Any]] | None:
-        """Returns the values of settings that follow from the cases of a whole run, and from data that is available."""
+        """A function that returns the settings that follow from the cases and the available data; or None."""
         return None
 
     async def rescore(self, outcome: Outcome, case: Mapping[str, Any], steps: ReplayedSteps) -> Rescored:
-        """Return what the trial scores. Raise CannotRescore if that is unknown, Lacking if it is to be skipped."""
+        """Return the scores of a trial. Raise CannotRescore if they cannot be computed, Lacking if it was skipped."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class SilentModel:
-    """Stands in for a model whose replies are recorded. It gives that of the replayed step, and no other."""
+    """Replaces a model when steps are replayed. It returns the recorded reply of the step, and calls nothing."""
 
     subject: Subject
 

@@ -1,4 +1,4 @@
-"""Parts of a report that all suites share: the JSON document, tables of measures, steps and the accounting line."""
+"""Parts of reports that all suites share: the JSON document, tables of measures and steps, and the trial counts."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from .suite import SCOPE_SUFFIX, STARTED_WITH
 from .summary import Result, Summary, percentile
 
 _MAX_GROUPS = 30
-"""report.json has them all."""
+"""A table shows at most this many groups of a label; report.json has them all."""
 _MAX_UNSCORED = 0.02
 STEP_LABELS = {"settle": "time to searchable", "wait_until_searchable": "time to searchable"}
-"""Runs record waiting until a memory is searchable as `settle`."""
+"""How reports name steps. Waiting until a memory is searchable is recorded as `settle`."""
 _TIMED_STEPS = ("add", "settle", "wait_until_searchable", "search", "answer", "judge", "canary")
 _PERFORMANCE = (SCOPE_SUFFIX, STARTED_WITH, "concurrency", "budget", "reuse", "gate", "timing")
-"""Keys of a saved spec that change no figure: they are in `circumstances`."""
+"""Keys of a saved spec that do not affect any figure. report.json has them under `circumstances`."""
 _SHORT_TEXT = 4000
 _SELF_JUDGED = "self-judged"
 _LONGEST_REASON = 160
 VERDICTS = ("correct", "rubric_met", "passed", "recall@5")
-"""The first of these that a trial has decides whether it is a failure; without a verdict, gold evidence that was found
-at the depth of the headline measure."""
+"""The first of these scores that a trial has decides whether it is a failure. `recall@5` decides if nothing was
+judged."""
 NO_VERDICTS = frozenset(
     {
         "context_tokens",
@@ -47,11 +47,11 @@ NO_VERDICTS = frozenset(
         "drift",
     }
 )
-"""Scores of a question that do not say whether its result is right."""
+"""Names of scores that do not say whether a result is right."""
 
 
 def document(summary: Summary) -> dict[str, Any]:
-    """The JSON document that all suites share (docs/report.schema.json)."""
+    """Return the JSON document of a report, the same for all suites (docs/report.schema.json)."""
     differences = [
         {
             "benchmark": pair.benchmark,
@@ -121,7 +121,7 @@ def document(summary: Summary) -> dict[str, Any]:
 
 
 def _fingerprint(mark: Fingerprint) -> dict[str, str]:
-    """The digest, with the text if that is short: a provider's settings, a prompt."""
+    """Return the digest and, if it is short, the text that it was computed from, such as a prompt."""
     text = mark.text
     return {"digest": mark.digest, **({"text": text} if text is not None and len(text) <= _SHORT_TEXT else {})}
 
@@ -132,7 +132,7 @@ def _measure(measure: Measure) -> dict[str, Any]:
 
 
 def title(text: str, summary: Summary) -> str:
-    """The report's title, marked where a model has judged its own answers."""
+    """Return the title of a report; it ends in "(self-judged)" if a model has judged its own answers."""
     return f"{text} ({_SELF_JUDGED})" if _self_judged(summary) else text
 
 
@@ -146,7 +146,7 @@ def _self_judged(summary: Summary) -> list[str]:
 
 
 def warnings(summary: Summary) -> tuple[str, ...]:
-    """What a reader must know before relying on the figures."""
+    """Return warnings that a reader must know before relying on the figures, one sentence each."""
     lines = []
     counts = summary.counts
     if summary.status != "complete":
@@ -171,7 +171,7 @@ def warnings(summary: Summary) -> tuple[str, ...]:
 
 
 def accounting(summary: Summary) -> str:
-    """`planned 60 = 58 scored + 2 failed + …; spent $0`: the states always add up to planned."""
+    """Return `planned 60 = 58 scored + 2 failed + …; spent $0`. The states always add up to planned."""
     counts = summary.counts
     parts = " + ".join(f"{counts[status]} {status}" for status in STATUSES)
     pending = f" + {summary.pending} pending" if summary.pending else ""
@@ -184,7 +184,7 @@ def accounting(summary: Summary) -> str:
 
 
 def wide_interval_notes(summary: Summary, benchmark: str, name: str) -> list[Notes]:
-    """Says which intervals of a measure are wide, and how many questions would narrow them."""
+    """Return notes on which intervals of a measure are wide, and how many questions would narrow them."""
     wide: dict[tuple[int, int], dict[str, int]] = {}
     for result in summary.overall(benchmark):
         measure = result.measure(name)
@@ -211,7 +211,7 @@ def started(created: str) -> str:
 
 
 def measure_table(title: str, results: Iterable[Result], meanings: Mapping[str, str], *, level: int = 3) -> Table:
-    """One row per measure, with its meaning."""
+    """Return a table with one row per measure, with its meaning."""
     rows = []
     for result in results:
         for name, meaning in meanings.items():
@@ -234,7 +234,7 @@ def score_tables(
     labels: Iterable[str],
     group_measures: tuple[str, ...],
 ) -> list[Table]:
-    """For each subject a table of all measures, then one table per label with a row per group."""
+    """Return, for each subject, a table of all measures, and one table per label with a row per group."""
     tables = []
     for benchmark in summary.benchmarks:
         for result in summary.overall(benchmark):
@@ -247,7 +247,7 @@ def score_tables(
 
 
 def difference_table(summary: Summary, benchmark: str) -> list[Table]:
-    """Return how each provider differs from each baseline in the headline measure."""
+    """Return a table of the difference of each provider from each baseline in the headline measure."""
     pairs = {(pair.first, pair.second): pair for pair in summary.differences if pair.benchmark == benchmark}
     if not pairs:
         return []
@@ -279,18 +279,18 @@ def _group_table(summary: Summary, whole: Result, label: str, names: tuple[str, 
 
 
 def _has_data(measure: Measure) -> bool:
-    """Whether anything was measured; undecided cases give an interval without a value and without n."""
+    """Whether anything was measured. If all cases are undecided, there is an interval, but no value and no n."""
     return bool(measure.n) or measure.low is not None
 
 
 def _natural_order(text: str) -> tuple[int, float, str]:
-    """Sorts 10 after 9, and words after numbers."""
+    """Return a sort key that puts 10 after 9, and words after numbers."""
     leading = re.match(r"\d+", text)
     return (0, float(leading[0]), text) if leading else (1, 0.0, text)
 
 
 def step_tables(summary: Summary, *, detail: bool = True) -> list[Table]:
-    """Time, tokens and cost of each kind of step."""
+    """Return tables of time, tokens and cost of each kind of step."""
     if not summary.stages:
         return []
     columns = (
@@ -329,13 +329,13 @@ def _step_row(stage: Stage) -> tuple[str | int | Duration | Money | None, ...]:
 
 
 def is_failure(outcome: Outcome) -> bool:
-    """Whether a trial has no score, or its first verdict is 0."""
+    """Whether a trial has no score, or the first of its VERDICTS is 0."""
     verdict = next((value for name in VERDICTS if (value := outcome.score(name)) is not None), None)
     return outcome.status != "scored" or verdict == 0
 
 
 def is_undecided(outcome: Outcome) -> bool:
-    """Whether nothing says if the result is right, as for a question without gold evidence that no model answers."""
+    """Whether no score of a trial says if it is right, as for an unanswered question without gold evidence."""
     return outcome.status == "scored" and NO_VERDICTS.issuperset(score.name for score in outcome.scores)
 
 
@@ -359,6 +359,6 @@ def _turn_line(turn: Mapping[str, Any]) -> str:
 
 
 def shorten_line(text: str, longest: int) -> str:
-    """Return the beginning of a text on one line."""
+    """Return a text on one line, cut after `longest` characters."""
     text = " ".join(text.split())
     return text if len(text) <= longest else text[: longest - 1] + "…"

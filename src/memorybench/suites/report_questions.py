@@ -1,4 +1,4 @@
-"""The questions of a run for its HTML report: marks of each provider, memories found, disagreements and failures."""
+"""The questions of a run for its HTML report: each provider's results and memories, disagreements and failures."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from .report_parts import shorten_line
 from .stored_run import StoredRun
 
 _MOST_TRIALS = 10_000
-"""Of a run whose questions the file lists; the viewer shows those of larger ones."""
+"""The HTML report lists no questions of a run with more trials than this; the viewer shows them."""
 _LONGEST_TEXT = 600
 _LONGEST_MEMORY = 200
 _MOST_TEXT = 1_200_000
-"""Bytes of all questions together: the file of a run with long answers stays below 3 MB."""
+"""The most bytes of all questions together, so that the file of a run with long answers stays below 3 MB."""
 _MOST_MEMORY_TEXT = 1_200_000
-"""Bytes of all memories together; the last questions have none."""
+"""The most bytes of all memories together. When they are used up, further questions get no memories."""
 _MARKUP = 120
-"""Bytes around each text."""
+"""Bytes of HTML that are counted for each text, in addition to the text."""
 _RANKS = 5
-"""Memories of each provider that are listed; those from a gold turn are listed at any rank."""
+"""The number of memories of each provider that are listed; those from a gold turn are listed at any rank."""
 _MOST_MEMORIES = 15
-"""Memories of one question."""
+"""The most memories that are listed for one question."""
 _MOST_PAIRS = 15
 
 
@@ -48,7 +48,7 @@ class Mark:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What a filter finds it by."""
+        """The words by which a filter finds this mark: the reason of the failure, and the result."""
         return tuple(dict.fromkeys(name for name in (self.reason, self.mark) if name))
 
 
@@ -56,9 +56,9 @@ class Mark:
 class FoundMemory:
     content: str
     hit_level: str
-    """`turn`, `session` or "": what gold evidence it comes from."""
+    """Which gold evidence the memory comes from: `turn`, `session`, or "" for none."""
     ranks: dict[str, int] = field(default_factory=dict)
-    """By provider."""
+    """By provider: the rank at which it returned the memory."""
 
     @property
     def found_by(self) -> str:
@@ -73,27 +73,27 @@ class Question:
     asked: str
     expected: str
     marks: dict[str, list[Mark]] = field(default_factory=dict)
-    """By provider: one for each variant and repeat."""
+    """By provider: the result of each variant and repeat."""
     memories: Sequence[FoundMemory] = ()
-    """What providers found, the best ranks first. Baselines are left out."""
+    """The memories that providers found, best ranks first. Those of baselines are left out."""
     memory_outcomes: dict[str, Outcome] = field(default_factory=dict)
-    """By provider: the first outcome, whose steps have its memories."""
+    """By provider: its first outcome on this question. The memories are read from its steps."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionList:
-    """The questions that a file lists, in the order of the plan, and what is known about all of them."""
+    """The questions that the HTML report lists, in the order of the plan, with tables about all questions."""
 
     questions: Sequence[Question]
     total: int
     tables: Sequence[Table] = ()
-    """Where providers disagree, and failures by reason."""
+    """Two tables: where providers disagree, and failures by reason. Empty tables are left out."""
     with_memories: int = 0
-    """How many of the questions have their memories; the first ones."""
+    """The number of questions, counted from the first, whose memories are included."""
 
 
 def list_questions(stored: StoredRun) -> QuestionList:
-    """Read the questions of a run; of one with very many trials, only their number."""
+    """Read the questions of a run; only their number if the run has more than _MOST_TRIALS trials."""
     if sum(run.planned for run in stored.runs) > _MOST_TRIALS:
         return QuestionList((), len({case for reader, run in stored.parts for case in reader.case_ids(run.id)}))
     found: dict[tuple[str, str], Question] = {}
@@ -131,7 +131,7 @@ def list_questions(stored: StoredRun) -> QuestionList:
 
 
 def _add_memories(stored: StoredRun, questions: Sequence[Question]) -> int:
-    """Read the memories of questions until there is no more room; return of how many questions."""
+    """Read the memories of the questions until the size limit is reached; return how many questions got theirs."""
     room = _MOST_MEMORY_TEXT
     for number, question in enumerate(questions):
         question.memories = _memories(stored, question)
@@ -164,7 +164,7 @@ def _memories(stored: StoredRun, question: Question) -> list[FoundMemory]:
 
 
 def _disagreements(questions: Collection[Question]) -> Table | None:
-    """Pairs of providers with the questions that one, both or neither got right."""
+    """Return, for each pair of providers, how many questions one, both or neither got right."""
     roles = {name: marks[0].role for question in questions for name, marks in question.marks.items()}
     names = [name for name, role in roles.items() if role != "baseline"] or list(roles)
     rows: list[Row] = []
@@ -180,14 +180,14 @@ def _disagreements(questions: Collection[Question]) -> Table | None:
 
 
 def _agreement(first: Iterable[Mark], second: Iterable[Mark]) -> set[tuple[bool, bool]]:
-    """Whether each of two providers is right; several where repeats differ."""
+    """Return whether each of two providers is right, as pairs; more than one pair if repeats or variants differ."""
     others = {(mark.variant, mark.repeat): mark.mark for mark in second}
     pairs = ((mark.mark, others.get((mark.variant, mark.repeat), "")) for mark in first)
     return {(one == "right", other == "right") for one, other in pairs if {one, other} <= {"right", "wrong"}}
 
 
 def _failures(questions: Collection[Question]) -> tuple[Mapping[tuple[str, str], int], Sequence[str]]:
-    """Count the questions of which a trial failed, by provider and reason; and return the providers in order."""
+    """Count the questions with a failed trial by provider and reason; also return the providers, baselines last."""
     counts: Counter[tuple[str, str]] = Counter()
     roles: dict[str, str] = {}
     for question in questions:
@@ -198,7 +198,7 @@ def _failures(questions: Collection[Question]) -> tuple[Mapping[tuple[str, str],
 
 
 def failure_table(counts: Mapping[tuple[str, str], int], subjects: Sequence[str]) -> Table | None:
-    """Failures by provider and reason. A skipped trial is not one."""
+    """Return a table of failures by provider and reason. A skipped trial does not count as a failure."""
     counts = {key: count for key, count in counts.items() if key[1] != "skipped"}
     reasons = [reason for reason in FAILURE_REASONS if any(found == reason for _, found in counts)]
     shown = [name for name in subjects if any(subject == name for subject, _ in counts)]

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from .run_list import ListedRun
 
 _MARK = ".change"
-"""A file in the folder of a run that is being deleted or renamed: `delete`, or `rename NEW`."""
+"""The name of a file in the folder of a run that is being deleted or renamed. It contains `delete` or `rename NEW`."""
 
 
 def change_tags(
@@ -85,7 +85,7 @@ def _check_not_written(row: ListedRun) -> None:
 def delete(rows: Sequence[ListedRun], fault: Fault = None) -> int:
     """Delete runs with their folders, and return the number of bytes that became free.
 
-    `check_not_needed` says whether other runs need them.
+    Does not check whether other runs need them: call `check_not_needed` first.
     """
     for row in rows:
         _check_not_written(row)
@@ -107,7 +107,7 @@ def delete(rows: Sequence[ListedRun], fault: Fault = None) -> int:
 def prunable(
     rows: Sequence[ListedRun], keep: int = 0, older_than: timedelta | None = None
 ) -> tuple[list[ListedRun], dict[str, str]]:
-    """From runs, newest first, those to delete, and why others are kept, by run id."""
+    """Return the runs to delete, and by run id the reason why others are kept. `rows` has the newest run first."""
     chosen: list[ListedRun] = []
     kept: dict[str, str] = {}
     limit = "" if older_than is None else (datetime.now(UTC) - older_than).isoformat(timespec="milliseconds")
@@ -139,7 +139,7 @@ def repair(folder: Path) -> None:
 
 
 def _complete(folder: Path, run: str, fault: Fault = None, make_page: MakePage = page_without_charts) -> None:
-    """Do to the folder of a run what its mark says, if the results file says so, too."""
+    """Finish the change that the mark in a run's folder names, or undo the mark if nothing was committed."""
     own = folder / run
     action, _, new = (own / _MARK).read_text(encoding="utf-8").strip().partition(" ")
     with RunReader.open(folder, thorough=False) as run_reader:
@@ -190,10 +190,10 @@ def _mark(folder: Path, text: str, fault: Fault) -> None:
 
 @contextmanager
 def _locked(folder: Path, run: str) -> Iterator[None]:
-    """Hold the lock of a run. A folder that has nothing else is removed again."""
+    """Hold the lock of a run while the context is open. Raise BadInput if the folder of the run is a link."""
     own = folder / run
     if own.is_symlink():
-        raise BadInput(str(own), "is a link", remedy="replace it by the folder that it leads to")
+        raise BadInput(str(own), "is a symbolic link", remedy="replace it with the folder that it points to")
     lock = journal_of(folder).lock(run)
     try:
         yield
@@ -202,7 +202,7 @@ def _locked(folder: Path, run: str) -> Iterator[None]:
 
 
 def _remove_empty(own: Path) -> None:
-    """Remove the folder of a run if it has nothing but a lock."""
+    """Remove the folder of a run if it is empty, apart from the lock file."""
     with suppress(OSError):
         if {entry.name for entry in own.iterdir()} <= {LOCK_NAME}:
             (own / LOCK_NAME).unlink(missing_ok=True)
@@ -239,6 +239,6 @@ def check_not_needed(rows: Sequence[ListedRun], *, renaming: bool = False) -> No
 
 
 def _size(folder: Path) -> int:
-    """Bytes of the results file and of the folders of its runs."""
+    """Return the bytes of the results file and of the folders of the runs."""
     files = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
     return sum(path.stat().st_size for path in files if path.parent != folder or path.name.startswith(FILE_NAME))

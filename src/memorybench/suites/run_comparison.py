@@ -42,14 +42,14 @@ from .sides import COSTS, Cases, Side, are_costs, open_sides
 ALL = "all"
 SHOWN_CASES = 20
 _DATA = ("benchmark ", "dataset ")
-"""A fingerprint of one of these names, followed by the name of a benchmark, is that of its data."""
+"""The names of fingerprints of data begin with one of these words; the name of the benchmark follows."""
 
 
 class SideFacts(Record):
     side: str
-    """As the user named it."""
+    """The side as the user named it."""
     run: str
-    """Its id, or FOLDER/RUN where the id alone does not say which run it is."""
+    """The id of the run, or FOLDER/RUN if another side has a run with the same id."""
     subjects: tuple[str, ...]
     status: str
     program: str
@@ -57,17 +57,18 @@ class SideFacts(Record):
 
 
 class DataDifference(Record):
-    """How many questions of a benchmark are not the same in two runs. They are left out."""
+    """How the questions of a benchmark differ between two runs. Questions that differ are not compared."""
 
     benchmark: str
     first_run: str
     second_run: str
     same_data: bool
-    """Whether the files are the same. If so, questions can still differ in their corrections."""
+    """Whether the data files are the same. If so, questions can still differ in their corrections."""
     same: int
     changed_questions: int
     changed: Mapping[str, int]
-    """By field, such as `question`, `answers` or `history`: in how many questions it differs."""
+    """By field of a question, such as `question`, `answers` or `history`: the number of questions in which it
+    differs."""
     only_first: int
     only_second: int
 
@@ -89,16 +90,16 @@ class RunComparison(Record):
     sides: tuple[SideFacts, ...]
     settings: tuple[Setting, ...]
     data: tuple[DataDifference, ...] = ()
-    """Of each benchmark whose data or questions changed between two runs."""
+    """One entry for each benchmark whose data or questions differ between two runs."""
     correction: Literal["holm"] = "holm"
     tests: int
-    """How many tests the p-values are adjusted for."""
+    """The number of tests that the p-values are adjusted for."""
     comparisons: tuple[Pair, ...]
-    """First minus second, for each pair of sides, subject, benchmark and measure."""
+    """One entry for each pair of sides, subject, benchmark and measure. Differences are first minus second."""
     warnings: tuple[str, ...] = ()
 
     def document(self, only: Only | None = None, limit: int | None = None, offset: int = 0) -> dict[str, Any]:
-        """The JSON document. Without `only`, no cases are listed."""
+        """Return the JSON document. It lists cases only if `only` selects some."""
         pairs = []
         for pair in self.comparisons:
             cases = select_cases(pair, only)[offset:][:limit] if only else ()
@@ -124,7 +125,7 @@ class RunComparison(Record):
         }
 
     def sections(self, *, types: bool = True) -> list[Section]:
-        """Settings that differ first, then the measures, the types of questions, and the correction."""
+        """Return report sections: data and settings that differ, then measures, question types and the correction."""
         sections: list[Section] = [Notes(tuple(f"{one.sentence()}." for one in self.data))] if self.data else []
         sections += settings_tables(self.settings)
         if not sections:
@@ -149,7 +150,7 @@ def compare_runs(
     benchmark: str | None = None,
     measures: Sequence[str] = (),
 ) -> RunComparison:
-    """Compare the sides that these texts name: each with each, or the subjects of a single run."""
+    """Compare every pair of the sides that these texts name; if they name one run, compare its subjects."""
     with open_sides(texts, folders, among=among, benchmark=benchmark, costs=are_costs(measures)) as sides:
         for place, text in enumerate(texts):
             if text in texts[:place]:
@@ -160,14 +161,18 @@ def compare_runs(
             (side,) = sides
             sides = [Side(f"{side.run.id}:{subject}", side.compared, subject) for subject in side.subjects]
         if len(sides) < 2:
-            raise BadInput(" ".join(texts) or "SIDE", "one side", expected="two sides, or a run with several providers")
+            raise BadInput(
+                " ".join(texts) or "SIDE",
+                "nothing to compare it with",
+                expected="two sides, or a run with several providers",
+            )
         return compare_sides(sides, benchmark=benchmark, measures=measures)
 
 
 def compare_sides(
     sides: Sequence[Side], *, benchmark: str | None = None, measures: Sequence[str] = ()
 ) -> RunComparison:
-    """Compare each side with each. Raises where two sides have no question in common."""
+    """Compare every pair of sides. Raise BadInput if two sides have no question in common."""
     pairs: list[Pair] = []
     settings: dict[tuple[str, ...], Setting] = {}
     data: dict[tuple[str, ...], DataDifference] = {}
@@ -205,7 +210,7 @@ def compare_sides(
 
 
 def _too_few_groups(pairs: Sequence[Pair], tests: int) -> Iterator[str]:
-    """A line for each pair of subjects between which no difference can be significant."""
+    """Yield a line for each pair of subjects with too few groups for any difference to be significant."""
     left = tests - sum(pair.comparison.significant for pair in pairs)  # Holm's factor for the next smallest p-value
     for own in by_subjects(pairs):
         tested = [pair.comparison for pair in own if pair.comparison.p is not None]
@@ -218,7 +223,7 @@ def _too_few_groups(pairs: Sequence[Pair], tests: int) -> Iterator[str]:
 
 
 def subject_pairs(first: Side, second: Side) -> list[tuple[str, str]]:
-    """The subjects that both sides have, or the only subject of each, whatever they are called."""
+    """Return the subjects to compare: those that both sides have, or the only one of each side, whatever its name."""
     where = f"{first.text} and {second.text}"
     pairs = pair_subjects(first.subjects, second.subjects, where)
     if first.compared is second.compared:
@@ -239,13 +244,13 @@ def pair_subjects(ours: Sequence[str], theirs: Sequence[str], where: str) -> lis
 
 
 def is_same_data(first: Mapping[str, Fingerprint], second: Mapping[str, Fingerprint], benchmark: str) -> bool:
-    """Whether the data of a benchmark is the same in both runs, as far as they have recorded it."""
+    """Whether both runs recorded the same data of a benchmark; also True if one of them did not record it."""
     names = [f"{prefix}{benchmark}" for prefix in _DATA]
     return all(first[name].digest == second[name].digest for name in names if name in first and name in second)
 
 
 def chosen_metrics(names: Sequence[str], metrics: Sequence[Metric], main: Sequence[str], flag: str) -> list[Metric]:
-    """The metrics of these names, by any of their names; without names, the main ones."""
+    """Return the metrics with these names, old names included; without names, the main ones."""
     if ALL in names:
         return list(metrics)
     known = {metric.name: metric for metric in (*metrics, *COSTS)}
@@ -290,7 +295,7 @@ def _compare_subjects(
 def _compare_data(
     first: Side, second: Side, benchmark: str, own: Cases, other: Cases, runs: tuple[str, str]
 ) -> tuple[DataDifference, set[str]]:
-    """Count the questions that are the same and those that are not, and return the keys of changed ones."""
+    """Count the questions that are the same in both runs and those that differ; return the keys of the latter."""
     same_data = is_same_data(first.run.fingerprints, second.run.fingerprints, benchmark)
     both = own.keys() & other.keys()
     fields = {
@@ -313,7 +318,10 @@ def _compare_data(
 
 
 def _run_name(side: Side, sides: Sequence[Side]) -> str:
-    """The id of its run; FOLDER/RUN if another side has a run of that id, or if it was named so and is elsewhere."""
+    """Return the id of a side's run; with its folder if another side has a run with the same id,
+
+    or if the user named it with its folder and the sides are in different folders.
+    """
     is_shared = any(one.run.id == side.run.id and one.compared is not side.compared for one in sides)
     with_folder = ["/" in one.text.partition(":")[0] for one in (side, *sides)]
     is_elsewhere = any(one.compared.folder != side.compared.folder for one in sides)

@@ -44,13 +44,13 @@ class Headline:
 class ListedRun:
     run: Run
     folder: Path
-    """The results folder."""
+    """The results folder that contains the run."""
     counts: Mapping[str, int]
     tags: tuple[str, ...]
 
     @cached_property
     def costs(self) -> tuple[float, int]:
-        """Dollars, and the number of calls of unknown cost, which they do not include."""
+        """The known cost in dollars, and the number of calls of unknown cost, which are not in it."""
         if self._report:
             costs = self._report["circumstances"]
             return costs["known_cost"], costs["calls_of_unknown_cost"]
@@ -60,29 +60,29 @@ class ListedRun:
 
     @property
     def headline_text(self) -> str:
-        """The headlines on one line; those of a shard say so."""
+        """The headlines on one line; for a shard, with its number."""
         text = "; ".join(headline.text for headline in self.headlines)
         label = shard_label([self.run])
         return f"{text} ({label})" if text and label else text
 
     @cached_property
     def headlines(self) -> list[Headline]:
-        """Return the best subject of each benchmark. Baselines are left out, unless the run has nothing else."""
+        """The best subject of each benchmark. Baselines are left out, unless the run has nothing else."""
         return _headlines(self._report)
 
     @property
     def measures(self) -> dict[tuple[str, str], tuple[Measure, ...]]:
-        """Return the measures of all questions together, by benchmark and subject."""
+        """The measures over all questions, by benchmark and subject."""
         return _measures(self._report)
 
     @property
     def failed_judges(self) -> tuple[str, ...]:
-        """Return the judges that failed their check, if the run has saved a report."""
+        """The judges that failed their check."""
         return _failed_judges(self._report)
 
     @cached_property
     def saved_report(self) -> Mapping[str, Any]:
-        """The JSON report that the run wrote; empty if it wrote none, or has changed since."""
+        """The JSON report that the run wrote; empty if there is none, or if the run has changed since."""
         try:
             report: dict[str, Any] = json.loads(read_inside(self.folder, f"{self.run.id}/{FORMATS['json'][0]}"))
             written = report["run_id"], report["status"], report["circumstances"]["finished"]
@@ -99,7 +99,7 @@ class ListedRun:
 
     @cached_property
     def _report(self) -> Mapping[str, Any]:
-        """The JSON report: as saved or else made again, which takes longer. Empty if the run has none."""
+        """The JSON report: the saved one, or else made again, which takes longer. Empty if the run has no report."""
         if suite(self.run.suite) is None:
             return {}
         if self.saved_report or not any(self.counts.values()):
@@ -131,7 +131,7 @@ def _failed_judges(report: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _best(results: Sequence[Mapping[str, Any]]) -> Headline | None:
-    """The subject with the best value of the first measure that leads tables, or that has a value."""
+    """Return the subject with the best value of the first headline measure; without one, of the first measure."""
     measured = [
         (row, Measure(**{"unit": "", **measure}))
         for row in results
@@ -154,7 +154,10 @@ def list_runs(
     suites: Sequence[str] = (),
     statuses: Sequence[str] = (),
 ) -> list[ListedRun]:
-    """The runs of these folders, newest first: those with one of the tags, of one of the suites, of one status."""
+    """Return the runs of these folders, newest first.
+
+    If `tags`, `suites` or `statuses` are given, a run must have one of each.
+    """
     rows = []
     for folder in dict.fromkeys(folders):
         with RunReader.open(folder) as run_reader:
@@ -175,7 +178,7 @@ def find_run(name: str, folders: Sequence[Path]) -> ListedRun:
 
 
 def locate_run(name: str, folders: Sequence[Path], *, thorough: bool = True) -> tuple[str, Path]:
-    """Return the id and the folder of a run; `thorough=False` skips the check of the whole results file."""
+    """Return the id and the results folder of a run. `thorough=False` skips the check of the whole results file."""
     run_id, found = find_folder(name, folders, thorough=thorough)
     if len(found) > 1:
         raise BadInput(

@@ -50,7 +50,7 @@ STORES = "stores"
 Show = Callable[[RunProgress], AbstractContextManager[None]]
 """Shows the progress of a run while its context is open."""
 PerformElsewhere = Callable[["RunWriter", Budget, RunProgress], Awaitable[Ending]]
-"""Has other processes perform a run, and returns when they have ended it."""
+"""A function that lets other processes perform a run, and returns how it ended."""
 
 
 def show_nothing(progress: RunProgress) -> AbstractContextManager[None]:
@@ -67,10 +67,11 @@ def run(
     is_joining: bool = False,
     start_page: StartPage = start_without_charts,
 ) -> FinishedRun:
-    """Performs a run to its reports. `announce` gets the facts of the header, `show` the progress.
+    """Performs a run and writes its reports. `announce` gets the facts of the header, `show` the progress.
 
-    Setting `stopping` has the effect of Ctrl-C. With `elsewhere`, this process only begins and ends the run. A worker
-    `is_joining` the run that `options.resume` names: see `reopen_run`.
+    Setting `stopping` has the effect of Ctrl-C. `elsewhere` lets other processes perform the trials; this process then
+    only begins and ends the run. `is_joining` is for a worker that joins the running run which `options.resume` names:
+    see `reopen_run`.
     """
     prepared, place, wiring = start.prepared, start.place, start.wiring
     done: Counter[tuple[str, str]] = Counter()
@@ -117,7 +118,7 @@ def run(
 
 
 def _observing(start: Start, run_writer: RunWriter) -> AbstractContextManager[RunSpans | None]:
-    """Send spans while the context is open, if the user asks for them."""
+    """Send OpenTelemetry spans while the context is open, if the user asks for them."""
     if start.otel is None:
         return nullcontext()
     from memorybench.telemetry.sending import sending_spans
@@ -132,7 +133,7 @@ def _observing(start: Start, run_writer: RunWriter) -> AbstractContextManager[Ru
 
 
 def _finish(start: Start, run_writer: RunWriter, ending: Ending, start_page: StartPage) -> FinishedRun:
-    """Write the reports, then record how the run ended: a run that was killed in between is resumed to its reports."""
+    """Write the reports, then record the end of the run, so that a killed run still gets its reports when resumed."""
     prepared, place, time = start.prepared, start.place, now()
     has_page = len(prepared.formats) == len(FORMATS)
     with (
@@ -168,7 +169,7 @@ async def _perform(
     elsewhere: PerformElsewhere | None,
     observer: Observer | None = None,
 ) -> Ending:
-    """Opens what was prepared and performs it."""
+    """Open the subjects of a prepared run and perform its trials; return how the run ended."""
     prepared, place = start.prepared, start.place
     stores = (place.folder / STORES).absolute()  # programs that providers start have folders of their own
     try:

@@ -19,13 +19,13 @@ from memorybench.text.spelling import suggestion
 from .report_parts import is_failure
 
 SIDE_BY_SIDE = 16
-"""Haystacks whose questions are mixed. Constant, so that the order of work does not depend on the concurrency."""
+"""The number of haystacks whose questions alternate. Constant, so that the order does not depend on the concurrency."""
 
 T = TypeVar("T")
 
 
 def mixed(groups: Sequence[Sequence[T]], width: int) -> Iterator[T]:
-    """Yield the members of all groups, taking turns among `width` groups at a time."""
+    """Yield the members of all groups: one of each in turn, for `width` groups at a time."""
     for start in range(0, len(groups), width):
         rows = zip_longest(*([(member,) for member in group] for group in groups[start : start + width]))
         for row in rows:
@@ -45,9 +45,9 @@ def sample(
 ) -> list[CaseT]:
     """Return `limit` cases in their order, in proportion to the cases of each kind and, within that, of each cluster.
 
-    The sample depends on the ids and the seed only. A smaller limit gives a part of a larger one's sample, so that
-    --reuse pays. Kinds and clusters take turns as in systematic sampling with a random start (Madow and Madow, "On the
-    theory of systematic sampling", Annals of Mathematical Statistics 15, 1944).
+    The sample depends on the ids and the seed only. The sample of a smaller limit is contained in that of a larger one,
+    so that --reuse saves calls. Kinds and clusters take turns as in systematic sampling with a random start (Madow and
+    Madow, "On the theory of systematic sampling", Annals of Mathematical Statistics 15, 1944).
     """
     if limit is None or limit >= len(cases):
         return list(cases)
@@ -58,7 +58,7 @@ def sample(
 def _spread(
     cases: Sequence[CaseT], seed: int, cluster: Callable[[CaseT], str], kind: Callable[[CaseT], str]
 ) -> Iterator[CaseT]:
-    """Yield all cases: the kinds in turn, and for each the cluster whose next case is due first."""
+    """Yield all cases in an order in which each beginning has kinds and clusters in proportion."""
     cells: dict[tuple[str, str], list[CaseT]] = defaultdict(list)
     for case in sorted(cases, key=lambda case: digest([seed, case.id])):
         cells[kind(case), cluster(case)].append(case)
@@ -90,12 +90,12 @@ def _spread(
 
 
 def _start(seed: int, what: str, name: str) -> float:
-    """Return a number from 0 to 1: the same seed and name give the same."""
+    """Return a number from 0 to 1 that depends on the arguments only, like a random one."""
     return int(digest([seed, what, name])[:13], 16) / 16**13
 
 
 def describe_sample(cases: Sequence[CaseT], of: Sequence[CaseT], cluster: Callable[[CaseT], str]) -> dict[str, int]:
-    """Return the numbers of chosen and of available cases and clusters, as runs save them by benchmark."""
+    """Count chosen and available cases and clusters, as a run saves them for each benchmark."""
     return {
         "cases": len(cases),
         "clusters": len(set(map(cluster, cases))),
@@ -105,7 +105,7 @@ def describe_sample(cases: Sequence[CaseT], of: Sequence[CaseT], cluster: Callab
 
 
 def sample_text(sample: Mapping[str, int]) -> str:
-    """Return `50 of 360 questions, 12 of 12 histories`. Shards and runs of version 0.1 have no number of histories."""
+    """Return a text such as `50 of 360 questions, 12 of 12 histories`; without histories if they are not recorded."""
     cases, available = sample["cases"], sample.get("cases_available", sample["cases"])
     is_part = cases < available
     text = f"{cases}{f' of {available}' if is_part else ''} question{'' if available == 1 else 's'}"
@@ -127,10 +127,10 @@ def cases_by_id(cases: Sequence[CaseT], ids: Collection[str], flag: str, where: 
 
 
 def failed_cases(results: Path, run_id: str, subjects: Collection[str]) -> dict[str, set[str]]:
-    """Return by benchmark the ids of cases that were wrong, failed or unscored in a run: those of `results --failures`.
+    """Return, by benchmark, the ids of cases that were wrong, failed or unscored in a run.
 
-    Only `subjects` count where the run has any of them, else all. Baselines count only if the run has nothing else:
-    `none` misses every question.
+    Only the results of `subjects` count, if the run has any of them; otherwise those of all subjects. Baselines count
+    only if the run has nothing else: `none` misses every question.
     """
     safe_run_id(run_id, "--failed-in")
     with RunReader.open(results) as run_reader:

@@ -1,4 +1,4 @@
-"""The report of a large finished run, saved with it: the viewer would take minutes and much memory to compute it."""
+"""Saves the report of a large finished run, because the viewer would take minutes and much memory to compute it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .summary import Summary
 
 FILE_NAME = "view.json"
 LARGE = 5_000
-"""A run with at least this many trials saves its report; that of a smaller one is computed each time."""
+"""A run with at least this many trials saves its report. The report of a smaller run is computed each time."""
 
 
 class SavedReport(Record):
-    """A report as sections, and the figures that charts are made from."""
+    """A saved report: its sections, and the summary that charts are made from."""
 
     created: str
     report: Report
@@ -36,7 +36,7 @@ def save_report(stored: StoredRun, report: Report) -> None:
 
 
 def load_report(stored: StoredRun) -> tuple[StoredRun, Report] | None:
-    """Return the run with its summary, and its report, as they were saved; None if the run has changed since."""
+    """Return the run with its saved summary, and its saved report; None if there is none or the run has changed."""
     run = stored.run
     try:
         saved = SavedReport.model_validate_json(read_inside(stored.folder, f"{run.id}/{FILE_NAME}"))

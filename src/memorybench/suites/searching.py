@@ -1,4 +1,4 @@
-"""How deep providers are searched, and how much of it the answering model sees: the same for every provider."""
+"""How many memories a search asks for, and how many the answering model sees: the same for every provider."""
 
 from __future__ import annotations
 
@@ -46,18 +46,18 @@ class SearchSpec(Spec):
 
 @dataclass(frozen=True, slots=True)
 class SearchLimits:
-    """How many memories are searched, and how many are shown to the answering model."""
+    """How many memories a search asks for, and how many of them the answering model sees."""
 
     depth: int = 50
     """Number of memories that a search asks for."""
     shown: int = 10
     """Maximum number of memories that the answering model sees."""
     token_budget: int | None = None
-    """Maximum of their estimated tokens; None: no maximum."""
+    """Maximum of the estimated tokens of the memories that the model sees; None: no maximum."""
 
     @classmethod
     def of(cls, spec: SearchSpec, benchmark: str, *, depth: int, shown: int) -> SearchLimits:
-        """Return the limits of a benchmark with these defaults. Raise BadInput if they contradict each other."""
+        """Return the limits of a benchmark: of the spec, else `depth` and `shown`. Raise BadInput on a conflict."""
         limits = cls(spec.top_k or depth, spec.context_limit or shown, spec.token_budget)
         if spec.context_limit is not None and limits.shown > limits.depth:
             problem = f"{limits.shown} is more than the {limits.depth} memories that {benchmark} searches for"
@@ -65,7 +65,7 @@ class SearchLimits:
         return limits
 
     def check(self, providers: Sequence[ResolvedProvider], benchmark: str) -> None:
-        """Raise BadInput if a provider returns fewer memories than a search asks for."""
+        """Raise BadInput if a provider cannot return as many memories as a search asks for."""
         for provider in providers:
             most = None if provider.is_baseline else provider.max_results
             if most is not None and most < self.depth:
@@ -77,7 +77,7 @@ class SearchLimits:
                 )
 
     def cut(self, memories: Sequence[Memory], *, chunks: bool = False) -> Sequence[Memory]:
-        """Return the memories that the answering model sees: the best ones that fit, each of them whole."""
+        """Return the memories that the answering model sees: the best ones that fit. No memory is shortened."""
         shown = memories[: self.shown]
         if self.token_budget is not None:
             while shown and estimated_tokens(context_of(shown, chunks=chunks)) > self.token_budget:
@@ -85,7 +85,7 @@ class SearchLimits:
         return shown
 
     def scores(self, found: Sequence[Memory], shown: Sequence[Memory]) -> list[Score]:
-        """Return whether the budget left none of the memories that were found; nothing without a budget."""
+        """Return the score OVER_BUDGET: 1 if memories were found but none fits the token budget. Empty without one."""
         if self.token_budget is None:
             return []
         return [Score(name=OVER_BUDGET, value=float(bool(found) and not shown))]
@@ -102,7 +102,7 @@ def over_budget_warning(subject: str, questions: float) -> str:
 
 
 def search_facts(spec: Mapping[str, Any]) -> dict[str, str]:
-    """Return what the header says about limits that differ from the benchmark's."""
+    """Return the limits that the user has set, as text for the header; empty if none are set."""
     texts = {
         "top_k": "{} memories per search",
         "context_limit": "at most {} memories shown",

@@ -1,4 +1,4 @@
-"""What differs between the settings, data, models and prompts of two runs."""
+"""Finds what differs between the settings, data, models and prompts of two runs."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .searching import DEFAULT_SETTINGS
 from .spec import flag_options
 
 SETTINGS = "Settings that differ"
-"""The title of the tables."""
+"""The title of the tables of differing settings."""
 _NOT_COMPARED = frozenset({"providers", "reuse", "run", "answers_of"})
-"""Fields of a spec that say which subjects there are, or where steps were taken from."""
+"""Fields of a spec that are not compared: they name the subjects, or the run whose steps were reused."""
 _SELECTING = frozenset({"limit", "sample_seed", "start", "end", "question_ids", "question_types", "failed_in"})
-"""Fields of a spec that select questions. Where one differs, `chosen`, the ids of the selected ones, says no more."""
+"""Fields of a spec that select questions. If one differs, `chosen`, the ids of the selected questions, is not shown."""
 _SEARCH_DEFAULTS = {"top_k": "default_limit", "context_limit": "context_limit"}
-"""By field of a spec: the key of its default in the section `search` of a benchmark's config."""
+"""By field of a spec: the key of its default value in the section `search` of a benchmark's config."""
 _UNSET: tuple[Any, ...] = (None, [], {})
 _JSON_KEY = re.compile(r'^"(\w+)": "?(.*?)"?$')
 _LONGEST = 60
@@ -40,14 +40,14 @@ class Setting(Record):
     first: str
     second: str
     first_side: str = ""
-    """The run; the subject if both are of one run."""
+    """The name of the first side: its run, or its subject if both sides are of one run."""
     second_side: str = ""
 
 
 def differing_settings(
     first: Run, second: Run, names: tuple[str, str], run_names: tuple[str, str]
 ) -> Iterator[Setting]:
-    """Yield what differs between two runs, as far as it concerns these subjects."""
+    """Yield each difference between two runs, except in the settings of providers other than `names`."""
     sides = names if run_names[0] == run_names[1] else run_names
     runs = {"first_run": run_names[0], "second_run": run_names[1], "first_side": sides[0], "second_side": sides[1]}
     marks, others = _fingerprints(first, names[0]), _fingerprints(second, names[1])
@@ -87,13 +87,16 @@ def differing_settings(
 
 
 def changed_settings(first: Run, second: Run, subject: str) -> list[str]:
-    """Name the settings, data, models and prompts that differ between two runs of a subject; not the version."""
+    """Return the names of settings, data, models and prompts that differ between two runs of a subject.
+
+    The version of memorybench is not compared.
+    """
     found = differing_settings(first, second, (subject, subject), (first.id, second.id))
     return list(dict.fromkeys(one.name for one in found if one.name != "version"))
 
 
 def _spec_fields(run: Run) -> dict[str, Any]:
-    """The saved fields of a run's spec, as JSON; those that an older version did not save have their default."""
+    """Return the fields of a run's spec as JSON. Fields that an older version did not save have their default."""
     spec = suite_of(run).command_of(run).spec
     saved, fields = spec.migrate(run.spec), {}
     for name, field in spec.model_fields.items():
@@ -104,7 +107,7 @@ def _spec_fields(run: Run) -> dict[str, Any]:
 
 
 def _field_text(run: Run, name: str, value: Any) -> str:
-    """The value of a field of a spec; the default of one that was not given, as far as it is known."""
+    """Return the value of a spec's field as text; if it was not given, its default, if known."""
     if value not in _UNSET:
         return _value_text(value)
     configs = [_config(mark)[0] for title, mark in run.fingerprints.items() if title.startswith("config of ")]
@@ -115,7 +118,7 @@ def _field_text(run: Run, name: str, value: Any) -> str:
 
 
 def _fingerprints(run: Run, subject: str) -> dict[str, Fingerprint]:
-    """The fingerprints of a run; that of the subject has the same name in every run."""
+    """Return the fingerprints of a run, without other providers. That of the subject is named "provider"."""
     own = f"provider {subject}"
     return {
         "provider" if name == own else name: mark
@@ -125,13 +128,13 @@ def _fingerprints(run: Run, subject: str) -> dict[str, Fingerprint]:
 
 
 def _code(marks: Mapping[str, Fingerprint]) -> dict[str, str]:
-    """By `code of MODULE`: its digest, from the lines of all fingerprints."""
+    """Return, by `code of MODULE`, the digest of that module as recorded in the fingerprints."""
     lines = (line for mark in marks.values() for line in (mark.text or "").splitlines() if line.startswith(CODE))
     return {name: text for name, _, text in (line.rpartition(": ") for line in lines)}
 
 
 def _config(mark: Fingerprint) -> tuple[dict[str, Any], int]:
-    """Return the config that the text of a fingerprint begins with, and where it ends; empty if there is none."""
+    """Return the config at the beginning of a fingerprint's text, and the position of its end; ({}, 0) if none."""
     try:
         config, end = json.JSONDecoder().raw_decode(mark.text or "")
     except ValueError:
@@ -140,7 +143,7 @@ def _config(mark: Fingerprint) -> tuple[dict[str, Any], int]:
 
 
 def _without_settings(mark: Fingerprint) -> tuple[Fingerprint, Mapping[str, Any]]:
-    """Return the fingerprint of a config without its name and its section `settings`, and that section."""
+    """Split a config's fingerprint: return it without name and `settings`, and the `settings`."""
     config, end = _config(mark)
     if not config:
         return mark, {}
@@ -151,7 +154,7 @@ def _without_settings(mark: Fingerprint) -> tuple[Fingerprint, Mapping[str, Any]
 
 
 def _default_text(run: Run, subject: str, key: str) -> str:
-    """The value of a setting that a provider was not given, if the run has recorded it."""
+    """Return the default of a provider's setting that was not given, if the run has recorded it."""
     defaults = run.spec.get(DEFAULT_SETTINGS, {})
     if subject not in defaults:
         return "default"
@@ -170,7 +173,7 @@ def _value_text(value: Any) -> str:
 
 
 def _lines_text(lines: Sequence[str], mark: Fingerprint) -> str:
-    """The lines that differ; the digest of a text without line breaks, such as a dataset."""
+    """Return the lines that differ, shortened; the digest if a line is very long, as in a dataset."""
     texts = (_JSON_KEY.sub(r"\1: \2", line.strip(" ,{}[]")) for line in lines)
     kept = [text for text in texts if any(map(str.isalnum, text)) and not text.startswith("name:")]
     if any(len(line) > 10 * _LONGEST for line in kept):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Unit = tuple[str, str]
 """A benchmark and one of its histories: a haystack, a conversation, a case or a scenario."""
 SHARD, PART = "shard", "part"
-"""Keys of a saved spec: `2/3`, and what the shard is a part of."""
+"""Keys of a saved spec: the shard, such as `2/3`, and the part of the run that it performs."""
 _CASES = {"bench": "questions", "audit": "probes", "extraction": "cases"}
 
 
@@ -35,11 +35,11 @@ class ShardPart:
     totals: Mapping[tuple[str, str], int]
     """Planned trials of the whole run by benchmark and subject."""
     details: Mapping[str, Any]
-    """Details of the whole run, where those of the shard are others."""
+    """Details of the whole run that differ from those of the shard."""
 
 
 def parse_shard(text: str) -> tuple[int, int]:
-    """Return the number of a shard and the number of shards; raise ValueError unless it is `2/3`."""
+    """Return the number of a shard and the count of shards, from a text such as `2/3`. Raise ValueError otherwise."""
     found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text, re.ASCII)
     number, count = (int(found[1]), int(found[2])) if found else (0, 0)
     if not 1 <= number <= count:
@@ -48,9 +48,10 @@ def parse_shard(text: str) -> tuple[int, int]:
 
 
 def choose_units(shard: str, units: Iterable[Unit]) -> frozenset[Unit]:
-    """Return the histories of a shard. Sorted by a hash of their ids, they are dealt out in turn.
+    """Return the histories that belong to a shard.
 
-    So shards differ by at most one history, and depend neither on the order of the histories nor on the providers.
+    Histories are sorted by a hash of their ids and assigned to the shards in turn. So the numbers of histories differ
+    by at most one, and depend neither on the order of the histories nor on the providers.
     """
     number, count = parse_shard(shard)
     ordered = sorted(set(units), key=lambda unit: (digest(unit), unit))
@@ -70,7 +71,7 @@ def plan_of_shard(plan: Plan, units: Collection[Unit], size: int) -> Plan:
 
 
 def describe_shards(runs: Sequence[Run]) -> dict[str, Any] | None:
-    """Return what the shards are a part of, as report.json has it; None for a whole run or all shards of one."""
+    """Return, for report.json, which shards these are and the size of the whole run; None if nothing is missing."""
     shards = [parse_shard(run.spec[SHARD]) for run in runs if run.spec.get(SHARD)]
     if not shards or len(shards) == shards[0][1]:
         return None
@@ -86,14 +87,14 @@ def describe_shards(runs: Sequence[Run]) -> dict[str, Any] | None:
 
 
 def shard_label(runs: Sequence[Run]) -> str:
-    """Return `shard 2/3`, or `shards 1/3 + 2/3`; "" for a whole run or all shards of one."""
+    """Return `shard 2/3`, or `shards 1/3 + 2/3`; "" for a whole run, or if all its shards are given."""
     if describe_shards(runs) is None:
         return ""
     return f"shard{'s' if len(runs) > 1 else ''} {' + '.join(run.spec[SHARD] for run in runs)}"
 
 
 def shard_facts(runs: Sequence[Run]) -> dict[str, str]:
-    """Return what the header says about a shard."""
+    """Return the line of the header about a shard; empty for a whole run."""
     part = describe_shards(runs)
     if part is None:
         return {}
@@ -106,7 +107,7 @@ def shard_facts(runs: Sequence[Run]) -> dict[str, str]:
 
 
 def mark_shards(report: Report, runs: Sequence[Run]) -> Report:
-    """Say in the title, in a warning and in the JSON document that the figures are those of a part."""
+    """Return the report with a title, a warning and JSON that say that its figures cover a part of the run."""
     part = describe_shards(runs)
     if part is None:
         return report

@@ -1,4 +1,4 @@
-"""The sides of a comparison: a run, RUN:PROVIDER, a path to a run, or a provider of the latest runs."""
+"""The sides of a comparison: a run, RUN:PROVIDER, a path to a run, or a provider, found in its latest run."""
 
 from __future__ import annotations
 
@@ -29,33 +29,34 @@ from .stored_run import LATEST, StoredRun, find_folder, folder_of, no_results, r
 from .summary import subjects_of
 
 Cases = Mapping[str, CaseScores]
-"""By id and variant."""
+"""The scores of cases, by case id; with several variants, by id and variant."""
 COSTS: tuple[Metric, ...] = (
     Mean("latency", "latency", higher_is_better=False, unit="s"),
     Mean("cost", "cost", higher_is_better=False, unit="$"),
 )
-"""Of one case: the seconds that its steps took, without ingest and judging, and what they cost. Compared if named."""
+"""Two metrics of a case, compared only if named: the seconds of its steps, without ingest and judging, and their
+cost."""
 HISTORY = "history"
-"""The field of a stored case with the digest of its history."""
+"""The field of a stored case that has the digest of its history."""
 _UNTIMED = frozenset({"add", "settle", "wait_until_searchable", "judge", "canary"})
 
 
 @dataclass(frozen=True)
 class ComparedRun:
-    """A stored run whose outcomes are read once."""
+    """A stored run for a comparison. Its outcomes are read once and kept."""
 
     stored: StoredRun
     folder: Path
     costs: bool = False
-    """Whether COSTS are read, too."""
+    """If True, time and cost of the cases (COSTS) are read, too."""
     subjects: frozenset[str] | None = None
     """The subjects whose outcomes are read; None: all."""
     measures: tuple[str, ...] = ()
-    """The measures that are read; all if empty."""
+    """The names of the measures that are read; all if empty."""
 
     @cached_property
     def cases(self) -> Mapping[tuple[str, str], Cases]:
-        """By benchmark and subject."""
+        """The scores of the cases, by benchmark and subject."""
         known = (*self.stored.metrics(self.stored), *COSTS)
         metrics = [one for one in known if not self.measures or one.name in self.measures]
         cases: dict[tuple[str, str], dict[str, CaseScores]] = {}
@@ -69,11 +70,11 @@ class ComparedRun:
         return cases
 
     roles: dict[str, str] = field(default_factory=dict)
-    """By subject, filled while the cases are read."""
+    """By subject: its role. Filled while the cases are read."""
 
     @cached_property
     def content(self) -> Mapping[tuple[str, str], Mapping[str, str]]:
-        """By benchmark and case: the digest of each stored field, without the labels, which change no question."""
+        """By benchmark and case id: the digest of each stored field, except labels, which do not affect a question."""
         return {
             (benchmark, id): content_of(body)
             for run_reader, run in self.stored.parts
@@ -81,9 +82,9 @@ class ComparedRun:
         }
 
     def changed_fields(self, other: ComparedRun, benchmark: str, id: str, *, same_data: bool) -> list[str]:
-        """The fields of a case that are not the same in both runs, of those that both have stored.
+        """Return the fields of a case that differ, of those that both runs have stored.
 
-        In other data, `history` is one of them unless both runs have stored a digest of it.
+        If the data is not the same, `history` counts as changed unless both runs have stored its digest.
         """
         if other is self:
             return []
@@ -95,13 +96,13 @@ class ComparedRun:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What stands on one side of a comparison: a run, or one of its subjects."""
+    """One side of a comparison: a run, or one subject of a run."""
 
     text: str
-    """As the user named it."""
+    """The side as the user named it."""
     compared: ComparedRun
     subject: str | None = None
-    """None: the whole run."""
+    """The subject that is compared; None for all subjects of the run."""
 
     @property
     def run(self) -> Run:
@@ -109,7 +110,7 @@ class Side:
 
     @property
     def subjects(self) -> list[str]:
-        """The named subject, or those of the run. Baselines count where the run has nothing else."""
+        """The named subject, or all of the run. Baselines are included only if the run has nothing else."""
         names = list(dict.fromkeys(name for _, name in self.compared.cases))
         if self.subject is not None:
             return [self.subject]
@@ -126,8 +127,9 @@ def open_sides(
     runs_only: bool = False,
     costs: bool = False,
 ) -> Iterator[list[Side]]:
-    """Open the named sides. A provider is taken from the latest complete run that has it, preferably one with all.
+    """Open the sides that the texts name, while the context is open.
 
+    A provider is taken from the latest complete run that has it, preferably from one that has all named providers.
     `among` restricts the runs in which providers are looked for. With `runs_only`, a side must name a run.
     """
     with ExitStack() as stack:
@@ -161,7 +163,7 @@ def open_sides(
 
 
 def content_of(body: Mapping[str, Any]) -> dict[str, str]:
-    """The digest of each field of a case, without the labels, which change no question."""
+    """Return the digest of each field of a case, except labels, which do not affect the question."""
     return {name: digest(value) for name, value in body.items() if name != "labels"}
 
 
@@ -171,7 +173,7 @@ def are_costs(names: Iterable[str]) -> bool:
 
 
 def _with_costs(trial: RecordedTrial) -> Outcome:
-    """The outcome with its time, unless a step was reused, and its cost, if that is known."""
+    """Return the outcome with two more scores: its time, unless a step was reused, and its cost, if known."""
     timed = [step for step in trial.steps if step.name not in _UNTIMED]
     scores = list(trial.outcome.scores)
     if timed and not any(step.reused_from for step in timed):
@@ -182,7 +184,7 @@ def _with_costs(trial: RecordedTrial) -> Outcome:
 
 
 def _locate_run(text: str, readers: Mapping[Path, RunReader]) -> tuple[Path, str, str] | None:
-    """Folder, run and subject of RUN or RUN:SUBJECT; None: it names no run."""
+    """Return folder, run and subject of RUN or RUN:SUBJECT; None if it names no run."""
     head, _, subject = text.partition(":")
     head, subject = resolve_run(head, readers) if head == LATEST else head, canonical_name(subject)
     for folder, run_reader in readers.items():
@@ -192,7 +194,7 @@ def _locate_run(text: str, readers: Mapping[Path, RunReader]) -> tuple[Path, str
 
 
 def _run_in_folder(text: str) -> tuple[Path, str, str] | None:
-    """Folder, run and subject of FOLDER/RUN or FOLDER/RUN:SUBJECT; None: it names no folder with results."""
+    """Return folder, run and subject of FOLDER/RUN or FOLDER/RUN:SUBJECT; None if the folder has no results."""
     head, _, subject = text.partition(":")
     if (folder := folder_of(head)) is None:
         if "/" in head and Path(head).is_dir():
@@ -204,7 +206,10 @@ def _run_in_folder(text: str) -> tuple[Path, str, str] | None:
 def _candidates(
     readers: Mapping[Path, RunReader], among: Sequence[str], benchmark: str | None, taken: set[tuple[Path, str]]
 ) -> list[tuple[Path, Run]]:
-    """Complete runs in which a provider may be found, oldest first; of the suite of the runs that are named."""
+    """Return the runs in which to look for a provider, oldest first: those in `among`, else all complete ones.
+
+    Only runs of the same suite as the runs in `taken`, which the user named.
+    """
     runs = [(folder, run) for folder, run_reader in readers.items() for run in run_reader.runs()]
     suites = {run.suite for folder, run in runs if (folder, run.id) in taken}
     if among:

@@ -1,4 +1,4 @@
-"""What a run depends on, declared once. Flags, saved spec, JSON Schema and Python arguments are derived from it.
+"""Declares what a run depends on, once. Flags, saved spec, JSON Schema and Python arguments are derived from it.
 
 class ToySpec(Spec):
     size: int = flag(3, help="Set the number of cases.", metavar="N", ge=1)
@@ -43,9 +43,10 @@ def flag(
 
     `name` replaces the name derived from the field; one without leading hyphens is a positional argument.
     `default_text` describes a default that is not a constant. `file_or_text`: the value may name a file with the text.
-    `several_words`: the flag takes several words that the spec sorts out itself. `per_start`: may be given again with
-    --resume. A field that is not `saved` is given anew at every start. `is_program`: the value is a command line, which
-    a saved run may not start without --allow-code.
+    `several_words`: the flag takes several words, which the spec parses. `per_start`: may be given again with --resume.
+    `saved=False`: the value is not saved with the run and must be given at every start. `is_program`: the value is a
+    command line; a resumed run may only start it with --allow-code. `limits` are constraints of pydantic, such as
+    `ge=1`.
     """
     extra: dict[str, Any] = {
         "flag": name,
@@ -68,7 +69,7 @@ def flag_options(field: FieldInfo) -> Mapping[str, Any]:
 
 
 def flag_name(spec: type[Record], field: str) -> str:
-    """What the user types: `--limit`, or the metavar of a positional argument."""
+    """Returns what the user types for a field: `--limit`, or the metavar of a positional argument."""
     options = flag_options(spec.model_fields[field])
     name = options.get("flag") or f"--{field.replace('_', '-')}"
     return str(name if name.startswith("-") else options.get("metavar") or name)
@@ -79,7 +80,7 @@ def is_flag(field: FieldInfo) -> bool:
 
 
 class Spec(Record):
-    """The base of every suite's spec. It is saved with the run: `--resume` needs nothing else."""
+    """The base class of every suite's spec. It is saved with the run, so `--resume` needs only the run's name."""
 
     config_dirs: tuple[str, ...] = flag((), help="Add folders with configs.", name="--config-dir", metavar="DIR")
     allow_code: bool = flag(False, help="Let your configs run programs, Python, containers and SQL.", saved=False)
@@ -99,12 +100,12 @@ class Spec(Record):
 
     @classmethod
     def migrate(cls, saved: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The saved values of an older version, under the names of today."""
+        """Returns saved values with the field names of today; an older version may have used others."""
         return saved
 
 
 class JudgedSpec(Spec):
-    """The spec of a suite whose answers a model may judge."""
+    """The spec of a suite in which a model can judge the answers."""
 
     canaries: int | Literal["off"] | None = flag(
         None,
@@ -123,11 +124,13 @@ class JudgedSpec(Spec):
     def check_canaries(self, *, has_judge: bool) -> None:
         """Raise BadInput if `--canaries` is given without a judge."""
         if self.canaries not in (None, "off", 0) and not has_judge:
-            raise BadInput("--canaries", "there is no judge to check", remedy="add --judge-model MODEL, or remove it")
+            raise BadInput(
+                "--canaries", "there is no judge to check", remedy="add --judge-model MODEL, or leave out --canaries"
+            )
 
 
 class ShardedSpec(Spec):
-    """The spec of a suite whose runs can be performed in parts."""
+    """The spec of a suite whose runs can be divided into shards."""
 
     shard: str | None = flag(None, help="Perform part I of N; `merge` joins them.", metavar="I/N")
 
@@ -138,7 +141,7 @@ class ShardedSpec(Spec):
 
 
 class RepeatedSpec(ShardedSpec, JudgedSpec):
-    """The spec of a suite that asks a model and measures how much its answers vary."""
+    """The spec of a suite that can ask each question several times, to measure how much answers vary."""
 
     repeats: int = flag(1, help="Ask the models N times per question.", metavar="N", ge=1)
     detect: tuple[Annotated[float, Field(gt=0, le=100)], ...] = flag(
@@ -157,7 +160,7 @@ Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class RunOptions(Record):
-    """How a run is performed. No option changes its figures."""
+    """How a run is performed. No option affects its figures."""
 
     output: Path | None = flag(None, help="Write results to this folder.", metavar="DIR")
     journal: str | None = flag(
@@ -202,14 +205,14 @@ class RunOptions(Record):
     otel: str | None = flag(None, help="Send spans to this OTLP/HTTP endpoint.", metavar="URL")
     otel_content: bool = flag(False, help="With --otel: also send texts of questions and memories.")
     command_line: tuple[str, ...] = ()
-    """The words that the user typed, for report.json."""
+    """The words of the command line that the user typed, for report.json."""
 
 
 _NEED_RAY = ("workers", "cpus_per_worker", "ray_files", "ray_env")
 
 
 def check_ray(options: RunOptions) -> None:
-    """Raise BadInput if the options about Ray do not fit together."""
+    """Raise BadInput if the options for Ray are incomplete or contradict each other."""
     if options.ray is None:
         for name in _NEED_RAY:
             if name in options.model_fields_set:
@@ -221,8 +224,8 @@ def check_ray(options: RunOptions) -> None:
         remedy = "add --journal postgresql://USER@HOST/DATABASE"
         raise BadInput("--ray", "workers need a Postgres journal", remedy=remedy)
     if hide_password(options.journal) != options.journal:
-        remedy = "leave it out, and add --ray-env PGPASSWORD; local workers also read ~/.pgpass"
-        raise BadInput("--journal", "Ray shows the command line, and the address contains a password", remedy=remedy)
+        remedy = "leave the password out, and add --ray-env PGPASSWORD; local workers also read ~/.pgpass"
+        raise BadInput("--journal", "the address contains a password, which Ray would show", remedy=remedy)
     if options.workers is None:
         raise BadInput("--workers", "missing", remedy="add --workers N, the number of workers")
     if options.cpus_per_worker > 1 and not options.cpus_per_worker.is_integer():
@@ -234,7 +237,7 @@ def check_ray(options: RunOptions) -> None:
 
 
 def check_otel(options: RunOptions) -> str | None:
-    """Return the address for spans; None if the user asks for none. Raise BadInput if they cannot be sent."""
+    """Return the URL that spans are sent to; None without --otel. Raise BadInput if spans cannot be sent."""
     if options.otel is None:
         if options.otel_content:
             raise BadInput("--otel-content", "needs --otel", remedy="add --otel URL")
@@ -248,13 +251,16 @@ def check_otel(options: RunOptions) -> str | None:
 
 
 def own_options(kind: type[Record]) -> frozenset[str]:
-    """Options of every run that a command replaces by a field of its own spec: `--baseline`, with its companion."""
+    """Return the options of RunOptions that a command's spec replaces: fields of the same name.
+
+    A command with its own `baseline` has no `max_drop`, either.
+    """
     own = kind.model_fields.keys() & RunOptions.model_fields.keys()
     return frozenset(own | ({"max_drop"} if "baseline" in own else set()))
 
 
 def check_not_empty(kind: type[Record], given: Mapping[str, Any]) -> None:
-    """Raise BadInput for a flag without a value, such as --providers "" from an unset shell variable."""
+    """Raise BadInput for a flag with an empty value, such as --providers "" from an unset shell variable."""
     for name, value in given.items():
         if name in kind.model_fields and (value == () or (isinstance(value, str) and not value.strip())):
             flag = flag_name(kind, name)
@@ -270,11 +276,11 @@ _EXPECTED = {
     **dict.fromkeys(("float_parsing", "float_type"), "a number"),
     **dict.fromkeys(("bool_parsing", "bool_type"), "true or false"),
 }
-"""By pydantic's type of error: the value that is expected."""
+"""By pydantic's error type: the text that says which value is expected."""
 
 
 def make_spec(kind: type[SpecT], values: Mapping[str, Any]) -> SpecT:
-    """Validates field values. A problem is reported under the name of the flag."""
+    """Validates field values and returns the spec. An error names the flag of the invalid field."""
     try:
         return kind.model_validate(dict(values))
     except ValidationError as error:
@@ -304,9 +310,9 @@ def make_spec(kind: type[SpecT], values: Mapping[str, Any]) -> SpecT:
 
 
 def saved_spec(kind: type[SavedT], saved: Mapping[str, Any], changes: Mapping[str, Any] | None = None) -> SavedT:
-    """The spec of a saved run. The journal keeps more beside it, which is left out here.
+    """Returns the spec of a saved run, with `changes`. Other things that the journal saves with it are left out.
 
-    What is given anew at every start, such as consent, is never taken from a saved run.
+    Fields that must be given at every start, such as consent, are never taken from a saved run.
     """
     fields = kind.model_fields
     known = {name: value for name, value in kind.migrate(saved).items() if name in fields and not fields[name].exclude}
@@ -314,7 +320,7 @@ def saved_spec(kind: type[SavedT], saved: Mapping[str, Any], changes: Mapping[st
 
 
 def unsaved_values(spec: Spec) -> dict[str, Any]:
-    """The values of a spec that another process cannot read from the saved run, such as consent."""
+    """Returns the values of a spec that are not saved with the run, such as consent, without defaults."""
     fields = type(spec).model_fields
     return {
         name: value
@@ -324,7 +330,7 @@ def unsaved_values(spec: Spec) -> dict[str, Any]:
 
 
 def saved_programs(spec: Spec, given: Mapping[str, Any]) -> list[Use]:
-    """The command lines of a saved spec that were not given again."""
+    """Returns the programs in a saved spec that the user did not give again; they need consent to start."""
     fields = type(spec).model_fields
     return [
         Use(getattr(spec, name), flag_name(type(spec), name))
@@ -334,7 +340,7 @@ def saved_programs(spec: Spec, given: Mapping[str, Any]) -> list[Use]:
 
 
 def changed_flag(kind: type[Record], given: Mapping[str, Any]) -> str | None:
-    """The first flag that must not be given with --resume."""
+    """Returns the first given flag that must not be given with --resume; None if there is none."""
     for name in given:
         if name in kind.model_fields and not flag_options(kind.model_fields[name]).get("per_start"):
             return flag_name(kind, name)

@@ -1,4 +1,4 @@
-"""Checks a run that is to begin or to go on, before anything is spent or written."""
+"""Checks a run that is to be started or resumed, before anything is spent or written."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A run that may begin, or go on."""
+    """A run that was checked and can be started or resumed."""
 
     suite: Suite
     command: Command
@@ -48,14 +48,14 @@ class Start:
     options: RunOptions
     wiring: Wiring
     budget: float | None = None
-    """Dollars that all processes of the run may spend together."""
+    """The most dollars that all processes of the run may spend together; None: no limit."""
     thresholds: Sequence[Threshold] = ()
     baseline: Baseline | None = None
     threshold_on: Held = "value"
     saved_thresholds: Mapping[str, Any] = field(default_factory=dict)
-    """The given thresholds as the spec of the run keeps them."""
+    """The given thresholds as fields of the saved spec."""
     otel: str | None = None
-    """The address that spans are sent to."""
+    """The URL that spans are sent to; None if none are sent."""
 
     @property
     def resuming(self) -> bool:
@@ -73,7 +73,7 @@ def start_run(
 ) -> Start:
     """Prepares a new run from the given fields of its spec, or the run that `options.resume` names.
 
-    Raises before anything is spent or written.
+    Raises BadInput if the run cannot be performed, before anything is spent or written.
     """
     limits = parse_thresholds(thresholds)
     check_not_empty(command.spec, given)
@@ -145,7 +145,12 @@ def check_tags(options: RunOptions) -> None:
 def _check_ci_files(options: RunOptions) -> None:
     for flag, path in (("--junit", options.junit), ("--step-summary", options.step_summary)):
         if path is not None and (path.is_dir() or not path.parent.is_dir()):
-            raise BadInput(flag, f"{path}: not a file in an existing folder", remedy=f"create {path.parent} first")
+            raise BadInput(
+                flag,
+                f"cannot write {path}",
+                expected="a file in an existing folder",
+                remedy=f"create {path.parent} first",
+            )
 
 
 def results_of(command: Command, options: RunOptions) -> Path:
@@ -153,13 +158,13 @@ def results_of(command: Command, options: RunOptions) -> Path:
 
 
 def saved_run(suite: Suite, command: Command, given: Mapping[str, Any], options: RunOptions) -> Run:
-    """The saved run of this command that `options.resume` names."""
+    """Returns the saved run that `options.resume` names. Raises BadInput if another command made it."""
     run_id, results = safe_run_id(options.resume or "", "--resume"), results_of(command, options)
     changed = changed_flag(command.spec, given) or ("--run-id" if options.run_id else None)
     if changed:
         raise BadInput(
             "--resume",
-            f"{changed} cannot change a run that was started",
+            f"{changed} cannot be changed for a run that was started",
             remedy="start a new run; --reuse RUN reuses its unchanged steps",
         )
     journal = journal_of(results)
@@ -185,7 +190,7 @@ def saved_run(suite: Suite, command: Command, given: Mapping[str, Any], options:
 
 
 def estimates(start: Start) -> list[Estimate]:
-    """What is left to do: without the steps that the resumed run, or the run to reuse, has recorded."""
+    """Returns an estimate of the remaining calls and costs, without steps recorded by the resumed or reused run."""
     prepared, place = start.prepared, start.place
     rows = list(prepared.estimate())
     source = place.run_id if start.resuming else prepared.spec.reuse

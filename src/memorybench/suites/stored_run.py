@@ -1,4 +1,4 @@
-"""Runs in results folders: one run, or several shards of one spec that are read as one."""
+"""Reads runs from results folders: one run, or several shards of one run as if they were one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .suite import SCOPE_SUFFIX, STARTED_WITH
 from .summary import Summary, summarise
 
 LATEST = "latest"
-"""What the newest run can be called, too."""
+"""A name for the newest run."""
 _SAMPLE_KEYS = ("start", "end", "questions", "sample_seed", "chosen", "samples", "chance", "special_measures")
 _SHARD_KEYS = (
     *_SAMPLE_KEYS,
@@ -41,20 +41,20 @@ _SHARD_KEYS = (
     SCOPE_SUFFIX,
     STARTED_WITH,
 )
-"""Keys of a spec in which shards may differ."""
+"""Keys of a spec whose values may differ between shards of one run."""
 
 
 @dataclass(frozen=True)
 class StoredRun:
-    """A run, or the shards of one, read from the journal."""
+    """A run, or several shards of one run, read from the journal."""
 
     parts: tuple[tuple[RunReader, Run], ...]
     metrics: Callable[[StoredRun], Sequence[Metric]]
-    """The metrics of the run's suite."""
+    """Returns the metrics of the run's suite."""
 
     @property
     def run(self) -> Run:
-        """The run; of several shards, the first."""
+        """The run; if there are several shards, the first of them."""
         return self.parts[0][1]
 
     @property
@@ -74,27 +74,27 @@ class StoredRun:
         return self.parts[0][0].folder
 
     def with_spec(self, changes: Mapping[str, Any]) -> StoredRun:
-        """The run as if its spec had these values."""
+        """Returns a copy of the run whose spec has these changes."""
         parts = ((one, run.model_copy(update={"spec": {**run.spec, **changes}})) for one, run in self.parts)
         return replace(self, parts=tuple(parts))
 
     def with_summary(self, summary: Summary) -> StoredRun:
-        """The run with a summary that was computed earlier."""
+        """Returns a copy of the run with a summary that was computed earlier."""
         known = replace(self)
         known.__dict__["summary"] = summary  # as `cached_property` stores it
         return known
 
     def ended(self, status: RunStatus, time: str) -> StoredRun:
-        """The run as it is once its end is recorded: reports are written before that."""
+        """Returns a copy with this status and end time. Reports need it, because the end is recorded after them."""
         parts = ((one, run.model_copy(update={"status": status, "finished": time})) for one, run in self.parts)
         return replace(self, parts=tuple(parts))
 
     def read_once(self) -> StoredRun:
-        """The run with outcomes that stay in memory once they were read."""
+        """Returns a copy that keeps its outcomes in memory after they are read for the first time."""
         return _HeldRun(self.parts, self.metrics).with_summary(self.summary)
 
     def settled(self, subjects: Collection[str] | None = None) -> Iterator[tuple[str, str, Outcome]]:
-        """Yields the run id, the time and the outcome of every trial, or of those of some subjects."""
+        """Yields the run id, the time and the outcome of every trial of these subjects; None: of all subjects."""
         for run_reader, run in self.parts:
             for at, outcome in run_reader.dated_outcomes(run.id, subjects):
                 yield run.id, at, outcome
@@ -108,7 +108,7 @@ class StoredRun:
         return (outcome for _, _, outcome in self.settled(subjects))
 
     def case(self, outcome: Outcome) -> Mapping[str, Any]:
-        """The case of an outcome as the journal stores it; empty where it does not."""
+        """Returns the case of an outcome as the journal stores it; empty if it is not stored."""
         for run_reader, run in self.parts:
             found = run_reader.case(run.id, outcome.trial.benchmark, outcome.trial.case_id)
             if found:
@@ -131,7 +131,7 @@ Metrics = Callable[[StoredRun], Sequence[Metric]]
 
 @contextmanager
 def open_runs(runs: Sequence[str], folders: Sequence[Path], metrics: Metrics) -> Iterator[StoredRun]:
-    """Opens runs by id from these folders, or as FOLDER/RUN; several must be shards of one spec."""
+    """Opens runs by id from these folders, or as FOLDER/RUN. Several runs must be shards of one run."""
     with ExitStack() as stack:
         parts = tuple(part for name in dict.fromkeys(runs) for part in _find_run(name, folders, stack))
         _check_shards([run for _, run in parts])
@@ -141,7 +141,7 @@ def open_runs(runs: Sequence[str], folders: Sequence[Path], metrics: Metrics) ->
 def _find_run(
     name: str, folders: Sequence[Path], stack: ExitStack, *, thorough: bool = True
 ) -> list[tuple[RunReader, Run]]:
-    """Finds a run in every folder that has it: two machines may have given their shards the same id."""
+    """Finds a run in every folder that has it: shards made on different machines may have the same id."""
     if (own := folder_of(name)) is not None:
         name, folders = Path(name).name, [own]
     if "/" in name:
@@ -166,7 +166,7 @@ def _find_run(
 
 
 def no_results(name: str) -> BadInput:
-    """The error for FOLDER/RUN if the folder has no results."""
+    """Returns the error for a name FOLDER/RUN whose folder has no results."""
     path = Path(name)
     if path.is_dir():
         problem = f"{path.name} is only the folder of a run: {path.parent} has no {FILE_NAME}"
@@ -177,20 +177,20 @@ def no_results(name: str) -> BadInput:
 
 
 def folder_of(name: str) -> Path | None:
-    """The results folder of FOLDER/RUN; None: the name has none, or the folder has no results."""
+    """Returns the results folder of FOLDER/RUN; None if the name has no folder, or the folder no results."""
     path = Path(name)
     return path.parent if path.name != name and (path.parent / FILE_NAME).exists() else None
 
 
 def find_folder(name: str, folders: Sequence[Path], *, thorough: bool = True) -> tuple[str, list[Path]]:
-    """The id of the run with that name, or of the latest, and the folders that have it."""
+    """Returns the id of the run with that name, which may be `latest`, and the folders that have it."""
     with ExitStack() as stack:
         parts = _find_run(name, folders, stack, thorough=thorough)
         return parts[0][1].id, [run_reader.folder for run_reader, _ in parts]
 
 
 def resolve_run(name: str, readers: Mapping[Path, RunReader]) -> str:
-    """The id of a run; `latest` is the newest one that has a report, unless a run has that name."""
+    """Returns the run id for a name. `latest` is the newest run that is not a calibration, unless a run has that id."""
     safe_run_id(name, "run")
     if name != LATEST or any(run_reader.has(name) for run_reader in readers.values()):
         return name
@@ -201,7 +201,7 @@ def resolve_run(name: str, readers: Mapping[Path, RunReader]) -> str:
 
 
 def with_current_status(run: Run, folder: Path) -> Run:
-    """Return `partial` for a run that is recorded as running, but that no process has locked."""
+    """Return the run; its status is `partial` if it is recorded as running but no process holds its lock."""
     if run.status == "running" and not journal_of(folder).is_locked(run.id):
         return run.model_copy(update={"status": "partial"})
     return run
@@ -231,7 +231,7 @@ def _check_shards(runs: Sequence[Run]) -> None:
 
 
 def _check_numbers(runs: Sequence[Run]) -> None:
-    """Raise BadInput unless the runs are different shards of one run, of as many shards."""
+    """Raise BadInput unless the runs are different shards with the same number of shards."""
     found: dict[str, str] = {}
     for run in runs:
         shard = run.spec.get(SHARD) or ""

@@ -32,22 +32,22 @@ AUDIT_RESULTS = "audit-results"
 
 
 def default_folders() -> list[Path]:
-    """Return the folders of the working folder that runs are written to by default, as far as they exist."""
+    """Return the default results folders in the working directory that exist; the first one if none does."""
     return [folder for folder in (Path(RESULTS), Path(AUDIT_RESULTS)) if folder.is_dir()] or [Path(RESULTS)]
 
 
 FORMATS = ("json", "markdown")
 SCOPE_SUFFIX = "scope_suffix"
-"""The key of a saved spec for `Opening.scope_suffix`."""
+"""The key of a saved spec that holds `Opening.scope_suffix`."""
 SAVED_BASELINE = "gate"
-"""The key of a saved spec for the baseline run."""
+"""The key of a saved spec that holds the baseline run."""
 STARTED_WITH = "started_with"
-"""The key of a saved spec for the command line and the versions of packages, which change no result."""
+"""The key of a saved spec that holds the command line and the versions of packages, which do not affect results."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunPlace:
-    """Where a run is kept."""
+    """The results folder and the id of a run."""
 
     results: Path
     run_id: str
@@ -62,14 +62,14 @@ class Opening:
     """What a suite needs to open its subjects and make a plan."""
 
     stack: AsyncExitStack
-    """Closed when the run ends."""
+    """Closes what was opened when the run ends."""
     run_id: str
     stores: Path
-    """A folder for data of the subjects. It is removed when the run is complete."""
+    """A folder for the data of subjects. It is removed when the run is complete."""
     scored: frozenset[str]
     """Keys of the trials that an earlier process has scored."""
     scope_suffix: str = ""
-    """Random, makes the scopes of live memories unique, and stays the same when a run is resumed; "" in older runs."""
+    """A random text that makes the scopes of live memories unique. A resumed run keeps it; "" in older runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,36 +78,37 @@ class PreparedRun:
 
     spec: Spec
     totals: Mapping[tuple[str, str], int]
-    """Planned trials by benchmark and subject."""
+    """The number of planned trials, by benchmark and subject."""
     subjects: tuple[str, ...]
-    """Subjects that thresholds apply to."""
+    """The subjects that thresholds apply to; baselines are usually left out."""
     fingerprints: Mapping[str, Fingerprint]
     """What must be unchanged when the run is resumed."""
     metrics: tuple[Metric, ...]
     open_plan: Callable[[Opening], Awaitable[Plan]]
     repeats: int = 1
-    """Planned trials of each case."""
+    """The number of planned trials of each case."""
     cases: Mapping[str, frozenset[str] | Mapping[str, Case]] = field(default_factory=dict)
-    """By benchmark: the ids of its cases, where the fingerprints do not name them, or the cases by id."""
+    """By benchmark: its cases by id, or only the ids. Used to find the cases that another run has, too."""
     details: Mapping[str, Any] = field(default_factory=dict)
-    """Saved beside the spec: what a report must know without the data."""
+    """Saved with the spec: what a report needs to know without the data."""
     models: tuple[ResolvedModel | None, ...] = ()
-    """Models that a budget must know the price of."""
+    """The models whose prices must be known if there is a budget."""
     estimate: Callable[[], Iterable[Estimate]] = tuple
-    """What the run would take."""
+    """Returns an estimate of the calls, tokens and dollars of the run."""
     targets: Mapping[str, float] = field(default_factory=dict)
-    """Thresholds that apply unless the user gives others."""
+    """By measure: the threshold that applies unless the user gives another."""
     lower_bounds: Mapping[str, str] = field(default_factory=dict)
-    """By measure: the measure of how low it could be, were all undecided cases decided against it."""
+    """By measure: the name of the measure that is its value if every undecided case counted against it."""
     formats: tuple[str, ...] = FORMATS
     hints: Mapping[str, str] = field(default_factory=dict)
-    """Commands to try next, with what each does."""
+    """Commands to try next. Each value says what the command does."""
     blocked: str = ""
-    """Why nothing may be started; the run is recorded as blocked."""
+    """Why the run must not start; it is then recorded as blocked. Empty if it may start."""
     discard: Callable[[], None] | None = None
-    """Removes what preparing has fetched, for a run that does not take place."""
+    """Removes the files that preparing has fetched; called if the run does not take place."""
     part: ShardPart | None = None
-    """What a shard performs. `open_plan` and `fingerprints` are those of the whole run, other fields of the shard."""
+    """The part that a shard performs; None for a whole run. `open_plan` and `fingerprints` describe the whole run, the
+    other fields the shard."""
 
     @property
     def planned(self) -> int:
@@ -122,22 +123,23 @@ class Command:
     help: str
     spec: type[Spec]
     prepare_function: str
-    """`module:function`, loaded when the command runs: from spec, wiring and place to a prepared run."""
+    """`module:function`, imported when the command runs. It takes a spec, a wiring and a place, and returns a
+    PreparedRun."""
     title: str
     output: str = RESULTS
-    """The results folder, unless another one is named."""
+    """The default results folder."""
     marks: Mapping[str, Any] = field(default_factory=dict)
-    """Saved with every run, to tell the commands of one suite apart."""
+    """Saved in the spec of every run, to distinguish the commands of one suite."""
 
     def prepare(self, spec: Spec, wiring: Wiring, place: RunPlace) -> PreparedRun:
-        """Raises before anything is spent."""
+        """Return the prepared run. Raise BadInput if it cannot be performed, before anything is spent."""
         module, _, function = self.prepare_function.partition(":")
         prepared: PreparedRun = getattr(import_module(module), function)(spec, wiring, place)
         return prepared
 
 
 def resume_command(command: Command, results: Path, run_id: str) -> str:
-    """What a user types to continue a run."""
+    """Return the command line that continues a run."""
     from memorybench.journal.places import journal_words
 
     output = ["--output", str(results)] if results != Path(command.output) else []
@@ -151,30 +153,31 @@ class Suite:
     name: str
     commands: tuple[Command, ...]
     report_module: str
-    """A module with the functions `metrics(run)`, `facts(runs)`, `report(run)` and, where a run can fail checks of the
-    suite, `passes(run)`; where `memorybench show` must show more than searches, answers and verdicts,
-    `case_sections(trial)`. Its tuple `MAIN_MEASURES` names the measures that `compare` and `--baseline` test unless the
-    user names others; without it, that is the first metric. Its mapping `RESULT_NAMES` has the words that reports use
-    for results that the journal names otherwise. Loaded when a report is made."""
+    """A module that is imported when a report is made. It has the functions `metrics(run)`, `facts(runs)` and
+    `report(run)`. Optional: `passes(run)`, if a run can fail checks of the suite; `case_sections(trial)`, if
+    `memorybench show` must show more than searches, answers and verdicts; the tuple `MAIN_MEASURES`, which names the
+    measures that `compare` and `--baseline` test by default (otherwise the first metric); and the mapping
+    `RESULT_NAMES`, from words of the journal to the words that reports use."""
     rescoring_module: str = ""
-    """A module with the function `rescorer(run)`, which computes scores again from recorded steps; "": none."""
+    """A module with a function `rescorer(run)`, which computes scores again from recorded steps; "" if there is
+    none."""
     describe_file: Callable[[Path, Mapping[str, Any]], str | None] = lambda path, first: None
-    """From a data file and its first row to a line about it; None: it is not a file of this suite."""
+    """Takes a data file and its first row, and returns a line about it; None if the suite does not use such files."""
     write_files: Callable[[RunPlace], None] = lambda place: None
-    """Writes further files into the folder of a run, after its last trial, from its journal."""
+    """Writes other files into the folder of a run after its last trial, from its journal."""
 
     def metrics(self, run: StoredRun) -> Sequence[Metric]:
         metrics: Sequence[Metric] = self._reporting.metrics(run)
         return metrics
 
     def main_measures(self, run: StoredRun) -> tuple[str, ...]:
-        """Names of the measures that comparisons test."""
+        """Return the names of the measures that comparisons test by default."""
         known = [metric.name for metric in self.metrics(run)]
         named = getattr(self._reporting, "MAIN_MEASURES", known[:1])
         return tuple(name for name in named if name in known)
 
     def facts(self, runs: Sequence[Run]) -> dict[str, str]:
-        """What the header says about a run, or about the shards of one."""
+        """Return what the header says about a run, or about shards of one run."""
         facts: dict[str, str] = self._reporting.facts(runs)
         return {**facts, **shard_facts(runs)}
 
@@ -183,12 +186,12 @@ class Suite:
         return mark_shards(report, run.runs)
 
     def passes(self, run: StoredRun) -> bool:
-        """Whether a finished run passes the suite's own checks. Exit code 3 where it does not."""
+        """Whether a finished run passes the suite's own checks. If not, the exit code is 3."""
         check = getattr(self._reporting, "passes", None)
         return check is None or bool(check(run))
 
     def result_name(self, text: str) -> str:
-        """Return how reports name a result, or what was expected; the journal may have another word for it."""
+        """Return the word that reports use for a result of the journal; the same word if they use no other."""
         names: Mapping[str, str] = getattr(self._reporting, "RESULT_NAMES", {})
         return names.get(text, text)
 
@@ -202,14 +205,14 @@ class Suite:
         return sections
 
     def rescorer(self, run: RecordedRun) -> Rescorer | None:
-        """Return what computes the scores of a run again, to check them; None if the suite cannot."""
+        """Return an object that computes the scores of a run again, to check them; None if the suite has none."""
         if not self.rescoring_module:
             return None
         rescorer: Rescorer = import_module(self.rescoring_module).rescorer(run)
         return rescorer
 
     def command_of(self, run: Run) -> Command:
-        """The command that continues a saved run."""
+        """Return the command that made a saved run, which can also resume it."""
         for command in self.commands:
             if all(run.spec.get(key) == value for key, value in command.marks.items()):
                 return command

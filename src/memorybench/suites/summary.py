@@ -23,14 +23,14 @@ from memorybench.metrics.rates import mean_row
 from .comparison import HEADLINES, HeadlineScores, Pair
 
 _OF_THE_JUDGE = ("judge", "canary")
-"""Steps whose cost is that of measuring, not of the provider."""
+"""Steps whose cost is not counted as that of the provider, because they only measure."""
 _KEPT_ROWS = 1000
-"""Rows of scores that are looked up, so that equal ones are one object: most are 0 or 1."""
+"""Up to this many different rows of scores are shared, so that equal ones are one object: most are 0 or 1."""
 NOTHING_SELECTED: Mapping[str, int] = MappingProxyType({})
 
 
 class Result(Record):
-    """The measures of one subject on one benchmark; with a group, of the trials that carry its label."""
+    """The measures of one subject on one benchmark; if `group` is not empty, of the trials with that label only."""
 
     benchmark: str
     subject: str
@@ -48,9 +48,9 @@ class Failed(Record):
     subject: str
     failed: int
     reason: str
-    """The most frequent reason, as its first message says it."""
+    """The message of the most frequent reason."""
     times: int
-    """How many trials failed for that reason."""
+    """The number of trials that failed for that reason."""
 
 
 class Summary(Record):
@@ -58,31 +58,33 @@ class Summary(Record):
     suite: str
     status: RunStatus
     counts: Mapping[str, int]
-    """planned, and the five states that add up to it in a complete run."""
+    """The number of planned trials, and of trials in each of the five states. In a complete run they add up to
+    `planned`."""
     results: tuple[Result, ...]
     failures: tuple[Failed, ...] = ()
     differences: tuple[Pair, ...] = ()
-    """Each provider minus each baseline of the run."""
+    """The comparisons of each provider with each baseline of the run."""
     samples: Mapping[str, Mapping[str, int]] = {}
-    """By benchmark: the numbers of cases and clusters of the run, and of those available."""
+    """By benchmark: the number of cases and clusters in the run, and of those available."""
     stages: tuple[Stage, ...] = ()
     spent: Spending = NOTHING
     known_cost: float = 0.0
-    """Dollars, without the calls of unknown cost."""
+    """Dollars. Calls of unknown cost are not included."""
     calls_of_unknown_cost: int = 0
     question_costs: Mapping[str, Mapping[str, float | None]] = Field(default_factory=dict)
-    """By benchmark and subject: dollars per scored trial, without the judge; None: a price is unknown."""
+    """By benchmark and subject: dollars per scored trial, without the judge; None if a price is unknown."""
     possibly_charged_twice: int = 0
     possibly_spent: float = 0.0
-    """Dollars that calls without a recorded reply may have cost, as the budget counts them; not part of `spent`."""
+    """Dollars that calls without a recorded reply may have cost. The budget counts them; `spent` does not."""
     notes: tuple[tuple[str, str], ...] = ()
     created: str = ""
     finished: str | None = None
     program: str = ""
     timing: str = ""
-    """What durations mean: "target", or "with queue" for runs before 0.2."""
+    """What durations include: "target" for the work of the called service only; "with queue" also waits, in runs before
+    0.2."""
     spec: Mapping[str, Any] = Field(default_factory=dict)
-    """The saved spec; of several shards, what is the same in all."""
+    """The saved spec; for several shards, the values that are the same in all of them."""
     fingerprints: Mapping[str, Fingerprint] = Field(default_factory=dict)
 
     @property
@@ -102,7 +104,7 @@ class Summary(Record):
 
 @dataclass(slots=True)
 class _Accumulator:
-    """The numbers that metrics read from the outcomes of one result; outcomes themselves are not kept."""
+    """Collects the numbers that metrics need from the outcomes of one result, without keeping the outcomes."""
 
     items: int = 0
     concerned: Counter[str] = field(default_factory=Counter)
@@ -112,7 +114,7 @@ class _Accumulator:
     def take(
         self, trial: Trial, cluster: str, rows: Mapping[str, tuple[float, ...]], selective: Sequence[Selective]
     ) -> None:
-        """Takes the rows of one item, by metric."""
+        """Adds the rows of one item, by metric."""
         self.items += 1
         for one in selective:
             self.concerned[one.name] += one.concerns(trial)
@@ -136,13 +138,13 @@ class _Accumulator:
 
 @dataclass(slots=True)
 class _QuestionCosts:
-    """Adds up what the trials of each subject cost; a step that several of them share counts once."""
+    """Adds up the costs of each subject's trials. A step that several trials share counts once."""
 
     trials: Counter[tuple[str, str]] = field(default_factory=Counter)
     dollars: dict[tuple[str, str], float | None] = field(default_factory=dict)
 
     def watch(self, run_reader: RunReader, run: str) -> Iterator[Outcome]:
-        """Yield the outcomes of a run after adding the costs of their steps."""
+        """Yield the outcomes of a run unchanged, and add the costs of their steps."""
         paid = run_reader.paid_steps(run, leave_out=_OF_THE_JUDGE)
         counted: set[tuple[str, str, str]] = set()
         for outcome in run_reader.outcomes(run):
@@ -167,7 +169,7 @@ class _QuestionCosts:
 
 
 def _rows(repeats: Sequence[Outcome], metrics: Sequence[Metric]) -> dict[str, tuple[float, ...]]:
-    """Reads the outcomes of one item, which are one or one per repeat."""
+    """Returns, by metric, the numbers it reads from the outcomes of one item: one outcome, or one per repeat."""
     rows = {}
     for metric in metrics:
         row = metric.read(repeats[0]) if len(repeats) == 1 else mean_row(map(metric.read, repeats))
@@ -183,7 +185,7 @@ def measure(
     subjects: Sequence[str] = (),
     selected: Mapping[str, int] = NOTHING_SELECTED,
 ) -> tuple[Result, ...]:
-    """Measures overall and by each label. Adjacent repeats of one item are averaged and count once.
+    """Measures each subject overall and by each label. Adjacent repeats of one item are averaged and count once.
 
     `planned` is the number of trials by benchmark, which may include pending ones; `selected` is that number for each
     selective metric. `subjects` without an outcome get results without values.
@@ -227,7 +229,7 @@ def _counted(outcomes: Iterable[Outcome], totals: dict[str, int]) -> Iterator[Ou
 
 
 def summarise(parts: Sequence[tuple[RunReader, Run]], metrics: Sequence[Metric]) -> Summary:
-    """Summarises one run, or several that are shards of one."""
+    """Summarises one run, or several shards of one run."""
     runs = [run for _, run in parts]
     planned: Counter[str] = Counter()
     for run in runs:
@@ -276,7 +278,10 @@ def summarise(parts: Sequence[tuple[RunReader, Run]], metrics: Sequence[Metric])
 
 
 def _sample(benchmark: str, cases: int, results: Sequence[Result], spec: Mapping[str, Any]) -> dict[str, int]:
-    """Counts clusters in the outcomes, because shards may share some; what is available is saved with the run."""
+    """Returns the number of cases and clusters of a benchmark, and of those available.
+
+    Clusters are counted in the outcomes, because shards may share some. What is available is saved with the run.
+    """
     saved = spec.get("samples", {}).get(benchmark, {})
     counted = [m.clusters for one in results if one.benchmark == benchmark and not one.group for m in one.measures]
     return {**saved, "cases": cases, "clusters": max(counted, default=0)}
@@ -297,19 +302,19 @@ def _failures(outcomes: Iterable[Outcome]) -> tuple[Failed, ...]:
 
 
 def subjects_of(run: Run) -> Sequence[str]:
-    """The names of a run's subjects; a bench run calls them providers."""
+    """Returns the names of a run's subjects. A run of the suite bench saves them as `providers`."""
     names: Sequence[str] = run.spec.get("subjects", run.spec.get("providers", ()))
     return names
 
 
 def headline(results: Sequence[Result]) -> str:
-    """The first of the headline measures that any of these results has a value for."""
+    """Returns the first headline measure for which any of these results has a value."""
     measured = {measure.name for result in results for measure in result.measures if measure.value is not None}
     return next((name for name in HEADLINES if name in measured), HEADLINES[-1])
 
 
 def percentile(ordered: Sequence[float], percent: float) -> float | None:
-    """A percentile of sorted values, interpolated linearly."""
+    """Returns a percentile of sorted values, interpolated linearly; None if there are no values."""
     if not ordered:
         return None
     place = (len(ordered) - 1) * percent / 100
@@ -319,7 +324,7 @@ def percentile(ordered: Sequence[float], percent: float) -> float | None:
 
 
 def _merged(stages: Sequence[Stage]) -> tuple[Stage, ...]:
-    """Merges stages of the same name and subject."""
+    """Merges stages with the same name and subject, as shards have them."""
     grouped: dict[tuple[str, str], list[Stage]] = {}
     for stage in stages:
         grouped.setdefault((stage.name, stage.subject), []).append(stage)

@@ -1,4 +1,4 @@
-"""Values that the measures of a run must reach."""
+"""Thresholds: the values that the measures of a run must reach."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ if TYPE_CHECKING:
     from .gate import Gate
 
 Held = Literal["value", "lower"]
-"""What a threshold is compared with: the estimate, or the worse end of its interval."""
+"""Which number a threshold is compared with: the estimate (`value`), or the worse end of its interval (`lower`)."""
 
 
 class Threshold(Record):
     name: str
     least: float
     if_any: bool = False
-    """Applies only where there is something to measure."""
+    """If True, the threshold is skipped if there was nothing to measure."""
     lower_bound: str = ""
-    """The measure of how low the value could be, were all undecided cases decided against it. Where that has a value,
-    the threshold is compared with it: an undecided case is not a success."""
+    """The name of the measure that is the value if every undecided case counted against it; "" if there is none. If it
+    has a value, the threshold is compared with it, because an undecided case is not a success."""
 
 
 class Check(Record):
-    """A requirement of a finished run: a threshold, or a comparison with a baseline."""
+    """The result of one requirement of a finished run: a threshold, or a comparison with a baseline run."""
 
     where: str
-    """Benchmark and subject: `starter × bm25`."""
+    """The benchmark and the subject, such as `starter × bm25`."""
     name: str
-    """What is required: `threshold recall@5`."""
+    """The requirement, such as `threshold recall@5`."""
     text: str
-    """The sentence that is printed."""
+    """The result as a sentence, for printing."""
     missed: bool
     value: float | None = None
-    """The value of the measure; None: it has none."""
+    """The value of the measure; None if it has no value."""
     on: Held = "value"
-    """What is compared with the limit: the value, or the worse end of its interval."""
+    """Which number is compared with the limit: the value (`value`), or the worse end of its interval (`lower`)."""
     limit: float | None = None
     """What the value is compared with: the threshold, or the value of the baseline run."""
 
@@ -66,12 +66,12 @@ def parse_thresholds(texts: Sequence[str]) -> list[Threshold]:
 
 
 def thresholds_to_save(given: Sequence[Threshold], on: Held) -> dict[str, Any]:
-    """The given thresholds as fields of the spec of a run; nothing where none are given."""
+    """Return the given thresholds as fields of the saved spec; empty if none are given."""
     return {"thresholds": {one.name: one.least for one in given}, "threshold_on": on} if given else {}
 
 
 def saved_thresholds(spec: Mapping[str, Any]) -> tuple[list[Threshold], Held]:
-    """The thresholds that a run was started with. Earlier versions did not save them."""
+    """Return the thresholds that a run was started with; none if an earlier version made the run."""
     saved = spec.get("thresholds", {}).items()
     return [Threshold(name=name, least=least) for name, least in saved], spec.get("threshold_on", "value")
 
@@ -83,9 +83,10 @@ def check_thresholds(
     targets: Mapping[str, float],
     lower_bounds: Mapping[str, str],
 ) -> list[Threshold]:
-    """The given thresholds and the usual targets, checked before anything is spent.
+    """Return the given thresholds and the default targets. Called before anything is spent.
 
-    Each must name a measure of this run, and some subject must be held to it. Older names of a measure are accepted.
+    Raises BadInput if a threshold names no measure of this run, or applies to no subject. Older names of a measure are
+    accepted.
     """
     if given and not subjects:
         raise BadInput(
@@ -115,13 +116,13 @@ def _measure_name(name: str, known: Sequence[str]) -> str:
     for spelling in (name, ALIASES.get(name, name), snake):
         if spelling in known:
             return spelling
-    raise BadInput("--threshold", f'nothing measures "{name}"', remedy=suggestion(name, known))
+    raise BadInput("--threshold", f'unknown measure "{name}"', remedy=suggestion(name, known))
 
 
 def threshold_checks(
     summary: Summary, thresholds: Sequence[Threshold], on: Held, subjects: Sequence[str]
 ) -> list[Check]:
-    """One check for each threshold and subject."""
+    """Check every threshold for every subject, and return the results."""
     checks = []
     for threshold in thresholds:
         for result in summary.results:
@@ -173,7 +174,7 @@ def _compare(threshold: Threshold, measure: Measure, bound: Measure | None, on: 
 
 
 def add_checks(report: Report, thresholds: Sequence[Check], gate: Gate | None) -> Report:
-    """Add the thresholds and the comparison with the baseline; `checks` of the JSON document lists both."""
+    """Return the report with the results of thresholds and baseline; `checks` of its JSON document lists both."""
     if thresholds:
         notes = Notes(tuple(check.text for check in thresholds), title="Thresholds", detail=True)
         report = replace(report, sections=(*report.sections, notes))

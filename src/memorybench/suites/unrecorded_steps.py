@@ -1,4 +1,4 @@
-"""Steps without a journal, for work whose results are stored elsewhere or not at all."""
+"""Performs steps without a journal, for work whose results are stored elsewhere or not at all."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class UnrecordedSteps:
-    """Performs each step once, as long as this object lives. Notes go to standard error."""
+    """Performs each step once and keeps its result while this object exists. Notes go to standard error."""
 
     def __init__(self) -> None:
         self._results: dict[str, Any] = {}

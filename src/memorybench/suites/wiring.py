@@ -1,7 +1,7 @@
-"""The contract `Wiring`, by which suites open providers, models and stores without importing them.
+"""The protocol `Wiring`, through which suites open providers, models and stores without importing them.
 
 A `Resolved…` object is a name that was looked up and checked, but not opened. memorybench.wiring implements this
-contract with the catalog and the environment.
+protocol with the catalog and the environment.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ Row = TypeVar("Row", covariant=True)
 
 
 class Resolved(Protocol):
-    """A name that was looked up and checked, but not opened."""
+    """A provider, model or store whose name was looked up and checked, but that is not opened yet."""
 
     @property
     def name(self) -> str: ...
 
     def described(self) -> str:
-        """Return the text that must be unchanged when a run is resumed."""
+        """Return a text that describes the config. It must be unchanged when a run is resumed."""
         ...
 
 
 class ResolvedModel(Resolved, Protocol):
     @property
     def listed_window(self) -> int | None:
-        """Its context window in tokens, if known without a call to its server."""
+        """The context window of the model in tokens; None if it is unknown without a call to the server."""
         ...
 
     async def fetch_window(self) -> int | None:
-        """Return the context window that the server reports."""
+        """Return the context window in tokens that the server reports; None if it reports none."""
         ...
 
     def price(self, input_tokens: int, output_tokens: int) -> float | None:
@@ -57,22 +57,22 @@ class ResolvedModel(Resolved, Protocol):
 class ResolvedProvider(Resolved, Protocol):
     @property
     def is_baseline(self) -> bool:
-        """Whether it is a baseline of the suite: `none`, `placebo`, `full-context` or `oracle`."""
+        """Whether it is a baseline of the suite (`none`, `placebo`, `full-context` or `oracle`), not a memory."""
         ...
 
     @property
     def spends(self) -> bool:
-        """Whether its calls may cost money."""
+        """Whether calls of the provider may cost money."""
         ...
 
     @property
     def default_settings(self) -> Mapping[str, Any]:
-        """The values of its settings where a config sets none; empty if it declares no settings."""
+        """The default values of the provider's settings; empty if it declares no settings."""
         ...
 
     @property
     def max_results(self) -> int | None:
-        """The most memories that a search can return; None: no limit is known."""
+        """The most memories that one search can return; None if no limit is known."""
         ...
 
 
@@ -108,7 +108,7 @@ class ResolvedStore(Resolved, Protocol):
     def open(self, folder: Path) -> AbstractAsyncContextManager[MemoryStore]: ...
 
     def choose_tools(self, chosen: ToolSurface | None) -> ToolSurface:
-        """Return which tools an agent gets; raise BadInput if it cannot get the chosen ones."""
+        """Return the kind of tools that an agent gets; raise BadInput if the store does not support `chosen`."""
         ...
 
     def serve_own_tools(self) -> Serve:
@@ -134,7 +134,7 @@ class ResolvedExtractor(Resolved, Protocol):
 
 
 class FetchedTraces(Protocol):
-    """Traces in a file of the run."""
+    """Traces that were fetched into a file of the run."""
 
     @property
     def path(self) -> Path: ...
@@ -150,7 +150,7 @@ class FetchedTraces(Protocol):
 
 
 class SpanQuery(Protocol):
-    """Which recorded spans to read; the spec of a run says it."""
+    """Which recorded spans to read. The spec of a run implements it."""
 
     @property
     def source(self) -> str: ...
@@ -202,7 +202,7 @@ class ResolvedTraces(Protocol):
         ...
 
     async def open_feedback(self, stack: AsyncExitStack) -> FeedbackSink | None:
-        """Open the destination of scores; None if the source accepts none."""
+        """Open the service that scores are sent to; None if the source accepts no scores."""
         ...
 
 
@@ -213,7 +213,7 @@ class SizedRecords(Protocol[Row]):
 
 
 class FetchedOperations(Protocol):
-    """Searches and writes in a memory that happened elsewhere, in files of the run."""
+    """Recorded searches and writes of another program's memory, fetched into files of the run."""
 
     @property
     def subject(self) -> Subject: ...
@@ -225,11 +225,11 @@ class FetchedOperations(Protocol):
     def writes(self) -> SizedRecords[MemoryWrite]: ...
 
     def digest(self) -> str:
-        """Return a digest of the files."""
+        """Return a digest of the content of the files."""
         ...
 
     def remove(self) -> None:
-        """Remove the files."""
+        """Delete the files."""
         ...
 
 
@@ -238,7 +238,7 @@ class ResolvedOperations(Protocol):
 
     @property
     def since(self) -> str | None:
-        """The date and time from which they are read."""
+        """The date and time from which operations are read; None: from the first."""
         ...
 
     async def fetch(self, folder: Path) -> FetchedOperations:
@@ -246,32 +246,32 @@ class ResolvedOperations(Protocol):
         ...
 
     async def open_feedback(self, stack: AsyncExitStack) -> FeedbackSink | None:
-        """Open the destination of scores; None if the source accepts none."""
+        """Open the service that scores are sent to; None if the source accepts no scores."""
         ...
 
 
 class Wiring(Protocol):
-    """Looks up names; raises BadInput if something is unknown, missing or not allowed."""
+    """Looks up providers, models, stores and data by name. Raises BadInput if one is unknown or not allowed."""
 
     def configured(self, config_dirs: Sequence[str], consent: Consent) -> Wiring:
-        """Return a copy with more config folders, and with what the user allows them."""
+        """Return a copy with these config folders added, and with what the user allows configs to do."""
         ...
 
     def require_code(self, where: str, uses: Sequence[Use]) -> None:
-        """Raise ConsentRequired unless the user allows this code of a file."""
+        """Raise ConsentRequired unless the user allows that the file `where` runs this code."""
         ...
 
     def variable(self, *names: str) -> str | None:
-        """Return the first of these environment variables that is set."""
+        """Return the value of the first of these environment variables that is set; None if none is."""
         ...
 
     @property
     def redact(self) -> Callable[[str], str]:
-        """Replaces every secret of the environment in a text."""
+        """A function that replaces every secret of the environment in a text."""
         ...
 
     def fault(self) -> Callable[[], None] | None:
-        """For tests: kills the process at a chosen commit."""
+        """For tests: return a function that kills the process at a chosen commit; None outside tests."""
         ...
 
     def model(self, name: str) -> ResolvedModel: ...
@@ -279,7 +279,10 @@ class Wiring(Protocol):
     def choose_model(
         self, name: str | None, variable: str | None, defaults: Sequence[ModelChoice | None]
     ) -> ResolvedModel | None:
-        """Return the model `name`, else that of the variable, else the first default with an API key, else None."""
+        """Return the model `name`, else the one in the environment `variable`, else the first default with an API key.
+
+        None if there is none of these.
+        """
         ...
 
     def provider(self, name: str, *, check: bool = True) -> ResolvedProvider: ...
@@ -287,7 +290,7 @@ class Wiring(Protocol):
     def open_providers(
         self, stack: AsyncExitStack, folder: Path, *, run_id: str, threshold: float | None = None
     ) -> ProviderOpener:
-        """Return an opener; `folder` is for the data of providers that run in this process."""
+        """Return an object that opens providers. `folder` is for the data of providers that run in this process."""
         ...
 
     def store(self, name: str) -> ResolvedStore: ...
@@ -315,7 +318,7 @@ class Wiring(Protocol):
     def dataset(self, config: BenchmarkConfig, file: Path | None = None) -> Dataset: ...
 
     def evaluator(self, name: str | None) -> Callable[[Question, str], Awaitable[float]]:
-        """Return the custom evaluator of a benchmark config. It returns 0 (wrong) to 1 (right)."""
+        """Return the custom scorer of a benchmark config. It returns a number from 0 (wrong) to 1 (right)."""
         ...
 
     def bundled_file(self, name: str) -> Path:
@@ -325,5 +328,5 @@ class Wiring(Protocol):
     async def record_calls(
         self, command: Sequence[str], serve: Serve, folder: Path, *, quiet: bool = False
     ) -> Sequence[ToolCall]:
-        """Run a program with a memory server and return the calls that it made; `quiet`: it prints to stderr only."""
+        """Run a program that can use a memory server, and return its tool calls. `quiet`: stdout goes to stderr."""
         ...

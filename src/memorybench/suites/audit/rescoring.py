@@ -69,7 +69,9 @@ class _AuditRescorer(Rescorer):
         """Return what performs the probes of a subject, with the models that the steps of the trial asked."""
         model = steps.model_of("answer") or Subject(role="model", name=self._answerers[0])
         if model.name not in self._answerers:
-            raise Contradiction(f"step answer asked {model.name}, and the run says {', '.join(self._answerers)}")
+            raise Contradiction(
+                f"a recorded answer is of {model.name}, but the models of the run are {', '.join(self._answerers)}"
+            )
         judged_by = judge.model.subject.key if judge else ""
         key = (dataset.id, trial.subject.key, model.key, judged_by, str(trial.repeat))
         if key not in self._probing:

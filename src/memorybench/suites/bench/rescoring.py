@@ -269,7 +269,7 @@ def _question(case: Mapping[str, Any]) -> Question:
 def _answerer(steps: ReplayedSteps, name: str | None) -> SilentModel:
     subject = steps.model_of("answer") or Subject(role="model", name=str(name))
     if subject.name != name:
-        raise Contradiction(f"step answer asked {subject.name}, and the run says {name}")
+        raise Contradiction(f"a recorded answer is of {subject.name}, but the answering model of the run is {name}")
     return SilentModel(subject)
 
 
