@@ -1,4 +1,4 @@
-"""What is compared: memory providers, and the baselines that put their figures into proportion."""
+"""The subjects of a bench run: memory providers, and the baselines that their figures are compared with."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A provider, or a baseline that the suite makes itself: no provider ever sees the gold."""
+    """A provider or a baseline. Baselines are made by the suite, because some see the gold, and no provider may."""
 
     subject: Subject
     provider: Provider | None = None
     spends: bool = False
-    """Its calls may cost money."""
+    """Whether its calls may cost money."""
     remote: bool = False
-    """It is reached over a network."""
+    """Whether it is called over a network."""
     unordered: bool = False
-    """It accepts sessions of one scope concurrently and in any order."""
+    """Whether it accepts the sessions of one scope concurrently and in any order."""
 
     @classmethod
     def baseline(cls, name: str) -> Candidate:
-        """`none`, `placebo`, `full-context` or `oracle`."""
+        """Return a baseline: `none`, `placebo`, `full-context` or `oracle`."""
         return cls(Subject(role="baseline", name=name))
 
     @property
@@ -40,32 +40,32 @@ class Candidate:
 
     @property
     def ranked(self) -> bool:
-        """Whether its order is a ranking. The order of the whole history is not, nor that of another history."""
+        """Whether its memories are ordered by relevance; False for `full-context` and `placebo`."""
         return self.name not in ("full-context", PLACEBO) or self.provider is not None
 
     @property
     def own_history(self) -> bool:
-        """Whether its memories are from the history that the question is about."""
+        """Whether its memories are from the history that the question is about; False for `placebo`."""
         return self.name != PLACEBO or self.provider is not None
 
     @property
     def cut(self) -> bool:
-        """Whether it is cut to as many memories as every provider."""
+        """Whether the limits of the search apply, as to every provider; False for `full-context` and `oracle`."""
         return self.provider is not None or self.name in ("none", PLACEBO)
 
 
 def all_turns(haystack: Haystack) -> tuple[Memory, ...]:
-    """Each turn of a history as a memory."""
+    """Return each turn of a history as a memory."""
     return tuple(_memory(session, turn, n) for session in haystack.sessions for n, turn in enumerate(session.turns, 1))
 
 
 def remembered(baseline: str, question: Question, turns: tuple[Memory, ...]) -> tuple[Memory, ...]:
-    """The memories that a baseline returns, from all turns of the history."""
+    """Return the memories that a baseline finds for a question. `turns` are all turns of the history."""
     return BASELINES[baseline](question, turns)
 
 
 def _gold_turns(question: Question, turns: tuple[Memory, ...]) -> tuple[Memory, ...]:
-    """The gold turns; all turns of the gold sessions where only these are known."""
+    """Return the gold turns; if only gold sessions are known, all turns of these."""
     return tuple(
         memory
         for memory in turns
@@ -76,7 +76,7 @@ def _gold_turns(question: Question, turns: tuple[Memory, ...]) -> tuple[Memory, 
 
 PLACEBO = "placebo"
 _PLACEBO_TURNS = 10
-"""Turns of a history that are shown where the other question has no gold turns."""
+"""The number of turns that `placebo` shows if the other question has no gold turns."""
 
 
 def partners(questions: Sequence[Question]) -> dict[str, Question]:
@@ -100,7 +100,7 @@ def partners(questions: Sequence[Question]) -> dict[str, Question]:
 
 
 def placebo_memories(other: Question, turns: tuple[Memory, ...]) -> tuple[Memory, ...]:
-    """The gold turns of a question about another history: memories of the usual form that do not help.
+    """Return the gold turns of a question about another history: they look like memories, but do not help.
 
     They have no sources, because the ids of two histories may be the same.
     """

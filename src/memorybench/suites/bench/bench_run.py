@@ -1,4 +1,4 @@
-"""A run whose names are resolved and whose data are read: its fingerprints and its plan."""
+"""A bench run after its names are resolved and its data is read: its fingerprints and its plan."""
 
 from __future__ import annotations
 
@@ -31,23 +31,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BenchRun:
-    """Resolved names and read data."""
+    """The providers, models and benchmarks of a run, resolved and read, but not opened."""
 
     spec: BenchSpec
     wiring: Wiring
     providers: tuple[ResolvedProvider, ...]
     benchmarks: tuple[Benchmark, ...]
     performed: tuple[Benchmark, ...]
-    """The benchmarks with the questions of this shard; all, if the run is not one."""
+    """The benchmarks with only the questions of this shard; the same as `benchmarks` if the run is not a shard."""
     answerer: ResolvedModel | None
     judge: ResolvedModel | None
     recorded: Recorded | None
-    """Who gave the answers that are judged again. Only the judge is opened then."""
+    """The providers and model of the run whose answers are judged again; then only the judge is opened. None: a run
+    that asks for its own answers."""
     part: Collection[Unit] | None
-    """The histories of this shard."""
+    """The histories of this shard; None if the run is not a shard."""
 
     def totals(self, benchmarks: Sequence[Benchmark]) -> dict[tuple[str, str], int]:
-        """Planned trials by benchmark and provider."""
+        """Return the number of planned trials, by benchmark and provider."""
         return {
             (benchmark.name, provider.name): len(benchmark.questions) * self.spec.repeats
             for benchmark in benchmarks
@@ -161,7 +162,7 @@ class BenchRun:
 
     @property
     def canaries(self) -> int:
-        """Questions with a known verdict that the judge is asked first."""
+        """The number of canaries, answers with a known verdict, that the judge is checked with; 0 without a judge."""
         if self.judge is None:
             return 0
         from memorybench.suites.judge_check import canary_limit

@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from memorybench.suites.wiring import Wiring
 
 _CLOSED_WORDS = 3
-"""Gold answers with more words on average are free text, unless the benchmark says otherwise."""
+"""If gold answers have more words than this on average, they are free text, unless the benchmark says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """One benchmark, read and checked."""
+    """One benchmark of a run, after its config and data are read and checked."""
 
     config: BenchmarkConfig
     dataset: Dataset
@@ -43,7 +43,7 @@ class Benchmark:
     corrected: Mapping[str, Question]
     limits: SearchLimits
     method: str
-    """What decides right or wrong, unless there is a judge."""
+    """How answers are scored if the run has no judge, such as `exact-match` or `f1`."""
 
     @property
     def name(self) -> str:
@@ -51,12 +51,12 @@ class Benchmark:
 
     @property
     def judge_calls(self) -> int:
-        """Calls of the judge for each provider: one per question, item of a rubric and corrected question."""
+        """The number of judge calls for each provider: per question or rubric item, and per correction."""
         return sum(judge_calls(one, is_corrected=one.id in self.corrected) for one in self.questions)
 
 
 def answer_prompts(config: BenchmarkConfig, override: str | None = None) -> Mapping[str, Template]:
-    """The answer prompts of a benchmark, by question type; "" for all others."""
+    """Return the answer prompts of a benchmark by question type; the key "" is for all other types."""
     own, where = config.evaluation.answer_prompt, f"{config.name}: evaluation.answerPrompt"
     if override is not None:
         if not own.user_override:
@@ -97,7 +97,10 @@ def read_benchmark(
 
 
 def scoring_method(evaluation: Evaluation, questions: Sequence[Question]) -> str:
-    """Free text is seldom equal to the gold answer, so exact match would call nearly every answer wrong."""
+    """Return how answers are scored: the method of the config, but `f1` instead of exact match for free text.
+
+    Free text is seldom equal to the gold answer, so exact match would score nearly every answer as wrong.
+    """
     if evaluation.method != "exact-match" or evaluation.closed_answers:
         return evaluation.method
     words = [min(len(gold.split()) for gold in one.answers) for one in questions if one.answers and not one.choices]
@@ -110,7 +113,7 @@ def units_of(benchmarks: Sequence[Benchmark]) -> set[Unit]:
 
 
 def part_of(benchmarks: Sequence[Benchmark], part: Collection[Unit] | None) -> tuple[Benchmark, ...]:
-    """The benchmarks with the questions on these histories only; None: on all."""
+    """Return the benchmarks with only the questions about these histories; None: with all questions."""
     if part is None:
         return tuple(benchmarks)
     return tuple(

@@ -1,4 +1,4 @@
-"""Whether questions can be answered without a memory: the baseline `none` is compared with chance."""
+"""Checks whether questions can be answered without a memory: compares the baselines without memory with chance."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from memorybench.suites.summary import Summary
 WITHOUT_MEMORY = ("none", "placebo")
 _ANSWER_MEASURES = ("accuracy", RUBRIC_SCORE)
 _TOLERANCE = 0.05
-"""How far above chance the lower end of the interval may be: a judge errs now and then."""
+"""How far above chance the lower end of the interval may be without a warning, because a judge makes errors."""
 
 
 def chance_score(questions: Sequence[Question]) -> float:
-    """Return the score that a model without any memory and knowledge is expected to have.
+    """Return the score to expect from a model that has no memory and knows nothing about the user.
 
-    A choice at random is right as often as there are right choices. An answer that only must not contain something, and
-    the statement that the answer is not known, need no memory.
+    A random choice is right in proportion to the right choices. Two kinds of answers need no memory and count as right:
+    one that only must not contain something, and saying that the answer is not known.
     """
     return fmean(map(_chance, questions)) if questions else 0.0
 
@@ -38,7 +38,7 @@ def _chance(question: Question) -> float:
 
 
 def contamination(summary: Summary, chance: Mapping[str, float]) -> Iterator[dict[str, Any]]:
-    """Yield the measures of `none` and `placebo` whose interval lies above chance."""
+    """Yield the measures of the baselines `none` and `placebo` that are clearly higher than chance."""
     for result in summary.results:
         baseline = result.subject.partition(" + ")[0]
         if result.group or baseline not in WITHOUT_MEMORY or result.benchmark not in chance:

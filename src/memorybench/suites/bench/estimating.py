@@ -1,4 +1,4 @@
-"""How many calls a run makes and how many tokens they have, before anything is spent."""
+"""Estimates how many calls a run makes and how many tokens they have, before anything is spent."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _of_benchmark(run: BenchRun, benchmark: Benchmark, provider: ResolvedProvide
 
 
 def _context_sizes(benchmark: Benchmark, provider: ResolvedProvider) -> list[int]:
-    """Tokens of context per question: exact for baselines; for providers as many average turns as they may show."""
+    """Return the tokens of context per question: exact for baselines; for providers, from the average turn size."""
     sizes: dict[str, int] = {}
     found = []
     turns_of = lru_cache(maxsize=1)(lambda id: all_turns(benchmark.dataset.haystack(id)))

@@ -20,15 +20,15 @@ METRICS = "memorybench.metrics"
 """The entry point group of third-party metrics."""
 
 CORRECTED = {"accuracy": "correct", "answer_f1": "answer_f1", "recall@5": "recall@5", "recall@10": "recall@10"}
-"""Measures that are also computed with a corrected answer key, and their scores."""
+"""By measure that is also computed with a corrected answer key: the name of its score."""
 
 
 SPECIAL = (RUBRIC_SCORE, RUBRIC_MET, "required_share", "excluded_in_answer")
-"""Measures of answers that only some benchmarks have."""
+"""Measures of answers that only some benchmarks have: those with rubrics, or with required or excluded texts."""
 
 
 def special_measures(questions: Iterable[Question]) -> list[str]:
-    """Return the measures that only questions with a rubric, or with required or forbidden content, have."""
+    """Return the measures that apply only to questions with a rubric, or with required or forbidden content."""
     found: dict[str, None] = {}
     for question in questions:
         if question.rubric:
@@ -78,7 +78,7 @@ def measures(
 
 
 def run_metrics(spec: Mapping[str, Any], plugins: Sequence[Metric | RetrievalMetric] = ()) -> tuple[Metric, ...]:
-    """Return the definitions of the metrics that apply to a saved run. Only its saved spec is needed."""
+    """Return the metrics that apply to a saved run, from its saved spec alone."""
     levels = tuple(dict.fromkeys(spec["evidence"].values()))
     return measures(
         answered=spec["answered"],

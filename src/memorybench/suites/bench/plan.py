@@ -1,4 +1,4 @@
-"""Questions × candidates as jobs."""
+"""Makes the jobs of a bench run: one per question, candidate and repeat."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _LONGEST_TURN = 4000
 _MOST_TURNS = 40
-"""Turns that are recorded where a benchmark names only the gold sessions."""
+"""The most turns that are recorded with a question if the benchmark names only gold sessions."""
 _NO_SOURCES = (
     "{}: recall is not computed, because none of its memories names a session that was sent"
     " (HTTP providers: endpoints.search.response.sourcesField)"
@@ -54,9 +54,9 @@ class RecordedQuestion(Question):
     """A question as the journal stores it."""
 
     evidence: tuple[GoldTurn, ...] = ()
-    """The gold turns; the turns of the gold sessions where a benchmark names only these."""
+    """The gold turns; if the benchmark names only gold sessions, the turns of these."""
     history: str
-    """A digest of the sessions of its haystack, by which `compare` sees that they changed."""
+    """A digest of the sessions of its haystack, by which `compare` detects that they changed."""
 
 
 def with_evidence(question: Question, haystack: Haystack, history: str) -> RecordedQuestion:
@@ -68,7 +68,7 @@ def with_evidence(question: Question, haystack: Haystack, history: str) -> Recor
 
 
 def history_digest(haystack: Haystack) -> str:
-    """Return a digest of the turns of a haystack. `digest` would take longer, because it writes JSON."""
+    """Return a digest of the turns of a haystack. Faster than `digest`, which writes JSON first."""
     parts = (
         f"{session.id}\0{session.at}\0{turn.role}\0{turn.speaker}\0{turn.at}\0{turn.content}\0"
         for session in haystack.sessions
@@ -94,21 +94,21 @@ _SHOWN = 600
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """One benchmark of a run: the selected questions, and how deep providers are searched."""
+    """One benchmark of a run: the selected questions, and how they are searched, answered and scored."""
 
     dataset: Dataset
     questions: Sequence[Question]
     limits: SearchLimits = DEFAULT_SEARCH_LIMITS
     chunks: bool = False
-    """Whether it also sees the passages that a provider returned with its memories."""
+    """Whether the answering model also sees the passages that a provider returned with its memories."""
     ingest_options: IngestOptions = DEFAULT_INGEST_OPTIONS
     corrected: Mapping[str, Question] = field(default_factory=dict)
-    """By question id: the question with the corrected answer key. Both scores are reported."""
+    """By question id: the question with the corrected answer key. Scores by both keys are reported."""
     answering: Answering | None = None
     repeated: Sequence[Answering] = ()
-    """How the second and later repeats are answered."""
+    """How the second and each later repeat is answered; empty: each question is asked once."""
     answered_once: bool = False
-    """Whether only the verdicts are repeated."""
+    """If True, the repeats share one answer, and only its verdict is repeated."""
 
     @property
     def repeats(self) -> int:
@@ -123,16 +123,16 @@ class BenchPlan:
     benches: Sequence[Bench]
     candidates: Sequence[Candidate]
     scored: Collection[str] = ()
-    """Keys of trials that an earlier process has scored."""
+    """The keys of trials that an earlier process has scored."""
     limits: Mapping[str, Limits] = field(default_factory=dict)
     plugins: Sequence[Metric | RetrievalMetric] = ()
     """Metrics of installed packages."""
     canaries: int = 0
-    """Known answers that the judge is checked with."""
+    """The number of canaries, answers with a known verdict, that the judge is checked with."""
     scope_suffix: str = ""
     """Makes the scopes of live memories unique; see `Ingest`."""
     part: Collection[Unit] | None = None
-    """The histories of a shard: memories are checked and cleared for these only."""
+    """The histories of a shard: only their memories are checked and cleared. None: all histories."""
     _ingests: list[tuple[Ingest, list[str]]] = field(default_factory=list)
 
     def plan(self) -> Plan:
@@ -215,7 +215,7 @@ class BenchPlan:
         )
 
     async def _check_first(self, steps: Steps) -> None:
-        """Check that live memories are empty and that judges can judge, before anything is added."""
+        """Check that live memories are empty and that the judge works, before anything is added."""
         for bench in self.benches:
             for candidate in self.candidates:
                 ingest = self._ingest(bench, candidate, ())
@@ -252,14 +252,14 @@ class BenchPlan:
             await record_judge_check(steps, judge.model.subject, tuple(prompts), self.canaries, check)
 
     async def _clear_all(self, steps: Steps) -> None:
-        """Clears what an interrupted run left behind: haystacks whose questions were all scored before."""
+        """Clears memories that were not cleared after their last question, such as those of an interrupted run."""
         for ingest, haystacks in self._ingests:
             for haystack in haystacks:
                 await ingest.clear(steps, haystack)
 
 
 class _Questioner:
-    """Asks the questions of one benchmark of one candidate."""
+    """Asks one candidate the questions of one benchmark."""
 
     def __init__(
         self, bench: Bench, candidate: Candidate, ingest: Ingest | None, metrics: Sequence[RetrievalMetric]
@@ -287,7 +287,7 @@ class _Questioner:
         return performed
 
     def recorded_question(self, question: Question) -> Question:
-        """Return the question with its gold turns; without them if the history cannot be read."""
+        """Return the question as the journal stores it, with its gold turns if the history can be read."""
         try:
             history = self._history(question.haystack)
             return with_evidence(question, self._bench.dataset.haystack(question.haystack), history)
@@ -342,7 +342,10 @@ class _Questioner:
         context: str,
         as_is: Sequence[Score],
     ) -> list[Score]:
-        """The same answer and ranking, scored by the corrected key; unchanged where there is no correction."""
+        """Return the scores of the same answer and ranking by the corrected answer key.
+
+        The scores are those of the original key if the question has no correction.
+        """
         corrected = self._bench.corrected.get(question.id)
         found: Sequence[Score] = as_is
         if corrected is not None:
@@ -377,7 +380,7 @@ def _question_shown(question: Question) -> Exhibit:
 
 
 def _expected(question: Question) -> str:
-    """Return what a right answer is, on one line."""
+    """Return the expected answer on one line."""
     texts = {
         " | ": question.answers if question.answer_mode == "any" else (),
         " + ": question.answers if question.answer_mode == "all" else (),

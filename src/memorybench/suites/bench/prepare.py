@@ -1,4 +1,4 @@
-"""From a bench spec to a run. Every name is resolved and every problem reported before anything is spent."""
+"""Prepares a bench run from its spec. Every name is resolved and every problem reported before anything is spent."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def prepare(spec: BenchSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
 
 
 def _recorded(spec: BenchSpec, place: RunPlace) -> Recorded | None:
-    """Return the answers that are judged again; None if the run asks for its own."""
+    """Return the recorded answers to judge again; None if the run asks for its own answers."""
     if spec.answers_of is None:
         return None
     from .recorded import Recorded
@@ -82,7 +82,7 @@ def _recorded(spec: BenchSpec, place: RunPlace) -> Recorded | None:
 def _resolve_providers(
     spec: BenchSpec, wiring: Wiring, *, check: bool
 ) -> tuple[BenchSpec, tuple[ResolvedProvider, ...]]:
-    """Return the providers, and the spec with their names."""
+    """Look up the providers; return the spec with their full names, and the providers."""
     names = spec.providers if "providers" in spec.model_fields_set else _usable(spec.providers, wiring)
     resolved = (wiring.provider(name, check=check) for name in names)
     providers = tuple({provider.name: provider for provider in resolved}.values())  # two spellings are one provider
@@ -98,7 +98,7 @@ def _check_names(spec: BenchSpec) -> None:
 
 
 def _read_benchmarks(spec: BenchSpec, wiring: Wiring, place: RunPlace) -> tuple[BenchSpec, tuple[Benchmark, ...]]:
-    """Return the benchmarks, and the spec with the questions that were drawn, if it says how many."""
+    """Read the benchmarks; return the spec with the ids of the sampled questions, and the benchmarks."""
     failed = None
     if spec.failed_in is not None and not spec.chosen:
         failed = failed_cases(place.results, spec.failed_in, spec.providers)
@@ -112,7 +112,10 @@ def _read_benchmarks(spec: BenchSpec, wiring: Wiring, place: RunPlace) -> tuple[
 def _check_benchmarks(
     spec: BenchSpec, wiring: Wiring, benchmarks: Sequence[Benchmark], searched: Sequence[ResolvedProvider]
 ) -> None:
-    """Raise before anything is spent. `searched` are the providers that the run asks."""
+    """Raise BadInput if a provider or baseline cannot be used with a benchmark. Called before anything is spent.
+
+    `searched` are the providers that the run searches.
+    """
     for benchmark in benchmarks:
         if searched:
             benchmark.limits.check(searched, benchmark.name)
@@ -123,12 +126,12 @@ def _check_benchmarks(
 
 
 def _unanswered(benchmarks: Sequence[Benchmark]) -> list[str]:
-    """Return the names of the benchmarks without answers."""
+    """Return the names of the benchmarks that measure retrieval only and have no answers."""
     return [benchmark.name for benchmark in benchmarks if benchmark.config.evaluation.method == "retrieval"]
 
 
 def _choose_answerer(spec: BenchSpec, wiring: Wiring, benchmarks: Sequence[Benchmark]) -> ResolvedModel | None:
-    """Return the model that answers; None if only retrieval is measured."""
+    """Return the answering model; None if only retrieval is measured."""
     defaults = [benchmark.config.evaluation.answering_model for benchmark in benchmarks]
     answerer = wiring.choose_model(spec.answering_model, MODEL_VARIABLE, defaults)
     unanswered = _unanswered(benchmarks)
@@ -157,7 +160,7 @@ def _choose_judge(
 
 
 def _details(run: BenchRun) -> dict[str, Any]:
-    """Return what the report needs to know about the run, beside its outcomes."""
+    """Return what the report needs to know about the run, in addition to its outcomes."""
     benchmarks, recorded = run.benchmarks, run.recorded
     answered_by = recorded.answerer.name if recorded else run.answerer.name if run.answerer else None
     return {
@@ -177,7 +180,7 @@ def _details(run: BenchRun) -> dict[str, Any]:
 
 
 def _answering_command(spec: BenchSpec) -> str:
-    """The command that plans a run on the same benchmarks with answers."""
+    """Return a command line that plans a run on the same benchmarks with an answering model."""
     given = {
         "--benchmarks": spec.benchmarks if spec.benchmarks != DEFAULT_BENCHMARKS else (),
         "--config-dir": spec.config_dirs,
@@ -188,7 +191,7 @@ def _answering_command(spec: BenchSpec) -> str:
 
 
 def prepare_scoring(spec: ScoreSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
-    """A new run over the recorded answers of an old one, with another judge."""
+    """Prepare a new run that judges the recorded answers of an earlier run, with another judge."""
     safe_run_id(spec.run, "RUN")
     with RunReader.open(place.results) as run_reader:
         saved = run_reader.run(spec.run).spec
@@ -210,7 +213,7 @@ def prepare_scoring(spec: ScoreSpec, wiring: Wiring, place: RunPlace) -> Prepare
 
 
 def _usable(names: Sequence[str], wiring: Wiring) -> tuple[str, ...]:
-    """The default providers without those whose package is not installed."""
+    """Return the default providers, without those whose package is not installed."""
     usable = []
     for name in names:
         try:

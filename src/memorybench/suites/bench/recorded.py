@@ -1,4 +1,4 @@
-"""Stand-ins for the providers and models of a recorded run. They have the recorded names and answer no call."""
+"""Replaces the providers and models of a recorded run. The objects have the recorded names; calls raise an error."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Recorded:
 
     providers: Mapping[str, Subject]
     answerer: Subject
-    """Of the first repeat."""
+    """The answering model of the first repeat."""
     repeats: int = 1
-    """Answers per question."""
+    """The number of recorded answers per question."""
 
     @classmethod
     def of(cls, run_reader: RunReader, run: str) -> Recorded:
@@ -37,7 +37,7 @@ class Recorded:
         return cls(subjects, answerer, run_reader.run(run).spec.get(ANSWERS, 1))
 
     def models(self, repeats: int) -> list[Model]:
-        """Return a stand-in for the answering model of each repeat, which had the following seed."""
+        """Return a replacement for the answering model of each repeat; each later repeat has the next seed."""
         if self.repeats == 1:
             return [RecordedModel(self.answerer)] * repeats
         return [RecordedModel(_with_next_seed(self.answerer, place)) for place in range(repeats)]
@@ -45,7 +45,7 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class RecordedProvider:
-    """Stands in for a provider whose steps are all recorded."""
+    """Replaces a provider whose steps are all recorded. Calling it raises ServiceError."""
 
     subject: Subject
     store_id: str = ""
@@ -65,7 +65,7 @@ class RecordedProvider:
 
 @dataclass(frozen=True, slots=True)
 class RecordedModel:
-    """Stands in for a model whose steps are all recorded."""
+    """Replaces a model whose steps are all recorded. Calling it raises ServiceError."""
 
     subject: Subject
 

@@ -37,7 +37,7 @@ MEANINGS = {
     "drift": "share of the memories shown that must not be retrieved, or that have an excluded text",
     "over_token_budget": "the first memory alone exceeds --token-budget, so the answering model saw none",
 }
-"""Measures besides those of retrieval. `corrected_` measures use a corrected answer key (--errata)."""
+"""By measure: its meaning, except for retrieval. `corrected_` measures use a corrected answer key (--errata)."""
 MAIN_MEASURES = HEADLINES
 _FIRST_COLUMNS = (
     "rubric_score",
@@ -61,14 +61,14 @@ _COLUMNS = tuple(
         ),
     )
 )
-"""Measures beside the headline; a narrow terminal shows the first of them."""
+"""The measures that a table shows beside the headline. A narrow terminal shows only the first of them."""
 _ONE_HISTORY = "No interval: all questions are about one history; --limit N samples from all of them."
 _NEEDS_JUDGE = (
     "Word overlap is not accuracy, which needs a judge:"
     " `memorybench score {} --judge-model ollama/llama3.2 --dry-run` shows what one would take."
 )
 _MAX_LABELS = 30
-"""A table by label with more rows is left to report.json."""
+"""A label with more values than this gets no table; report.json has all of them."""
 
 
 def metrics(run: StoredRun) -> tuple[Metric, ...]:
@@ -77,7 +77,7 @@ def metrics(run: StoredRun) -> tuple[Metric, ...]:
 
 
 def _chance(runs: Sequence[Run]) -> dict[str, float]:
-    """Return the score of chance in each benchmark, over the questions of all shards."""
+    """Return, by benchmark, the score to expect by chance, over the questions of all shards."""
     shards: dict[str, list[tuple[float, int]]] = {}
     for run in runs:
         for name, value in run.spec.get("chance", {}).items():
@@ -87,7 +87,7 @@ def _chance(runs: Sequence[Run]) -> dict[str, float]:
 
 
 def facts(runs: Sequence[Run]) -> dict[str, str]:
-    """What the header says about a run, or the shards of one."""
+    """Return what the header says about a run, or about shards of one run."""
     run, spec = runs[0], runs[0].spec
     samples: dict[str, dict[str, int]] = {}
     for name in spec["questions"]:
@@ -160,7 +160,7 @@ def report(run: StoredRun) -> Report:
 
 
 def _judge_parts(run: StoredRun) -> tuple[Sequence[Section], Sequence[Section], Mapping[str, Any]]:
-    """Warnings about the judge, accuracy corrected for its errors, and both for the JSON document."""
+    """Return the warnings about the judge, tables of corrected accuracy, and both for the JSON document."""
     if not run.spec.get("judge"):
         return (), (), {}
     from memorybench.suites.judge_check import check_document, check_warnings, correction_tables, judge_checks
@@ -201,7 +201,10 @@ def _failed_cell(number: int) -> Cell:
 
 
 def _label_tables(summary: Summary, benchmark: str, main: str) -> list[Table]:
-    """The headline measure by each label. A terminal shows only the first: by question type, if there are any."""
+    """Return a table of the headline measure for each label. A terminal shows only the first one.
+
+    That is the one by question type, if questions have types.
+    """
     found = {
         (label, result.subject): result.measure(main)
         for result in summary.grouped(benchmark)
@@ -225,7 +228,7 @@ def _label_table(
     subjects: Sequence[str],
     detail: bool,
 ) -> Table:
-    """Labels are rows, so that any number of them fits. Subjects without any value are left out."""
+    """Return a table with one row per value of a label. Subjects without any value are left out."""
     subjects = [s for s in subjects if any((m := found.get((label, s))) and m.value is not None for label in labels)]
     rows = []
     for label in labels:
@@ -236,5 +239,5 @@ def _label_table(
 
 
 def _has_no_interval(result: Result) -> bool:
-    """Whether shares have no interval because one history does not show how much another would differ."""
+    """Whether the shares have no interval because all questions are about one history."""
     return max((m.clusters for m in result.measures if m.value is not None and not m.unit), default=0) == 1

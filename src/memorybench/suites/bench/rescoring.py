@@ -53,13 +53,13 @@ from .spec import ANSWERS, BenchSpec
 
 @dataclass(frozen=True, slots=True)
 class _Benchmark:
-    """What scores depend on, from the config that the run recorded."""
+    """What the scores of a benchmark depend on, from the config that the run recorded."""
 
     config: BenchmarkConfig
     prompts: Mapping[str, Any]
     judge_prompts: JudgePrompts
     are_prompts_known: bool
-    """Whether they have the recorded fingerprints: prompts of another version of memorybench may differ."""
+    """Whether the prompts have the recorded fingerprints. Another version of memorybench may have other prompts."""
 
 
 @dataclass(slots=True)
@@ -67,7 +67,7 @@ class _BenchRescorer(Rescorer):
     run: RecordedRun
     _benchmarks: dict[str, _Benchmark] = field(default_factory=dict)
     _questioners: dict[tuple[str, ...], _Questioner] = field(default_factory=dict)
-    """By what they depend on. Each keeps what it computed from the histories."""
+    """The objects that ask questions, by what they depend on. Each keeps what it computed from the histories."""
 
     async def rescore(self, outcome: Outcome, case: Mapping[str, Any], steps: ReplayedSteps) -> Rescored:
         trial, spec = outcome.trial, self.run.run.spec
@@ -106,7 +106,7 @@ class _BenchRescorer(Rescorer):
         answering: Answering | None,
         repeat: int,
     ) -> _Questioner:
-        """Return what asks the questions of a benchmark; it is made once per subject, models and repeat."""
+        """Return the object that asks the questions of a benchmark: one per subject, models and repeat."""
         judge = answering.scoring.judge if answering else None
         models = (answering.model.subject.key if answering else "", judge.model.subject.key if judge else "")
         key = (dataset.name, candidate.subject.key, *models, str(repeat))
@@ -138,7 +138,7 @@ class _BenchRescorer(Rescorer):
         steps: ReplayedSteps,
         repeat: int,
     ) -> Rescored:
-        """Compute what needs no history: sizes of what a provider returned, and the scores of an answer."""
+        """Compute the scores that need no history: sizes of the memories returned, and scores of the answer."""
         scores: list[Score] = []
         context, chunks = None, benchmark.config.search.include_chunks
         if ingest is not None or candidate.name == "none":
@@ -156,7 +156,7 @@ class _BenchRescorer(Rescorer):
         else:  # a baseline shows the model what only the data has
             step = steps.next("answer")
             if question.question not in str(step.inputs.get("prompt")):
-                raise Contradiction("the answer is about another question")
+                raise Contradiction("the recorded answer is to another question")
             got = Completion.model_validate(step.result).text
         judged = await score(again, answering.scoring, question, got, context or "")
         return Rescored(
@@ -169,7 +169,7 @@ class _BenchRescorer(Rescorer):
         return benchmark.are_prompts_known and self.run.knows_judge(steps)
 
     def changed_cases(self, dataset: Dataset) -> list[str]:
-        """Return the ids of questions that, with their gold, are not those of the data."""
+        """Return the ids of recorded questions that differ from the dataset, in text or gold."""
         known = {question.id: question for question in dataset.questions}
         own = {id: case for (benchmark, id), case in self.run.cases.items() if benchmark == dataset.name}
         history = lru_cache(maxsize=1)(lambda id: history_digest(dataset.haystack(id)))
@@ -182,7 +182,7 @@ class _BenchRescorer(Rescorer):
             expected = with_evidence(question, dataset.haystack(question.haystack), history(question.haystack))
             if not _is_same_case(expected, case):
                 if not self.run.is_of_this_version:
-                    raise CannotRescore("another version may record other evidence")
+                    raise CannotRescore("another version of memorybench may record other evidence")
                 changed.append(id)
         return changed
 
@@ -190,7 +190,7 @@ class _BenchRescorer(Rescorer):
         saved = {name: value for name, value in self.run.run.spec.items() if name in BenchSpec.model_fields}
         spec = BenchSpec.model_validate({**saved, "chosen": {}})
         if spec.failed_in is not None:
-            raise CannotRescore("another run decides which questions are asked")
+            raise CannotRescore("the questions were selected by the results of another run (--failed-in)")
         return [question.id for question in choose_questions(dataset, spec)]
 
     def derived_settings(self) -> dict[str, Any]:
@@ -310,7 +310,7 @@ def _read_benchmark(run: RecordedRun, name: str) -> _Benchmark:
 
 
 def _contains(recorded: Fingerprint, prompts: Collection[str]) -> bool:
-    """Return whether a fingerprint has these prompts: a shard need not use all prompts of the whole run."""
+    """Return whether a fingerprint includes these prompts. A shard may use only some prompts of the whole run."""
     text = recorded.text or ""
     return Fingerprint.of(text).digest == recorded.digest and {*prompts} <= {*text.split("\n")}
 

@@ -16,7 +16,7 @@ OTHER_LEVEL: Mapping[EvidenceLevel, EvidenceLevel] = {"session": "turn", "turn":
 
 
 class Places:
-    """Which ids of a haystack are sessions and which are turns."""
+    """Maps the ids of a haystack's sessions and turns to the level, session or turn, at which evidence is counted."""
 
     __slots__ = ("_ids",)
 
@@ -35,7 +35,7 @@ class Places:
         return {id for source in memory.sources or () if (id := ids_by_source.get(source))}
 
     def ranking(self, memories: Sequence[Memory], level: EvidenceLevel) -> list[str] | None:
-        """Returns the distinct ids at that level, best first; None: the provider does not report its sources."""
+        """Returns the distinct ids at that level, best first; None if the provider does not report sources."""
         ranked: list[str] = []
         ids_by_source = self._ids[level]
         has_sources = not memories  # an empty result does not show whether sources are reported: PROVENANCE_UNKNOWN
@@ -53,7 +53,7 @@ def retrieval_scores(
     level: EvidenceLevel,
     metrics: Sequence[RetrievalMetric] = RETRIEVAL_METRICS,
 ) -> list[Score]:
-    """Returns the scores at the level that the benchmark counts by, then those of the other level with a prefix."""
+    """Returns the scores at the benchmark's own level, then those at the other level with its name as prefix."""
     other = OTHER_LEVEL[level]
     scores: list[Score] = []
     for at, prefix in ((level, ""), (other, f"{other}_")):
@@ -69,11 +69,11 @@ MISSES = {
     "miss_not_retrieved": "the gold evidence was not among the memories shown",
     "miss_not_used": "the gold evidence was among the memories shown, and the answer did not use it",
 }
-"""Why a wrong answer is wrong: retrieval failed, or the answering model did."""
+"""Why an answer is wrong: the evidence was not retrieved, or the answering model did not use it."""
 
 
 def attribution(question: Question, seen: Sequence[Memory], places: Places, scores: Sequence[Score]) -> str | None:
-    """Returns the key of MISSES for a wrong answer; None: the answer is right or undecided, or sources are unknown.
+    """Returns why an answer is wrong, as a key of MISSES; None if it is not wrong, or sources are unknown.
 
     Evidence was shown if any memory has a gold turn among its sources, or a gold session if turns are not reported.
     """
@@ -91,7 +91,7 @@ FORBIDDEN_HIT, DRIFT, MEMORY_BYTES = "forbidden_hit", "drift", "bytes_per_memory
 
 
 def memory_bytes(seen: Sequence[Memory]) -> list[Score]:
-    """Return the mean size of a memory's text in UTF-8; nothing if no memory was shown."""
+    """Return the score for the mean size of the memories shown, in UTF-8 bytes; nothing if none was shown."""
     if not seen:
         return []
     sizes = [len(memory.content.encode("utf-8", "surrogatepass")) for memory in seen]

@@ -1,4 +1,4 @@
-"""Which questions of a benchmark a run asks."""
+"""Selects the questions of a benchmark that a run asks."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .spec import BenchSpec
 
 
 def choose_questions(dataset: Dataset, spec: BenchSpec, failed: Collection[str] | None = None) -> tuple[Question, ...]:
-    """Selects by position (from 1, inclusive), type, id and earlier failure, then a sample of these.
+    """Returns the questions by position (from 1, inclusive), type, id and earlier failure; then samples --limit.
 
-    A run that has recorded its selection keeps it. `failed` are the ids of --failed-in.
+    A run that has recorded its selection keeps it. `failed` are the ids of --failed-in; None without that flag.
     """
     if dataset.name in spec.chosen:
         return tuple(cases_by_id(dataset.questions, spec.chosen[dataset.name], "--resume", dataset.name))
@@ -41,7 +41,7 @@ def choose_questions(dataset: Dataset, spec: BenchSpec, failed: Collection[str] 
                 remedy=f"`memorybench results {spec.failed_in} --failures` lists those that did",
             )
     if not questions:
-        raise BadInput("", f"--start, --end and --question-type leave no question of {dataset.name}")
+        raise BadInput("", f"no question of {dataset.name} matches --start, --end and --question-type")
     return tuple(_limit(questions, spec))
 
 

@@ -1,4 +1,4 @@
-"""What a bench run depends on."""
+"""What a bench run depends on: the flags of `eval` and `score`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from memorybench.suites.spec import JudgedSpec, RepeatedSpec, flag
 DEFAULT_BENCHMARKS = ("starter",)
 DEFAULT_PROVIDERS = ("bm25", "dense", "hybrid", "none", "full-context", "oracle")
 ANSWERS = "answers_per_question"
-"""The key of a saved spec for the repeats that were answered; `score --repeats` repeats the verdicts alone."""
+"""The key of a saved spec for the number of answers per question. `score --repeats` repeats only the verdicts."""
 
 
 class BenchSpec(SearchSpec, RepeatedSpec):
@@ -24,7 +24,7 @@ class BenchSpec(SearchSpec, RepeatedSpec):
         None, help="Sample N questions per benchmark across histories and types.", metavar="N", ge=1
     )
     sample_seed: int | None = flag(0, help="Draw another sample with --limit.", metavar="N")
-    """None: a run of version 0.1, which took the first questions, or a random sample with `seed`."""
+    """None for a run of version 0.1, which took the first questions, or a random sample with `seed`."""
     start: int | None = flag(None, help="Start at this question, counting from 1.", metavar="N", ge=1)
     end: int | None = flag(None, help="End with this question.", metavar="N", ge=1)
     question_types: tuple[str, ...] = flag(
@@ -50,11 +50,12 @@ class BenchSpec(SearchSpec, RepeatedSpec):
         dict, help="Also score by a corrected answer key.", name="--errata", metavar="NAME=PATH"
     )
     chosen: Mapping[str, tuple[str, ...]] = {}
-    """By benchmark: the ids that --limit and --failed-in chose. A resumed run asks the same."""
+    """By benchmark: the ids of the questions that --limit and --failed-in selected. A resumed run asks the same
+    ones."""
     methods: Mapping[str, str] = {}
-    """By benchmark: how its answers are scored, as decided when the run began."""
+    """By benchmark: how its answers are scored. Decided when the run begins."""
     answers_of: str | None = None
-    """A run whose recorded answers are judged again (`memorybench score`)."""
+    """The run whose recorded answers are judged again (`memorybench score`); None for other runs."""
 
     @classmethod
     def migrate(cls, saved: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""Measures how an agent in production uses its memory: errors, empty results, use of what was found, and what it wrote.
+"""Measures how an agent in production uses its memory: errors, empty results, memories used, and memories written.
 
 suite.py    the suite and its command
 spec.py     the options of a run

@@ -29,15 +29,15 @@ from .spec import SEARCHES, WRITES
 
 SUITE = "online"
 DAY, STORE = "day", "store"
-"""Labels of an operation."""
+"""The labels of an operation: the day on which it happened, and the memory store."""
 SUCCEEDED, FOUND_ANY, FOUND, WRITTEN = "succeeded", "found_any", "found", "written"
 USED, USED_COUNT, JUDGED_COUNT = "used", "used_count", "judged_count"
-"""Scores: whether a memory was used, how many were, and how many were judged."""
+"""Names of scores: whether any memory was used, how many were used, and how many were judged."""
 _MAX_SHOWN = 2000
 
 
 class RecordedOperation(Case):
-    """What code knows of an operation, so that a bundle has the case of each trial. Texts are in the outcome."""
+    """A search or write as the journal stores it, so that a bundle has all cases. Its texts are in the outcome."""
 
     kind: str
     is_error: bool
@@ -50,7 +50,7 @@ class Judges:
     use: UseJudge
     facts: TraceJudge
     canaries: Mapping[str, int] = field(default_factory=dict)
-    """By kind of operation: how many cases whose answer is known the judge is checked with."""
+    """By kind of operation: the number of cases with a known answer that the judge is checked with."""
 
     async def check(self, steps: Steps) -> None:
         if SEARCHES in self.canaries:
@@ -68,7 +68,7 @@ class OnlinePlan:
     judges: Judges | None = None
     top_k: int = 3
     feedback: FeedbackSink | None = None
-    """Receives the verdict on each operation once; None: nothing is sent."""
+    """Receives the scores of each operation once; None: nothing is sent."""
 
     def plan(self) -> Plan:
         opening = None if self.judges is None else self.judges.check

@@ -1,4 +1,4 @@
-"""From a spec to a run over recorded searches and writes."""
+"""Prepares a run over recorded searches and writes from its spec."""
 
 from __future__ import annotations
 
@@ -22,11 +22,14 @@ from .report import METRICS
 from .spec import FEEDBACK_SOURCES, SEARCHES, WRITES, OnlineSpec
 
 _CALLS_PER_WRITE = 3
-"""A judge lists the facts that were stated, written and withdrawn, and decides pairs that code cannot."""
+"""The judge calls for each write: it lists facts stated, written and withdrawn, and decides pairs that code cannot."""
 
 
 def prepare(spec: OnlineSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
-    """Check the settings, and raise before any paid call; then write the operations to files in the run's folder."""
+    """Check the settings, and write the operations to files in the run's folder.
+
+    Raises BadInput if a setting is invalid, before any paid call.
+    """
     spec.check_canaries(has_judge=spec.judge_model is not None)
     _check_feedback(spec)
     source = wiring.operations(spec)

@@ -44,7 +44,7 @@ def _share(sums: Sequence[float]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class OfKind:
-    """A metric of one kind of operation: only these count as planned."""
+    """A metric that covers only one kind of operation; other operations do not count as planned."""
 
     metric: Metric
     kind: str
@@ -82,7 +82,7 @@ _DRIFTING = {
     SEARCHES: {USED: "used", FOUND_ANY: "found_any", SUCCEEDED: "succeeded"},
     WRITES: {name: f"macro_{name}" for name in SHARES} | {SUCCEEDED: "succeeded"},
 }
-"""By kind: scores that the last day is compared by, and the names of their means."""
+"""By kind of operation: the scores by which the last day is compared, and the names of their means."""
 _MAX_CASES = 15
 
 
@@ -91,7 +91,7 @@ def metrics(run: StoredRun) -> tuple[Metric, ...]:
 
 
 def facts(runs: Sequence[Run]) -> dict[str, str]:
-    """What the header says about a run."""
+    """Return what the header says about a run."""
     run, spec = runs[0], runs[0].spec
     return {
         "Run ID": run.id,
@@ -123,7 +123,7 @@ def report(run: StoredRun) -> Report:
 
 
 def last_day_lines(outcomes: Iterable[Outcome]) -> list[str]:
-    """Compare the last day with all days before it, for each kind of operation; nothing if there is only one day."""
+    """Compare the last day with all earlier days, for each kind of operation; return nothing if there is one day."""
     by_day: dict[str, dict[str, dict[str, list[float]]]] = {kind: {} for kind in _DRIFTING}
     for outcome in outcomes:
         kind, day = outcome.trial.benchmark, outcome.trial.labels.get(DAY)
@@ -146,7 +146,7 @@ def _changes(kind: str, by_day: Mapping[str, Mapping[str, list[float]]]) -> list
 
 
 def _failures(outcomes: Iterable[Outcome]) -> list[Cases]:
-    """List the first searches and writes that failed or were found wanting. The others are only counted."""
+    """List the first searches and writes that failed or got a bad score. Further ones are only counted."""
     cases: dict[str, list[Case]] = {SEARCHES: [], WRITES: []}
     counts, measured = dict.fromkeys(cases, 0), set()
     for outcome in outcomes:

@@ -9,7 +9,7 @@ from memorybench.suites.spec import JudgedSpec, flag
 
 SEARCHES, WRITES = "searches", "writes"
 FEEDBACK_SOURCES = ("langsmith", "langfuse")
-"""Sources that scores can be sent back to."""
+"""The sources that scores can be sent back to."""
 
 
 class OnlineSpec(JudgedSpec):
@@ -20,7 +20,7 @@ class OnlineSpec(JudgedSpec):
     project: str | None = flag(None, help="Read runs of this LangSmith project.", metavar="NAME")
     only: Literal["searches", "writes"] | None = flag(None, help="Measure `searches` or `writes`.", metavar="KIND")
     since: str | None = flag(None, help="Read operations since 24h, 7d or a date.", metavar="TIME")
-    """A run saves the date here."""
+    """A saved run has a date here, also if the user gave a duration such as 24h."""
     limit: int | None = flag(None, help="Measure at most N of each kind, oldest first.", metavar="N", ge=1)
     search_names: tuple[str, ...] = flag(
         (), help="Spans with these names search a memory.", name="--search-name", metavar="NAME"
@@ -40,5 +40,5 @@ class OnlineSpec(JudgedSpec):
 
     @classmethod
     def migrate(cls, saved: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Earlier versions measured searches only."""
+        """Returns saved values for today's version. Earlier versions measured searches only."""
         return saved if "source" in saved else {**saved, "only": SEARCHES}
