@@ -1,4 +1,4 @@
-"""Compares answers: by code only whether two are equal after normalisation, or one occurs in a text."""
+"""Compares answers by code: whether two are equal after normalisation, or one occurs in a text."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ _ABSTENTIONS = frozenset((
     "i can't answer that", "i cannot answer that", "i can't help with that", "i cannot help with that",
     "i'd rather not say",
 ))  # fmt: skip
-"""Normalised replies that decline to answer. Any other wording is for the judge."""
+"""Normalised replies that say that one does not know. Other wordings are left to the judge."""
 
 
 def tokens(text: str) -> tuple[str, ...]:
-    """Return the words in lower case without articles, numbers as digits and dates in one form."""
+    """Return the words of a text in lower case, without articles, with numbers as digits and dates in one format."""
     return _short_tokens(text) if len(text) <= _SHORT else _tokens(text)
 
 
@@ -68,7 +68,7 @@ def _tokens(text: str) -> tuple[str, ...]:
 
 _short_tokens = lru_cache(maxsize=4096)(_tokens)
 _SHORT = 200
-"""Values and questions are compared many times; turns are longer, and not kept."""
+"""Results are cached for texts up to this many characters: values and questions are compared often, turns are not."""
 
 
 def _iso_date(found: re.Match[str]) -> str:
@@ -77,14 +77,14 @@ def _iso_date(found: re.Match[str]) -> str:
 
 
 def _parts(found: re.Match[str]) -> tuple[int | None, int, int]:
-    """Return year, month and day of a date; None: it has no year."""
+    """Return year, month and day of a matched date. The year is None if the date has none."""
     month = found["month"]
     number = int(month) if month.isdecimal() else [name[:3] for name in MONTHS].index(month[:3]) + 1
     return int(found["year"]) if found["year"] else None, number, int(found["day"])
 
 
 def find_date(text: str, told: date) -> date | None:
-    """Return the first date of a text; without a year, the first such day from the one on which it was told."""
+    """Return the first date in a text. If it has no year, the first such day on or after `told`."""
     folded = _ORDINAL.sub(r"\1", plain(text).casefold())
     for found in filter(None, (pattern.search(folded) for pattern in (_ISO_DATE, *_DATES))):
         year, month, day = _parts(found)
@@ -106,7 +106,7 @@ def is_same(one: str, other: str) -> bool:
 
 
 def is_abstention(text: str) -> bool:
-    """Return whether the whole reply is a common way to decline."""
+    """Return whether the whole reply is a common way to say that one does not know."""
     return _APOLOGY.sub("", normalise(text)) in _NORMALISED_ABSTENTIONS
 
 
@@ -119,12 +119,12 @@ def stems(text: str) -> tuple[str, ...]:
 
 
 def occurs(value: str, text: str) -> bool:
-    """Return whether the words of the value stand in the text, in their order, in any inflection."""
+    """Return whether the words of the value occur in the text, in the same order, in any inflection."""
     return bool(stems(value)) and f" {' '.join(stems(value))} " in f" {' '.join(stems(text))} "
 
 
 def content(text: str) -> frozenset[str]:
-    """Return the stems of the words that are not stop words."""
+    """Return the stems of the words of a text, without stop words."""
     return frozenset(stem(word) for word in tokens(text) if word not in AUDIT_STOP_WORDS)
 
 
@@ -134,10 +134,10 @@ def overlaps(one: str, other: str) -> bool:
 
 
 def leaks(question: str, answers: Iterable[str], *, is_english: bool = False) -> bool:
-    """Return whether a content word of an answer can be read from a word of the question.
+    """Return whether the question reveals an answer: it has a word that is like a content word of the answer.
 
-    The language of the question is identified, unless it is known to be English. Languages without a list of stop
-    words are compared by the rules for English.
+    The language of the question is identified, unless it is known to be English. Languages without a list of stop words
+    are compared by the rules for English.
     """
     language = "en" if is_english else language_of(question)
     if language in STOP_WORDS_BY_LANGUAGE:
@@ -153,7 +153,7 @@ def leaks(question: str, answers: Iterable[str], *, is_english: bool = False) ->
 def _leaks_inflected(question: str, answer: str, language: str) -> bool:
     """Return whether a question in German, French or Spanish has a word of the answer, inflected or in a compound.
 
-    A word of the question at the end of a compound in the answer reveals nothing: Straße and Lindenstraße.
+    A word of the question that is only the end of a compound in the answer does not count: Straße and Lindenstraße.
     """
     asked, told = (_content_stems(text, language) for text in (question, answer))
     return any(
@@ -168,7 +168,7 @@ def _leaks_inflected(question: str, answer: str, language: str) -> bool:
 
 
 def _content_stems(text: str, language: str) -> set[str]:
-    """Return the stems of the content words without accents; French words without their elided article."""
+    """Return the stems of the content words, without accents; in French also without an elided article."""
     parts = {part for token in tokens(text) for part in token.split("'")}
     return {
         without_accents(stem(part, language)) for part in parts if part and part not in STOP_WORDS_BY_LANGUAGE[language]
@@ -176,7 +176,7 @@ def _content_stems(text: str, language: str) -> set[str]:
 
 
 def _share_beginning(one: str, other: str) -> bool:
-    """Return whether two stems begin alike, as Francia and francesa."""
+    """Return whether two stems have the same beginning, such as Francia and francesa."""
     needed = max(_SHORTEST_PART + 1, math.ceil(0.75 * min(len(one), len(other))))
     return len(one) >= needed and one[:needed] == other[:needed]
 
@@ -190,10 +190,10 @@ def _spaced_words(text: str) -> list[str]:
 
 
 def _leaks_unspaced(question: str, answer: str) -> bool:
-    """Return whether the content of a text without blanks stands in the question.
+    """Return whether a question contains the content of an answer in a script without spaces.
 
-    That is its numerals, or else two characters in a row; not the measure word behind a numeral (岁 in 五岁 and 几岁)
-    and not the kind of thing at its end (老师 in 张老师 and 哪个老师).
+    The content is its numerals, or else two characters in a row. Not counted: the measure word after a numeral
+    (岁 in 五岁 and 几岁), and the kind of thing at its end (老师 in 张老师 and 哪个老师).
     """
     question = plain(question)
     for run in unspaced_runs(plain(answer)):
@@ -214,7 +214,7 @@ _LONGEST_MEASURE_WORD = 2
 
 
 def _alike(word: str, other: str) -> bool:
-    """Return whether two words look alike: Canada and Canadian, notes and notebook, walk and sidewalk."""
+    """Return whether two words are similar, such as Canada and Canadian, notes and notebook, walk and sidewalk."""
     if word == other or stem(word) == stem(other):
         return True
     shorter, longer = sorted((word, other), key=len)

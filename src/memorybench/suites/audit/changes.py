@@ -18,9 +18,9 @@ _CHECKS = ("no leak", "answer in evidence", "one attribute", "values differ")
 
 
 Asked = tuple[Question, list[str], list[tuple[int, ...]]]
-"""The question, the value of each fact, and the places that state each."""
+"""The question, the value of each fact, and for each fact the indexes of the turns that state it."""
 Change = tuple[Chain, Asked | str]
-"""Facts that supersede each other, and the question that all of them answer or why there is none."""
+"""Facts that supersede each other, and the question that all of them answer, or the reason why there is none."""
 
 
 def find_changes(material: Material) -> list[Change]:
@@ -46,7 +46,7 @@ def conflict_probes(material: Material, changes: Sequence[Change], policy: Polic
 
 
 def _shared_question(material: Material, chain: Chain) -> Asked | str:
-    """Return the question that all facts of a chain answer with different values, or why there is none."""
+    """Return the question that all facts of a chain answer with different values, or the reason why there is none."""
     questions = [next(material.questions(fact), None) for fact in chain]
     found = [one for one in questions if one is not None and one.origin != "cloze"]
     newest = found[-1] if found else None
@@ -65,7 +65,7 @@ def _shared_question(material: Material, chain: Chain) -> Asked | str:
 
 
 def as_of_probes(material: Material, changes: Sequence[Change]) -> Iterator[Probe]:
-    """Yield each value of the past, asked for the day from which it was true: it may have changed before the next."""
+    """Yield a probe for each past value. It asks what was true on the day from which the value was valid."""
     for chain, asked in changes:
         if isinstance(asked, str):
             continue

@@ -1,4 +1,4 @@
-"""A free-text fact with a gap in place of a number or a name, for recall only."""
+"""Makes a question from a free-text fact by replacing a number or a name with a gap. Used for recall probes only."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ _SPANS = (
     re.compile(rf"(?<=[\w,] ){_NAME}(?:(?: (?:of|the|de|del|la|van|von|and the|&))* {_NAME}| \d\w*)*"),
     re.compile(rf"[$€£¥]?(?<![\w.,:/-])\d[\d.,:]*(?:st|nd|rd|th|%|(?<=\d))(?![\w/-])|\b(?:{_WORD_NUMBERS})\b(?!-)"),
 )  # fmt: skip
-"""Dates, names and numbers."""
+"""Patterns of what a gap can replace: dates, names and numbers."""
 _ANCHORED = re.compile(r"\b(?:in|at|on|to|from|for|with|by|until|since|near|of|called|named)$")
-"""Ends what precedes a gap whose statement has one other content word: it says what kind of answer is wanted."""
+"""Text before a gap that shows what kind of answer is wanted. Needed if the statement has one other content word."""
 _IS_NAMED = re.compile(r"\S \S+ (?:is|are|was|were)$")
-"""The same for a name: `User's dog is ____`, but not `User is ____`."""
+"""The same if the answer is a name: `User's dog is ____`, but not `User is ____`."""
 _CUTS_BEFORE = re.compile(
     rf"(?:{_NAME}(?:,| (?:and|or|of|&))(?: (?:the|a|an))* |[\w,] (?!\S*'s ){_NAME} |\d\S* |[/-]"
     r"|\b(?:near|nearby|outside|next to|close to) (?:the )?|\bout of )$"
 )
 _CUTS_AFTER = re.compile(rf"/|-\w| (?:{_MONTH})\b| (?:and|or|of|&)(?: (?:the|a|an))* {_NAME}")
-"""Around a gap that leaves the rest of a title, name, date or quantity, or a place nearby: `War and ____`."""
+"""Text around a gap that would leave a part of a title, name, date or quantity, or a place nearby: `War and ____`."""
 _RANGE_BEFORE, _RANGE_AFTER = (
     re.compile(rf"\b{_DAY} ?(?:to|and|until|till|-|–) ?$"),
     re.compile(rf" ?(?:to|and|until|till|-|–) ?{_DAY}\b(?! [a-z])"),
 )
-"""Around a date whose month belongs to both ends of a range: `from ____ to 19`."""
+"""Text around a date whose month belongs to both ends of a range, as in `from ____ to 19`."""
 _IS_DATE = re.compile(rf"(?:{_MONTH})\b|{_DAY} (?:{_MONTH})\b")
 _BETWEEN_ITEMS = r",? (?:and|or|&) |, "
 _NAMES = re.compile(rf"{_NAME}(?:(?:{_BETWEEN_ITEMS}){_NAME})+")
@@ -43,7 +43,7 @@ _NOT_A_NAME = re.compile(r"(?:I|I'm|I've|I'd|I'll|User|User's|The|A|An|It|He|She
 
 
 def gaps(statement: str) -> Iterator[tuple[str, str]]:
-    """Yield questions with one gap each and what fills it: the last name or date of the statement first."""
+    """Yield questions with one gap each, and the word that fills the gap. Dates and names come before numbers."""
     text = statement.strip().rstrip(".!")
     if len(text.split()) > _LONGEST or "?" in text or ";" in text:
         return
@@ -70,7 +70,7 @@ def gaps(statement: str) -> Iterator[tuple[str, str]]:
 
 
 def _lists(before: str, after: str, value: str) -> bool:
-    """Return whether the rest of a statement lists as many things as the value says: `____ cats, Pip and Dot`."""
+    """Return whether the statement lists as many things as the value says, as in `____ cats, Pip and Dot`."""
     lists = [
         _NAMES.findall(before),
         _NAMES.findall(after),

@@ -1,7 +1,7 @@
 """Probes about the order of events and the days between them.
 
 An event is a fact of the category `event` with a date of its own, `validFrom`. The date of an event must not be after
-that of the turn that states it: what lies in the future is a plan.
+that of the turn that states it: a future event is a plan.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _TELLS_TIME = re.compile(
     r"|anymore|initially|originally|still|year|month|week|born|birth|grew up|childhood|retire|died|funeral)s?\b",
     re.IGNORECASE,
 )
-"""Words by which an option gives away when it happened."""
+"""Words that reveal when an event happened. A statement with one of them cannot be an option."""
 _LONGEST_OPTION = 18
 FIRST, LAST = "What happened first?", "What happened last?"
 _EARLIER = re.compile(r"\b(?:first|earlier|earliest|before|sooner)\b", re.IGNORECASE)
 _LATER = re.compile(r"\b(?:last|later|latest|after|second|most recent(?:ly)?|more recent(?:ly)?)\b", re.IGNORECASE)
-"""How a question about order, also one that a person wrote, says which event it asks for."""
+"""Words by which a question asks for the later event. They also cover questions that a person wrote."""
 _CHECKS = ("dates", "not a plan", "no date in the options")
 
 
@@ -41,7 +41,7 @@ class Event:
     fact: AuditFact
     option: str
     place: int
-    """The place of the turn that states it."""
+    """The index of the turn that states the event."""
     at: datetime
 
 
@@ -69,7 +69,7 @@ def event_probes(material: Material) -> Iterator[Probe]:
 
 
 def _event(material: Material, fact: AuditFact) -> Event | str:
-    """Return the event, or why it cannot be put in order."""
+    """Return the fact as an event, or the reason why it cannot be put in order."""
     place = material.indexed.place(fact.turn)
     if fact.valid_from is None or place is None:
         return "undated"
@@ -85,7 +85,7 @@ def _event(material: Material, fact: AuditFact) -> Event | str:
 
 
 def option_text(fact: AuditFact) -> str | None:
-    """Return the statement of an event as an option; None if it tells when it happened or is too long."""
+    """Return the statement of an event as an option; None if it reveals when the event happened, or is too long."""
     option = re.sub(r"^(?:the )?user\b", USER, fact.content.strip().rstrip("."), flags=re.IGNORECASE)
     option = option[:1].upper() + option[1:]
     is_clear = len(option.split()) <= _LONGEST_OPTION and "?" not in option and len(content(option)) >= 2
@@ -115,7 +115,7 @@ def _both_orders(material: Material, first: Event, second: Event, asked: str) ->
 
 
 def order_questions(conversation: str) -> Iterator[str]:
-    """Yield the question for the first and for the last event in turn, so that neither is always the right one."""
+    """Yield the questions for the first and for the last event alternately, so that neither answer is always right."""
     begin = int(digest(conversation), 16) % 2  # most conversations have one pair
     return itertools.cycle((FIRST, LAST) if begin == 0 else (LAST, FIRST))
 
@@ -125,7 +125,7 @@ def shown_options(options: Sequence[str]) -> str:
 
 
 def asked_order(probe: Probe) -> int:
-    """Return -1 if the question asks for the earlier of its options, 1 for the later, 0 if that is unclear."""
+    """Return -1 if the question asks for the earlier of its options, 1 for the later one, 0 if that is unclear."""
     text = probe.question
     for option in probe.options:
         text = text.replace(option, "")
@@ -134,7 +134,7 @@ def asked_order(probe: Probe) -> int:
 
 
 def _duration(material: Material, one: Event, other: Event) -> Iterator[Probe]:
-    """Yield the number of days between two events if the turns state both days."""
+    """Yield a probe that asks for the days between two events, if the turns state both dates."""
     if not (_tells_day(material, one) and _tells_day(material, other)):
         material.dropped["undated"] += 1
         return
@@ -151,7 +151,7 @@ def _duration(material: Material, one: Event, other: Event) -> Iterator[Probe]:
 
 
 def _tells_day(material: Material, event: Event) -> bool:
-    """Return whether the turn is of that day, or names day and month."""
+    """Return whether the turn that states an event is of the day of the event, or names its day and month."""
     turn = material.indexed.conversation.turns[event.place]
     is_today = turn.at is not None and turn.at.date() == event.at.date()
     return is_today or occurs(f"{event.at.day} {MONTHS[event.at.month - 1]}", turn.content)

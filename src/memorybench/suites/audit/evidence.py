@@ -15,7 +15,7 @@ from memorybench.text.languages import is_english, language_of, likelier
 from .answers import content, stems
 
 _SAMPLE, _LONGEST = 50, 200
-"""The number of texts by which a language is identified, and their characters: one long text does not decide."""
+"""The number of texts from which a language is identified, and how many characters of each are used."""
 
 _QUESTION_MARKS = ("?", "？", "؟")
 
@@ -39,32 +39,32 @@ class IndexedConversation:
         return {}
 
     def _stems(self, place: int) -> str:
-        """Return the stems of a turn between blanks, made once and only for turns that a fact needs."""
+        """Return the stems of a turn, separated by spaces. They are computed when first needed."""
         if place not in self._known_stems:
             self._known_stems[place] = f" {' '.join(stems(self.conversation.turns[place].content))} "
         return self._known_stems[place]
 
     @cached_property
     def now(self) -> datetime | None:
-        """When the conversation ends: the date of its last dated turn, else of its last dated fact."""
+        """The end of the conversation: the date of its last dated turn, else of its last dated fact."""
         turns = [turn.at for turn in self.conversation.turns if turn.at is not None]
         return max(turns or [fact.at for fact in self.conversation.facts if fact.at is not None], default=None)
 
     @cached_property
     def is_english(self) -> bool:
-        """Whether turns and facts are in English beyond doubt."""
+        """Whether turns and facts are certainly in English."""
         turns, facts = self.conversation.turns, self.conversation.facts
         return is_english(_sample(turn.content for turn in turns), _sample(fact.content for fact in facts))
 
     @cached_property
     def languages(self) -> tuple[str, ...]:
-        """English, and the language of the turns if it is another one."""
+        """English, and the language of the turns if that is not English."""
         if self.is_english:
             return ("en",)
         return tuple(dict.fromkeys(("en", language_of(_sample(turn.content for turn in self.conversation.turns)))))
 
     def question_language(self, question: str) -> str:
-        """Return whether a question of the dataset is in English or in the language of the turns."""
+        """Return the language of a question of the dataset: English, or the language of the turns."""
         return likelier(question, self.languages) if len(self.languages) > 1 else self.languages[0]
 
     @cached_property
@@ -80,7 +80,7 @@ class IndexedConversation:
         return None if turn_id is None else self._places.get(turn_id)
 
     def told(self, fact: AuditFact) -> datetime | None:
-        """Return when a fact was stated: the date of its turn, else its own."""
+        """Return when a fact was stated: the date of its turn, else the date of the fact; None if there is none."""
         place = self.place(fact.turn)
         at = None if place is None else self.conversation.turns[place].at
         return at or fact.at
@@ -89,11 +89,11 @@ class IndexedConversation:
         return tuple(self.conversation.turns[place] for place in places)
 
     def find(self, fact: AuditFact, value: str) -> tuple[int, ...]:
-        """Return the places of the turns that state this value of the fact; empty if there are none.
+        """Return the indexes of the turns that state this value of the fact; empty if there are none.
 
-        The value must occur in the turn that the dataset names, or in the one after it if the named turn ends with a
-        question. If the dataset names none, the turn is the one that has the value and shares most other words with the
-        fact. The turn before belongs to it if it asks what the turn answers.
+        The value must occur in the turn that the dataset names, or in the next one if the named turn ends with a
+        question. If the dataset names no turn, it is the one that has the value and shares most other words with the
+        fact. The turn before it is included if it asks the question that the turn answers.
         """
         rest = content(fact.content) - content(value)
         named = self.place(fact.turn)
@@ -112,7 +112,7 @@ class IndexedConversation:
         return best
 
     def _with_question(self, place: int, rest: frozenset[str]) -> tuple[int, ...]:
-        """Return the place, with the one before it if only that speaks of what the fact is about."""
+        """Return the index of a turn, and of the previous turn if only that one mentions the topic of the fact."""
         alone = place == 0 or self._shared((place,), rest) or not self._shared((place - 1,), rest)
         return (place,) if alone else (place - 1, place)
 

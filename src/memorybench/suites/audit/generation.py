@@ -1,4 +1,4 @@
-"""Generates the probes that structure proves, always the same for the same dataset, policy and seed."""
+"""Generates probes from the structure of a dataset, without a model: the same for the same dataset, policy and seed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .templates import attribute_name, question_for
 
 NOT_TOLD = "The conversation does not tell."
 _SERVES = 2
-"""Absent probes that one answerable probe may be the twin of."""
+"""How many absent probes one answerable probe may be paired with."""
 
 
 def generate(
@@ -33,10 +33,10 @@ def generate(
     *,
     gaps: bool = True,
 ) -> Probes:
-    """Return the probes of these kinds, in the order of the conversations; without `gaps`, none that fill a gap.
+    """Return the probes of these kinds, in the order of the conversations. `gaps=False`: none that fill a gap.
 
-    An absent fact has an answerable twin: `hallucination` includes the recall and conflict probes that are twins. A
-    limit alternates between kinds and conversations and never splits a pair.
+    Each probe about an absent fact is paired with an answerable probe, its twin. So `hallucination` includes the recall
+    and conflict probes that are twins. A limit takes kinds and conversations in turn and never splits a pair.
     """
     requested = set(kinds)
     types = [kind for kind in PROBE_TYPES if kind in requested]
@@ -62,7 +62,7 @@ def generate(
 
 
 def count_gates(made: int, left_out: int, dropped: Counter[str]) -> dict[str, int]:
-    """Return the number of probes, of those beyond the limit, and of the questions that each check rejected."""
+    """Return the number of probes, of those left out by the limit, and of questions that each check rejected."""
     return {"made": made, "beyond the limit": left_out, **dict(sorted((+dropped).items()))}
 
 
@@ -109,7 +109,7 @@ def _recall(material: Material, one: AskableFact) -> Probe:
 
 
 def absent_probes(indexed: IndexedConversation, twins: Sequence[str | None], dropped: Counter[str]) -> Iterator[Probe]:
-    """Yield what the dataset declares not to be told, each with the next of the answerable `twins`."""
+    """Yield probes about facts that, as the dataset says, were never stated. Each is paired with one of `twins`."""
     stated = set().union(*map(_topics, indexed.conversation.facts))
     for number, entry in enumerate(indexed.conversation.absent):
         question = entry.question or question_for(entry.subject, entry.attribute or "")
@@ -130,7 +130,7 @@ def absent_probes(indexed: IndexedConversation, twins: Sequence[str | None], dro
 
 
 def _topics(one: AuditFact | AbsentFact) -> set[frozenset[str]]:
-    """Return a set of words for each way to ask for the fact. Two facts with a common set are asked for alike."""
+    """Return a set of words for each way to ask for the fact. Facts with a common set have the same question."""
     texts = [one.question]
     if one.attribute:
         texts += [f"{one.subject or 'user'} {attribute_name(one.attribute)}", question_for(one.subject, one.attribute)]
@@ -140,7 +140,7 @@ def _topics(one: AuditFact | AbsentFact) -> set[frozenset[str]]:
 def apply_limit(
     generated: Sequence[Probe], types: Sequence[ProbeType], limit: int | None, seed: int
 ) -> Sequence[Probe]:
-    """Return at most `limit` probes in their original order; pairs are not split."""
+    """Return at most `limit` probes in their original order. Paired probes are kept or left out together."""
     if limit is None or limit >= len(generated):
         return generated
     # only what the choice depends on: the probes themselves would fill the memory

@@ -14,9 +14,10 @@ from .templates import attribute_name
 from .time_words import names_plan
 
 PLAN = "a plan"
-"""The fact becomes true only after the conversation, or tells what lay ahead on an earlier day of it."""
+"""The reason for a fact that becomes true only after the conversation, or that was about the future on an earlier
+day."""
 UNDATED = "undated"
-"""The fact has a start, and the conversation has no date to compare it with."""
+"""The reason for a fact with a start date in a conversation without dates to compare it with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class History:
     past: tuple[tuple[AuditFact, str], ...]
     """Facts that are not true at the end of the conversation, with the reason."""
     chains: tuple[tuple[AuditFact, ...], ...]
-    """Facts of which each supersedes the previous one, oldest first. The last is current, or an outdated plan."""
+    """Facts that supersede each other, oldest first. The last fact of a chain is current, or an outdated plan."""
 
 
 def history(indexed: IndexedConversation) -> History:
@@ -55,7 +56,7 @@ def history(indexed: IndexedConversation) -> History:
 
 
 def _plans(facts: Sequence[AuditFact], now: datetime | None) -> set[str]:
-    """Return the ids of facts that become true after `now` and were not superseded by a fact that is true."""
+    """Return the ids of facts that become true after `now` and that no true fact has superseded."""
     plans = {
         fact.id
         for fact in facts
@@ -67,9 +68,10 @@ def _plans(facts: Sequence[AuditFact], now: datetime | None) -> set[str]:
 
 
 def _is_outdated_plan(fact: AuditFact, indexed: IndexedConversation) -> bool:
-    """Return whether a fact tells what lay ahead (`next test: 11 August`), unless it is sure that it still does.
+    """Return whether a fact is about a future event (`next test: 11 August`) that may be past by now.
 
-    It still does on the day on which it was told, and before the date of its value or a later start of the fact.
+    The event is still in the future on the day on which it was stated, and before the date in its value or in
+    `validFrom`.
     """
     topics = (attribute_name(fact.attribute or ""), fact.question or "")
     if not any(names_plan(topic, indexed.languages) for topic in filter(None, topics)):
@@ -85,7 +87,10 @@ def _is_outdated_plan(fact: AuditFact, indexed: IndexedConversation) -> bool:
 def _chains(
     facts: Sequence[AuditFact], followers: dict[str, list[AuditFact]], ended: set[str]
 ) -> list[tuple[AuditFact, ...]]:
-    """Follow each first fact to its last. If two facts supersede one, it is unknown which is true: no chain."""
+    """Return the chains of facts, each from its first fact to its last.
+
+    If two facts supersede the same one, it is unknown which is true, and there is no chain.
+    """
     known = {fact.id for fact in facts}
     chains = []
     for first in facts:

@@ -38,7 +38,7 @@ class Judgement:
     reason: str = ""
     by_judge: bool = False
     choice: int | None = None
-    """The index of the chosen option; None for other probes, and if the answer chooses neither."""
+    """The index of the option that the answer chooses; None if it chooses none, or the probe has no options."""
 
 
 def judge_prompts() -> JudgePrompts:
@@ -48,7 +48,7 @@ def judge_prompts() -> JudgePrompts:
 
 
 def question_of(probe: Probe) -> Question:
-    """Return the probe as a question for the judge, who also sees the values of other times."""
+    """Return the probe as a question for the judge. The gold answer also lists the values of other times."""
     kind = FLAG if probe.flags else probe.kind if probe.type == "temporal" else probe.type
     gold = probe.expected_answer
     if probe.stale and not probe.flags:
@@ -81,7 +81,7 @@ async def judge_answer(steps: Steps, judge: Judge | None, probe: Probe, response
 
 
 async def is_declined(steps: Steps, judge: Judge | None, probe: Probe, response: str) -> bool | None:
-    """Return whether a wrong answer only says that it does not know; None: only a judge could tell."""
+    """Return whether a wrong answer only says that it does not know; None if only a judge could decide."""
     if not response.strip() or is_abstention(response):
         return True
     if judge is None:
@@ -94,7 +94,7 @@ async def is_declined(steps: Steps, judge: Judge | None, probe: Probe, response:
 
 
 def names_stale(probe: Probe, response: str) -> bool:
-    """Return whether an answer names an outdated value and not the current one. It explains a miss, and scores none."""
+    """Return whether an answer names an outdated value and not the current one. Explains why it is wrong."""
     is_stale = any(occurs(value, response) for value in probe.stale)
     return is_stale and not occurs(probe.current or probe.expected_answer, response)
 
@@ -108,7 +108,7 @@ async def scores_of(
     of_context: Sequence[Score] = (),
     of_evidence: Sequence[Score] = (),
 ) -> list[Score]:
-    """Return the scores of an answer. Those of its evidence tell why it is wrong, unless a stale value does."""
+    """Return the scores of an answer. A wrong one gets a score for the reason: a stale value, or `of_evidence`."""
     scores = [Score(name="correct", value=float(judgement.correct), reason=judgement.reason), *of_context]
     if judge is not None and not judgement.by_judge:
         scores.append(Score(name=BY_CODE, value=1.0))
@@ -129,12 +129,12 @@ async def scores_of(
 
 
 def has_pair_scores(probe: Probe) -> bool:
-    """Return whether the trial of this probe, and not that of its twin, has the scores of the pair."""
+    """Return whether the scores of a pair belong to the trial of this probe; otherwise to that of its twin."""
     return probe.twin is not None and not probe.reversed and probe.type in ("temporal", "hallucination")
 
 
 def pair_scores(probe: Probe, twin: Probe, own: Judgement, other: Judgement) -> list[Score]:
-    """Return the scores of both orders of an order question, or of an absent fact and its present twin."""
+    """Return the scores of a pair: an order question in both orders, or an absent fact and its answerable twin."""
     both = float(own.correct and other.correct)
     if probe.type == "hallucination":
         return [Score(name="paired", value=both)]
@@ -146,7 +146,7 @@ def pair_scores(probe: Probe, twin: Probe, own: Judgement, other: Judgement) -> 
 
 
 def _judge_by_code(probe: Probe, response: str) -> Judgement | None:
-    """Judge an answer that is empty, or equal to a known answer after normalisation; None: it is neither."""
+    """Judge an answer that is empty, or equal to a known answer after normalisation; None for any other."""
     if not response.strip():
         return Judgement(correct=probe.abstain, reason="empty answer")
     if probe.options:
@@ -166,7 +166,7 @@ def _judge_by_code(probe: Probe, response: str) -> Judgement | None:
 
 
 def _chosen_option(response: str, options: Sequence[str]) -> int | None:
-    """Return the option that is the whole answer: its letter, its text, or both."""
+    """Return the index of the option that is the whole answer (its letter, text or both); None if there is none."""
     said = " ".join(re.findall(r"\w+", response.casefold()))
     for place, (letter, option) in enumerate(zip(_LETTERS.casefold(), options, strict=False)):
         text = " ".join(re.findall(r"\w+", option.casefold()))

@@ -1,4 +1,4 @@
-"""The metrics of an audit. Without a probe of a kind, its measure has no value."""
+"""The metrics of an audit. A measure has no value if there is no probe of its kind."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from memorybench.core.trials import Outcome, Trial
 from memorybench.metrics.rates import Rate
 
 REVERSED, DATED = "reversed", "dated"
-"""Variants of temporal probes: `reversed` asks again with the options exchanged, and the pair has one score; `dated`
-asks for a date, a duration or what was true at a time."""
+"""Variants of temporal probes. `reversed` asks an order question again with the options exchanged; the pair has one
+score. `dated` asks for a date, a duration, or what was true at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeRate(Rate):
-    """The mean of a score over the probes of one kind; only these are planned."""
+    """The mean of a score over the probes of one kind. Other probes do not count as planned."""
 
     kind: str = ""
     variant: str = ""

@@ -1,4 +1,4 @@
-"""One job per probe and subject: replay or search the conversation, ask the question, judge the answer."""
+"""The jobs of an audit, one per probe and subject: replay or search a conversation, ask, judge the answer."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ SHOWN = 10
 SEARCH_LIMITS = SearchLimits(SHOWN, SHOWN)
 _SHOWN_CONTEXT = 600
 REPLAYED = "(see the conversation above)"
-"""What the prompt has in place of memories where the conversation is replayed."""
+"""The text that replaces the memories in the prompt if the conversation is replayed."""
 FULL_CONTEXT = "full-context"
 _REPLY_RESERVE = 1024
-"""Tokens of the context window that are reserved for the answer."""
+"""Tokens of the context window that are reserved for the reply."""
 
 
 class Transcripts:
@@ -69,16 +69,16 @@ class Transcripts:
         return Haystack(id=id, sessions=tuple(sessions))
 
     def _transcript(self, id: str) -> str:
-        """Return the whole conversation in lines of `[date] speaker: text`."""
+        """Return the whole conversation as lines such as `[date] speaker: text`."""
         return context_of([_as_memory(turn) for turn in self.conversation(id).turns])
 
     def evidence(self, probe: Probe) -> list[Memory]:
-        """Return the turns that an answer rests on, also those of outdated values, in their order."""
+        """Return the turns that contain the answer, and those with outdated values, in their order."""
         ids = {turn.id for turn in (*probe.gold_context, *probe.stale_context)}
         return [_as_memory(turn) for turn in self.conversation(probe.conversation).turns if turn.id in ids]
 
     def replayed(self, id: str) -> list[Turn]:
-        """Return the turns as messages. The first of each day has its date, and speakers with names have them."""
+        """Return the turns as chat messages, with the date on the first of each day and the names of speakers."""
         turns, day = [], ""
         for turn in self.conversation(id).turns:
             date = f"{turn.at:%Y-%m-%d}" if turn.at else day
@@ -100,17 +100,18 @@ def _as_memory(turn: Turn) -> Memory:
 
 @dataclass(frozen=True, slots=True)
 class AuditedSubject:
-    """A model with what it sees of the conversations."""
+    """A model, and how it gets the content of the conversations."""
 
     subject: Subject
     answering: Sequence[Answering]
     """How each repeat is answered; the prompt is the same for every subject."""
     ingest: Ingest | None = None
-    """The memory that is searched; None: a model that gets the conversation itself, or a baseline."""
+    """The memory that is searched; None for a baseline, or a model that gets the conversation itself."""
     baseline: str = FULL_CONTEXT
-    """Without a memory: `full-context` replays the conversation, `oracle` shows the evidence, `none` nothing."""
+    """What the model sees if `ingest` is None: the conversation (`full-context`), only the evidence (`oracle`) or
+    nothing (`none`)."""
     window: int | None = None
-    """Context window of the model in tokens; None: unknown."""
+    """The context window of the model in tokens; None: unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,17 +120,17 @@ class AuditPlan:
     probes: Sequence[Probe]
     audited: Sequence[AuditedSubject]
     judge: Judge | None = None
-    """None: only answers that are equal to a known one are scored."""
+    """Judges the answers; None: only answers that are equal to a known answer are scored."""
     search_limits: SearchLimits = SEARCH_LIMITS
     probe_model: ProbeModel | None = None
-    """Writes and verifies probes; None: structure has verified them."""
+    """Writes and verifies probes; None: all probes were generated and checked by code."""
     verify: bool = False
-    """Whether questions are also asked without context: a question that is answered then does not test memory."""
+    """If True, each question is first asked without context. A question that is then answered does not test memory."""
     limits: Mapping[str, Limits] = field(default_factory=dict)
     canaries: int = 0
-    """Known answers that the judge is checked with."""
+    """The number of canaries, answers with a known verdict, that the judge is checked with."""
     part: Collection[Unit] | None = None
-    """The conversations of a shard: memories are checked and cleared for these only."""
+    """The conversations of a shard: only their memories are checked and cleared. None: all conversations."""
 
     @property
     def repeats(self) -> int:
@@ -165,7 +166,7 @@ class AuditPlan:
                     )
 
     async def _check_first(self, steps: Steps) -> None:
-        """Check that live memories are empty and that the judge can judge, before anything is added."""
+        """Check that live memories are empty and that the judge works, before anything is added."""
         for ingest in self._ingests:
             await ingest.check_first(steps, self._conversations[0])
         if self.judge is None:
@@ -184,7 +185,7 @@ class AuditPlan:
 
     @property
     def _ingests(self) -> list[Ingest]:
-        """The memories, each once: several models may read one."""
+        """The memories, each listed once, because several models may read the same one."""
         return list(dict.fromkeys(one.ingest for one in self.audited if one.ingest is not None))
 
     async def _clear_all(self, steps: Steps) -> None:
@@ -211,13 +212,13 @@ class _Reply:
     answer: str
     context: str
     memories: Sequence[Memory] | None = None
-    """The memories that the answering model saw; None: it saw the whole conversation."""
+    """The memories that the answering model saw; None if it saw the whole conversation."""
     scores: tuple[Score, ...] = ()
-    """The scores of the context."""
+    """The scores of the context that the model saw."""
 
 
 class _Probing:
-    """Performs all probes of one subject. The steps of a twin are recorded, so a second look at it costs nothing."""
+    """Performs all probes of one subject. Steps are recorded, so asking a twin again costs nothing."""
 
     def __init__(self, plan: AuditPlan, audited: AuditedSubject) -> None:
         self._plan = plan
@@ -246,7 +247,7 @@ class _Probing:
             await self._audited.ingest.leave(steps, probe.conversation)
 
     async def _probe(self, steps: Steps, original: Probe, repeat: int) -> Performed:
-        """Every repeat asks the same question in the same context."""
+        """Ask a probe and score the answer. Every repeat asks the same question in the same context."""
         probe = await self._verify(steps, original)
         await self._check_needs_context(steps, probe)
         reply = await self._answer(steps, probe, repeat)
@@ -292,7 +293,7 @@ class _Probing:
         return self._verified[probe.id]
 
     async def _check_needs_context(self, steps: Steps, probe: Probe) -> None:
-        """Raise Lacking if the model answers correctly without context: the question does not test memory."""
+        """Raise Lacking if the model answers correctly without context, because the question does not test memory."""
         if not self._plan.verify or probe.abstain or probe.options:
             return
         answer = await self._ask(steps, probe, "", self._audited.answering[0])
@@ -304,7 +305,7 @@ class _Probing:
             raise Lacking(f"answered correctly without context, so it does not test memory: {probe.question!r}")
 
     def _evidence_scores(self, probe: Probe, memories: Sequence[Memory] | None) -> list[Score]:
-        """Return whether a wrong answer was given with or without its gold turns; nothing if that is unknown."""
+        """Return scores that say whether a wrong answer was given with or without its gold turns; none if unknown."""
         if memories is None:  # the whole conversation was replayed
             return [Score(name="miss_not_used", value=1.0)] if probe.gold_context else []
         turns = {turn.id for turn in self._plan.transcripts.conversation(probe.conversation).turns}
@@ -345,7 +346,7 @@ class _Probing:
 
 
 def find_oversized(transcripts: Transcripts, probes: Sequence[Probe], window: int) -> list[str]:
-    """Return one error per conversation that exceeds the context window."""
+    """Return an error message for each conversation that exceeds the context window, given in tokens."""
     problems = []
     for conversation in dict.fromkeys(probe.conversation for probe in probes):
         tokens = estimated_tokens(transcripts.transcript(conversation)) + _REPLY_RESERVE

@@ -1,7 +1,7 @@
-"""Probe files: one probe per line (JSONL), to be read, edited, frozen and shared.
+"""Probe files: one probe per line (JSONL), to be read, edited, kept unchanged and shared.
 
-`verified` is a digest of what the checks were made of. A line that was edited has another digest; its checks no longer
-count, and code checks it again.
+`verified` is a digest of the fields that the checks depend on. If a line was edited, the digest no longer matches; its
+recorded checks do not count, and code checks it again.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ProbeOnFile(Record):
     stale: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     evidence: tuple[str, ...] = ()
-    """Ids of the turns that contain the answer."""
+    """The ids of the turns that contain the answer."""
     stale_evidence: tuple[str, ...] = ()
     related_facts: tuple[str, ...] = ()
     twin: str | None = None
@@ -55,7 +55,7 @@ class ProbeOnFile(Record):
 
     @property
     def digest(self) -> str:
-        """The digest of all that the checks depend on."""
+        """The digest of the fields that the checks depend on."""
         parts = (self.type, self.kind, self.conversation, self.question, self.expected_answer, self.current)
         return digest([*parts, self.stale, self.options, self.evidence, self.stale_evidence])[:16]
 
@@ -67,7 +67,7 @@ def write_probes(path: Path, probes: Iterable[Probe]) -> None:
 
 
 def probe_line(one: Probe) -> dict[str, Any]:
-    """Return the JSON object of a probe, as a line of a probe file has it."""
+    """Return a probe as the JSON object of a line of a probe file."""
     row = ProbeOnFile(
         **{name: getattr(one, name) for name in ProbeOnFile.model_fields if name in Probe.model_fields},
         evidence=tuple(turn.id or "" for turn in one.gold_context),
@@ -78,9 +78,9 @@ def probe_line(one: Probe) -> dict[str, Any]:
 
 
 def read_probes(path: Path, dataset: AuditDataset, *, verify: bool = True) -> Probes:
-    """Read the probes of a file for a dataset. Those that were edited must pass the checks that code can make.
+    """Read the probes of a file for a dataset. Edited ones must pass the checks that code can make.
 
-    Without `verify`, a model verifies all of them later.
+    `verify=False` skips these checks, because a model verifies all probes later.
     """
     transcripts = Transcripts(dataset)
     dropped: Counter[str] = Counter()
@@ -150,7 +150,7 @@ def _edited(one: Probe) -> Probe:
 
 
 def _reject(one: Probe) -> str | None:
-    """Return the check that an edited probe fails, or None."""
+    """Return the name of the check that an edited probe fails; None if it passes."""
     if one.abstain or one.options or one.kind == "duration":
         return None
     value = one.current or one.expected_answer

@@ -14,7 +14,8 @@ from memorybench.core.trials import Case
 from .evidence import IndexedConversation
 
 Origin = Literal["structured", "cloze", "model", "given", "edited"]
-"""Where a question comes from: a template, a gap, a model, the dataset, or a person who edited a probe file."""
+"""Who made a question: a template (`structured`), a gap (`cloze`), a model, the dataset (`given`), or a person
+(`edited`)."""
 
 ProbeType = Literal["recall", "hallucination", "conflict", "temporal"]
 PROBE_TYPES: tuple[ProbeType, ...] = ("recall", "hallucination", "conflict", "temporal")
@@ -23,7 +24,7 @@ Policy = Literal["latest", "flag"]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question, and the value that answers it."""
+    """The text of a question, and the value that answers it."""
 
     text: str
     value: str
@@ -35,32 +36,33 @@ class Check(Record):
 
     name: str
     by: str
-    """`structure`, or the name of the model that was asked."""
+    """Who made the check: `structure` for code, or the name of the model that was asked."""
     note: str = ""
 
 
 class Probe(Case):
     type: ProbeType
     kind: str
-    """The kind within its type, such as `as of`, `order`, `duration` or `near miss`."""
+    """The kind of the probe within its type, such as `as of`, `order`, `duration` or `near miss`."""
     conversation: str
     question: str
     expected_answer: str
     related_facts: tuple[str, ...] = ()
     current: str = ""
-    """The current value of a conflict, without the rest of the expected answer."""
+    """The current value of a conflict, without the other words of the expected answer."""
     stale: tuple[str, ...] = ()
-    """Values of other times: an answer with one of them is wrong, unless `flags` is set."""
+    """Values of other times. An answer that gives one of them is wrong, unless `flags` is set."""
     flags: bool = False
-    """Whether a correct answer names the current and the earlier value."""
+    """Whether a correct answer must name both the current and the earlier value."""
     twin: str | None = None
-    """The id of the paired probe: for an absent fact, an answerable one; for an order, the one with swapped options."""
+    """The id of the paired probe: an answerable one for an absent fact; for an order question, the one with exchanged
+    options. None if there is no pair."""
     reversed: bool = False
-    """The second of two order probes."""
+    """Whether this is the second of two order probes, with exchanged options."""
     abstain: bool = False
-    """Whether the conversation does not contain the answer, so that declining is correct."""
+    """Whether the conversation does not contain the answer, so that "I do not know" is correct."""
     options: tuple[str, ...] = ()
-    """The options, in the order of the question."""
+    """The options of the question in their order; empty for questions without options."""
     gold_context: tuple[Turn, ...] = ()
     """The turns that contain the answer."""
     origin: Origin
@@ -69,7 +71,7 @@ class Probe(Case):
     """The turns that state the outdated values of a conflict."""
     category: str | None = None
     age_turns: int | None = None
-    """The number of turns after the one that contains the answer."""
+    """The number of turns after the last one that contains the answer; None if no turn does."""
     age_days: int | None = None
 
 
@@ -85,7 +87,7 @@ class Skipped:
 @dataclass(frozen=True, slots=True)
 class Probes:
     probes: Sequence[Probe]
-    """A dataset may give hundreds of thousands: they are packed."""
+    """The probes. A dataset may have hundreds of thousands, so they are kept in packed form."""
     skipped: Sequence[Skipped]
     gates: Mapping[str, int]
     """The number of generated probes, and of the questions that each check rejected."""
@@ -104,7 +106,7 @@ def probe(
     related_facts: Sequence[str] = (),
     **more: Any,
 ) -> Probe:
-    """Create a probe. Its ages and labels follow from the places of the turns that contain the answer."""
+    """Create a probe. Its ages and labels are computed from `places`, the indexes of the turns with the answer."""
     age_turns = len(indexed.conversation.turns) - 1 - max(places) if places else None
     dates = [turn.at for turn in indexed.turns(places) if turn.at is not None]
     age_days = (indexed.now - max(dates)).days if dates and indexed.now is not None else None

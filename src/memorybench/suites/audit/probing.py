@@ -28,13 +28,13 @@ SUITE = "audit-probes"
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """The probes that passed all checks, and why others did not."""
+    """The probes that passed all checks, and how many did not."""
 
     probes: Sequence[Probe]
     rejected: Mapping[str, int]
-    """Number of probes by reason."""
+    """The number of rejected probes, by reason."""
     failed: int = 0
-    """Probes that could not be checked: the model failed."""
+    """The number of probes that could not be checked because a call of the model failed."""
     run_id: str = ""
 
 
@@ -47,9 +47,10 @@ def verify_all(
     concurrency: int = 10,
     budget: float | None = None,
 ) -> Verified:
-    """Ask the model until `budget` dollars are spent, also by earlier commands.
+    """Let the model write and verify the candidates, and return those that pass.
 
-    The run id is derived from dataset, candidates and model, so the same command is resumed.
+    Stops when `budget` dollars are spent. What earlier commands spent on the run counts, too. The run id is derived
+    from dataset, candidates and model, so repeating the command resumes the run.
     """
     marks = {
         "dataset": Fingerprint.of_parts(dataset.canonical_parts()),

@@ -1,4 +1,4 @@
-"""Recall probes: the question for each fact that structure proves, with the turns that answer it."""
+"""Recall probes: for each fact, a question that code can make, with the turns that answer it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .templates import GAP, ask_now, attribute_name, question_for
 from .time_words import is_relative, says_now
 
 RELATIVE = "relative time"
-"""The value depends on when it was said, such as `tomorrow`."""
+"""The reason for rejecting a value that depends on when it was said, such as `tomorrow`."""
 _GUESSABLE = frozenset(("yes", "no", "true", "false", "male", "female"))
 _NEGATION = re.compile(r"(?:not|never|no longer)\b", re.IGNORECASE)
 _BEFORE_VERB = re.compile(
@@ -27,12 +27,12 @@ _BEFORE_VERB = re.compile(
     r"|(?:I|you|we|he|she|they)['’](?:ll|d))\s+$",
     re.IGNORECASE,
 )
-"""Ends what precedes a verb without an ending. The list is short: behind other words, verbs are asked."""
+"""Text before a word that shows that the word is a verb. The list is short: some verbs are not recognised."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskableFact:
-    """A fact with its question and the places of the turns that state it."""
+    """A fact with its question and the indexes of the turns that state it."""
 
     fact: AuditFact
     question: Question
@@ -46,7 +46,7 @@ class Material:
     indexed: IndexedConversation
     history: History
     gaps: bool = True
-    """Whether facts in free text are asked about with a gap."""
+    """Whether free-text facts get questions with a gap."""
     dropped: Counter[str] = field(default_factory=Counter)
 
     @classmethod
@@ -55,7 +55,7 @@ class Material:
 
     @cached_property
     def _without_names(self) -> frozenset[tuple[str, str]]:
-        """The subjects and attributes with a value that is not a name, such as `bakery` for a workplace."""
+        """Pairs of subject and attribute that have a value which is not a name, such as `bakery` for a workplace."""
         return frozenset(
             _topic(fact)
             for fact in self.indexed.conversation.facts
@@ -64,7 +64,7 @@ class Material:
 
     @cached_property
     def _superseded(self) -> dict[str, AuditFact]:
-        """The fact that each other one replaced, by the id of the latter."""
+        """By id of a fact: the older fact that it replaced."""
         by_id = {fact.id: fact for fact in self.indexed.conversation.facts}
         replaced = ((id, by_id.get(fact.supersedes or "")) for id, fact in by_id.items())
         return {id: fact for id, fact in replaced if fact is not None}
@@ -73,12 +73,15 @@ class Material:
         return is_relative(value, self.indexed.languages)
 
     def ask_now(self, question: Question) -> str:
-        """Return the text that asks the question about the present."""
+        """Return the text of the question, worded so that it asks about the present."""
         is_given = question.origin == "given"
         return ask_now(question.text, given_in=self.indexed.question_language(question.text) if is_given else None)
 
     def questions(self, fact: AuditFact) -> Iterator[Question]:
-        """Yield the questions of a fact: the dataset's own, by template, or with a gap. Ours are in English."""
+        """Yield questions for a fact: the dataset's own, else by template, else with a gap.
+
+        Templates and gaps are in English only.
+        """
         if fact.question and fact.value:
             yield Question(fact.question, fact.value, "given")
         elif not self.indexed.is_english:
@@ -99,7 +102,7 @@ class Material:
         return question_for(fact.subject, fact.attribute or "", fact.content, wants_name=wants_name)
 
     def reject(self, question: Question, others: Sequence[str] = ()) -> str | None:
-        """Return the check that the wording fails, or None. It must not contain the values `others` either."""
+        """Return the name of the check that a question fails; None if it passes. `others` must not leak, either."""
         if normalise(question.value) in _GUESSABLE or question.value in self.indexed.speakers:
             return "guessable"
         if not content(question.value):
@@ -110,7 +113,7 @@ class Material:
         return "leak" if leaks(question.text, (question.value, *others), is_english=is_english) else None
 
     def choose(self, fact: AuditFact) -> AskableFact | str:
-        """Return the first question that passes, or else the check that the best one fails."""
+        """Return the fact with its first question that passes all checks, or the name of the check that failed."""
         first = None
         for question in self.questions(fact):
             wording = self._tell_from_earlier(fact, question)
@@ -130,9 +133,9 @@ class Material:
         return first or ("not English" if not self.indexed.is_english else "no gap" if self.gaps else "free text")
 
     def _tell_from_earlier(self, fact: AuditFact, question: Question) -> Question | None:
-        """Return the question in a wording that does not fit the facts which this one replaced; None if there is none.
+        """Return the question, reworded if the facts that this one replaced answer it, too; None if that is impossible.
 
-        A gap fits an earlier fact if that has all its other words.
+        A question with a gap fits an earlier fact that has all the words around the gap.
         """
         for earlier in self._earlier(fact):
             if question.origin == "cloze":
@@ -154,7 +157,7 @@ class Material:
 
     @cached_property
     def _facts_with(self) -> Mapping[str, Sequence[tuple[AuditFact, frozenset[str]]]]:
-        """The facts that contain each word, with all their words."""
+        """By word: the facts that contain it, each with all its words."""
         found: dict[str, list[tuple[AuditFact, frozenset[str]]]] = defaultdict(list)
         for fact in self.indexed.conversation.facts:
             words = content(fact.content)
@@ -171,7 +174,7 @@ class Material:
             earlier = self._superseded.get(earlier.id)
 
     def _fits_note(self, value: str, places: Sequence[int]) -> bool:
-        """Return whether a value can stand behind `Diet: `, unlike `not decided` and `eat fish`."""
+        """Return whether a value can follow a label such as `Diet: `; `not decided` and `eat fish` cannot."""
         if _NEGATION.match(value):
             return False
         texts = (turn.content for turn in self.indexed.turns(places))
@@ -188,9 +191,9 @@ def _topic(fact: AuditFact) -> tuple[str, str]:
 
 
 def choose_facts(material: Material, asked_as_change: Collection[str]) -> tuple[list[AskableFact], dict[str, str]]:
-    """Return the current facts that have a question with one answer, and the reasons for the others by id.
+    """Return the current facts that have a question with one answer; and by id, why other facts have none.
 
-    Facts with a question about their change have no other.
+    Facts in `asked_as_change` get no recall question, because a conflict probe asks about them.
     """
     chosen = {
         fact.id: "asked as a change" if fact.id in asked_as_change else material.choose(fact)
@@ -211,7 +214,7 @@ def choose_facts(material: Material, asked_as_change: Collection[str]) -> tuple[
 
 
 def _question_key(question: Question) -> str:
-    """Return a text that equal questions share; an attribute in singular and in plural is one question."""
+    """Return a key that equal questions share; an attribute in singular and in plural counts as equal."""
     if question.origin != "structured":
         return normalise(question.text)
     return " ".join(stems(question.text))

@@ -67,7 +67,7 @@ REASONS = {
     "value does not fit": "with a verb or a negation as the answer, which does not fit a note",
     "values overlap": "with an outdated value that contains the latest, or the reverse",
 }
-"""By check: what is wrong with the questions or facts that it rejects. Runs of earlier versions have other checks."""
+"""By check: a phrase for the questions or facts that it rejects. Runs of earlier versions have other checks."""
 _LABELS = ("category", "turns_back", "days_back", "conversation")
 _PHRASES = {
     "recall_accuracy": "recalls {} of the facts",
@@ -81,9 +81,9 @@ _CORRECTED = {
     "conflict_resolution_accuracy": False,
     "dating_accuracy": False,
 }
-"""Measures that are corrected for the judge's errors, and whether they count wrong answers."""
+"""Measures that are corrected for the judge's errors. True if the measure counts wrong answers."""
 _SEVERITY = ("hallucination", "conflict", "recall", "temporal")
-"""Kinds of probes; an invented answer is worse than an outdated one, and that is worse than a missing one."""
+"""Kinds of probes, the most severe failure first: invented answers, then outdated ones, then missing ones."""
 _MAX_FAILURES = 12
 
 
@@ -92,7 +92,7 @@ def metrics(run: StoredRun) -> tuple[Metric, ...]:
 
 
 def facts(runs: Sequence[Run]) -> dict[str, str]:
-    """What the header says about a run."""
+    """Return what the header says about a run."""
     run, spec = runs[0], runs[0].spec
     answerer = spec.get("answerer", spec.get("reader"))
     subject = f"{', '.join(spec['providers'])}, read by {answerer}" if spec["providers"] else answerer
@@ -168,7 +168,7 @@ def _verdict(result: Result) -> str:
 
 
 def _rejected(outcomes: Iterable[Outcome]) -> Counter[str]:
-    """Count the probes that the probe model rejected by reason, each once for all subjects."""
+    """Count the probes that the probe model rejected, by reason. A probe counts once for all subjects."""
     reasons = {
         outcome.trial.case_id: outcome.failure.message.partition(":")[0]
         for outcome in outcomes
@@ -178,7 +178,7 @@ def _rejected(outcomes: Iterable[Outcome]) -> Counter[str]:
 
 
 def _attribution(outcomes: Iterable[Outcome]) -> list[Table]:
-    """Return why the answers of each subject are wrong."""
+    """Return a table of the reasons why answers are wrong, by subject."""
     wrong = [outcome for outcome in outcomes if outcome.score("correct") == 0]
     if not wrong:
         return []
@@ -187,7 +187,7 @@ def _attribution(outcomes: Iterable[Outcome]) -> list[Table]:
 
 
 def _probe_facts(spec: Mapping[str, Any]) -> dict[str, str]:
-    """What the checks rejected, and which facts no probe asks about."""
+    """Return lines about the probes: what the checks rejected, and which facts no probe asks about."""
     kinds = ", ".join(f"{n} {kind}" for kind, n in spec["probes"].items())
     lines = {
         f"Probes from {spec['facts']} facts of {spec['conversations']} conversations": kinds,
@@ -198,7 +198,7 @@ def _probe_facts(spec: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _reasons(counts: Mapping[str, int]) -> str:
-    """The most frequent reason first."""
+    """Return the counts and reasons as one text, the most frequent reason first."""
     ranked = sorted(counts.items(), key=lambda item: -item[1])
     return "; ".join(f"{n} {REASONS.get(name, name)}" for name, n in ranked if n)
 
@@ -221,7 +221,7 @@ def _worst_failures(run: StoredRun, outcomes: Sequence[Outcome]) -> Cases:
 
 
 def _select_worst(wrong: Iterable[Outcome]) -> list[Outcome]:
-    """The same number of each kind, the most severe kind first, from as many conversations as possible."""
+    """Select failures to show: equally many of each kind, most severe kind first, from many conversations."""
     seen: Counter[tuple[str, str]] = Counter()
     ranked = []
     for outcome in wrong:
@@ -238,7 +238,7 @@ def _select_worst(wrong: Iterable[Outcome]) -> list[Outcome]:
 
 
 def _audit_result(run: StoredRun, outcomes: Iterable[Outcome]) -> dict[str, Any]:
-    """The fields of memaudit's AuditResult. `metrics` are those of the first subject, which `metricsOf` names."""
+    """Return the fields of memaudit's AuditResult. `metrics` are those of the first subject, named in `metricsOf`."""
     first = next((result for result in run.summary.results if not result.group), None)
     measures = {metric.name: first.measure(metric.name) if first else None for metric in MEASURES}
     return {

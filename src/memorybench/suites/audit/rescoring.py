@@ -41,7 +41,7 @@ from .spec import AuditSpec
 
 @dataclass(slots=True)
 class _AuditRescorer(Rescorer):
-    """Computes scores. Without the conversations, it is unknown what a search or an answer is about."""
+    """Computes scores again. Without the conversations, only the verdicts on recorded answers."""
 
     run: RecordedRun
     _probes: dict[str, list[Probe]] = field(default_factory=dict)
@@ -66,7 +66,7 @@ class _AuditRescorer(Rescorer):
         return Rescored(performed, are_inputs_known=self.run.knows_inputs(steps), trial=expected)
 
     def _probing_of(self, dataset: AuditDataset, trial: Trial, judge: Judge | None, steps: ReplayedSteps) -> _Probing:
-        """Return what performs the probes of a subject, with the models that the steps of the trial asked."""
+        """Return the object that performs the probes of a subject with the recorded models."""
         model = steps.model_of("answer") or Subject(role="model", name=self._answerers[0])
         if model.name not in self._answerers:
             raise Contradiction(
@@ -98,13 +98,13 @@ class _AuditRescorer(Rescorer):
         answering = Answering(SilentModel(model), {"": answer_prompt(text, "answer_prompt")}, Scoring(method="audit"))
         if subject.role == "model":
             if subject.plain() != model.plain():
-                raise Contradiction(f"step answer asked {model.name}, and the trial is about {subject.name}")
+                raise Contradiction(f"a recorded answer is of {model.name}, but the trial is about {subject.name}")
             return AuditedSubject(subject, (answering,) * repeat)
         name = subject.name
         if len(self._answerers) > 1:
             mark = f"{MODEL_MARK}{model.name}"
             if not name.endswith(mark):
-                raise Contradiction(f"step answer asked {model.name}, and the trial is about {subject.name}")
+                raise Contradiction(f"a recorded answer is of {model.name}, but the trial is about {subject.name}")
             name = name.removesuffix(mark)
         if subject.role == "baseline":
             return AuditedSubject(subject, (answering,) * repeat, baseline=name)
@@ -123,11 +123,11 @@ class _AuditRescorer(Rescorer):
         return self._probes[benchmark]
 
     def changed_cases(self, dataset: AuditDataset) -> list[str]:
-        """Return the ids of probes that are not those that the code makes from the data."""
+        """Return the ids of recorded probes that differ from those that code makes from the data."""
         made = {probe.id: probe.plain() for probe in self._made_probes(dataset)}
         changed = [probe.id for probe in self._probes_of(dataset.id) if made.get(probe.id) != probe.plain()]
         if changed and not self.run.is_of_this_version:
-            raise CannotRescore("another version may make other probes")
+            raise CannotRescore("another version of memorybench may make other probes")
         return changed
 
     def selected_cases(self, dataset: AuditDataset) -> list[str]:
@@ -137,7 +137,7 @@ class _AuditRescorer(Rescorer):
         saved = {name: value for name, value in self.run.run.spec.items() if name in AuditSpec.model_fields}
         spec = AuditSpec.model_validate(saved)
         if spec.probe_file or spec.probe_model:
-            raise CannotRescore("the probes are those of a file or a model")
+            raise CannotRescore("the probes come from a file or a model")
         return make_probes(spec, dataset).probes
 
     def judge_calls(self, case: Mapping[str, Any]) -> int:
@@ -153,9 +153,9 @@ class _AuditRescorer(Rescorer):
     async def _without_data(
         self, trial: Trial, probe: Probe, judge: Judge | None, steps: ReplayedSteps, expected: Trial
     ) -> Rescored:
-        """Compute verdicts. Whether evidence was retrieved depends on the conversations."""
+        """Compute the verdicts alone. Whether evidence was retrieved cannot be computed without the conversations."""
         if self.run.run.spec.get("verify_probes"):
-            raise CannotRescore("probes are asked without context first")
+            raise CannotRescore("the run first asked its questions without context, which needs the conversations")
         again = steps_of_repeat(steps, trial.repeat)
         answer = _answer(steps, probe)
         try:
@@ -188,14 +188,14 @@ async def _judge(steps: Steps, judge: Judge | None, probe: Probe, answer: str) -
     if probe.options:
         chosen = None if judgement.choice is None else probe.options[judgement.choice]
         if judgement.by_judge and judgement.correct != (chosen == probe.expected_answer):
-            raise Contradiction("the verdict does not fit the option that the judge names")
+            raise Contradiction("the recorded verdict contradicts the option that the judge names")
     return judgement
 
 
 def _answer(steps: ReplayedSteps, probe: Probe) -> str:
     step = steps.next("answer")
     if probe.question not in str(step.inputs.get("prompt")):
-        raise Contradiction("the answer is about another question")
+        raise Contradiction("the recorded answer is to another question")
     return Completion.model_validate(step.result).text
 
 

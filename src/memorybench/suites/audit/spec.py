@@ -1,4 +1,4 @@
-"""What an audit depends on."""
+"""What an audit depends on: the flags of `audit`."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ class AuditSpec(SearchSpec, RepeatedSpec):
 
     @classmethod
     def migrate(cls, saved: Mapping[str, Any]) -> Mapping[str, Any]:
-        """In runs of version 0.1, `seed` chose the probes as well, and `model` was one name."""
+        """Returns saved values for today's version. In 0.1, `seed` also chose the probes, and `model` was one name."""
         return {"sample_seed": saved.get("seed") or 0, **saved}
 
     @model_validator(mode="before")
     @classmethod
     def _read_old_forms(cls, given: Any) -> Any:
-        """Accept one name as `model`, and kinds as `--probes`, which is what it took before."""
+        """Accept old values: a single name as `model`, and kinds of probes as `--probes`."""
         if not isinstance(given, Mapping):
             return given
         read = {**given}

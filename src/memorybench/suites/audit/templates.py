@@ -31,22 +31,22 @@ _TEMPLATES = (
      r"|accountant|lawyer|roommate|flatmate|(?:bank |tax )?advis[eo]r|nurse|carer|tailor|trainer|tutor"
      r"|photographer|caterer|bookkeeper|best man|\w+therapist|\w+ologist)", "Who is {own {attribute}}?"),
 )  # fmt: skip
-"""Spelling of an attribute of a person and its question; the first that fits is used."""
+"""Patterns for attributes of a person, each with its question. The first pattern that matches is used."""
 _COMPILED = tuple((re.compile(spelling), question) for spelling, question in _TEMPLATES)
 _NO_QUESTION = re.compile(
     r"(?:event|fact|note|plan|detail|thing|update|statement|other|(?:mon|tues|wednes|thurs|fri|satur|sun)day)s?"
     r"|memory|memories|info|information|misc|miscellaneous|news|general",
     re.IGNORECASE,
 )
-"""Attributes that do not name a kind of answer."""
+"""Attributes that are too general to ask for, such as `note` or `info`."""
 _WANTS_NAME = ("Who", "What is the name of")
 _CAMEL_CASE = re.compile(r"[a-z]{2,}(?:[A-Z]+[a-z]*)+|[A-Z][a-z]{2,}(?:[A-Z][a-z]+)*[A-Z][a-z]{2,}")
-"""`shoeSize` and `FavouriteDish`, but not `HbA1c`, `pH` or `eReader`."""
+"""Matches `shoeSize` and `FavouriteDish`, but not `HbA1c`, `pH` or `eReader`."""
 _NAME = re.compile(r"[^\W\d_a-z][\w'-]*(?: [^\W\d_a-z][\w'-]*)?")
 _DETERMINED = re.compile(
     r"(?:the|a|an|my|our|his|her|their|your|its|this|that|one|user's|(?-i:[^\W\d_a-zß-ÿ])\w*'s?)\b", re.IGNORECASE
 )
-"""Begins a noun phrase that needs no article: `the van`, `Anna's van`, but not `vicar's van`."""
+"""Matches the beginning of a noun phrase that needs no article: `the van`, `Anna's van`, but not `vicar's van`."""
 _PAST = {"does": "did", "do": "did", "is": "was", "are": "were", "has": "had"}
 _PRESENT = re.compile(r"^(\S+(?: \S+){0,3}?) (does|do|is|are|has)\b")
 
@@ -63,7 +63,7 @@ def named_subject(subject: str | None, statement: str = "") -> str:
 
 
 def attribute_name(attribute: str) -> str:
-    """Return the attribute as words: `favourite_tea` becomes `favourite tea`; names, `GP` and `HbA1c` stay."""
+    """Return the attribute as words: `favourite_tea` becomes `favourite tea`. Names, `GP` and `HbA1c` are kept."""
     is_phrase = " " in attribute.strip()
     if not is_phrase:
         if _CAMEL_CASE.fullmatch(attribute.strip()):
@@ -78,10 +78,10 @@ def attribute_name(attribute: str) -> str:
 
 
 def question_for(subject: str | None, attribute: str, statement: str = "", *, wants_name: bool = True) -> str | None:
-    """Return the question that asks for an attribute of a subject; None if the attribute does not make one.
+    """Return the question for an attribute of a subject; None if the attribute is unsuitable.
 
-    The sentence of the fact shows how its words are spelled. Without `wants_name`, the answer is not a name: no
-    template is used that asks for one.
+    `statement`, the sentence of the fact, shows how its words are spelled. `wants_name=False`: the answer is not a
+    name, so templates that ask for a name are not used.
     """
     named, name = named_subject(subject, statement), attribute_name(attribute)
     if _NO_QUESTION.fullmatch(name) or _splits_word(attribute, name, statement):
@@ -95,7 +95,7 @@ def question_for(subject: str | None, attribute: str, statement: str = "", *, wa
 
 
 def _label(subject: str | None, named: str) -> str:
-    """Return the subject as a note names it: in quotes if it may need an article, such as "ramipril"."""
+    """Return the subject for a note: in quotes if it might need an article, such as "ramipril"."""
     needs_article = any(word[0].islower() for word in named.split()) and not _DETERMINED.match(subject or USER)
     return f'"{(subject or USER).strip()}"' if needs_article and not named.startswith(USER) else named
 
@@ -107,23 +107,23 @@ def _fill(template: str, named: str, name: str) -> str:
 
 
 def _splits_word(attribute: str, name: str, statement: str) -> bool:
-    """Return whether camel case was split inside a word of the statement: `epi pens` of `EpiPens`."""
+    """Return whether splitting camel case divided a word of the statement: `EpiPens` became `epi pens`."""
     words = name.casefold().split() if attribute.isalpha() else []
     return any(f"{one}{other}".rstrip("s") in statement.casefold() for one, other in itertools.pairwise(words))
 
 
 def _owned(subject: str, thing: str) -> str:
-    """Return `the user's job`, or `the opening time of the user's bakery`."""
+    """Return a possessive phrase: `the user's job`, or `the opening time of the user's bakery`."""
     if "'s " in subject:
         return f"the {thing} of {subject}"
     return f"{subject}{chr(39) if subject.endswith('s') else chr(39) + 's'} {thing}"
 
 
 def ask_now(question: str, *, given_in: str | None = None) -> str:
-    """Return the question about the present; a question that says so already stays as it is.
+    """Return the question, worded to ask about the present; unchanged if it does so already.
 
-    A question that the author of the dataset wrote is `given_in` a language: what precedes it is in that language too.
-    If the language is not in the table, nothing does.
+    `given_in` is the language of a question that the author of the dataset wrote. It gets a prefix in that language, or
+    none if the language is not in the table.
     """
     if says_now(question, (given_in or "en",)):
         return question
@@ -137,7 +137,7 @@ def ask_now(question: str, *, given_in: str | None = None) -> str:
 
 
 def ask_then(question: str, when: str) -> str | None:
-    """Return the question about another time, such as `in May 2024`; None if it has no past form."""
+    """Return the question, worded to ask about another time, such as `in May 2024`; None if it has no past form."""
     if says_now(question, ("en",)):
         return None
     if GAP in question:

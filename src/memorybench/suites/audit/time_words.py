@@ -1,4 +1,4 @@
-"""Words that relate a value or a question to the time of speaking, in the languages of the table."""
+"""Words such as "tomorrow" or "now", whose meaning depends on the time of speaking, for several languages."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import NamedTuple
 
 
 class TimeWords(NamedTuple):
-    """Patterns of one language. Upper and lower case are the same, unless a pattern says otherwise."""
+    """Patterns of one language. Case is ignored, unless a pattern says otherwise."""
 
     relative: str
-    """A time that another day of speaking would change, such as `tomorrow`."""
+    """Matches a time that depends on the day of speaking, such as `tomorrow`."""
     plan: str
-    """What lies ahead when it is told, such as `next`."""
+    """Matches words about the future, such as `next`."""
     now: str
-    """What makes a question one about the present, such as `currently`."""
+    """Matches words that make a question one about the present, such as `currently`."""
     as_of_now: str
-    """What precedes a question to ask it about the present."""
+    """The prefix that makes a question ask about the present."""
 
 
 _DAYS = "(?:mon|tues|wednes|thurs|fri|satur|sun)day"
@@ -108,17 +108,17 @@ def is_relative(value: str, languages: Iterable[str]) -> bool:
 
 
 def names_plan(text: str, languages: Iterable[str]) -> bool:
-    """Return whether an attribute or question is about what lies ahead: `next appointment`."""
+    """Return whether an attribute or question is about the future, such as `next appointment`."""
     return _occurs("plan", text, languages)
 
 
 def says_now(text: str, languages: Iterable[str]) -> bool:
-    """Return whether a question is already one about the present."""
+    """Return whether a question already asks about the present."""
     return _occurs("now", text, languages)
 
 
 def as_of_now(language: str) -> str | None:
-    """Return what precedes a question to ask it about the present; None if the table has no such language."""
+    """Return the prefix that makes a question ask about the present; None if the language is not in the table."""
     return TIME_WORDS[language].as_of_now if language in TIME_WORDS else None
 
 

@@ -6,7 +6,7 @@ order                     both events have a date in their turns and are not pla
                           not answered without the conversation
 absent                    no answer is found in the whole conversation, and no reply quotes one
 
-For all of them the answer must not stand in the question; code checks that. If a reply is worded differently from the
+For all of them, the question must not contain the answer; code checks that. If a reply is worded differently from the
 value, three of up to four further replies must agree that they say the same, or that they differ.
 """
 
@@ -46,18 +46,18 @@ _REPEATED = (
     "Read it twice before you reply.\n\n",
     "Go through it line by line before you reply.\n\n",
 )
-"""What precedes the prompt of each reply, so that they are not one reply several times."""
+"""Text that is put before the prompt of each attempt, so that the attempts get independent replies."""
 
 
 class Reply(Record):
-    """What the model answers from a source; None: the source does not tell."""
+    """The model's answer from the given turns, with a quote. `answer` is None if the turns do not contain it."""
 
     answer: str | None
     quote: str | None = None
 
 
 def shown_turns(turns: Sequence[Turn]) -> str:
-    """Return turns in lines of `t3 [date] speaker: text`."""
+    """Return turns as lines such as `t3 [date] speaker: text`."""
     return "\n".join(
         f"{turn.id} {f'[{turn.at:%Y-%m-%d}] ' if turn.at else ''}{turn.speaker or turn.role}: {turn.content}"
         for turn in turns
@@ -80,7 +80,7 @@ class ProbeModel:
         returns: type[T],
         attempt: int = 1,
     ) -> T:
-        """Return the parsed reply to a prompt of the catalog as a step that all runs share."""
+        """Render a prompt of the catalog, ask the model, and return the parsed reply. All runs share the step."""
         mark = mark_for(prompt, {name: str(value) for name, value in values.items()})
         shown = {**values, "source": fenced("source", values["source"], mark)} if "source" in values else values
         text = _REPEATED[attempt - 1] + Template.parse(load_prompt(prompt), shown.keys(), prompt).render(shown)
@@ -100,7 +100,7 @@ class ProbeModel:
         return probe.model_copy(update={"checks": (*probe.checks, *passed)})
 
     def _checks(self, steps: Steps, probe: Probe, conversation: Sequence[Turn]) -> list[_NamedCheck]:
-        """Return the checks of a probe, each with its name and the reason of a rejection; the cheapest first."""
+        """Return the checks of a probe, the cheapest first, each with its name and the reason for a rejection."""
         current = _values(probe)[0]
 
         def answers(turns: Sequence[Turn], value: str) -> _Check:
@@ -134,23 +134,23 @@ class ProbeModel:
         return await self.ask(steps, STEP, "probe-answer", values, _read_reply, Reply, attempt)
 
     async def _answers(self, steps: Steps, question: str, turns: Sequence[Turn], value: str, attempt: int) -> bool:
-        """Return whether the model answers the question with the value."""
+        """Return whether the model, given these turns, answers the question with the value."""
         reply = await self._reply(steps, question, turns, attempt)
         if reply.answer is None:
             return False
         return is_same(reply.answer, value) or await self._says(True, steps, question, reply.answer, value)
 
     async def _is_unknown(self, steps: Steps, question: str, value: str, attempt: int) -> bool:
-        """Return whether the model does not answer the question with the value if it sees no conversation."""
+        """Return whether the model, without the conversation, does not answer the question with the value."""
         reply = await self._reply(steps, question, (), attempt)
         if reply.answer is None:
             return True
         return not is_same(reply.answer, value) and await self._says(False, steps, question, reply.answer, value)
 
     async def _says(self, same: bool, steps: Steps, question: str, answer: str, other: str) -> bool:
-        """Return whether the model agrees that two answers say the same, or that they differ.
+        """Return whether the model agrees that two answers mean the same (`same` is True) or differ (False).
 
-        One wrong comparison would otherwise count as often as one wrong answer, and a defect needs only one of both.
+        Several replies must agree. Otherwise one wrong comparison would be enough to accept a bad probe.
         """
         values = {"question": question, "answer": answer, "other": other}
 
@@ -163,7 +163,7 @@ class ProbeModel:
         return not overlaps(current, value) and await self._says(False, steps, probe.question, value, current)
 
     async def find_order(self, steps: Steps, probe: Probe) -> int:
-        """Return -1 if the expected event of an order happened before the other, 1 if after, 0 if that is unknown."""
+        """Return -1 if the expected event happened before the other, 1 if after it, 0 if that is unknown."""
         orders: Counter[int] = Counter()
         for attempt in _ATTEMPTS:
             order = await self._compare_dates(steps, probe, attempt)
@@ -175,7 +175,7 @@ class ProbeModel:
         return 0
 
     async def _compare_dates(self, steps: Steps, probe: Probe, attempt: int) -> int:
-        """Return the order of the dates of one attempt; a plan has none."""
+        """Return the order of the dates that one reply gives; 0 if a date is unknown, or an event is a plan."""
         other = next(option for option in probe.options if option != probe.expected_answer)
         dates = []
         for event in (probe.expected_answer, other):
@@ -189,14 +189,14 @@ class ProbeModel:
         return 0 if one == two or not all(date[0].isdigit() for date in dates) else -1 if one < two else 1
 
     async def _is_ordered(self, steps: Steps, probe: Probe, asked: int) -> bool:
-        """Return whether the events have the order that the question asks for; 0: any order."""
+        """Return whether the events have the order that the question asks for. `asked` 0 accepts any known order."""
         order = await self.find_order(steps, probe)
         return order != 0 and asked in (0, order)
 
     async def _is_absent(self, steps: Steps, question: str, conversation: Sequence[Turn]) -> bool:
         """Return whether three of four replies find no answer, and none quotes one from the conversation.
 
-        So a fact that the conversation does tell is asked as absent only if the model misses it three times.
+        So a fact that the conversation states is asked as absent only if the model misses it three times.
         """
         silent = 0
         for attempt in _ATTEMPTS:
@@ -213,7 +213,7 @@ class ProbeModel:
 
 
 async def _agree(check: Callable[[int], Awaitable[bool]]) -> bool:
-    """Return whether three of up to four attempts pass. An attempt that cannot be read counts against the probe."""
+    """Return whether three of up to four attempts pass. An unreadable reply counts as not passed."""
     passed = failed = 0
     for attempt in _ATTEMPTS:
         try:
@@ -240,7 +240,7 @@ _AGREEING = 3
 
 
 def calls_to_verify(probe: Probe) -> int:
-    """Return how many replies the checks of a probe need if all agree and are worded as the expected answer."""
+    """Return how many replies the checks of a probe need if all agree and have the expected wording."""
     if probe.options:  # the pair shares the dates of its two events
         return _AGREEING * (1 if probe.reversed else 3)
     checks = {"hallucination": 1, "recall": 2, "temporal": 2, "conflict": 2 + 2 * max(1, len(set(probe.stale)))}
@@ -253,7 +253,7 @@ def is_quoted(quote: str, turns: Sequence[Turn]) -> bool:
 
 
 def _own_turns(probe: Probe, value: str) -> list[Turn]:
-    """Return the old turns of a conflict without those that state only another outdated value."""
+    """Return the outdated turns of a conflict, without those that state only another outdated value."""
     others = [other for other in probe.stale if other != value]
     return [
         turn
@@ -263,12 +263,12 @@ def _own_turns(probe: Probe, value: str) -> list[Turn]:
 
 
 def _values(probe: Probe) -> tuple[str, ...]:
-    """Return the value that is asked for, then the values of other times."""
+    """Return the value that the probe asks for, followed by the values of other times."""
     return (probe.current or probe.expected_answer, *probe.stale)
 
 
 def read_object(text: str) -> dict[str, Any]:
-    """Return the JSON object of a reply, which may stand between other text."""
+    """Return the JSON object in a reply. Other text may surround it."""
     try:
         value = decode(find_json(text, "{"), "the reply")
     except BadInput:

@@ -1,4 +1,4 @@
-"""Probes that a model writes from facts and turns, where structure gives no question."""
+"""Lets a model write probes from facts and turns, where code cannot make a question."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _UNWRITTEN = Question("", "", "model")
 
 
 class Written(Record):
-    """What a model wrote: a question with its answers, the newest last; or questions about absent facts."""
+    """A model's reply: a question with its answers, the newest last; or several questions about absent facts."""
 
     question: str | None = None
     answers: tuple[str, ...] = ()
@@ -44,9 +44,9 @@ def drafts(
     policy: Policy,
     dropped: Counter[str],
 ) -> Iterator[Probe]:
-    """Yield probes of facts that `made` has none of that type for: most without a question, for a model to write.
+    """Yield draft probes for facts that have no probe of that type in `made`. A model writes most of their questions.
 
-    What cannot be asked about absent facts, past values and the order of events is counted in `dropped`.
+    `dropped` counts what cannot be asked about absent facts, past values and the order of events.
     """
     asked = {(one.conversation, one.type, one.related_facts[-1]) for one in made if one.related_facts}
     ordered = {(one.conversation, id) for one in made if one.options for id in one.related_facts}
@@ -104,7 +104,7 @@ def _conflict(indexed: IndexedConversation, chain: Sequence[AuditFact], policy: 
 
 
 def _orders(indexed: IndexedConversation, events: Sequence[AuditFact], dropped: Counter[str]) -> Iterator[Probe]:
-    """Pair events in the order in which the conversation mentions them; the model gives their dates."""
+    """Yield order probes for pairs of events. The expected answers are drafts: the model's dates decide."""
     if not indexed.is_english:  # the words around the options are English
         dropped["not English"] += len(events)
         return
@@ -151,7 +151,7 @@ async def write(steps: Steps, writer: ProbeModel, draft: Probe, conversation: Au
 
 
 async def _put_in_order(steps: Steps, writer: ProbeModel, draft: Probe) -> Probe:
-    """Return the probe with the other option as its answer if the model's dates of the two events say so."""
+    """Return the probe; if the model's dates of the two events show another order, with the other option as answer."""
     if await writer.find_order(steps, draft) != -asked_order(draft):
         return draft
     other = next(option for option in draft.options if option != draft.expected_answer)
