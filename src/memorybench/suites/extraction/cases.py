@@ -1,5 +1,4 @@
-"""Extraction cases, read strictly: a case with a contradictory gold is an error, because it would score every
-extractor wrongly."""
+"""Reads extraction cases. A contradictory gold is an error, because it would score every extractor wrongly."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ from .transcripts import turns_of
 
 
 class ExtractionCase(Case):
-    """A memory, a conversation, and the memory expected afterwards. Scenario and domain, if any, are labels."""
+    """A memory, a conversation, and the memory expected after it. Scenario and domain, if given, are labels."""
 
     description: str = ""
     existing_memory: Any
@@ -56,7 +55,7 @@ class _CaseInFile(Record):
     expected_facts: tuple[str, ...]
     must_not_store: tuple[str, ...] = ()
     superseded: tuple[str, ...] | None = None
-    """The old facts that expected_output lacks; if written, it must list all of them. None: derive it."""
+    """The old facts that expected_output no longer has. If given, the list must be complete; None: it is derived."""
 
 
 def load_cases(path: Path | str) -> tuple[ExtractionCase, ...]:
@@ -169,7 +168,7 @@ def _check_memory(row: Document, name: str, memory: Any) -> None:
 
 
 def _check_facts(row: Document, written: _CaseInFile, gold: Gold) -> None:
-    """Checks that expected_facts lists exactly the new facts of expected_output."""
+    """Raises BadInput unless expected_facts lists exactly the new facts of expected_output."""
     if written.expected_facts and not gold.added:
         raise BadInput(
             row.where("expected_output"),
@@ -205,7 +204,7 @@ def _check_facts(row: Document, written: _CaseInFile, gold: Gold) -> None:
 
 
 def _check_superseded(row: Document, written: _CaseInFile, gold: Gold) -> None:
-    """Checks that superseded lists exactly the old facts that expected_output lacks."""
+    """Raises BadInput unless superseded lists exactly the old facts that expected_output lacks."""
     if written.superseded is None:
         # An author who writes only the new facts would make every old fact one to delete.
         if not gold.kept and len(gold.removed) > 1:
@@ -260,7 +259,7 @@ def _check_must_not_store(row: Document, written: _CaseInFile) -> None:
 
 
 def _parse_facts(row: Document, name: str, lines: Sequence[str]) -> list[tuple[str, MemoryFact]]:
-    """Parses "category: fact" lines; returns each fact with the place of its line."""
+    """Parses "category: fact" lines. Returns each fact with the position of its line, for error messages."""
     parsed: list[tuple[str, MemoryFact]] = []
     for index, line in enumerate(lines):
         fact, where = fact_from(line), row.where(name, index)

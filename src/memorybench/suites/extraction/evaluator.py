@@ -1,4 +1,4 @@
-"""The trace judge as an evaluator for `evaluate` of LangSmith. It does not import LangSmith."""
+"""The trace judge as an evaluator for LangSmith's `evaluate`. It does not import LangSmith."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from .online import SHARES, TraceJudge
 
 OpenJudge = Callable[[], AbstractAsyncContextManager[TraceJudge]]
 ReadTrace = Callable[[Mapping[str, Any], str], Trace]
-"""Reads a run, given as a mapping and its name in messages. Raises BadInput if its shape is invalid."""
+"""Makes a trace of a LangSmith run, given as a mapping and its name for errors. Raises BadInput if it is invalid."""
 
 
 class MemoryExtractionEvaluator:
-    """`evaluate(target, data=…, evaluators=[MemoryExtractionEvaluator(…)])`.
+    """An evaluator for LangSmith: `evaluate(target, data=…, evaluators=[MemoryExtractionEvaluator(…)])`.
 
-    Returns precision, recall and F1 of one run. An undefined or unknown score is None, never 0, and its comment says
+    It returns precision, recall and F1 of one run. An undefined or unknown score is None, never 0, and its comment says
     why.
     """
 
@@ -33,7 +33,7 @@ class MemoryExtractionEvaluator:
         return self.evaluate_run(run, example)
 
     def evaluate_run(self, run: Any, example: Any = None, evaluator_run_id: Any = None) -> dict[str, Any]:
-        """Scores a run from a thread without an event loop, as `evaluate` calls it. The example is ignored."""
+        """Scores a LangSmith run. Must be called in a thread without an event loop. `example` is ignored."""
         return asyncio.run(self.aevaluate_run(run, example, evaluator_run_id))
 
     async def aevaluate_run(self, run: Any, example: Any = None, evaluator_run_id: Any = None) -> dict[str, Any]:

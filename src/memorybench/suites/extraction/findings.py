@@ -46,14 +46,14 @@ class Remark(NamedTuple):
     label: Label
     fact: str
     about: str = ""
-    """The fact that it contradicts, repeats or is part of."""
+    """The other fact that this one contradicts, repeats or is part of; empty if there is none."""
 
     def __str__(self) -> str:
         return f"{self.label}: {self.fact}" + (f" ({self.about})" if self.about else "")
 
 
 class Operation(NamedTuple):
-    """How often an operation was done, how often it was due, and how many more undecided pairs could add."""
+    """How often an operation was done, how often it should have been, and how many undecided pairs could add."""
 
     done: int = 0
     due: int = 0
@@ -75,45 +75,45 @@ class Findings(NamedTuple):
     fp_open: int = 0
     fn_open: int = 0
     undecided: int = 0
-    """Number of undecided pairs that could be right together."""
+    """The number of undecided pairs that could all be right at once."""
     covered: int = 0
-    """Expected changes that the output makes, in any wording, split or category."""
+    """The number of expected changes that the output makes, in any wording, split or category."""
     uncovered: int = 0
     uncovered_open: int = 0
     supported: int = 0
-    """Changes in the output that the gold supports."""
+    """The number of changes in the output that the gold supports."""
     unsupported: int = 0
     unsupported_open: int = 0
     said: int = 0
-    """Added facts that are expected or that the user said."""
+    """The number of added facts that are expected or that the user said."""
     unsaid: int = 0
-    """Added facts that the user did not say, or that repeat another."""
+    """The number of added facts that the user did not say, or that repeat another fact."""
     unsaid_open: int = 0
     conflict_resolved: bool | None = None
-    """Every old value is gone and its new value is stored. None: nothing to resolve, or undecided."""
+    """True if every old value is removed and its new value is stored. None: nothing to resolve, or undecided."""
     unchanged: bool | None = None
-    """Nothing changed where no change was expected. None: a change was expected, or undecided."""
+    """True if nothing changed, as expected. None: a change was expected, or it is undecided."""
     forbidden: int = 0
-    """Number of texts that must not be stored."""
+    """The number of texts that must not be stored."""
     violations: tuple[str, ...] = ()
-    """The texts that must not be stored but are."""
+    """The texts that must not be stored, but are."""
     possible_violations: int = 0
-    """Number of further texts that may be stored in other words."""
+    """The number of other forbidden texts that may be stored in other words."""
     operations: Operations = Operations()
     facts: int = 0
-    """Number of facts in the output."""
+    """The number of facts in the output."""
     added: tuple[MemoryFact, ...] = ()
     """Facts in the output that were not in the memory before."""
     remarks: tuple[Remark, ...] = ()
 
     @property
     def flawless(self) -> bool:
-        """Whether no decided pair is wrong."""
+        """Whether nothing is certainly wrong: no wrong or missing change, no forbidden text, no unresolved conflict."""
         return not (self.fp or self.fn or self.violations or self.conflict_resolved is False)
 
 
 class Expectation(Protocol):
-    """What an output is compared with, such as an ExtractionCase."""
+    """What an output is compared with. An ExtractionCase is one."""
 
     @property
     def gold(self) -> Gold: ...
@@ -146,7 +146,7 @@ def match_output(case: ExtractionCase, output: Any) -> Matching:
 
 
 async def find_support(steps: Steps, judge: EntailmentJudge, case: Expectation, matching: Matching) -> dict[int, bool]:
-    """Asks the judge of each unexpected fact whether the user said it."""
+    """Asks the judge for each unexpected fact whether the user said it. Returns the answers by index of the fact."""
     said = user_text(case.conversation)
     places = _without_support(matching, len(case.gold.kept) + len(case.gold.added))
     if not said:
@@ -158,7 +158,7 @@ async def find_support(steps: Steps, judge: EntailmentJudge, case: Expectation, 
 async def _find_forbidden(
     steps: Steps, judge: EntailmentJudge, case: ExtractionCase, matching: Matching
 ) -> dict[str, bool]:
-    """Asks the judge of each forbidden text whether a fact outside the gold says it."""
+    """Asks the judge for each forbidden text whether a fact outside the gold says it. Returns them by text."""
     found = matching.grid.found
     texts = [text for text in case.must_not_store if not find_stored(text, found)] if matching.open_found else []
     notes = "\n".join(str(found[place]) for place in matching.open_found)
@@ -170,7 +170,7 @@ def user_text(conversation: Sequence[Turn]) -> str:
 
 
 def _without_support(matching: Matching, valid: int) -> list[int]:
-    """Returns the facts outside the gold that are neither duplicates nor pieces of a gold fact."""
+    """Returns the indexes of found facts that no gold fact supports: neither duplicates nor pieces of one."""
     targets = range(valid)
     return [place for place in matching.open_found if matching.supported(place, targets) is False]
 
@@ -192,7 +192,7 @@ def findings_of(
 
 
 def _of_unknown_number(matching: Matching) -> list[MemoryFact]:
-    """Returns the unmatched texts that may hold several facts: how many decides precision and recall."""
+    """Returns the unmatched texts that may contain several facts. Their number would change precision and recall."""
     gold, found = matching.grid.gold, matching.grid.found
     unmatched = [fact for place, fact in enumerate(gold) if place not in matching.pairs]
     unmatched += [fact for place, fact in enumerate(found) if place not in matching.pairs.values()]
@@ -200,7 +200,7 @@ def _of_unknown_number(matching: Matching) -> list[MemoryFact]:
 
 
 class _Examination:
-    """One output. Targets are indexes into the gold facts: those to keep, then those to add, then those to remove."""
+    """Examines one output. Targets are indexes of the gold facts: first those to keep, then to add, then to remove."""
 
     def __init__(
         self, case: Expectation, matching: Matching, support: Mapping[int, bool], forbidden: Mapping[str, bool] | None
@@ -260,7 +260,7 @@ class _Examination:
         )
 
     def undecided_findings(self, unclear: Sequence[MemoryFact]) -> Findings:
-        """Returns the widest bounds: nothing is certain, and everything is possible."""
+        """Returns findings with the widest bounds: nothing is certain, and everything is possible."""
         gold, output = self._matching.grid.gold, self._matching.grid.found
         due = sum(gold[t].most_parts for t in (*self._added, *self._removed))
         written = sum(fact.most_parts for fact in output)
@@ -283,7 +283,7 @@ class _Examination:
         )
 
     def _said_counts(self, added: Sequence[int], unmatched: Sequence[int]) -> dict[str, int]:
-        """Counts the added facts that the user said, as far as the gold or a judge tells."""
+        """Counts the added facts that the user said, as far as the gold or a judge decides that."""
         unsaid = [f for f in unmatched if f in self._matching.twins or self._support.get(f) is False]
         said = [f for f in unmatched if f not in unsaid and self._is_said(f)]
         return {
@@ -308,7 +308,7 @@ class _Examination:
         return len(self._case.must_not_store) - certain if undecided else 0
 
     def _is_gone(self, target: int) -> bool | None:
-        """Whether a fact to remove is gone; None: undecided."""
+        """Whether a fact to remove is no longer stored; None if that is undecided."""
         return False if self._is_stored(target) else None if self._matching.may_match(target) else True
 
     def _conflict_resolved(self) -> bool | None:
@@ -348,7 +348,7 @@ class _Examination:
         return tuple(remarks)
 
     def _remark_on(self, place: int, others: Collection[int]) -> Remark:
-        """Labels one wrong fact; `others` are the facts that it may repeat."""
+        """Returns the label of one wrong fact; `others` are the facts that it may repeat."""
         grid = self._matching.grid
         fact = grid.found[place]
         for target, found in self._matching.misfiled.items():

@@ -23,9 +23,9 @@ class Gold:
     added: tuple[MemoryFact, ...]
     removed: tuple[MemoryFact, ...]
     replaces: Mapping[int, int]
-    """Index in `added` → index in `removed`: an update is a removed fact and the added fact that replaces it."""
+    """By index in `added`: the index in `removed` of the fact that it replaces. The two together are an update."""
     categories: frozenset[str]
-    """The categories of the memory before, which the extractor could see."""
+    """The categories of the memory before the conversation, which the extractor could see."""
 
     @property
     def targets(self) -> tuple[MemoryFact, ...]:
@@ -33,7 +33,7 @@ class Gold:
 
 
 def recorded_facts(memory: Any) -> tuple[MemoryFact, ...]:
-    """Return the facts of a memory in the order that the journal gives them: a resumed run reads the same remarks."""
+    """Return the facts of a memory in the order of the journal, so that a resumed run makes the same remarks."""
     return facts_of(_with_sorted_keys(memory))
 
 
@@ -46,7 +46,7 @@ def _with_sorted_keys(memory: Any, depth: int = 0) -> Any:
 
 
 def gold_of(existing: Any, expected: Any) -> Gold:
-    """Compares the memory before with the expected memory after."""
+    """Compares the memory before with the memory expected after, and returns the expected change."""
     before, after, categories = recorded_facts(existing), recorded_facts(expected), categories_of(existing)
     pairs = identical_pairs(before, after, categories)
     added = tuple(fact for index, fact in enumerate(after) if index not in pairs.values())
@@ -61,15 +61,15 @@ def gold_of(existing: Any, expected: Any) -> Gold:
 
 
 def identical_pairs(gold: Sequence[MemoryFact], found: Sequence[MemoryFact], known: frozenset[str]) -> dict[int, int]:
-    """Pairs facts (gold index → found index) that certainly mean the same, so that no gold is a matter of opinion."""
+    """Pairs facts that certainly mean the same, by code alone. Returns found index by gold index."""
     return dict(match(Grid(gold, found, known)).pairs)
 
 
 def find_stored(text: str, facts: Sequence[MemoryFact]) -> MemoryFact | None:
-    """Returns the first fact that certainly stores a forbidden text: the same text, or one with its secret.
+    """Returns the first fact that certainly contains a forbidden text: the same text, or the secret in it.
 
-    A secret is a word that mixes letters and digits; it counts whatever its punctuation. Whether a fact says the text
-    in other words is for a judge to decide.
+    A secret is a word that mixes letters and digits; punctuation in it is ignored. A judge must decide whether a fact
+    says the text in other words.
     """
     whole = _alphanumeric(text) if len(text.split()) <= _MOST_WORDS_IN_SECRET else ""
     secrets = [
@@ -89,7 +89,7 @@ def _alphanumeric(text: str) -> str:
 
 
 def _replacements(added: Sequence[MemoryFact], removed: Sequence[MemoryFact]) -> dict[int, int]:
-    """Pairs added with removed facts: pairs of the same category first, then the most similar."""
+    """Pairs each added fact with a removed one: first in the same category, then the most similar."""
     ranked = sorted(
         (new.category != old.category, -alike, a, r)
         for a, new in enumerate(added)

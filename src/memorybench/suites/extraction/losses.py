@@ -1,7 +1,7 @@
-"""What became of the facts that a memory had before a trace, where no gold says what should be removed.
+"""Finds what happened to the facts that a memory had before a trace, if no gold says what should be removed.
 
 The judge lists the old facts that the user withdrew: corrected, replaced or asked to forget. Such a fact should be
-gone, and every other one should be kept, in whatever words.
+removed, and every other one should be kept, in any wording.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from .findings import Findings, Operation, Operations, Remark
 
 
 class OldFacts(NamedTuple):
-    """The facts of the memory before, by what became of them."""
+    """The facts of the memory before a trace, grouped by what happened to them."""
 
     kept: int = 0
     lost: tuple[MemoryFact, ...] = ()
     stale: tuple[MemoryFact, ...] = ()
-    """Withdrawn, but still stored."""
+    """Facts that the user withdrew, but that are still stored."""
     gone: tuple[MemoryFact, ...] = ()
-    """Withdrawn, and no longer stored."""
+    """Facts that the user withdrew and that are no longer stored."""
     open: tuple[MemoryFact, ...] = ()
-    """No longer in the same words; without a judge it is undecided whether they are lost, reworded or withdrawn."""
+    """Facts that are no longer stored in the same words. Without a judge, they may be lost, reworded or withdrawn."""
 
     def add_to(self, findings: Findings, matching: Matching) -> Findings:
-        """Adds these facts to findings about the stated facts, and counts the operations."""
+        """Returns the findings about the stated facts with these old facts added, and with the operations counted."""
         withdrawn, lost, stale, gone = len(self.gone) + len(self.stale), *map(len, (self.lost, self.stale, self.gone))
         unchanged = None if withdrawn else findings.unchanged  # None if a change was expected
         if unchanged is not None and (self.lost or self.open):
@@ -61,7 +61,7 @@ class OldFacts(NamedTuple):
         )
 
     def _operations(self, matching: Matching) -> Operations:
-        """An update is a withdrawn fact and the stated fact of its category that replaces it."""
+        """Counts the operations. A withdrawn fact and the stated fact that replaces it are one update."""
         withdrawn = (*self.gone, *self.stale)
         replaces = find_replacements(withdrawn, matching.grid.gold)
         to_add = [place for place in range(len(matching.grid.gold)) if place not in replaces]
@@ -78,7 +78,7 @@ class OldFacts(NamedTuple):
 
 
 def _is_resolved(done: Operations) -> bool | None:
-    """Whether every withdrawn fact is gone and its new value is stored; None: undecided."""
+    """Whether every withdrawn fact is removed and its new value is stored; None if that is undecided."""
     if done.delete.done < done.delete.due or done.update.done + done.update.open < done.update.due:
         return False
     return None if done.update.open else True
@@ -116,7 +116,10 @@ async def follow_old_facts(
 
 
 def find_replacements(old_facts: Sequence[MemoryFact], stated: Sequence[MemoryFact]) -> dict[int, int]:
-    """Returns stated fact → old fact of the same category that it replaces, at most one each, the most alike first."""
+    """Returns, by index of a stated fact, the index of the old fact that it replaces.
+
+    Both have the same category. Each fact is used once, and the most similar pairs are chosen first.
+    """
     ranked = sorted(
         (-likeness(new, old), n, place)
         for n, new in enumerate(stated)

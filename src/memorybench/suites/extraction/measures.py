@@ -19,20 +19,21 @@ DEFAULT_THRESHOLDS: Mapping[str, float] = {
     "conflict_resolution": 1.0,
     "minimalism": 1.0,
 }
-"""The least value that an extractor must reach. A measure without a value is not compared."""
+"""By measure: the lowest value with which an extractor passes. A measure without a value is not compared."""
 
 AT_WORST: Mapping[str, str] = {name: f"{name}_least" for name in ("precision", "recall", "f1")}
-"""The measure with the lower bound of each: every undecided pair counts against it. No value where all are decided."""
+"""By measure: the measure that is its value if every undecided pair counts against it. Has no value if all are
+decided."""
 
 EXPECTS = "expects"
-"""The label for what a case expects: `facts` to be added, an `update` of stored facts, or `nothing`."""
+"""The label that says what a case expects: `facts` to be added, an `update` of stored facts, or `nothing`."""
 FORBIDS = "forbids"
-"""The label for whether a case names texts that must not be stored: `yes` or `no`."""
+"""The label that says whether a case names texts that must not be stored: `yes` or `no`."""
 
 
 @dataclass(frozen=True, slots=True)
 class BoundedRate(Rate):
-    """The mean of a score over the cases that have it, or could have it if their undecided pairs were decided.
+    """The mean of a score over the cases that have it, or may have it once their undecided pairs are decided.
 
     It has a value only if all these cases are decided. Otherwise its interval reaches from the lower end for "all
     undecided cases score 0" to the upper end for "all score 1", and n counts the decided cases.
@@ -45,7 +46,7 @@ class BoundedRate(Rate):
         return (0.0, 1.0) if outcome.status == "scored" and self.is_open(outcome) else None
 
     def is_open(self, outcome: Outcome) -> bool:
-        """Whether undecided pairs could give this outcome the score."""
+        """Whether the score of this outcome depends on undecided pairs."""
         return any(outcome.score(name) for name in ("tp_open", "fp_open", "fn_open"))
 
     def measure(self, rows: Sequence[tuple[float, ...]], clusters: Sequence[str], planned: int) -> Measure:
@@ -62,7 +63,7 @@ class BoundedRate(Rate):
 
 @dataclass(frozen=True, slots=True)
 class CaseRate(BoundedRate):
-    """The mean of a verdict over the cases with one label; only these are planned."""
+    """The mean of a score over the cases with one label. Other cases do not count as planned."""
 
     label: str = EXPECTS
     value: str = ""
@@ -83,7 +84,7 @@ SELECTIVE = (
 
 @dataclass(frozen=True, slots=True)
 class Bounded(Pooled):
-    """A share that undecided pairs leave open between two values, `least` and `most`.
+    """A share whose value lies between `least` and `most`, depending on undecided pairs.
 
     It has a value only if all pairs are decided. Otherwise its interval reaches from the lower end of the interval of
     `least` to the upper end of that of `most`, and n counts the cases in which all pairs are decided.
@@ -117,7 +118,7 @@ class Bounded(Pooled):
 
 @dataclass(frozen=True, slots=True)
 class Bound(Pooled):
-    """A lower or upper bound over all decisions of undecided pairs; no value where all are decided.
+    """The lowest or highest value that a share could have, however pairs are decided; no value if all are decided.
 
     The last of `scores` is the number of undecided pairs.
     """
@@ -171,7 +172,7 @@ def measures() -> tuple[Metric, ...]:
 
 
 def _one_sided(name: str, scores: tuple[str, str, str]) -> Bounded:
-    """The share of the first count in the first two; the third could belong to either."""
+    """Returns the share of the first count in the first two. The third, undecided, could belong to either."""
     return Bounded(
         name,
         scores,
@@ -182,7 +183,7 @@ def _one_sided(name: str, scores: tuple[str, str, str]) -> Bounded:
 
 
 def _operation(name: str, scores: Sequence[str]) -> Bounded:
-    """How often an operation was done, of how often it was due; undecided pairs could add to the first."""
+    """Returns how often an operation was done, as a share of how often it was due. Undecided pairs could add."""
     return Bounded(
         name,
         tuple(scores),
@@ -213,7 +214,7 @@ def _ratio(sums: Sequence[float]) -> float | None:
 
 
 def _coverage_f1(sums: Sequence[float]) -> float | None:
-    """The harmonic mean of both shares; 0 where one is 0, even if the other is undefined."""
+    """Returns the harmonic mean of both shares; 0 if one is 0, even if the other is undefined."""
     precision, recall = share(sums[0], sums[1]), share(sums[2], sums[3])
     if precision == 0 or recall == 0:
         return 0.0

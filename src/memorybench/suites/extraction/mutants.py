@@ -1,4 +1,4 @@
-"""Wrong outputs made from the expected one. A useful case fails at least one of them."""
+"""Makes wrong outputs, mutants, from the expected one. A useful case scores at least one of them as wrong."""
 
 from __future__ import annotations
 
@@ -19,41 +19,41 @@ _AMOUNT = re.compile(
     r"(?<!\S)(?=\d[\d,.]*(?:\s|$))(?!\d+\s(?:January|February|March|April|May|June|July|August|September"
     r"|October|November|December))"
 )
-"""The position before a number that is a word on its own and not a day of a month."""
+"""Matches the position before a number that is a word on its own and not a day of a month."""
 _NEGATION = re.compile(r"\b(?:not|no|never|without)\s+|n't\b", re.IGNORECASE)
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]\w*")
-"""A word with a capital within a sentence."""
+"""Matches a capitalised word that does not begin a sentence."""
 _CALENDAR = (*calendar.month_name[1:], *calendar.day_name)
 _SYMMETRIC = re.compile(
     r"\b(?:married|engaged|friends?|siblings?|twins?|cousins?|neighbou?rs?|colleagues?|partners?)\b"
 )
-"""Relations that hold in both directions, so that a swap says the same."""
+"""Matches relations that hold in both directions, so that exchanging the names changes nothing."""
 _PAST_OF = {"is": "was", "are": "were", "has": "had", "lives": "lived", "works": "worked", "wants": "wanted"}
 _PRESENT = re.compile(rf"\b(?:{'|'.join(_PAST_OF)})\b", re.IGNORECASE)
 
 
 class Mutant(Record):
     kind: str
-    """drop, negate, swap, word order, renumber, sign, doubt, tense, used to, third party, invent, stale, forbid or
-    amnesia."""
+    """How the output was made wrong: drop, negate, swap, word order, renumber, sign, doubt, tense, used to, third
+    party, invent, stale, forbid or amnesia."""
     output: Any
 
 
 class MutationResult(Record):
-    """The kinds of the mutants of one case, by result."""
+    """The kinds of the mutants of one case: `killed` were scored as wrong, `survived` were not."""
 
     case: str
     killed: tuple[str, ...]
     undecided: tuple[str, ...] = ()
-    """Mutants that differ from the gold, but only a judge could decide that they are wrong."""
+    """Mutants that differ from the gold, but that only a judge could score as wrong."""
     survived: tuple[str, ...]
 
 
 def mutants_of(case: ExtractionCase) -> Iterator[Mutant]:
-    """Makes every mutant of a case.
+    """Yields every mutant of a case.
 
     Each new fact (each kept fact, if none is new) is dropped and altered in every way. An invented fact, each removed
-    fact and each forbidden text is added. The memory is left unchanged where a change is expected.
+    fact and each forbidden text is added. If a change is expected, one mutant leaves the memory unchanged.
     """
     gold = case.gold
     whole = (*gold.kept, *gold.added)
@@ -75,7 +75,7 @@ def mutants_of(case: ExtractionCase) -> Iterator[Mutant]:
 
 
 def run_mutants(case: ExtractionCase) -> MutationResult:
-    """Scores every mutant of a case by code alone: a mutant that needs a judge is undecided, not killed."""
+    """Scores every mutant of a case by code alone. A mutant that needs a judge is undecided, not killed."""
     kinds: dict[str, list[str]] = {"killed": [], "undecided": [], "survived": []}
     for mutant in mutants_of(case):
         findings = findings_of(case, match_output(case, mutant.output))
@@ -85,7 +85,7 @@ def run_mutants(case: ExtractionCase) -> MutationResult:
 
 
 def mutation_summary(results: Sequence[MutationResult]) -> str:
-    """`mutation score 80 of 80 cases (100%); 412 of 435 mutants killed, 20 undecided; survived: test_004 negate`."""
+    """Returns a line such as `mutation score 80 of 80 cases (100%); 412 of 435 mutants killed, 20 undecided`."""
     useful = sum(bool(result.killed) for result in results)
     killed, undecided = (sum(len(getattr(result, name)) for result in results) for name in ("killed", "undecided"))
     survivors = [f"{result.case} {kind}" for result in results for kind in result.survived]
@@ -97,7 +97,7 @@ def mutation_summary(results: Sequence[MutationResult]) -> str:
 
 
 def _alterations(text: str, names: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yields wrong versions of a fact: denied, with swapped roles, doubted, past, of another person or number."""
+    """Yields wrong versions of a fact: negated, roles swapped, doubted, in the past, of another person or number."""
     lowered = text[:1].lower() + text[1:]
     affirmed = _NEGATION.sub("", text)
     yield "negate", affirmed if affirmed != text else f"It is not true that {lowered}"

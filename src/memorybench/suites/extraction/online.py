@@ -36,37 +36,37 @@ from .scores import OPERATIONS, scores_of
 from .transcripts import transcript
 
 FEEDBACK, DISAGREEMENTS = "feedback", "disagreements"
-"""Step names in the journal."""
+"""Names of steps in the journal."""
 SHARES = ("precision", "recall", "f1")
-"""The scores that are sent as feedback."""
+"""The names of the scores that are sent as feedback."""
 _FEEDBACK_COUNTS = ("tp", "fp", "fn", "undecided", "hallucinated")
-"""Counts that are sent with each of these scores."""
+"""The names of the counts that are sent with each of these scores."""
 _UNKNOWN = frozenset(name for operation, *counts in OPERATIONS for name in counts if operation != "keep")
-"""Scores that a trace has only if a judge lists the facts that the user withdrew."""
+"""The names of scores that a trace has only if a judge lists the facts that the user withdrew."""
 DAY = "day"
-"""The label of a trace with its day, so that reports show how the scores change."""
+"""The label that holds the day of a trace, so that reports show how scores change over time."""
 _QUESTION = "Does the response, a note from a memory, say everything that the correct answer says?"
 _LONGEST_CATEGORY, _MOST_CATEGORIES = 40, 50
 
 
 def _day(at: datetime | None) -> dict[str, str]:
-    """Return the label of a trace: its day in UTC, or that of its own clock if it names no time zone."""
+    """Return the label for the day of a trace: in UTC, or as given if the time has no time zone; empty if undated."""
     if at is None:
         return {}
     return {DAY: (at.astimezone(UTC) if at.tzinfo else at).date().isoformat()}
 
 
 class PairToReview(Record):
-    """A pair of facts for a person to decide, as a row of the file that `judge calibrate` reads."""
+    """A pair of facts for a person to decide, as a row of a labels file for `judge calibrate`."""
 
     id: str
     question: str = _QUESTION
     answer: str
     response: str
     label: str = ""
-    """The decision of a person, "yes" or "no"; "": not labelled yet."""
+    """The decision of a person, "yes" or "no"; empty if there is none yet."""
     verdict: str | None = None
-    """The decision of the judge; None without a judge."""
+    """The decision of the judge; None if there is no judge."""
     note: str = ""
 
 
@@ -79,7 +79,7 @@ class PairsToReview(Record):
 
 @dataclass(frozen=True, slots=True)
 class _StatedFacts:
-    """The facts that the user stated, as an Expectation with nothing to keep and nothing to remove."""
+    """The facts that the user stated, as an Expectation: all are to be added, none to be kept or removed."""
 
     gold: Gold
     conversation: Sequence[Turn]
@@ -93,7 +93,7 @@ class JudgedTrace:
     findings: Findings
     pairs_to_review: tuple[PairToReview, ...]
     unknown: frozenset[str] = frozenset()
-    """Names of scores that the trace cannot have."""
+    """The names of scores that this trace cannot have."""
 
     @property
     def scores(self) -> tuple[Score, ...]:
@@ -101,7 +101,7 @@ class JudgedTrace:
 
     @property
     def comment(self) -> str:
-        """The text of the feedback: the counts, then a remark on each wrong fact."""
+        """The text that is sent with the scores: the counts, then a remark on each wrong fact."""
         findings = self.findings
         lost = sum(remark.label == "lost" for remark in findings.remarks)
         due, wrong = findings.tp + findings.fn, findings.fp - lost
@@ -115,7 +115,7 @@ class JudgedTrace:
 class TraceJudge:
     enumerator: Enumerator
     entailment: EntailmentJudge | None = None
-    """Decides pairs that code cannot; without it they stay undecided."""
+    """Decides pairs of facts that code cannot; None: they stay undecided."""
 
     async def judge(self, steps: Steps, trace: Trace) -> JudgedTrace:
         """Scores one trace.
@@ -159,16 +159,16 @@ class TraceJudge:
 @dataclass(frozen=True, slots=True)
 class OnlinePlan:
     source: Subject
-    """The source of the traces, in place of the extractor that wrote them."""
+    """Where the traces come from. It is the subject of the run, because the extractor is not known."""
     traces: Iterable[Trace]
     size: int
     judge: TraceJudge
     problems: Mapping[str, str] = field(default_factory=dict)
-    """Trace id → why the trace cannot be judged; such a trace fails without a call of the judge."""
+    """By trace id: why the trace cannot be judged. Such a trace fails without a call of the judge."""
     feedback: FeedbackSink | None = None
     """Receives the scores of each trace once; None: nothing is sent."""
     canaries: int = 0
-    """Pairs of known relation that the judge is checked with."""
+    """The number of canaries, pairs of facts with a known answer, that the judge is checked with."""
 
     def plan(self) -> Plan:
         judge = self.judge.entailment
@@ -224,7 +224,7 @@ async def post_feedback(
     shares: Sequence[str] = SHARES,
     counts: Sequence[str] = _FEEDBACK_COUNTS,
 ) -> None:
-    """Send each share with the counts as one step, so that a resumed run sends none of them again."""
+    """Send each of `shares` with the `counts`, all as one step, so that a resumed run does not send them again."""
     values = {score.name: score.value for score in scores}
     for name in shares:
         if name in values:

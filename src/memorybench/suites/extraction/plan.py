@@ -24,14 +24,14 @@ from .transcripts import transcript
 
 SUITE = "extraction"
 MAX_SHOWN = 600
-"""Characters of a text that a report shows."""
+"""The number of characters of a text that a report shows."""
 
 
 class ExtractedMemory(Record):
     memory: Any
     """The whole memory, as the extractor returned it."""
     in_text: bool = False
-    """Whether the memory was found in a longer text."""
+    """Whether the memory was JSON inside a longer text, such as a reply with an explanation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +43,11 @@ class ExtractionPlan:
     spends: bool = False
     """Whether the extractor's calls may cost money."""
     judge: EntailmentJudge | None = None
-    """Decides pairs that code cannot; without a judge they stay undecided."""
+    """Decides pairs of facts that code cannot; None: they stay undecided."""
     repeats: int = 1
-    """How often each case is extracted and judged."""
+    """The number of times that each case is extracted and judged."""
     canaries: int = 0
-    """Pairs of known relation that the judge is checked with."""
+    """The number of canaries, pairs of facts with a known answer, that the judge is checked with."""
 
     def plan(self) -> Plan:
         spends = self.spends or self.judge is not None
@@ -112,7 +112,7 @@ def trial_of(case: ExtractionCase, name: str, subject: Subject, repeat: int = 1)
 
 
 async def check_entailments(judge: EntailmentJudge, canaries: int, steps: Steps) -> None:
-    """Records how the judge decides pairs whose relation is known."""
+    """Checks the judge with pairs of facts whose answer is known, and records the result."""
     subject = judge.judge.model.subject
     await record_judge_check(steps, subject, (PROMPT,), canaries, partial(judge.check, steps, canaries))
 

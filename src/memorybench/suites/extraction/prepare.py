@@ -1,4 +1,4 @@
-"""From an extraction spec to a run on labelled cases: the cases, an extractor, and a judge for undecided pairs."""
+"""Prepares a run on labelled cases from its spec: reads the cases, and looks up the extractor and the judge."""
 
 from __future__ import annotations
 

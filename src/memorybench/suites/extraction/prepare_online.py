@@ -1,4 +1,4 @@
-"""From an online spec to a run: traces are fetched once and judged, and the scores go back if asked for."""
+"""Prepares an online run from its spec: traces are fetched once and judged, and scores are sent back if asked for."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ TRACES, LABELS = "traces.jsonl", "labels.jsonl"
 
 
 def prepare_online(spec: OnlineSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
-    """Check the settings, and raise before any paid call; then fetch the traces, which costs nothing."""
+    """Check the settings, then fetch the traces, which costs nothing.
+
+    Raises BadInput if a setting is invalid, before any paid call.
+    """
     if spec.feedback and spec.source not in FEEDBACK_SOURCES:
         expected = f"--source {' or '.join(FEEDBACK_SOURCES)}"
         raise BadInput("--feedback", "not supported by this source", expected=expected, remedy="remove the flag")
@@ -81,7 +84,10 @@ def prepare_online(spec: OnlineSpec, wiring: Wiring, place: RunPlace) -> Prepare
 
 
 def write_labels(place: RunPlace) -> None:
-    """Pairs that judge and matcher disagree on, for a person to label and for `judge calibrate` to read."""
+    """Write a labels file with the pairs on which judge and code disagree, for a person to label.
+
+    `memorybench judge calibrate` reads that file.
+    """
     with RunReader.open(place.results, thorough=False) as run_reader:
         records = run_reader.step_records(place.run_id, DISAGREEMENTS)
         disagreements = [PairsToReview.model_validate_json(result) for _, result in records]

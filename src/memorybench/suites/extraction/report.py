@@ -1,4 +1,4 @@
-"""The report of an extraction run: measures, what was written by mistake, and the failed cases."""
+"""The report of an extraction run: measures, facts written by mistake, and failed cases."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from .scores import IN_TEXT
 from .transcripts import transcript
 
 _PROBLEMS = {"add": "missed", "keep": "lost", "remove": "stale"}
-"""By what should be done with a gold fact: the remark if it was not done."""
+"""By what should happen to a gold fact: the label if it did not happen."""
 _COUNTED = {
     "tp": "facts to add that were added, and facts to remove that were removed",
     "fp": "written facts that are not expected, and facts to keep that were lost",
@@ -50,11 +50,14 @@ _COUNTED = {
 }
 _LABELS = "|".join(get_args(Label))
 _REMARK = re.compile(rf"(?:^|; )({_LABELS}): (.*?)(?=; (?:{_LABELS}): |$)", re.DOTALL)
-"""A remark among those that a trial shows: its label, and the fact with what it is about."""
+"""Matches one remark in the text of a trial: its label, and the fact with what it is about."""
 
 
 def case_sections(trial: CaseTrial) -> list[Section] | None:
-    """Counts, facts, memory before, conversation, memory after; None for a recorded trace, which has no gold."""
+    """Return sections with counts, facts, memory before, conversation and memory after.
+
+    None for a recorded trace, which has no gold.
+    """
     if "conversation" not in trial.case:
         return None
     case, shown = ExtractionCase.model_validate(trial.case), trial.outcome.shown
@@ -74,7 +77,7 @@ def case_sections(trial: CaseTrial) -> list[Section] | None:
 
 
 def _count_table(outcome: Outcome) -> list[Table]:
-    """True and false positives and false negatives: what is certain, and what undecided pairs could add."""
+    """Return a table of true and false positives and false negatives: the certain counts, and the undecided ones."""
     rows: list[Row] = []
     for name, meaning in _COUNTED.items():
         certain, possible = outcome.score(name), outcome.score(f"{name}_open")
@@ -85,7 +88,7 @@ def _count_table(outcome: Outcome) -> list[Table]:
 
 
 def _fact_table(case: ExtractionCase, memory: Any, remarks: str) -> list[Table]:
-    """Each expected fact with the written fact that matches it, then each other written fact, as the remarks say."""
+    """Return a table of each expected fact with the written fact that matches it, then of the other written facts."""
     try:
         matching = match_output(case, memory)
     except Malformed:
@@ -148,7 +151,7 @@ def metrics(run: StoredRun) -> tuple[Metric, ...]:
 
 
 def facts(runs: Sequence[Run]) -> dict[str, str]:
-    """What the header says about a run."""
+    """Return what the header says about a run."""
     run, spec = runs[0], runs[0].spec
     answerer = spec.get("answerer", spec.get("reader"))
     model = f" with {answerer}" if answerer else ""
@@ -190,12 +193,12 @@ def report(run: StoredRun) -> Report:
 
 
 def passes(run: StoredRun) -> bool:
-    """Whether an online run is no worse than its baseline."""
+    """Whether an online run is not worse than its baseline run; True if it has none."""
     return not any(drift.worse for drift in baseline_drifts(*run.parts[0]))
 
 
 def _count_lines(summary: Summary) -> list[str]:
-    """Facts written by mistake, by kind, and how far undecided pairs could move the measures."""
+    """Return lines on facts written by mistake, by kind, and on how much undecided pairs could change measures."""
     lines = []
     for result in summary.results:
         if result.group:
@@ -237,7 +240,7 @@ def _failures(outcomes: Iterable[Outcome]) -> Cases:
 
 
 def baseline_drifts(run_reader: RunReader, run: Run) -> tuple[Drift, ...]:
-    """Compares an online run with the baseline run that it names."""
+    """Compares an online run with its baseline run, and returns the changes of its measures."""
     baseline = run.spec.get("baseline")
     if baseline is None:
         return ()
@@ -245,7 +248,7 @@ def baseline_drifts(run_reader: RunReader, run: Run) -> tuple[Drift, ...]:
 
 
 def _scores(run_reader: RunReader, run: str) -> dict[str, Sequence[float]]:
-    """Returns the scores of all traces by the name of their mean, which is not the pooled value of the tables."""
+    """Returns the scores of all traces, by the name of their mean. Tables show the pooled value instead."""
     scores: dict[str, list[float]] = {f"macro_{name}": [] for name in SHARES}
     for outcome in run_reader.outcomes(run):
         for name in SHARES:

@@ -27,7 +27,7 @@ from .plan import ExtractionPlan, trial_of
 
 @dataclass(frozen=True, slots=True)
 class _RecordedExtractor:
-    """Stands in for an extractor whose outputs are recorded."""
+    """Replaces an extractor whose outputs are recorded."""
 
     subject: Subject
 

@@ -1,4 +1,4 @@
-"""The findings about one output as scores. An undefined score is left out: a case without facts has no recall."""
+"""Scores from the findings about one output. An undefined score is left out: a case without facts has no recall."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ OPERATIONS = (
     ("delete", "deleted", "to_delete", "deleted_open"),
     ("keep", "kept", "to_keep", "kept_open"),
 )
-"""Each operation, and the scores that count how often it was done, was due, and could be done by undecided pairs."""
+"""Each operation with the names of three scores: how often it was done, was due, and may have been done (undecided)."""
 COUNTED: tuple[Label, ...] = ("hallucinated", "unexpected", "duplicate", "unlisted", "misfiled")
-"""Labels whose number is reported."""
+"""The labels of facts that are counted in reports."""
 COUNTS = (
     "tp", "fp", "fn", "tp_open", "fp_open", "fn_open", "undecided",
     "covered", "uncovered", "uncovered_open", "supported", "unsupported", "unsupported_open",
     "said", "unsaid", "unsaid_open", "facts",
 )  # fmt: skip
 IN_TEXT = "json_in_text"
-"""The score that says whether the memory had to be found in a longer reply."""
+"""The name of a score: 1 if the memory was JSON inside a longer reply."""
 _counts = attrgetter(*COUNTS)
 
 
 def scores_of(findings: Findings, unknown: Collection[str] = ()) -> tuple[Score, ...]:
-    """Returns all defined scores except those named in `unknown`. What undecided pairs could move is undefined."""
+    """Returns all defined scores, except those in `unknown`. A score that undecided pairs could change is undefined."""
     labels = [remark.label for remark in findings.remarks]
     flawless = findings.flawless
     is_open = bool(findings.tp_open or findings.fp_open or findings.fn_open)
@@ -55,7 +55,7 @@ def scores_of(findings: Findings, unknown: Collection[str] = ()) -> tuple[Score,
 
 
 def _keeps_out(findings: Findings) -> bool | None:
-    """Whether nothing forbidden is stored; None: undecided."""
+    """Whether no forbidden text is stored; None if that is undecided."""
     return False if findings.violations else None if findings.possible_violations else True
 
 
@@ -69,7 +69,7 @@ def share(right: float, wrong: float) -> float | None:
 
 
 def f1(tp: float, fp: float, fn: float) -> float | None:
-    """2 tp / (2 tp + fp + fn), the harmonic mean of precision and recall.
+    """Returns 2 tp / (2 tp + fp + fn), the harmonic mean of precision and recall.
 
     It is 0 if only one of the two is defined and something is wrong, and None if nothing was due and nothing was done.
     """

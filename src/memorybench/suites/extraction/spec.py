@@ -13,9 +13,9 @@ from memorybench.suites.spec import JudgedSpec, RepeatedSpec, flag
 PATHS = ("id", "conversation", "existing", "output")
 DEFAULT_TAG = "memory_extraction"
 _FILES = ("jsonl", "otlp", "langfuse", "phoenix")
-"""Sources that are files."""
+"""The sources that are read from a file."""
 FEEDBACK_SOURCES = ("langsmith", "langfuse")
-"""Sources that scores can be sent back to."""
+"""The sources that scores can be sent back to."""
 
 
 class ExtractionSpec(RepeatedSpec):
@@ -29,9 +29,9 @@ class ExtractionSpec(RepeatedSpec):
     scenarios: tuple[str, ...] = flag((), help="Run only cases of these scenarios.", name="--scenario", metavar="NAME")
     limit: int | None = flag(None, help="Sample N cases across scenarios.", metavar="N", ge=1)
     sample_seed: int | None = flag(0, help="Draw another sample with --limit.", metavar="N")
-    """None: a run of version 0.1, which took the first cases."""
+    """None for a run of version 0.1, which took the first cases."""
     case_ids: tuple[str, ...] = flag((), help="Run only these cases.", name="--case-id", metavar="ID")
-    """A run saves here what --limit chose."""
+    """A saved run has the ids here that --limit selected."""
     no_targets: bool = flag(False, help="Ignore the default thresholds.", saved=False)
 
     @classmethod
@@ -65,13 +65,13 @@ class OnlineSpec(JudgedSpec):
 
     @property
     def paths(self) -> dict[str, str]:
-        """By role: the JSONPath that the user gave."""
+        """The JSONPaths that the user gave, by role."""
         return {role: path for role in PATHS if (path := getattr(self, f"{role}_path"))}
 
     @model_validator(mode="before")
     @classmethod
     def _split_source(cls, values: Any) -> Any:
-        """Split `--source jsonl FILE` into source and file. Raise BadInput if the source is missing or invalid."""
+        """Split `--source jsonl FILE` into source and file. Raise BadInput if one is missing or invalid."""
         source = values.get("source")
         if isinstance(source, (list, tuple)):
             name, *files = source
@@ -79,10 +79,12 @@ class OnlineSpec(JudgedSpec):
         known = values.get("source") in ("langsmith", *_FILES)
         if not known or (isinstance(source, (list, tuple)) and len(source) != 1 + (source[0] in _FILES)):
             expected = f"--source langsmith, or FILE after --source {', '.join(_FILES)}"
-            raise BadInput("--source", "missing or invalid" if source else "missing", expected=expected)
+            raise BadInput(
+                "--source", "unknown source, or missing or unexpected FILE" if source else "missing", expected=expected
+            )
         return values
 
     @classmethod
     def migrate(cls, saved: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Runs of version 0.1 saved their JSONPaths under the key `paths`, by role."""
+        """Returns saved values for today's version. Version 0.1 saved its JSONPaths under the key `paths`, by role."""
         return {**saved, **{f"{role}_path": path for role, path in saved.get("paths", {}).items()}}

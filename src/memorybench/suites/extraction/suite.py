@@ -1,4 +1,4 @@
-"""The extraction suite: does an extractor write down what was said, and nothing else?"""
+"""The extraction suite: tests whether an extractor writes down what the user said, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversations as turns, or as text in which each line begins with its speaker."""
+"""Converts conversations between turns and text in which each line begins with its speaker."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROLES = {
     **dict.fromkeys(("assistant", "ai", "bot", "agent", "expert", "advisor", "coach"), "assistant"),
     "system": "system",
 }
-"""The speaker names that a text may use, and the role of each."""
+"""By speaker name that a text may use: its role."""
 
 _SPEAKER = re.compile(rf"^\s*(?:\*\*)?({'|'.join(ROLES)})(?:\*\*)?\s*:(?:\*\*)?\s*", re.IGNORECASE)
 
@@ -36,13 +36,13 @@ def turns_of(text: str) -> tuple[Turn, ...]:
 
 
 def split_turns(conversation: Sequence[Turn]) -> Iterator[Turn]:
-    """Splits each turn without a role into the turns that its text contains; a text without speakers stays whole."""
+    """Yields the turns. A turn without a role is split into the turns in its text, if the text names speakers."""
     for turn in conversation:
         yield from (turn,) if turn.role else turns_of(turn.content) or (turn,)
 
 
 def transcript(turns: Sequence[Turn]) -> str:
-    """Writes turns as `User: …` lines; a turn without a role is already such a text."""
+    """Returns turns as `User: …` lines. The text of a turn without a role is used unchanged."""
     lines = []
     for turn in turns:
         speaker = turn.role.capitalize() if turn.speaker is None else f"{turn.speaker} ({turn.role})"
