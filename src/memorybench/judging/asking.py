@@ -27,7 +27,10 @@ async def ask_once(
     shared: bool = True,
     schema: Mapping[str, Any] | None = None,
 ) -> T:
-    """Return what `read` makes of the reply. It raises Unreadable for a reply that it cannot read."""
+    """Ask a model, record the step, and return the reply as parsed by `read`.
+
+    `read` raises Unreadable for a reply that it cannot parse.
+    """
     turns = [Turn(role="user", content=prompt)]
 
     async def ask() -> T:
@@ -57,10 +60,10 @@ async def ask_judge(
     shared: bool = True,
     schema: Mapping[str, Any] | None = None,
 ) -> T:
-    """Ask a judge, and once more with `again` behind the prompt if its reply cannot be read.
+    """Ask a judge. If its reply cannot be read, ask once more, with `again` added to the end of the prompt.
 
-    Raises Unreadable if the second reply cannot be read either or the judge cannot be reached: a failing judge is not
-    the failure of what it judges.
+    Raises Unreadable if the second reply cannot be read either, or if the judge cannot be reached: the failure of a
+    judge is not a failure of the subject that it judges.
     """
     try:
         # a recorded second reply means that the first was unreadable: it is not paid for again
@@ -79,7 +82,10 @@ def _inputs(model: Model, prompt: str, attempt: int) -> dict[str, Any]:
 
 
 async def all_of(*work: Awaitable[T]) -> list[T]:
-    """Return all results. If one raises, the others are finished, and so recorded, before it is raised."""
+    """Wait for all awaitables and return their results.
+
+    If one raises, the others are still finished, and so recorded, before its error is raised.
+    """
     done: list[T] = []
     for result in await asyncio.gather(*work, return_exceptions=True):
         if isinstance(result, BaseException):

@@ -1,4 +1,4 @@
-"""Tests a judge with responses of known correctness, once per judge and prompt, before its verdicts count.
+"""Tests a judge with canaries, responses of known correctness, once per judge and prompt, before its verdicts count.
 
 Canaries are taken in a fixed order, so that a larger check contains every smaller one and pays only for the rest. Right
 and wrong responses alternate, and all prompts and kinds take turns.
@@ -30,16 +30,16 @@ T = TypeVar("T")
 
 
 class CanaryCount(Record):
-    """The verdicts on one kind of response under one prompt."""
+    """The verdicts on one kind of canary under one prompt."""
 
     prompt: str
     kind: str
     right: bool
-    """The expected verdict."""
+    """The expected verdict: True if the response is right."""
     agreed: int
     n: int
     unreadable: int = 0
-    """Replies that could not be read; not included in n."""
+    """The number of replies that could not be read. They are not included in `n`."""
 
 
 class CanaryReport(Record):
@@ -48,12 +48,12 @@ class CanaryReport(Record):
 
     @property
     def sensitivity(self) -> tuple[int, int]:
-        """Returns how many right responses were called right, and how many there were."""
+        """How many right responses the judge called right, and how many right responses there were."""
         return self._agreed(True)
 
     @property
     def specificity(self) -> tuple[int, int]:
-        """Returns how many wrong responses were called wrong, and how many there were."""
+        """How many wrong responses the judge called wrong, and how many wrong responses there were."""
         return self._agreed(False)
 
     @property
@@ -61,7 +61,7 @@ class CanaryReport(Record):
         return sum(count.unreadable for count in self.counts)
 
     def sentence(self) -> str:
-        """Returns `judge gpt-4o on canaries: sensitivity 8 of 8, specificity 15 of 16 (vague: 1 of 8 wrong)`."""
+        """Returns a line such as `judge gpt-4o on canaries: sensitivity 8 of 8, specificity 15 of 16`."""
         (hits, right), (passes, wrong) = self.sensitivity, self.specificity
         kinds = dict.fromkeys((*KINDS, *(count.kind for count in self.counts)))
         counts = {kind: [one for one in self.counts if one.kind == kind] for kind in kinds}
@@ -87,9 +87,9 @@ class CanaryReport(Record):
 async def check_judge(
     steps: Steps, judge: Judge, prompts: Sequence[JudgePrompt], limit: int | None = None
 ) -> CanaryReport:
-    """Asks the judge about the first `limit` canaries of these prompts, or all. The verdicts are recorded steps.
+    """Asks the judge about the first `limit` canaries of these prompts; None: about all. Records each verdict.
 
-    Unreadable verdicts are counted separately; an exhausted budget blocks, as it does everywhere.
+    Unreadable verdicts are counted separately. Raises Blocked if the budget is spent, as every paid call does.
     """
     chosen = choose_canaries(prompts, limit)
     rows = [(prompt, kind, _verdict(steps, judge, prompt, case, kind)) for prompt, case, kind in chosen]
@@ -97,7 +97,7 @@ async def check_judge(
 
 
 async def report_verdicts(judge: Judge, rows: Sequence[tuple[JudgePrompt, str, Awaitable[bool]]]) -> CanaryReport:
-    """Count the verdicts on canaries, given as prompt, kind and verdict."""
+    """Await the verdicts on canaries and count them. Each row has the prompt, the kind of canary and the verdict."""
 
     async def read(verdict: Awaitable[bool]) -> bool | None:
         try:
@@ -131,7 +131,7 @@ def take_turns(*lists: Iterable[T]) -> list[T]:
 def choose_canaries(
     prompts: Sequence[JudgePrompt], limit: int | None = None
 ) -> list[tuple[JudgePrompt, CanaryCase, str]]:
-    """Returns the first `limit` canaries of these prompts."""
+    """Returns the first `limit` canaries of these prompts, each with its prompt and kind; None: all."""
     orders = [[(prompt, case, kind) for case, kind in _in_order(prompt)] for prompt in prompts]
     # each prompt begins at another place, so that few canaries of many prompts are right and wrong ones, too
     turned = [order[place % len(order) :] + order[: place % len(order)] for place, order in enumerate(orders)]
@@ -139,7 +139,7 @@ def choose_canaries(
 
 
 def _in_order(prompt: JudgePrompt) -> list[tuple[CanaryCase, str]]:
-    """Returns all canaries of a prompt; right and wrong ones alternate as long as there are both."""
+    """Returns all canaries of a prompt. Right and wrong ones alternate until one kind is used up."""
     cases = CASES[prompt.kind]
 
     def each_case(kinds: Sequence[str]) -> list[tuple[CanaryCase, str]]:

@@ -1,4 +1,7 @@
-"""Responses and pairs of notes with known verdicts (catalog/data/judge_canaries.json). They are in no benchmark."""
+"""Canaries: responses and pairs of notes with known verdicts, from catalog/data/judge_canaries.json.
+
+No benchmark contains them.
+"""
 
 from __future__ import annotations
 
@@ -10,29 +13,29 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class CanaryCase:
-    """A question with its gold answer and one response of each kind. The first two are right, the others wrong."""
+    """A question with its gold answer and a response of each kind. Only `verbatim` and `paraphrased` are right."""
 
     question: str
     gold: str
     verbatim: str
-    """The unchanged gold answer; for a rubric, a response that fulfils all of it."""
+    """The gold answer itself; for a rubric, a response that meets all of it."""
     paraphrased: str
     vague: str = ""
-    """A long response on the topic that does not answer the question."""
+    """A long response on the topic that does not answer the question. Empty: this kind is not asked."""
     negated: str = ""
     stale: str = ""
-    """An outdated value, or one of something similar."""
+    """A response with an outdated value, or with the value of something similar."""
     refusal: str = ""
     echo: str = ""
-    """The question itself; "": not asked."""
+    """A response that repeats the question; empty: this kind is not asked."""
     hedge: str = ""
-    """The correct answer as one of several possibilities; "": not asked."""
+    """A response that gives the correct answer as one of several possibilities; empty: not asked."""
     both: str = ""
-    """Both options or values, without a choice; "": not asked."""
+    """A response that names both options or values without a choice; empty: not asked."""
     partial: str = ""
-    """A response that meets a part of a rubric's item; "": not asked. A judge that calls it fully met errs."""
+    """A response that meets a part of a rubric item, so "fully met" is a wrong verdict; empty: not asked."""
     options: tuple[str, ...] = ()
-    """The options of a question about an order; the gold is one of them with its label."""
+    """The options of a question about the order of events. The gold answer is one of them with its label."""
 
 
 RIGHT = ("verbatim", "paraphrased")
@@ -44,8 +47,8 @@ CASES: Mapping[str, tuple[CanaryCase, ...]] = {
     prompt: tuple(CanaryCase(**{**row, "options": tuple(row.get("options", ()))}) for row in rows)
     for prompt, rows in _DATA["responses"].items()
 }
-"""By the name of the judge prompt."""
+"""The canaries, by name of the judge prompt."""
 PAIRS: Mapping[str, tuple[tuple[str, str], ...]] = {
     kind: tuple((first, second) for first, second in pairs) for kind, pairs in _DATA["notes"].items()
 }
-"""By kind: a note, and a second one, which the first says (verbatim, paraphrased) or does not."""
+"""By kind: pairs of notes. The first note says all that the second says for `verbatim` and `paraphrased` only."""

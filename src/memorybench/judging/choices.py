@@ -22,10 +22,10 @@ _NO_ANSWER = re.compile(r"\b(?:do not|don['’]?t|cannot|can['’]?t)\s+(?:know|
 
 
 def read_choice(response: str, choices: Sequence[Choice]) -> str | None:
-    """Return the label that a response names: `B`, `(b)`, `The answer is B.`, or the choice's text.
+    """Return the label that a response names: `B`, `(b)`, `The answer is B.`, or the text of a choice.
 
-    None: it says that the answer is not known, or nothing. Raise Unreadable if it names no choice, or several. The
-    article "a" is never taken as a label.
+    Return None if the response is empty or says that the answer is not known. Raise Unreadable if it names no choice,
+    or several. The article "a" is never taken as a label.
     """
     text = tidy(_MARKUP.sub(" ", response))
     if not text:
@@ -50,24 +50,24 @@ def read_choice(response: str, choices: Sequence[Choice]) -> str | None:
 
 
 def _names(text: str, label: str) -> bool:
-    """Whether a text is a label, or begins with one that punctuation sets apart: `B`, `B.`, `b) by train`."""
+    """Whether a text is a label, or begins with a label and punctuation: `B`, `B.`, `b) by train`."""
     return re.match(rf"[(\[]?{re.escape(label)}(?:[)\].:,;]+(?:\s|$)|\n|$)", text, re.I) is not None
 
 
 def _cites(text: str, label: str) -> bool:
-    """Whether a text has the label in brackets, or after "answer is", "option" and such, and before punctuation."""
+    """Whether a text has the label in brackets, or after a word such as "answer is" or "option", before punctuation."""
     name = re.escape(label)
     after = rf"\b(?:answer|choice|option)(?:\s+is)?\s*:?\s+{name}(?=[.,;:!)]|$)"
     return re.search(rf"[(\[]{name}[)\]]|{after}", text, re.I) is not None
 
 
 def _is_text(text: str, choice: Choice) -> bool:
-    """Whether a text is that of the choice, alone or after a label."""
+    """Whether a text is the text of the choice, with or without a label before it."""
     without_label = re.sub(r"^[(\[]?\w{1,2}[)\].:]+\s+", "", text)
     wanted = _bare(choice.text)
     return bool(wanted) and wanted in (_bare(text), _bare(without_label))
 
 
 def _bare(text: str) -> str:
-    """Return the text as it is compared: without case and final punctuation."""
+    """Return the text for comparison: in lower case and without final punctuation."""
     return text.casefold().rstrip(".!")

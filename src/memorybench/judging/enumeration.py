@@ -61,7 +61,7 @@ class Enumerator:
     async def stated(
         self, steps: Steps, conversation: str, existing: str, categories: Collection[str] = ()
     ) -> tuple[MemoryFact, ...]:
-        """Lists what the user stated or agreed to and the memory did not contain.
+        """Lists the facts that the user stated or agreed to and that the memory did not contain.
 
         Raises Unreadable if two replies in a row cannot be read or the judge cannot be reached.
         """
@@ -72,13 +72,16 @@ class Enumerator:
     async def written(
         self, steps: Steps, existing: str, output: str, categories: Collection[str] = ()
     ) -> tuple[MemoryFact, ...]:
-        """Lists what the output contains and the memory did not. Raises as `stated`."""
+        """Lists the facts that the output contains and the memory did not. Raises Unreadable as `stated` does."""
         return await self._list_facts(steps, WRITTEN, {"existing-memory": existing, "new-memory": output}, categories)
 
     async def withdrawn(
         self, steps: Steps, conversation: str, existing: str, categories: Collection[str] = ()
     ) -> tuple[MemoryFact, ...]:
-        """Lists what the memory contained and the user corrected, replaced or took back. Raises as `stated`."""
+        """Lists the facts of the memory that the user corrected, replaced or took back.
+
+        Raises Unreadable as `stated` does.
+        """
         material = {"conversation": conversation, "existing-memory": existing}
         return await self._list_facts(steps, WITHDRAWN, material, categories)
 
@@ -93,7 +96,7 @@ class Enumerator:
 def prompt(name: str, material: Mapping[str, str], categories: Collection[str] = ()) -> str:
     """Returns the full prompt for the judge; the same inputs give the same text.
 
-    Both calls of a trace get the same `categories`, so that their lists can be compared.
+    All calls about a trace get the same `categories`, so that their lists can be compared.
     """
     text = load_prompt(f"extraction-{name}")
     names = ", ".join(sorted(categories))
@@ -104,7 +107,7 @@ def prompt(name: str, material: Mapping[str, str], categories: Collection[str] =
 
 
 def read_facts(completion: Completion) -> Enumerated:
-    """Parses a reply that is exactly `{"facts": ["category: fact", …]}`; raises Unreadable for any other."""
+    """Parses a reply of the form `{"facts": ["category: fact", …]}`; raises Unreadable for any other."""
     check_finished(completion.text, completion.finish, "a list of facts")
     thought = _THOUGHT.match(completion.text) if "</" in completion.text else None
     text = completion.text[thought.end() if thought else 0 :].strip()

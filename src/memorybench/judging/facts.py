@@ -1,4 +1,4 @@
-"""A memory of any shape, taken apart into atomic facts: what it says, and under which category."""
+"""Splits a memory of any shape into atomic facts, each with its text and its categories."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from memorybench.core.errors import Malformed
 from memorybench.files.located import DEEPEST
 
 MOST_FACTS = 2_000
-"""Every fact is compared with every other one: a memory beyond this is not compared but refused."""
+"""A memory with more facts than this is rejected, because every fact is compared with every other."""
 
 LONGEST_FACT = 20_000
-"""Characters."""
+"""The most characters that a fact may have."""
 
 _TEXT_KEYS = ("content", "fact", "text", "memory", "statement", "value")
 _CATEGORY_KEYS = ("category", "block", "label", "type", "topic", "key")
@@ -28,7 +28,7 @@ _PARTICULARS = """
 """
 _BESIDE_TEXT = frozenset((*_CATEGORY_KEYS, *_PARTICULARS.split()))
 _WRAPPERS = frozenset(("memory", "memories", "result", "fact", "item", "data", "block", "entry", "existing_memory"))
-"""Keys that say nothing about what is inside, in the normal spelling of categories."""
+"""Keys that are not categories, because they say nothing about their content. In the normal spelling of categories."""
 
 _BULLET = re.compile(r"^\s*[-*•–]\s+")
 _NUMBERED = re.compile(r"^\s*(\d{1,3})[.)]\s+", re.MULTILINE)
@@ -53,13 +53,13 @@ _CONTAINERS = (dict, list)
 
 @dataclass(frozen=True, slots=True)
 class MemoryFact:
-    """One thing that a memory says. No Record: a dozen are made for every trace, each of parts that code made."""
+    """One fact of a memory. It is not a Record, for speed: a dozen are made for every trace."""
 
     text: str
     categories: tuple[str, ...] = ()
-    """The keys on the way to it in their normal spelling, innermost last; none: the memory has no categories."""
+    """The keys that lead to the fact, in normal spelling, innermost last; empty if the memory has no categories."""
     most_parts: int = 1
-    """More than one: free text in which a sentence may end ("Mr. Pham"), so that it may hold this many facts."""
+    """The most facts that the text may contain. More than 1 if it is unclear where sentences end, as in "Mr. Pham"."""
 
     # journals of earlier versions also tell the path of each fact, which nobody asked for
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
@@ -73,12 +73,12 @@ class MemoryFact:
 
 
 def facts_of(state: Any) -> tuple[MemoryFact, ...]:
-    """Every fact of a memory, in its order. Raises Malformed for one that is too deep or too large to compare.
+    """Return every fact of a memory, in order. Raise Malformed if the memory is too deep or too large to compare.
 
     An item of a list is one fact. A text outside of lists is split at line breaks and at certain ends of sentences;
     `most_parts` counts the possible ones. A block with a label and a value is such a text. `"budget": 5000` is the fact
-    "budget: 5000" in the category budget; an object with a text (`content`, `fact`, `memory` …) and
-    otherwise only details such as ids and dates is that text. Keys such as `memories` or `results` are not categories.
+    "budget: 5000" in the category budget. An object that has a text (`content`, `fact`, `memory` …) and otherwise only
+    details such as ids and dates is that text. Keys such as `memories` or `results` are not categories.
     """
     facts: list[MemoryFact] = []
     _gather(facts, state, (), 0)
@@ -86,21 +86,21 @@ def facts_of(state: Any) -> tuple[MemoryFact, ...]:
 
 
 def fact_from(line: str) -> MemoryFact | None:
-    """The fact of a line `category: fact`; None where it is no such line."""
+    """Return the fact of a line `category: fact`; None if the line has another form."""
     name, _, text = line.partition(":")
     category, said = normal_category(name), text.strip()
     return MemoryFact(said, (category,)) if category and said else None
 
 
 def categories_of(state: Any, facts: Iterable[MemoryFact] | None = None) -> frozenset[str]:
-    """Every category of a memory, also those that hold nothing yet. `facts`: its own, where they are known already."""
+    """Return all categories of a memory, including empty ones. `facts` are its facts, if already computed."""
     filled = {category for fact in (facts_of(state) if facts is None else facts) for category in fact.categories}
     return frozenset(filled.union(_keys(state)))
 
 
 @lru_cache(maxsize=1_000)
 def normal_category(name: str) -> str:
-    """`Customer Segments`, `customer-segment` and `customerSegments` are one category: `customer_segment`."""
+    """Return the normal spelling of a category: `Customer Segments` and `customerSegments` are `customer_segment`."""
     words = _WORD.findall(_HUMPS.sub(" ", name).replace("_", " ").casefold())
     return "_".join(_singular(word) for word in words)
 
@@ -122,7 +122,11 @@ def _gather(
     *,
     is_item: bool = False,
 ) -> None:
-    """`spoken`: what the key of a bare value says; `is_item`: the value stands in a list, so a text is one fact."""
+    """Add the facts in `value` to `facts`.
+
+    `spoken` is the key of a plain value, which becomes part of its fact. `is_item`: the value is an item of a list, so
+    a text is one fact.
+    """
     if depth > DEEPEST:
         raise Malformed(f"the memory is nested deeper than {DEEPEST} levels")
     if isinstance(value, str):
@@ -168,7 +172,7 @@ def _add(facts: list[MemoryFact], text: str, categories: tuple[str, ...], parts:
 
 
 def _text_key(value: dict[str, Any]) -> str | None:
-    """Which key of an object holds its text; None: it is no such object but a mapping of categories."""
+    """Return the key of an object that holds its text; None if the object is a mapping of categories instead."""
     for key in _TEXT_KEYS:
         if not isinstance(value.get(key), str):
             continue
@@ -189,7 +193,7 @@ def _within(categories: tuple[str, ...], name: str | None) -> tuple[str, ...]:
 
 
 def _item(text: str, categories: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """An item of a list is one fact. In a memory without categories, an item `category: fact` has that category."""
+    """Yield the item of a list as one fact. If the memory has no categories, `category: fact` sets its category."""
     said = " ".join(_BULLET.sub("", text).split())
     named = None if categories else _category_in(said)
     if named is not None and named["rest"].strip():
@@ -199,8 +203,10 @@ def _item(text: str, categories: tuple[str, ...]) -> Iterator[tuple[str, tuple[s
 
 
 def _lines(text: str, categories: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The lines of a free text, each with its categories. In a memory that is all text, `# heading`, `category:` and
-    `category: fact` file them."""
+    """Yield the lines of a free text, each with its categories.
+
+    In a memory that is only text, `# heading`, `category:` and `category: fact` set the category.
+    """
     free = not categories
     numbers = [int(number) for number in _NUMBERED.findall(text)]
     is_numbered = numbers == list(range(1, len(numbers) + 1))  # otherwise "3. Mai" is a date
@@ -227,10 +233,10 @@ def _category_in(line: str) -> re.Match[str] | None:
 
 
 def _sentences(text: str) -> Iterator[tuple[str, int]]:
-    """Split at ends of sentences that are certain; return each part with the number of sentences that it may have.
+    """Split a text where a sentence certainly ends; yield each part with the most sentences that it may have.
 
-    An end is certain behind a full stop of Chinese or Japanese, and behind a word in lower case that is not an
-    abbreviation: "Mr. Pham", "3. Mai" and "Yahoo! Mail" stay together.
+    A sentence certainly ends after a Chinese or Japanese full stop, and after a lower-case word that is not an
+    abbreviation: "Mr. Pham", "3. Mai" and "Yahoo! Mail" are not split.
     """
     start, parts = 0, 1
     for end in _MAY_END.finditer(text):
@@ -245,7 +251,7 @@ def _sentences(text: str) -> Iterator[tuple[str, int]]:
 
 
 def _keys(value: Any) -> Iterator[str]:
-    """The keys of everything that could hold facts. `facts_of` has seen to it that recursion comes to an end."""
+    """Yield the keys of everything that could hold facts. Nesting is limited, because `facts_of` checks it first."""
     if isinstance(value, dict):
         for name, member in value.items():
             if isinstance(member, _CONTAINERS):

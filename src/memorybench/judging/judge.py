@@ -79,7 +79,7 @@ _SIGNS = tuple(
 
 
 def talks_to_judge(response: str) -> str | None:
-    """Returns the reason why a response seems to address the judge; None: it does not."""
+    """Returns why a response seems to be addressed to the judge, such as an instruction to it; None if it does not."""
     text = plain(response)
     return next((reason for reason, sign in _SIGNS if sign.search(text)), None)
 
@@ -97,19 +97,19 @@ _VERSION = re.compile(r"(?:[-@]\d{4}-?\d\d-?\d\d|:latest|-latest)$")
 class Verdict(Record):
     correct: bool
     reason: str = ""
-    """The shortened reply of the judge, or why no judge was asked."""
+    """The shortened reply of the judge, or the reason why no judge was asked."""
     flags: tuple[str, ...] = ()
-    """Why a person should check the verdict: the response addresses the judge."""
+    """Reasons why a person should check the verdict, such as a response that addresses the judge."""
     prompt: str = ""
-    """The name of the prompt; "": no judge was asked."""
+    """The name of the judge prompt; empty if no judge was asked."""
     reply: str = ""
-    """The whole reply, where `reason` is not."""
+    """The whole reply of the judge; empty if `reason` is the whole reply."""
     choice: str = ""
-    """The label of the option that the response chooses, or `neither`; "" for a question without options."""
+    """The label of the option that the response chooses, or `neither`; empty for a question without options."""
     item: str = ""
-    """The item of a rubric that was judged; "" if the whole response was."""
+    """The rubric item that was judged; empty if the whole response was judged."""
     score: float | None = None
-    """The score of the item: 0, 0.5 or 1."""
+    """The score of the rubric item: 0, 0.5 or 1; None if no item was judged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class Judge:
     async def verdict(self, steps: Steps, question: Question, response: str, context: str = "") -> Verdict:
         """Returns the verdict on a response. An empty response is decided without asking the judge.
 
-        Raises Unreadable if two replies in a row cannot be read or the judge cannot be reached: the trial stays
+        Raises Unreadable if two replies in a row cannot be read or the judge cannot be reached; the trial is then
         unscored. `context` is what the answering model was shown, for prompts that include it.
         """
         if not response.strip():
@@ -130,7 +130,8 @@ class Judge:
     async def rubric(self, steps: Steps, question: Question, response: str, context: str = "") -> list[Verdict]:
         """Return the verdict on each item of the question's rubric. An empty response meets no item.
 
-        Raises Unreadable at the first item whose score cannot be read: a mean of the others would be another measure.
+        Raises Unreadable at the first item whose score cannot be read, because a mean of the others would be another
+        measure.
         """
         prompt = self.prompts.of(question)
         if not response.strip():
@@ -158,9 +159,9 @@ class Judge:
         *,
         shared: bool = False,
     ) -> Verdict:
-        """Return the verdict by one prompt as the step `name`; ask a second time if the reply cannot be read.
+        """Ask for a verdict with one prompt, as the step `name`; ask a second time if the reply cannot be read.
 
-        A `shared` verdict is about the judge or a pair of facts, not about a run: other runs reuse it.
+        Other runs reuse a `shared` verdict. Used for verdicts that do not depend on a run, such as those on canaries.
         """
         flag = talks_to_judge(response)
         blank = Verdict(correct=False, flags=(flag,) if flag else (), prompt=prompt.name)
@@ -169,12 +170,12 @@ class Judge:
 
 
 async def ask_other_judge(steps: Steps, name: str, model: Model, prompt: str, recorded: Verdict) -> Verdict:
-    """Return what another model says to the prompt of a recorded verdict, which is one of yes or no, or of a rubric.
+    """Ask another model with the prompt of a recorded verdict (yes or no, or a rubric item); return its verdict.
 
-    The reply is read by the same rules. The step is shared: a larger sample of verdicts pays only for the rest.
+    The reply is parsed by the same rules. The step is shared: a larger sample of verdicts pays only for the rest.
     """
     if recorded.choice:
-        raise ValueError("whether an option is right is not known from the prompt")
+        raise ValueError("verdicts on options are not supported: the prompt does not say which option is right")
     for again in (_ONCE_MORE, _SCORE_AGAIN):
         prompt = prompt.removesuffix(again)  # the recorded verdict may be a second reply
     kind = DEFAULT if recorded.score is None else RUBRIC_ITEM
@@ -202,7 +203,7 @@ def _read_yes_or_no(question: Question, reply: Completion) -> dict[str, Any]:
 
 
 def _read_option(question: Question, reply: Completion) -> dict[str, Any]:
-    """Read which option of the question the judge names: it is right if it is among the answers."""
+    """Parse which option the judge says that the response chose. The response is right if that is the answer."""
     text = reply.text.rpartition("</think>")[2]
     label = read_choice(text, (*question.choices, _NEITHER)) if reply.finish == "stop" else None
     if label is None:
@@ -212,7 +213,7 @@ def _read_option(question: Question, reply: Completion) -> dict[str, Any]:
 
 
 def _read_item(question: Question, reply: Completion) -> dict[str, Any]:
-    """Read the score of an item of a rubric, which is the answer of the question."""
+    """Parse the score of a rubric item. The item is stored as the answer of the question."""
     score = read_item_score(reply.text, reply.finish)
     return {"correct": score == 1.0, "score": score, "item": question.answers[0]}
 
@@ -221,13 +222,13 @@ _READERS: Mapping[str, Callable[[Question, Completion], dict[str, Any]]] = {
     ORDER: _read_option,
     RUBRIC_ITEM: _read_item,
 }
-"""By kind of prompt; all others ask for yes or no."""
+"""By kind of prompt: the function that parses the reply. All other prompts ask for yes or no."""
 
 
 def reread_verdict(verdict: Verdict) -> bool:
-    """Return whether the recorded reply, read again, gives the recorded verdict. Raise Unreadable if it is uncertain.
+    """Return whether the recorded reply, parsed again, gives the recorded verdict. Raise Unreadable if unclear.
 
-    Earlier versions recorded lines joined to one, which may not be readable any more.
+    Earlier versions joined the lines of a reply, which may make it unreadable.
     """
     reply = verdict.reply or verdict.reason
     if verdict.reply and _short(verdict.reply) != verdict.reason:
@@ -242,7 +243,7 @@ def reread_verdict(verdict: Verdict) -> bool:
 
 
 def self_judged(judge: Subject, reader: Subject) -> bool:
-    """Returns whether a model judges its own answers; endpoint, version date and temperature are ignored."""
+    """Returns whether judge and answering model are the same model. Server, version and temperature are ignored."""
     names = (_SERVER.sub("", subject.name.lower()).rpartition("/")[2] for subject in (judge, reader))
     return len({_VERSION.sub("", name) for name in names}) == 1
 

@@ -1,12 +1,12 @@
-"""Which fact of one side is which of the other, one to one.
+"""Matches the facts of a memory with the gold facts, one to one.
 
 Code decides two things. Facts with the same normal form say the same, unless both name a category and the categories
 differ. Facts in different categories do not match, if the writer could know the category of the gold. Everything else
 is undecided until a judge decides it.
 
 Strict view: each fact is matched with at most one other. A fact that was written in several pieces is matched with its
-longest piece, and several facts written as one are matched once. Coverage: what the other side says in one fact or in
-several, in any category, is covered.
+longest piece, and several facts written as one are matched once. Coverage: a fact is covered if the other side says it,
+in one fact or in several, in any category.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from .facts import MemoryFact, normal_category
 from .normal_form import normal_form
 
 Pair = tuple[int, int]
-"""Index of a gold fact and index of a found fact."""
+"""The index of a gold fact and the index of a found fact."""
 _FEW_WORDS = 2
 _FEW_PAIRS = 100
-"""Up to this many pairs, a search for the best assignment is slower than taking the most alike first."""
+"""Up to this many pairs, taking the most similar first is faster than searching for the best assignment."""
 
 
 class Comparison(NamedTuple):
@@ -31,9 +31,9 @@ class Comparison(NamedTuple):
 
     relation: Literal["same", "different", "undecided"]
     says: bool | None
-    """Whether the found fact says all that the gold fact says; None: undecided."""
+    """Whether the found fact says all that the gold fact says; None if that is undecided."""
     said: bool | None
-    """Whether the gold fact says all that the found fact says."""
+    """Whether the gold fact says all that the found fact says; None if that is undecided."""
 
 
 SAME = Comparison("same", True, True)
@@ -41,7 +41,7 @@ UNDECIDED = Comparison("undecided", None, None)
 
 
 def is_same(first: MemoryFact, second: MemoryFact) -> bool:
-    """Whether both have the same normal form, and categories that do not differ."""
+    """Whether two facts have the same normal form, and no different categories."""
     text = _key(first)
     if text != _key(second) or not _compatible(first, second):
         return False
@@ -53,14 +53,14 @@ def is_same(first: MemoryFact, second: MemoryFact) -> bool:
 
 
 def _key(fact: MemoryFact) -> str:
-    """Returns the normal form of a fact, without its own category in front."""
+    """Returns the normal form of a fact. If its text begins with its own category, that is removed."""
     text = normal_form(fact.text)
     name, colon, rest = text.partition(": ")
     return rest if colon and normal_category(name) in fact.categories else text
 
 
 def likeness(first: MemoryFact, second: MemoryFact) -> float:
-    """Returns the share of words that two facts have in common. It orders pairs and never decides one."""
+    """Returns how similar two facts are, from 0 to 1, by the words that they share. Only used to sort pairs."""
     a, b = (set(_key(fact).split()) for fact in (first, second))
     return 2 * len(a & b) / (len(a) + len(b)) if a or b else 0.0
 
@@ -73,21 +73,21 @@ def _compatible(first: MemoryFact, second: MemoryFact) -> bool:
 
 @dataclass(frozen=True)
 class Grid:
-    """All gold facts and all found facts, with the decisions of a judge."""
+    """The gold facts, the found facts, and the decisions of a judge about pairs of them."""
 
     gold: Sequence[MemoryFact]
     found: Sequence[MemoryFact]
     known: frozenset[str] = frozenset()
-    """Categories that the writer of the found facts was shown."""
+    """The categories that the writer of the found facts was shown."""
     judged: Mapping[Pair, Comparison] = field(default_factory=dict)
     split: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
-    """Gold fact → the found facts that say it together, as a judge decided."""
+    """By index of a gold fact: the found facts that together say it, as a judge decided."""
     merged: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
-    """Found fact → the gold facts that say it together, as a judge decided."""
+    """By index of a found fact: the gold facts that together say it, as a judge decided."""
 
     @cached_property
     def equal(self) -> Sequence[Pair]:
-        """Pairs of facts with the same normal form, whatever their categories."""
+        """The pairs of facts with the same normal form, in any category."""
         places: dict[str, list[int]] = {}
         for place, fact in enumerate(self.found):
             places.setdefault(_key(fact), []).append(place)
@@ -106,7 +106,7 @@ class Grid:
         return [pair for pair, one in self._decided.items() if one.relation == "same"]
 
     def fits(self, pair: Pair) -> bool:
-        """Whether the categories allow a match. Only a category that the writer could know can be a wrong one."""
+        """Whether the categories of a pair allow a match. A category that the writer could not know does not count."""
         gold, found = self.gold[pair[0]], self.found[pair[1]]
         return gold.category not in self.known or _compatible(gold, found)
 
@@ -115,26 +115,26 @@ class Grid:
 class Matching:
     grid: Grid
     pairs: Mapping[int, int]
-    """Gold → found, one to one."""
+    """By index of a gold fact: the index of the found fact that it is matched with."""
     misfiled: Mapping[int, int]
-    """Gold → found among the rest: the same text in a wrong category."""
+    """By index of an unmatched gold fact: a found fact with the same text, but in a wrong category."""
     twins: frozenset[int]
-    """Found facts among the rest that repeat another found fact."""
+    """The unmatched found facts that repeat another found fact."""
 
     @cached_property
     def open_gold(self) -> list[int]:
-        """Gold facts without a partner."""
+        """The gold facts that are neither matched nor misfiled."""
         return [g for g in range(len(self.grid.gold)) if g not in self.pairs and g not in self.misfiled]
 
     @cached_property
     def open_found(self) -> list[int]:
-        """Found facts without a partner that do not repeat another."""
+        """The found facts that are neither matched nor misfiled, and repeat no other."""
         taken = {*self.pairs.values(), *self.misfiled.values(), *self.twins}
         return [f for f in range(len(self.grid.found)) if f not in taken]
 
     @cached_property
     def open_pairs(self) -> list[Pair]:
-        """Pairs that a judge could still decide."""
+        """The pairs of open facts that a judge could still decide."""
         grid = self.grid
         pairs = [(g, f) for g in self.open_gold for f in self.open_found]
         return [pair for pair in pairs if grid.compare(pair).relation == "undecided" and grid.fits(pair)]
@@ -145,7 +145,7 @@ class Matching:
         return _assign(self.grid, self.open_pairs)
 
     def most(self, gold: Collection[int]) -> int:
-        """Returns how many of these gold facts could at most be matched by undecided pairs."""
+        """Returns the most of these gold facts that undecided pairs could still match."""
         pairs = [pair for pair in self.open_pairs if pair[0] in gold]
         rows, columns = {g for g, _ in pairs}, {f for _, f in pairs}
         return (
@@ -157,35 +157,35 @@ class Matching:
         return frozenset((*self.open_pairs, *self.misfiled.items()))
 
     def may_match(self, gold: int) -> bool:
-        """Whether an undecided pair could match this gold fact."""
+        """Whether an undecided pair could still match this gold fact."""
         return any(pair[0] == gold for pair in self.open_pairs)
 
     def covered(self, gold: int) -> bool | None:
-        """Whether the found facts say this gold fact; None: undecided."""
+        """Whether the found facts say this gold fact; None if that is undecided."""
         if gold in self.pairs or gold in self.grid.split:
             return True
         return self._any({(gold, f): self.grid.compare((gold, f)).says for f in range(len(self.grid.found))})
 
     def supported(self, found: int, among: Collection[int]) -> bool | None:
-        """Whether these gold facts, alone or together, say this found fact; None: undecided."""
+        """Whether the gold facts in `among`, alone or together, say this found fact; None if that is undecided."""
         if found in map(self.pairs.get, among) or found in self.grid.merged or self._repeats(found, among):
             return True
         return self._any({(g, found): self.grid.compare((g, found)).said for g in among})
 
     def _any(self, verdicts: Mapping[Pair, bool | None]) -> bool | None:
-        """Return whether one of the verdicts is True; None: an undecided pair could make it so."""
+        """Return True if one of the verdicts is True, None if an undecided pair could become True, else False."""
         if True in verdicts.values():
             return True
         return None if any(one is None and pair in self._open for pair, one in verdicts.items()) else False
 
     def _repeats(self, found: int, among: Collection[int]) -> bool:
-        """Return whether a found fact repeats another one that is paired with one of these gold facts."""
+        """Return whether a found fact repeats another one that is matched with a gold fact in `among`."""
         partners = (self.grid.found[self.pairs[g]] for g in among if g in self.pairs)
         return found in self.twins and any(is_same(self.grid.found[found], partner) for partner in partners)
 
 
 def match(grid: Grid) -> Matching:
-    """Returns the matching with the most decided pairs, whatever the order of the facts."""
+    """Returns the matching with the most decided pairs. The order of the facts does not affect it."""
     pairs = _assign(grid, [pair for pair in grid.same if grid.fits(pair)])
     for gold, pieces in grid.split.items():
         if gold not in pairs and not set(pieces) & set(pairs.values()):
@@ -212,7 +212,7 @@ def _twins(grid: Grid, taken: Collection[int]) -> frozenset[int]:
 
 
 def _assign(grid: Grid, allowed: Iterable[Pair]) -> dict[int, int]:
-    """Returns as many of these pairs as possible, one to one, and of these the most alike."""
+    """Returns as many of these pairs as possible, each fact once, preferring the most similar."""
     able = list(allowed)
     pairs = dict(able)
     if len(pairs) == len(able) == len(set(pairs.values())):
@@ -234,7 +234,7 @@ def _assign(grid: Grid, allowed: Iterable[Pair]) -> dict[int, int]:
 
 
 def one_to_one(ranked: Iterable[Pair]) -> dict[int, int]:
-    """Takes the first pairs of a ranking that share no fact."""
+    """Takes pairs from the beginning of a ranking, and skips those with a fact that is already taken."""
     chosen: dict[int, int] = {}
     for one, other in ranked:
         if one not in chosen and other not in chosen.values():
@@ -248,5 +248,5 @@ def _closeness(grid: Grid, pair: Pair) -> float:
 
 
 def _sorted(facts: Sequence[MemoryFact], places: Iterable[int]) -> list[int]:
-    """Sorts places by their facts, so that the order of the facts does not matter."""
+    """Sorts indexes by the facts they stand for, so that the result does not depend on the order of the facts."""
     return sorted(places, key=lambda place: (facts[place].text.casefold(), facts[place].categories))

@@ -1,6 +1,6 @@
-"""A judge decides what code cannot: whether one note says all that another says, and whether the user said it.
+"""A judge for what code cannot decide: whether one note says all that another says, and whether the user said it.
 
-Each question is read as strictly as any verdict and recorded as a step, so the same question is paid for once.
+Each reply is parsed as strictly as any verdict and recorded as a step, so the same question is paid for once.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _pairs(*kinds: str) -> list[tuple[str, tuple[str, str]]]:
 CANARIES = take_turns(
     _pairs(*reversed(RIGHT)), _pairs("vague", "negated", "swapped roles", "near miss", "other unit", "stale")
 )
-"""Pairs of notes of a kind, whose relation is known. Right and wrong ones alternate."""
+"""Pairs of notes, each with its kind, whose relation is known. Right and wrong ones alternate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class EntailmentJudge:
         return await self._ask(steps, step, PROMPT, first, second)
 
     async def supports(self, steps: Steps, conversation: str, fact: MemoryFact) -> bool:
-        """Whether the user said a fact. Raises as `says`."""
+        """Whether the user said a fact in the conversation. Raises Unreadable if the reply cannot be read."""
         return await self._ask(steps, SUPPORT, SUPPORT_PROMPT, conversation, str(fact))
 
     async def _ask(self, steps: Steps, step: str, prompt: JudgePrompt, answer: str, response: str) -> bool:
@@ -60,12 +60,12 @@ class EntailmentJudge:
         return (await self.judge.ask(steps, step, prompt, question, response, shared=True)).correct
 
     async def check(self, steps: Steps, limit: int | None = None) -> CanaryReport:
-        """Ask about the first `limit` canaries. Unreadable replies are counted separately."""
+        """Ask about the first `limit` canaries; None: about all. Unreadable replies are counted separately."""
         rows = [(PROMPT, kind, self.says(steps, *pair, CANARY)) for kind, pair in CANARIES[:limit]]
         return await report_verdicts(self.judge, rows)
 
     async def decide(self, steps: Steps, matching: Matching) -> Matching:
-        """Returns the matching with every open pair decided, then facts that were split or merged."""
+        """Returns the matching after the judge has decided every open pair, and which facts were split or merged."""
         grid, pairs = matching.grid, [*matching.open_pairs, *matching.misfiled.items()]
         if not pairs:
             return matching
@@ -94,7 +94,7 @@ class EntailmentJudge:
         part_facts: Sequence[MemoryFact],
         whole_facts: Sequence[MemoryFact],
     ) -> dict[int, tuple[int, ...]]:
-        """Returns the facts that their parts say together."""
+        """Returns the entries of `parts` whose parts together say the whole fact, as the judge decides."""
         several = {whole: places for whole, places in parts.items() if len(places) > 1}
         verdicts = await all_of(
             *(

@@ -42,7 +42,7 @@ _UNITS = {
     "energy-kilowatt-hour": "kilowatt_hour", "power-watt": "", "power-kilowatt": "",
     "concentr-percent": "%",
 }  # fmt: skip
-"""CLDR unit → the same unit for pint; "": the last part of the name."""
+"""By CLDR unit: the name of the same unit in pint; "" if it is the last part of the CLDR name."""
 _NOT_CONVERTED = frozenset((
     "day", "week", "kilobyte", "megabyte", "gigabyte", "terabyte", "megabit", "gigabit", "degC", "degF", "%",
 ))  # fmt: skip
@@ -53,14 +53,14 @@ _OTHER_WORDS = frozenset((
     "in", "mi", "cal", "cale", "cali", "pie", "pies", "mila", "mil", "an", "ora", "ore", "lat", "lata", "分", "日",
     "once", "dos", "cent", "cents", "mille", "elf", "sept", "neuf", "onze", "un", "uno", "seize", "null", "primer",
 ))  # fmt: skip
-"""Names of units and numbers that mean something else in another language."""
+"""Names of units and numbers that are ignored, because they mean something else in another language."""
 _CURRENCIES = {
     "€": "EUR", "eur": "EUR", "euro": "EUR", "euros": "EUR", "欧元": "EUR",
     "$": "$", "dollar": "dollars", "dollars": "dollars", "usd": "USD", "us$": "USD", "美元": "USD",
     "£": "£", "gbp": "GBP", "chf": "CHF", "¥": "¥", "jpy": "JPY", "yen": "JPY", "inr": "INR",
     "cny": "CNY", "人民币": "CNY",
 }  # fmt: skip
-"""Signs and names that several currencies share stand for themselves."""
+"""By sign or name: the currency. Those that several currencies share, such as $, are kept as they are."""
 
 _STRAIGHT = str.maketrans("‘’“”„«»–—−⁄", '\'\'"""""---/')
 _DATES = (
@@ -73,7 +73,7 @@ _DATES = (
     re.compile(r"\b(?P<name>[^\W\d_]+)\.?\s(?P<day>\d{1,2})(?:st|nd|rd|th)?,?\s(?P<year>\d{4})\b"),
 )
 _YEAR, _DAY = re.compile(r"\d{4}"), re.compile(r"(?<!\d)\d{1,2}(?!\d)")
-"""Every date has both. Most texts with a number do not, and need no search for dates."""
+"""Every date matches both. Most texts with a number do not, so they need no search for dates."""
 _TIME = re.compile(
     r"(?<![\w.,:])(?P<hour>1[0-2]|0?[1-9])(?::(?P<minute>[0-5]\d))?\s?(?P<half>[ap])\.?m\b\.?", re.IGNORECASE
 )
@@ -82,7 +82,7 @@ _NUMBER = re.compile(
     r"(?:\s(?P<scale>10{3,})\b|\s?(?P<sinogram>[万亿])(?!\d)|(?P<letter>[kKM])(?![^\W\d_]|[23/]))?"
     r"(?P<unit>\s?(?P<word>[%€$£¥]|°?[^\W\d_]+[23]?(?:/[^\W\d_]+)?)(?P<next>\s[^\W\d_]+)?)?"
 )
-"""A number, perhaps with a currency sign before it, a scale, and one or two words that may be its unit."""
+"""Matches a number, optionally with a currency sign before it, a scale, and one or two words that may be its unit."""
 _SCALES = {"万": 4, "亿": 8, "k": 3, "K": 3, "M": 6}
 _GROUPED = re.compile(r"-?[1-9]\d{0,2}([.,'])\d{3}(?:\1\d{3})*")
 _SEPARATORS = re.compile("[.,']")
@@ -96,11 +96,11 @@ _NOT_ONE_NUMBER = re.compile(
     rf"|(?:(?<=hundred)|(?<=thousand))\s(?={_DIGIT_WORD}\b)",
     re.IGNORECASE,
 )
-"""Blanks in "no one", "sixty and five" and "forty five inch screens", which may be forty screens."""
+"""Matches the spaces in "no one", "sixty and five" and "forty five inch screens", which may be forty screens."""
 _IN_RANGE = re.compile(
     r"\d\s?(?:to|and|or|by|x|×|-|~|,|/|bis|und|oder|à|a|et|ou|y|o|e|tot|en|of|до|и|到|至|和)\s?$", re.IGNORECASE
 )
-"""The end of the text before the last number of a range, a list or a size, whose unit belongs to all the numbers."""
+"""Matches the text before the last number of a range, a list or a size. The unit of that number belongs to all."""
 _LONGEST_RANGE_WORD = 8
 _RATE = re.compile(
     r"\s?(?:/|(?:an?|per|each|every|daily|weekly|monthly|yearly|pro|je|jede\w*|am|im|par|por|al?|alla|à|на|в|na|w)\b|[每/])",
@@ -111,15 +111,16 @@ _AGE = re.compile(
     re.IGNORECASE,
 )
 _CASED = re.compile(r"((?<=\d)\s?[^\W\d_]{1,3}\b|\b[A-Z]{2,}\b)")
-"""A short word after a number, such as mW or MW, and a word in capitals, such as US or IT."""
+"""Matches words whose case must be kept: a short one after a number, such as mW or MW, and capitals, such as US or
+IT."""
 _CJK = "\u2e80"
-"""From this character on, scripts write no blank after a unit."""
+"""Scripts from this character on write no space after a unit."""
 _LONGEST_CJK_UNIT = 4
 _AFTER_CJK_UNIT = frozenset(("", *"前后後内內的了之间間以来來左右和与與及"))
-"""What may follow a unit of one character; before any other it may begin a word, as 年 does in 2年级 (second grade)."""
+"""Characters that may follow a unit of one character. Before others it may begin a word: 年 in 2年级 (second grade)."""
 _MONTHS = 12
 _DECIMALS = 12
-"""Decimal places of a converted quantity."""
+"""The number of decimal places of a converted quantity."""
 _MOST_DIGITS = 15
 
 
@@ -151,7 +152,7 @@ def _number_words_as_digits(text: str) -> str:
 
 @lru_cache(maxsize=50_000)
 def _number_word_language(word: str) -> str | None:
-    """Returns the first language in which a word is surely part of a number. Most words have none, and occur often."""
+    """Returns the first language in which a word is certainly part of a number; None if there is none."""
     from text_to_num import alpha2digit
 
     if word.lower().strip(".,;:!?()'\"") in _OTHER_WORDS:
@@ -196,7 +197,7 @@ def _quantity(found: re.Match[str]) -> str:
 
 
 def _read_unit(found: re.Match[str]) -> tuple[str, str]:
-    """Returns the currency, or the unit as pint writes it ("": none), and the text behind it."""
+    """Returns the currency or the unit as pint writes it ("" if there is none), and the text after it."""
     whole, word = found["unit"] or "", found["word"] or ""
     names = [word + (found["next"] or ""), word]
     if word >= _CJK:
@@ -214,9 +215,9 @@ def _read_unit(found: re.Match[str]) -> tuple[str, str]:
 
 
 def _read_number(text: str, is_amount: bool) -> Decimal | None:
-    """Returns the value; None if it may be a version, a code, or a decimal with three places.
+    """Returns the value; None if the text may be a version, a code, or a decimal with three places.
 
-    None also for more than 15 digits: nobody states such an amount, and decimals would be rounded.
+    Also None for more than 15 digits: nobody states such an amount, and decimals would be rounded.
     """
     if sum(map(str.isdigit, text)) > _MOST_DIGITS:
         return None
@@ -269,7 +270,7 @@ def _units() -> tuple[dict[str, str], dict[str, str]]:
 
 
 def _unambiguous(names: dict[str, set[T]]) -> dict[str, T]:
-    """Leaves out names that mean several things, such as months of two languages."""
+    """Returns the names that mean one thing only. Others, such as months of two languages, are left out."""
     return {name: meaning for name, (meaning, *others) in names.items() if not others}
 
 

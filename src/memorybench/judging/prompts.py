@@ -22,10 +22,10 @@ _LENGTH = 16
 
 
 def mark_for(prompt: str, texts: Mapping[str, str]) -> str:
-    """Returns a mark that occurs in none of the texts.
+    """Returns a mark, for delimiters, that occurs in none of the texts.
 
-    Its author cannot predict it, because it depends on all texts. It is the same for the same call, so that a resumed
-    run finds the recorded verdict of the same prompt.
+    The author of a text cannot predict it, because it depends on all texts. It is the same for the same call, so that a
+    resumed run finds the recorded verdict of the same prompt.
     """
     marks = (digest([prompt, dict(texts), attempt])[:_LENGTH] for attempt in count())
     everything = "\n".join((prompt, *texts.values()))
@@ -57,11 +57,11 @@ class JudgePrompt:
     """A prompt that asks a judge for a verdict."""
 
     name: str
-    """The name in reports."""
+    """The name of the prompt in reports."""
     template: Template
-    """If it has no variables, question, gold answer and response are appended."""
+    """The text. If it has no variables, question, gold answer and response are added to its end."""
     kind: str = DEFAULT
-    """The default prompt that it replaces; decides what the gold is called and which canaries apply."""
+    """The name of the default prompt that it replaces. It decides how the gold is named and which canaries apply."""
     note: str = ""
 
     @property
@@ -107,13 +107,13 @@ class JudgePrompts:
     """The judge prompts of one benchmark."""
 
     override: Template | None = None
-    """Used for every question instead of all others."""
+    """A prompt that is used for every question; None: the others are used."""
     by_type: Mapping[str, Template] = field(default_factory=dict)
     default: Template | None = None
     names: Mapping[str, str] = field(default_factory=dict)
-    """Question type → name of the default prompt."""
+    """By question type: the name of the default prompt to use."""
     off_by_one: frozenset[str] = frozenset()
-    """Question types that tolerate an error of one day, week or month."""
+    """The question types whose answers may be wrong by one day, week or month."""
 
     def __post_init__(self) -> None:
         for name in self.names.values():
@@ -121,15 +121,15 @@ class JudgePrompts:
 
     @classmethod
     def by_name(cls, override: Template | None = None) -> JudgePrompts:
-        """Returns the default prompts: a question type selects the prompt of that name, any other type `default`."""
+        """Returns the default prompts. A question type uses the prompt of the same name, other types use `default`."""
         return cls(override=override, names={name: name for name in JUDGE_PROMPTS})
 
     def of(self, question: Question) -> JudgePrompt:
-        """Returns the prompt of a question.
+        """Returns the prompt for a question.
 
-        The order is: override, the benchmark's text for the type, the prompt named for the type, the benchmark's
-        default, our default. Abstention takes the place of the type. A question with a rubric is judged item by item,
-        also where its history does not contain the answer.
+        The first of these that exists: the override, the benchmark's text for the type, the prompt named for the type,
+        the benchmark's default, our default. For a question whose answer the history does not contain, "abstention"
+        replaces its type. A question with a rubric is judged item by item, also if it has no answer.
         """
         kind = ABSTENTION if question.abstain else self.names.get(question.kind, DEFAULT)
         place = ABSTENTION if question.abstain else question.kind

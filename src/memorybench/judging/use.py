@@ -1,4 +1,4 @@
-"""A judge decides whether a reply uses a memory that was found, and is checked with cases whose answer is known."""
+"""A judge that decides whether a reply uses a memory that was found. Canaries, cases with a known answer, check it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CANARIES: Sequence[tuple[str, str, str, str]] = (
     ("verbatim", "name of the dog", "The user's dog is called Biscuit.", "Give Biscuit a hug from me!"),
     ("stale", "name of the dog", "The user's dog is called Biscuit.", "What is your dog called?"),
 )
-"""The kind, the search, the memory and the reply. Used memories (paraphrased, verbatim) and others take turns."""
+"""The kind, the query, the memory and the reply of each canary. Used and unused memories alternate."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """Parses the reply of a judge: a single verdict word, or JSON of a fixed shape.
 
-An uncertain reply is `Unreadable`, which costs a second call; a misread verdict would cost the score. A verdict word
-counts only alone, at the beginning before its reasons, or at the end after them. Remarks that hedge or contradict it
-make the reply unreadable.
+An uncertain reply is `Unreadable`, which costs a second call; a misread verdict would make the score wrong. A verdict
+word counts only alone, at the beginning before its reasons, or at the end after them. Remarks that weaken or contradict
+it make the reply unreadable.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ _NOT = re.compile(r"\b(?:not|no|nothing|never|neither|cannot)\b|n't\b", re.IGNOR
 
 
 def bears_out(remark: str, verdict: bool) -> bool:
-    """Returns whether a remark leaves its verdict certain. Doubt costs a second call, not a wrong score."""
+    """Returns whether a remark agrees with its verdict: it neither contradicts nor weakens it."""
     return not _UNDECIDED.search(remark) and all(claim == verdict for claim in _claims(remark))
 
 
 def _claims(remark: str) -> Iterator[bool]:
-    """Yields for each clause that states it plainly whether the response is right."""
+    """Yields, for each clause that plainly calls the response right or wrong, True or False."""
     for clause in _CLAUSES.split(remark):
         if _FAULTED.search(clause):
             yield bool(_NOT.search(clause))
@@ -120,7 +120,7 @@ def check_finished(reply: str, finish: str, expected: str) -> None:
 
 
 def _inner_text(reply: str, finish: str, expected: str) -> str:
-    """Return a reply without its reasoning and the fence around it."""
+    """Return a reply without its reasoning and without a code fence around it."""
     check_finished(reply, finish, expected)
     text = _THOUGHT_ENDS.split(plain(reply))[-1].strip()  # some servers omit the opening tag
     fenced = _FENCED.fullmatch(text)
@@ -128,7 +128,7 @@ def _inner_text(reply: str, finish: str, expected: str) -> str:
 
 
 ITEM_SCORES = (0.0, 0.5, 1.0)
-"""The scores that an item of a rubric can have."""
+"""The scores that a rubric item can have."""
 _SCORE = r"(?P<score>0?\.50?|0(?:\.00?)?|1(?:\.00?)?)"
 _SCORE_LINE = re.compile(
     rf"(?:(?:(?:the|my)\s+)?(?:final\s+)?(?:score|grade|rating|answer|verdict)\s*(?:is|[:=])+\s*)?[\"'(\[]?{_SCORE}[\"')\]]?\.?",
@@ -176,7 +176,7 @@ def _text_score(text: str) -> float | None:
 
 
 def _json_reply(text: str, verdicts: frozenset[str]) -> tuple[Any, list[str]] | None:
-    """Return the value of the only field among `verdicts`, and the remarks; None if the reply has another shape."""
+    """Return the value of the only field that is in `verdicts`, and the remarks; None if the reply has another form."""
     try:
         fields = decode(text, "the reply")
     except BadInput:
