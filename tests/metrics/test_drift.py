@@ -92,7 +92,7 @@ def test_figures_that_do_not_differ_are_alike() -> None:
 
 def test_what_may_be_luck_is_called_no_change() -> None:
     [drift] = drifts({"f1": values(0.8, 30, 1)}, {"f1": values(0.8, 30, 2)})
-    assert ": no change that could be told from luck (" in drift.sentence()
+    assert ": no significant change (" in drift.sentence()
 
 
 def test_nothing_to_compare_gives_no_number() -> None:

@@ -141,7 +141,7 @@ class Matching:
 
     @cached_property
     def undecided(self) -> Mapping[int, int]:
-        """Gold → found: as many undecided pairs as can be right together, and of these the most alike."""
+        """By index of a gold fact: a found fact. As many undecided pairs as could all be right, similar ones first."""
         return _assign(self.grid, self.open_pairs)
 
     def most(self, gold: Collection[int]) -> int:

@@ -42,7 +42,7 @@ class UseJudge:
     judge: Judge
 
     async def uses(self, steps: Steps, query: str, memory: str, reply: str, step: str = USED) -> bool:
-        """Whether the reply uses the memory. Raises Unreadable if the judge's reply cannot be read."""
+        """Whether the reply uses the memory that the query found. Raises Unreadable if the judge's reply is unclear."""
         question = Question(id="", haystack="", question=query, answers=(memory,))
         return (await self.judge.ask(steps, step, PROMPT, question, reply, shared=True)).correct
 

@@ -14,13 +14,13 @@ _CELLS = tuple(tuple(float(row == column) for column in range(4)) for row in ran
 
 
 class Confusion(Record):
-    """Counts of the verdicts of judge and person on the same responses."""
+    """Counts of the verdicts that a judge and a person gave on the same responses."""
 
     both_yes: int = 0
     judge_yes: int = 0
-    """Only the judge answered yes: false positives."""
+    """Responses that only the judge called right: false positives."""
     person_yes: int = 0
-    """Only the person answered yes: false negatives."""
+    """Responses that only the person called right: false negatives."""
     both_no: int = 0
 
     @classmethod
@@ -35,7 +35,7 @@ class Confusion(Record):
         )
 
     def complement(self) -> Confusion:
-        """Returns the counts of the opposite question: is the response wrong?"""
+        """Returns the counts for the opposite question, whether a response is wrong."""
         return Confusion(
             both_yes=self.both_no, judge_yes=self.person_yes, person_yes=self.judge_yes, both_no=self.both_yes
         )
@@ -54,25 +54,25 @@ class Confusion(Record):
 
 
 def sensitivity(confusion: Confusion) -> Interval:
-    """The share of right responses that the judge calls right. No right responses: undefined."""
+    """Returns the share of right responses that the judge calls right; without a value if there are none."""
     return _share(confusion.both_yes, confusion.rights)
 
 
 def specificity(confusion: Confusion) -> Interval:
-    """The share of wrong responses that the judge calls wrong. No wrong responses: undefined."""
+    """Returns the share of wrong responses that the judge calls wrong; without a value if there are none."""
     return _share(confusion.both_no, confusion.wrongs)
 
 
 def agreement(confusion: Confusion) -> Interval:
-    """The share of responses on which judge and person agree, not corrected for chance (see `kappa`)."""
+    """Returns the share of responses on which judge and person agree, not corrected for chance (see `kappa`)."""
     return _share(confusion.both_yes + confusion.both_no, confusion.n)
 
 
 def kappa(confusion: Confusion) -> Interval:
-    """Agreement beyond chance: 1 is perfect, 0 is chance.
+    """Returns Cohen's kappa, the agreement beyond chance: 1 is perfect, 0 is chance.
 
     Cohen, "A coefficient of agreement for nominal scales", Educational and Psychological Measurement 20, 1960.
-    Undefined if judge and person both give one verdict throughout: chance explains everything.
+    Undefined if judge and person both give the same verdict on every response: chance explains everything.
     """
     perfect = confusion.n == confusion.both_yes + confusion.both_no
     if perfect and confusion.both_yes and confusion.both_no:
@@ -85,7 +85,7 @@ def kappa(confusion: Confusion) -> Interval:
 
 
 def falls_short(hits: int, n: int, limit: float, level: float = 0.975) -> bool:
-    """Returns whether a judge's rate is significantly below `limit`: exact binomial test, one-sided.
+    """Returns whether a rate, `hits` of `n`, is significantly below `limit`: exact binomial test, one-sided.
 
     Sensitivity and specificity are tested at 97.5 % each: a judge at both limits fails in at most 5 % of its checks.
     """
@@ -95,7 +95,7 @@ def falls_short(hits: int, n: int, limit: float, level: float = 0.975) -> bool:
 
 
 def is_informative(confusion: Confusion, level: float = 0.95) -> bool:
-    """Returns whether sensitivity + specificity is significantly above 1, the sum of a judge that guesses."""
+    """Returns whether sensitivity + specificity is significantly above 1, the sum for a judge that guesses."""
     (sens, sens_variance), (spec, spec_variance) = _smoothed_rates(confusion, 1)
     z = NormalDist().inv_cdf(0.5 + level / 2)
     return sens + spec - 1 > z * sqrt(sens_variance + spec_variance)
@@ -186,7 +186,7 @@ def _chance_agreement(counts: Sequence[float]) -> float:
 
 
 def _smoothed_rates(confusion: Confusion, added: float) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Returns sensitivity and specificity with `added` hits and as many misses, each with its variance."""
+    """Returns sensitivity and specificity, each with its variance, after adding `added` hits and as many misses."""
 
     def smoothed(hits: int, n: int) -> tuple[float, float]:
         share = (hits + added) / (n + 2 * added)

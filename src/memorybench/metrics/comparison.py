@@ -1,4 +1,4 @@
-"""Compares two providers on the same items: difference, p-value, and the sample size that would show it."""
+"""Compares two providers on the same items: difference, p-value, and the sample size needed to detect it."""
 
 from __future__ import annotations
 
@@ -32,32 +32,30 @@ FLIPS_AT_ONCE = 500
 
 
 class Comparison(Record):
-    """First minus second, over the items for which both have a value."""
+    """The difference of two providers, first minus second, over the items for which both have a value."""
 
     n: int
     planned: int
     difference: float | None
-    """None: no item has a value in both."""
+    """The difference, first minus second; None if no item has a value for both."""
     low: float | None = None
     high: float | None = None
     p: float | None = None
     adjusted_p: float | None = None
-    """Adjusted for all comparisons made together (`holm`); equal to p if there is only this one."""
+    """The p-value, adjusted for all comparisons made together (`holm`); equal to `p` if there is only this one."""
     significant: bool = False
-    """Whether the adjusted p-value is below 1 − level. The interval is that of this comparison alone."""
+    """Whether the adjusted p-value is below 1 − level. The interval is not adjusted."""
     needed: int | None = None
-    """About how many items would show a difference of this size at the level that `significant` was decided at.
-
-    None: no difference, or unknown.
-    """
+    """About how many items are needed to detect a difference of this size at the level of `significant`; None if there
+    is no difference, or the number is unknown."""
     variance: float | None = Field(default=None, exclude=True, repr=False)
-    """That of one item's difference, times the design effect; None: unknown. `holm` computes `needed` from it."""
+    """The variance of one item's difference, times the design effect; None: unknown. `holm` uses it for `needed`."""
     clusters: int = 0
-    """How many clusters the items are from. An item without one is its own cluster."""
+    """The number of clusters of the items. An item without a cluster counts as one."""
 
     @property
     def least_p(self) -> float:
-        """The smallest p-value a sign-flip test can reach with this many clusters."""
+        """The smallest p-value that a sign-flip test can reach with this many clusters."""
         return min(1.0, 2.0 ** (1 - self.clusters))
 
 
@@ -70,9 +68,9 @@ def compare(
     *,
     bounds: Bounds | None = None,
 ) -> Comparison:
-    """Compare values by item; `clusters` is by item as well. Items that one side lacks are skipped.
+    """Compare two mappings from item to value; `clusters` maps items to clusters. Items of one side only are skipped.
 
-    `bounds` are those of a single value; by default 0 and 1 if every value is one of these, else unbounded.
+    `bounds` are the smallest and largest possible value; by default 0 and 1 if every value is 0 or 1, else unbounded.
     """
     items = sorted(first.keys() & second.keys())
     if not items:
@@ -102,8 +100,8 @@ def compare_pooled(
 ) -> Comparison:
     """Compare a statistic of summed counts, such as micro F1, on the items that both sides have.
 
-    The p-value is that of an exchange test: if both sides are alike, the counts of each cluster could as well belong to
-    the other side.
+    The p-value is that of an exchange test: if both sides are equally good, the counts of each cluster could as well
+    belong to the other side.
     """
     items = sorted(first.keys() & second.keys())
     rows = [(*first[item], *second[item]) for item in items]
@@ -140,7 +138,7 @@ def holm(comparisons: Sequence[Comparison], level: float = 0.95) -> tuple[Compar
     """Return the comparisons with p-values adjusted for multiple testing. Those without a p-value are unchanged.
 
     The smallest of m p-values must be below α/m, the next below α/(m − 1), until one is not: that one and all larger
-    ones are judged at its level. `needed` is computed for the level at which each was judged.
+    ones are tested at its level. `needed` is computed for the level at which each was tested.
 
     Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6, 1979.
     """
@@ -181,9 +179,10 @@ def mcnemar_p(differences: Sequence[float]) -> float:
 def flip_p(sums: Sequence[float]) -> float:
     """Return the two-sided p-value of a sign-flip test on the sum of differences of each cluster.
 
-    If both sides are alike, each sum could as well have the other sign (Fisher, "The design of experiments", 1935,
-    § 21). With more clusters than can be enumerated the flips are sampled with a fixed seed, and the observed signs
-    count as one sample, so that p is never 0 (Phipson and Smyth, "Permutation p-values should never be zero", 2010).
+    If both sides are equally good, each sum could as well have the other sign (Fisher, "The design of experiments",
+    1935, § 21). If there are too many clusters to enumerate all flips, they are sampled with a fixed seed, and the
+    observed signs count as one sample, so that p is never 0 (Phipson and Smyth, "Permutation p-values should never be
+    zero", 2010).
     """
     # sorted, so that neither the order nor the signs of the sums influence the sampling
     sizes = sorted(abs(total) for total in sums if total)
@@ -220,11 +219,11 @@ def exchange_p(rows: Sequence[Sequence[float]], statistic: Statistic) -> float:
 
 
 def needed_items(difference: float, variance: float, level: float = 0.95, power: float = 0.8) -> int | None:
-    """Return about how many paired items show `difference` with this power, two-sided, rounded up to two digits.
+    """Return about how many paired items detect `difference` with this power, two-sided, rounded up to two digits.
 
     (z(1 − α/2) + z(power))² variance / difference², where the variance is that of one item's difference, times the
-    design effect if items come in clusters: n × the squared standard error. Never fewer than are needed if
-    every item agrees. None if the variance is 0: items that do not vary give no estimate.
+    design effect if items come in clusters: n × the squared standard error. Never fewer than are needed if every item
+    agrees. None if the variance is 0: items that do not vary give no estimate.
     """
     if isclose(variance, 0, abs_tol=1e-12):
         return None

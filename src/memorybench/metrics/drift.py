@@ -1,4 +1,4 @@
-"""Compares two runs over different items, such as today's traces and a baseline's."""
+"""Compares two runs over different items, such as today's traces and those of a baseline run."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from memorybench.core.records import Record
 from .comparison import DRAWN, Comparison, holm
 
 PERMUTED = 400
-"""Up to this many items in both runs together a permutation test is used; above, Welch's t."""
+"""Up to this many items in both runs together, a permutation test is used; for more, Welch's t test."""
 _NUMBERS_AT_ONCE = 200_000
-"""Numbers that are permuted at a time, so that memory does not grow with the items."""
+"""The count of numbers that are permuted at a time, so that memory use does not grow with the items."""
 
 
 class Drift(Record):
-    """Today's mean minus the baseline's. No item is in both runs, so nothing is paired."""
+    """The change of one measure: today's mean minus the baseline's. The items are different, so they are not paired."""
 
     name: str
     n: int
@@ -27,24 +27,24 @@ class Drift(Record):
     difference: float | None = None
     low: float | None = None
     high: float | None = None
-    """Ends of Welch's interval; None: there are too few items, or none differ."""
+    """The upper end of Welch's interval, as `low` is its lower end; None if there are too few items or none differ."""
     p: float | None = None
     adjusted_p: float | None = None
-    """Adjusted for all measures that are compared together."""
+    """The p-value, adjusted for all measures that are compared together."""
     test: str = ""
     worse: bool = False
-    """Whether it decreased significantly: the adjusted p-value is below 1 − level."""
+    """Whether the mean decreased significantly: the adjusted p-value is below 1 − level."""
     better: bool = False
-    """Whether it increased significantly."""
+    """Whether the mean increased significantly."""
 
     def sentence(self, now: str = "today", then: str = "in the baseline") -> str:
-        """Describes the change and its p-value in one line."""
+        """Return the change and its p-value as one line."""
         if self.difference is None or self.value is None or self.baseline is None:
             return f"{self.name}: nothing to compare ({self.n} traces {now}, {self.baseline_n} {then})"
         moved = f"{self.name}: {self.value:.3f} {now}, {self.baseline:.3f} {then} ({self.difference:+.3f})"
         if self.adjusted_p is None:
-            return f"{moved}; too few traces to tell"
-        found = "worse" if self.worse else "better" if self.better else "no change that could be told from luck"
+            return f"{moved}; too few traces for a test"
+        found = "worse" if self.worse else "better" if self.better else "no significant change"
         p = f"p = {self.adjusted_p:.3f}" if self.adjusted_p >= 0.001 else "p < 0.001"
         return f"{moved}: {found} ({self.test}, {p})"
 
@@ -52,7 +52,10 @@ class Drift(Record):
 def drifts(
     today: Mapping[str, Sequence[float]], baseline: Mapping[str, Sequence[float]], level: float = 0.95
 ) -> tuple[Drift, ...]:
-    """Compares each measure of today, given by its values per item, with the baseline; p-values are Holm-adjusted."""
+    """Compare each measure of today with the baseline. Both map measures to values of items; p-values are adjusted.
+
+    The adjustment is Holm's, for all measures together.
+    """
     changes = [_drift(name, values, baseline.get(name, ()), level) for name, values in today.items()]
     # `holm` reads only p
     judged = holm([Comparison(n=one.n, planned=one.n, difference=one.difference, p=one.p) for one in changes], level)
@@ -92,10 +95,10 @@ def permutation_p(first: Sequence[float], second: Sequence[float]) -> float:
 
 
 def welch(first: Sequence[float], second: Sequence[float], level: float = 0.95) -> tuple[float, float, float] | None:
-    """Returns p and the ends of the interval of the difference of means; None: no variance, or fewer than two items.
+    """Returns p and both ends of the interval of the difference of means.
 
-    Welch, "The generalization of 'Student's' problem when several different population variances are involved",
-    Biometrika 34, 1947.
+    None if there is no variance, or fewer than two items. Welch, "The generalization of 'Student's' problem when
+    several different population variances are involved", Biometrika 34, 1947.
     """
     from scipy.special import stdtr, stdtrit
 

@@ -26,7 +26,7 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 Statistic = Callable[[Sequence[float]], float | None]
-"""Computes one number from pooled sums; returns None if it is undefined."""
+"""Computes one number from summed columns; returns None if it is undefined."""
 
 Weight = Callable[[Sequence[float]], float]
 """Returns the weight of a cluster in the statistic, from its sums."""
@@ -35,18 +35,16 @@ Bounds = tuple[float, float]
 SHARE: Bounds = (0.0, 1.0)
 UNBOUNDED: Bounds = (-inf, inf)
 FEW_ITEMS, FEW_CLUSTERS = 100, 10
-"""A share of so few yes/no items, or of shares that vary as little as these, has the interval of small samples.
-
-With fewer clusters than FEW_CLUSTERS, so do more items: 200 in 5 clusters.
-"""
+"""A share of at most FEW_ITEMS yes/no items, or of values with as little information, gets the interval for small
+samples. With fewer clusters than FEW_CLUSTERS, shares of more items do, too: up to 200 in 5 clusters."""
 
 
 class Interval(NamedTuple):
     value: float | None
-    """None: there are no data."""
+    """The estimate; None if there are no data."""
     low: float | None = None
     high: float | None = None
-    """None: the uncertainty cannot be estimated, for example from a single cluster."""
+    """The upper end, as `low` is the lower; None if the uncertainty is unknown, for example with a single cluster."""
 
 
 class Spread(NamedTuple):
@@ -108,17 +106,18 @@ def standard_error(values: Sequence[float], clusters: Sequence[str]) -> float | 
 
 
 def passes_needed(at_least: float, level: float = 0.95) -> int:
-    """Return the number of passes without a failure that shows a pass rate of `at_least`: 59 for 0.95 at 95 %.
+    """Return how many passes without a failure prove a pass rate of `at_least`: 59 for 0.95 at 95 %.
 
-    One-sided, Clopper and Pearson, Biometrika 26, 1934: a lower rate passes that often with a probability below 5 %.
+    One-sided, Clopper and Pearson, Biometrika 26, 1934: with a lower rate, so many passes in a row have a probability
+    below 5 %.
     """
     return ceil(log(1 - level) / log(at_least) - 1e-9)  # avoids rounding errors up to the next integer
 
 
 def items_needed(items: int, error: float, half_width: float, level: float = 0.95) -> int:
-    """Return about how many items give an interval of ± `half_width`, if `items` have this standard error.
+    """Return about how many items give an interval of ± `half_width`. `error` is the standard error with `items`.
 
-    Rounded up to two digits. The ratio of items to clusters is taken to stay the same.
+    Rounded up to two digits. Assumes that the ratio of items to clusters stays the same.
     """
     exact = ceil(items * (NormalDist().inv_cdf(0.5 + level / 2) * error / half_width) ** 2)
     unit = int(10 ** max(0, len(str(exact)) - 2))
@@ -126,7 +125,7 @@ def items_needed(items: int, error: float, half_width: float, level: float = 0.9
 
 
 def count_clusters(clusters: Sequence[str]) -> int:
-    """Return the number of clusters; each "" is one of its own."""
+    """Return the number of clusters. Each "" counts as a cluster of its own."""
     return len(set(clusters) - {""}) + sum(not cluster for cluster in clusters)
 
 
@@ -152,7 +151,7 @@ def _interval(
     bounds: Bounds,
     method: Callable[[float, Spread, float], Interval] | None = None,
 ) -> Interval:
-    """Return the interval; `method` replaces that of the bounds."""
+    """Return the interval of a statistic; `method` replaces the method that `bounds` select."""
     value = statistic(_totals(rows)) if rows else None
     if value is None:
         return Interval(None)
@@ -173,7 +172,7 @@ def _interval(
 def _informative(groups: Sequence[Sequence[float]], statistic: Statistic) -> list[Sequence[float]]:
     """Return the clusters that affect the statistic.
 
-    Others, such as clusters without a retrieved item for precision, would count as clusters that agree.
+    Others, such as clusters without a retrieved item for precision, would count as clusters without any deviation.
     """
     totals = _totals(groups)
     value = statistic(totals)
@@ -229,7 +228,10 @@ def _logistic(value: float, spread: Spread, level: float, bounds: Bounds) -> Int
 
 
 def _are_few(values: Sequence[float], clusters: int) -> bool:
-    """Return whether the values are worth at most FEW_ITEMS yes/no items: share × (1 − share) / variance for each."""
+    """Return whether the values have the information of at most FEW_ITEMS yes/no items.
+
+    Each value counts as share × (1 − share) / variance yes/no items.
+    """
     share = fsum(values) / max(1, len(values))
     squares = fsum((value - share) ** 2 for value in values)
     most = FEW_ITEMS * max(1.0, FEW_CLUSTERS / max(1, clusters))

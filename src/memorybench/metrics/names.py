@@ -1,4 +1,4 @@
-"""The names of built-in metrics, as configs and `--threshold` may write them."""
+"""The names of built-in metrics that configs and `--threshold` may use."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ ALIASES = {
     **{name.removeprefix("recall_"): name for name in _RETRIEVAL_NAMES if name.startswith("recall_any@")},
     **{name.replace("@", "_at_"): name for name in _RETRIEVAL_NAMES if "@" in name},
 }
-"""Names of the older specification, and of tables before 0.2. Results by question type are always reported."""
+"""By old name of a metric, from the older specification or tables before 0.2: its name today. Results by question type
+are always reported."""
 
 
 def known_metrics(plugins: Collection[str] = ()) -> frozenset[str]:
-    """Returns every name that a benchmark config may list: built-in metrics, their aliases and `plugins`."""
+    """Returns every metric name that a benchmark config may list: built-in ones, their aliases and `plugins`."""
     return frozenset({*METRIC_NAMES, *ALIASES, *plugins})

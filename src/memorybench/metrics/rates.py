@@ -29,13 +29,13 @@ from .intervals import (
 
 Rows = Sequence[tuple[float, ...]]
 WIDE, NARROW = 0.1, 0.05
-"""Half widths: an interval that is wider than the first is called wide; the second is advised."""
+"""Half widths of intervals, as shares. An interval wider than ± WIDE is called wide; ± NARROW is recommended."""
 
 
 def is_wide(estimate: Interval) -> bool:
     """Return whether the interval of a share is wide, in points or compared with the share's distance from 0 or 1.
 
-    5 % [1, 15] says little, although it is only ±7 points: the rate may be a fifth of that or three times as high.
+    5 % [1, 15] is wide although it is only ±7 points: the true rate may be a fifth of that or three times as high.
     """
     value, low, high = estimate
     if value is None or low is None or high is None:
@@ -69,7 +69,7 @@ class _ScoreMetric:
 
 @dataclass(frozen=True, slots=True)
 class Rate(_ScoreMetric):
-    """The mean of a score between 0 and 1: a verdict, or a share such as recall@5."""
+    """The mean of a score from 0 to 1: a verdict, or a share such as recall@5."""
 
     is_share: ClassVar[bool] = True
 
@@ -89,7 +89,7 @@ class Mean(_ScoreMetric):
 class Total(_ScoreMetric):
     """The sum of a score, such as cost. It has no interval, because it is an amount and not an estimate.
 
-    If n is below planned, the rest is unknown and not included.
+    If `n` is below `planned`, the missing trials are not included.
     """
 
     higher_is_better: bool = False
@@ -120,7 +120,7 @@ class Pooled:
 
 
 def mean_row(repeats: Iterable[tuple[float, ...] | None]) -> tuple[float, ...] | None:
-    """Returns the mean of the rows of an item's repeats; equal rows, such as those of retrieval, stay unchanged."""
+    """Returns the mean of the rows of an item's repeats. Equal rows, such as those of retrieval, are unchanged."""
     rows = [row for row in repeats if row is not None]
     if not rows or rows.count(rows[0]) == len(rows):
         return rows[0] if rows else None

@@ -1,14 +1,14 @@
-"""Retrieval metrics: what a ranking of ids is worth, given the ids of the gold evidence.
+"""Retrieval metrics: score a ranking of ids by the ids of the gold evidence.
 
 To add a metric, write its formula and its entry in `RETRIEVAL_METRICS` below; to add a cutoff such as recall@7, add it
-to the metric's entry. Config names, `--threshold` names, scores, measures and table columns follow from the entry.
-A package adds a `RetrievalMetric` by an entry point of the group `memorybench.metrics`.
+to the metric's entry. Config names, `--threshold` names, scores, measures and table columns follow from the entry. A
+package adds a `RetrievalMetric` by an entry point of the group `memorybench.metrics`.
 
-Each formula is about one question. It is None where there is no gold evidence: such questions are left out of the
-mean. A provider that does not report the sources of its memories has no ranking, so no formula is applied to it.
+Each formula is about one question. It is None where there is no gold evidence: such questions are left out of the mean.
+A provider that does not report the sources of its memories has no ranking, so no formula is applied to it.
 
-An id that is retrieved twice counts once, at its first rank; ids further down move up. A ranking of turns that is
-named by their sessions is therefore cut at k different sessions.
+An id that is retrieved twice counts once, at its first rank; ids further down move up. A ranking of turns that is named
+by their sessions is therefore cut at k different sessions.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from .rates import Rate
 
 
 def recall(ranked: Sequence[str], gold: Collection[str], k: int) -> float | None:
-    """The share of the gold among the first k (Manning, Raghavan, Schütze 2008, § 8.3)."""
+    """The share of the gold ids that are among the first k (Manning, Raghavan, Schütze 2008, § 8.3)."""
     hits = _hits(ranked, gold, k)
     return None if hits is None else sum(hits) / len(set(gold))
 
 
 def recall_any(ranked: Sequence[str], gold: Collection[str], k: int) -> float | None:
-    """1 if any of the gold is among the first k (LongMemEval, Wu et al. 2024); also known as hit rate."""
+    """1 if any gold id is among the first k, else 0 (LongMemEval, Wu et al. 2024); also called hit rate."""
     hits = _hits(ranked, gold, k)
     return None if hits is None else float(any(hits))
 
 
 def recall_all(ranked: Sequence[str], gold: Collection[str], k: int) -> float | None:
-    """1 if all of the gold is among the first k (LongMemEval, Wu et al. 2024)."""
+    """1 if all gold ids are among the first k, else 0 (LongMemEval, Wu et al. 2024)."""
     hits = _hits(ranked, gold, k)
     return None if hits is None else float(sum(hits) == len(set(gold)))
 
 
 def precision(ranked: Sequence[str], gold: Collection[str], k: int) -> float | None:
-    """The share of k that is gold (Manning, Raghavan, Schütze 2008, § 8.4).
+    """The number of gold ids among the first k, divided by k (Manning, Raghavan, Schütze 2008, § 8.4).
 
     Divided by k even if fewer ids were retrieved; otherwise a provider that returns a single sure id would win.
     """
@@ -53,10 +53,10 @@ def precision(ranked: Sequence[str], gold: Collection[str], k: int) -> float | N
 
 
 def ndcg(ranked: Sequence[str], gold: Collection[str], k: int) -> float | None:
-    """Binary gains, discounted by log2(rank + 1), divided by the best sum that k ranks allow.
+    """The sum of 1 / log2(rank + 1) over the gold ids among the first k, divided by the best possible sum.
 
-    Järvelin and Kekäläinen, "Cumulated gain-based evaluation of IR techniques", TOIS 20, 2002, in the form of
-    Burges et al. 2005, which discounts the second rank as well.
+    Järvelin and Kekäläinen, "Cumulated gain-based evaluation of IR techniques", TOIS 20, 2002, in the form of Burges et
+    al. 2005, which discounts the second rank as well.
     """
     hits = _hits(ranked, gold, k)
     return None if hits is None else _discounted(hits) / _discounted(_ideal(gold, k))
@@ -74,7 +74,7 @@ def ndcg_any(ranked: Sequence[str], gold: Collection[str], k: int) -> float | No
 
 
 def reciprocal_rank(ranked: Sequence[str], gold: Collection[str], k: int) -> float | None:
-    """1 / the rank of the first gold id, 0 if it is not among the first k; the mean of many is MRR (Voorhees 1999)."""
+    """1 / the rank of the first gold id; 0 if it is not among the first k. Its mean is MRR (Voorhees 1999)."""
     hits = _hits(ranked, gold, k)
     if hits is None:
         return None
@@ -82,7 +82,7 @@ def reciprocal_rank(ranked: Sequence[str], gold: Collection[str], k: int) -> flo
 
 
 _UNROLLED = 8
-"""The number of terms from which numpy does not add from left to right."""
+"""With this many terms or more, numpy does not add from left to right."""
 
 
 def _hits(ranked: Sequence[str], gold: Collection[str], k: int) -> list[float] | None:
@@ -103,7 +103,7 @@ def _first_in_full(gains: Sequence[float]) -> float:
 
 
 def _discounted(gains: Sequence[float]) -> float:
-    """The sum of each gain divided by log2(rank + 1)."""
+    """Return the sum of the gains, each divided by log2(rank + 1)."""
     if len(gains) < _UNROLLED or sum(map(bool, gains)) <= 2:
         total = 0.0
         for place, gain in enumerate(gains, start=2):
@@ -136,7 +136,7 @@ COLUMNS = tuple(name for metric in RETRIEVAL_METRICS for name in metric.columns)
 NARROW_COLUMNS = tuple(name for metric in RETRIEVAL_METRICS for name in metric.narrow_columns)
 
 PROVENANCE_UNKNOWN = "provenance_unknown"
-"""A score of searches that found nothing: they do not show whether the provider reports sources."""
+"""The name of a score of searches that found nothing, which do not show whether the provider reports sources."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""How much repeated values of the same items vary: between items, and between the repeats of one item."""
+"""Estimates how much values vary between items, and between the repeats of one item."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import NamedTuple
 
 class VarianceComponents(NamedTuple):
     between_items: float
-    """Of the items' true means; 0 if the estimate is negative."""
+    """The variance of the items' true means; 0 if the estimate is negative."""
     between_repeats: float
-    """Of one repeat around the true mean of its item."""
+    """The variance of one repeat around the true mean of its item."""
     truncated: bool = False
-    """Whether the estimate between items was negative: the items differ less than repeats alone let expect."""
+    """Whether the estimate of `between_items` was negative: items differ less than their repeats alone would cause."""
 
 
 def variance_components(repeats: Sequence[Sequence[float]]) -> VarianceComponents | None:
-    """Estimate both components from the values of each item; None with fewer than two items or without a repeat.
+    """Estimate both variances from the repeated values of each item.
 
-    The analysis of variance estimator of the one-way random model, for unequal numbers of repeats: Searle, Casella and
-    McCulloch, "Variance components", 1992, § 3.6.
+    None with fewer than two items, or if no item has a repeat. The analysis of variance estimator of the one-way random
+    model, for unequal numbers of repeats: Searle, Casella and McCulloch, "Variance components", 1992, § 3.6.
     """
     items = [values for values in repeats if values]
     total = sum(map(len, items))
