@@ -9,16 +9,20 @@ from memorybench.core.spending import Spending
 
 
 class Budget:
-    """Counts what a run has spent, and what calls may have cost whose process died before their reply was recorded.
+    """Limits what a run spends. Counts the costs of its calls, including lost calls.
 
-    A call of unknown cost counts as much as the dearest step so far. Lost calls are counted by the costs that were
-    known when they were found; before the budget counts as used up, they are counted again.
+    A lost call is one whose process died before its reply was recorded; it may have been charged. A call of unknown
+    cost counts as much as the most expensive step so far. Lost calls are counted by the costs known when they were
+    found, and counted again before the budget is declared used up.
     """
 
     def __init__(
         self, dollars: float | None = None, spent: float = 0.0, highest: float = 0.0, unknown: int = 0
     ) -> None:
-        """`spent`, `highest` and `unknown` are the costs of earlier processes of the run: see RunReader.costs."""
+        """Start with the costs of earlier processes of the run: `spent`, `highest` and `unknown`, from RunReader.costs.
+
+        `dollars` is the limit; None: no limit.
+        """
         self.dollars = dollars
         self.spent = spent
         self._highest = highest
@@ -38,7 +42,7 @@ class Budget:
         """Estimates the cost of a call, to be used until a cost is known; 0 if that is not possible."""
 
     def add_lost_calls(self, cost: float, unknown: int) -> None:
-        """Add calls of processes that died: see RunReader.costs_of_lost_calls."""
+        """Add the costs of calls whose process died, from RunReader.costs_of_lost_calls."""
         self._lost += cost
         self._lost_unknown += unknown
 
@@ -61,7 +65,7 @@ class Budget:
         )
 
     def refresh(self) -> None:
-        """Read what other processes have spent, too."""
+        """Update the total with what other processes have spent."""
         if self.read_total is not None:
             spent, self._highest, unknown = self.read_total()
             self.spent, self._unknown = spent - self._surplus, unknown - self._surplus_unknown
@@ -99,5 +103,5 @@ class Budget:
         return self.spent + self._lost + (unknown * self._price() if unknown else 0.0) >= self.dollars
 
     def _price(self) -> float:
-        """Return what a call of unknown cost counts."""
+        """Return the dollars that a call of unknown cost counts as."""
         return self._highest or self.estimate()

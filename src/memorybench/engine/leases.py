@@ -1,4 +1,4 @@
-"""Several processes share a run: each takes leases on units of work, the questions of one history and subject."""
+"""Lets several processes share a run: each takes leases on units of work, the questions of one history and subject."""
 
 from __future__ import annotations
 
@@ -14,15 +14,18 @@ from memorybench.journal.run_writer import RunWriter
 from .stopping import Stop
 
 _MOST_UNITS = 64
-"""Leases that a process keeps, so that jobs of the same unit that follow later find its memory filled."""
+"""The most leases that a process keeps. Later jobs of a leased unit find its memory already filled."""
 _SECONDS_BETWEEN_TRIES = 0.2
 _SECONDS_BETWEEN_READS = 0.5
-"""How often the outcomes of other processes are read while there are jobs to begin."""
+"""How often the outcomes of other processes are read, in seconds, while there are jobs to begin."""
 
 
 @asynccontextmanager
 async def lease(run_writer: RunWriter, name: str, stopping: Stop) -> AsyncIterator[None]:
-    """Wait until no other process has the lease, and take it. Raise Interrupted if the run is stopping."""
+    """Wait until no other process has the lease, and hold it while the context is open.
+
+    Raise Interrupted if the run is stopping.
+    """
     while not run_writer.try_lease(name):
         await stopping.pause(_SECONDS_BETWEEN_TRIES)
     try:
@@ -32,9 +35,9 @@ async def lease(run_writer: RunWriter, name: str, stopping: Stop) -> AsyncIterat
 
 
 class LeasedJobs:
-    """Hands out jobs whose unit no other process works on.
+    """Returns jobs whose unit no other process works on.
 
-    A job whose unit another process has a lease on waits until that process ends the job or the lease.
+    A job whose unit is leased by another process waits until that process ends the job or the lease.
     """
 
     def __init__(self, jobs: Iterator[Job], run_writer: RunWriter, stopping: Stop) -> None:
@@ -68,11 +71,11 @@ class LeasedJobs:
                 return job
 
     def end(self, job: Job) -> None:
-        """The job has an outcome, or was interrupted."""
+        """Note that a job is no longer in flight: it has an outcome, or was interrupted."""
         self._in_flight[_unit(job)] -= 1
 
     def ended(self) -> int:
-        """Return how many trials have ended, in any process."""
+        """Return the number of trials that have ended, in all processes."""
         return len(self._run_writer.ended_trials())
 
     def is_any_blocked(self) -> bool:
@@ -80,7 +83,10 @@ class LeasedJobs:
         return self._run_writer.has_outcome("blocked")
 
     async def _next_waiting(self) -> Job | None:
-        """Return a job whose unit is free by now; wait while other processes work on all of them."""
+        """Return a waiting job whose unit is free by now; wait while other processes work on all of them.
+
+        None if no job is waiting.
+        """
         async with self._polling:
             while self._waiting:
                 self._ended |= self._run_writer.newly_ended_trials()
@@ -100,7 +106,7 @@ class LeasedJobs:
         self._waiting = [job for job in self._waiting if job.trial.key not in self._ended]
 
     def _is_known_to_have_ended(self, job: Job) -> bool:
-        """Answer without a query most of the time: with many processes, most jobs end elsewhere."""
+        """Return whether a job has ended in any process, as far as known; the journal is read only now and then."""
         if time.monotonic() >= self._next_read:
             self._ended |= self._run_writer.newly_ended_trials()
             self._next_read = time.monotonic() + _SECONDS_BETWEEN_READS
@@ -116,7 +122,7 @@ class LeasedJobs:
         return True
 
     def _end_oldest(self) -> None:
-        """Make room for one more lease, if units without a job in flight have leases."""
+        """End the oldest leases without a job in flight, to make room for one more."""
         surplus = len(self._leases) + 1 - _MOST_UNITS
         idle = [unit for unit in self._leases if not self._in_flight[unit]]
         for unit in idle[: max(surplus, 0)]:

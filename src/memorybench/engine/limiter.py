@@ -54,7 +54,7 @@ class RateLimiter:
             self._slots.release()
 
     async def _take_shared_slot(self) -> None:
-        """Take one of the slots of all processes; each is a lease."""
+        """Wait for one of the slots that all processes of the run share. Each slot is a lease."""
         if self._shared_by is None or self.limits.per_process:
             return
         while True:
@@ -68,13 +68,13 @@ class RateLimiter:
         return f"slot {slot} of {self.name}"
 
     def pause(self, seconds: float) -> None:
-        """Delay all calls: a 429 applies to every caller, in whichever process."""
+        """Delay all calls to the subject, in every process: a 429 response applies to all of them."""
         self._paused_until = max(self._paused_until, time.monotonic() + seconds)
         if self._shared_by is not None:
             self._shared_by.pause(self.name, seconds)
 
     def close(self, reason: str) -> None:
-        """Refuse all further calls: the subject denied access (401, 402, 403)."""
+        """Reject all further calls, because the subject denied access (401, 402, 403)."""
         self._closed = self._closed or reason
 
     def _pause_left(self, now: float) -> float:
@@ -82,7 +82,7 @@ class RateLimiter:
         return left if self._shared_by is None else max(left, self._shared_by.pause_left(self.name))
 
     def _next_turn(self, now: float) -> float:
-        """Take the next turn, and return when it begins."""
+        """Reserve the next time at which the rate limit allows a call, and return it."""
         if self._shared_by is not None:
             return now + self._shared_by.next_turn(self.name, self._interval)
         start = max(now, self._next_start)

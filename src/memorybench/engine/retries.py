@@ -20,16 +20,16 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class RetryState:
-    """Counts of one call and its retries; also valid after the call failed."""
+    """Counts the tries of one call. It is also valid after the call has failed."""
 
     tries: int = 0
     uncertain: int = 0
     seconds: float = 0.0
-    """Time of the target in the call that succeeded, without waits for a turn or for a retry: see core/timing.py."""
+    """How long the target worked in the try that succeeded, without waiting: see core/timing.py."""
 
 
 async def with_retries(work: Callable[[], Awaitable[T]], limiter: RateLimiter, state: RetryState) -> T:
-    """Return the result of `work`, repeated after a Transient error up to `limits.tries` times.
+    """Return the result of `work`, which is called up to `limits.tries` times if it raises a Transient error.
 
     No call starts before a Retry-After has passed.
     """
@@ -62,7 +62,7 @@ async def with_retries(work: Callable[[], Awaitable[T]], limiter: RateLimiter, s
 
 
 def _check_reachable(limiter: RateLimiter, error: Transient) -> None:
-    """Stop the run if the subject does not answer at all: every other trial would fail, too."""
+    """Stop the run if too many connections to the subject failed in a row, because other trials would fail, too."""
     failures = limiter.failed_connections
     if failures >= UNREACHABLE:
         limiter.stopping.give_up(f"{limiter.name}: {error}; the run pauses after {failures} failed connections")

@@ -1,4 +1,4 @@
-"""Workers take jobs from a plan, perform them and record their outcomes."""
+"""Performs a plan: workers take its jobs, perform them and record their outcomes."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Ending:
     status: RunStatus
     interrupted: bool
     performed: int
-    """Trials performed by this process; those scored earlier are not repeated."""
+    """The number of trials that this process performed. Trials scored earlier are not repeated."""
     paused: str = ""
-    """Why the run stopped before its end without the user's request: a service cannot be reached."""
+    """Why the run stopped early although the user did not ask for it: a service cannot be reached. Otherwise empty."""
     is_blocked: bool = False
-    """Whether the budget is used up, and work is left that needs it."""
+    """Whether the budget is used up while some work still needs it."""
 
 
 async def perform(
@@ -48,7 +48,7 @@ async def perform(
 ) -> Ending:
     """Perform every job that is not scored in the journal, with at most `concurrency` calls in flight.
 
-    A caller that handles no signals can stop the run by `stopping`.
+    A caller that handles no signals can set `stopping` to stop the run.
     """
     stopping = stopping or Stop()
     stopping.loop = asyncio.get_running_loop()
@@ -82,7 +82,7 @@ async def perform(
 
 @contextmanager
 def _older_objects_frozen() -> Iterator[None]:
-    """Exclude existing objects from garbage collection during a run: modules and datasets stay in use anyway."""
+    """Exclude existing objects from garbage collection while the context is open. They stay in use anyway."""
     gc.freeze()
     try:
         yield
@@ -91,7 +91,7 @@ def _older_objects_frozen() -> Iterator[None]:
 
 
 class _JobQueue:
-    """Hands out the jobs that are left, in the order of the plan, and counts what became of them."""
+    """Returns the remaining jobs in the order of the plan, and counts how they end."""
 
     def __init__(self, plan: Plan, run_writer: RunWriter, stopping: Stop) -> None:
         ended = run_writer.ended_trials() if run_writer.is_shared else run_writer.scored()
@@ -144,7 +144,7 @@ def _end(observer: TrialObserver | None, outcome: Outcome | None) -> None:
 async def _work(
     queue: _JobQueue, run_steps: RunSteps, stopping: Stop, watch: Watch | None, observer: Observer | None
 ) -> None:
-    """Perform one job after the other."""
+    """Take jobs from the queue and perform them, one after the other, until none is left or the run stops."""
     while not stopping.is_set():
         observed = None
         try:

@@ -1,4 +1,4 @@
-"""`once`: performs a step, records its result, and never performs a recorded step again."""
+"""Performs steps. `once` records the result of a step, and never performs a recorded step again."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _in_prerequisite: ContextVar[bool] = ContextVar("memorybench_in_prerequisite", d
 
 @dataclass(slots=True)
 class StepRequest(Generic[T]):
-    """A step, as a job asks for it."""
+    """A step that a job asks for: its name, its inputs, and the work to perform."""
 
     key: str
     name: str
@@ -53,7 +53,7 @@ class StepRequest(Generic[T]):
 
 
 class RunSteps:
-    """Performs the steps of all jobs of a run, each key once at a time."""
+    """Performs the steps of all jobs of a run. A step that several jobs ask for at the same time is performed once."""
 
     def __init__(
         self,
@@ -222,7 +222,7 @@ class RunSteps:
         return limiter
 
     def _as_recorded(self, value: T, adapter: TypeAdapter[T]) -> tuple[T, str]:
-        """Return the value as a resumed run would read it from the journal, and its JSON."""
+        """Return the value as a resumed run would read it from the journal, without secrets, and its JSON."""
         try:
             result = adapter.dump_json(value).decode()
         except ValueError as error:  # a lone surrogate, for example
@@ -232,7 +232,7 @@ class RunSteps:
 
 
 class JobSteps:
-    """The `Steps` of one job. Collects the keys of the steps that its outcome rests on."""
+    """The `Steps` of one job. Collects the keys of the steps that its outcome depends on."""
 
     __slots__ = ("_observer", "_run_steps", "keys")
 

@@ -18,31 +18,31 @@ _EXIT_INTERRUPTED = 130
 class Interrupted(BaseException):
     """The run is stopping. The job has no outcome and is performed on resume.
 
-    Not an Exception, so that no suite takes it for a failure of its subject.
+    Not an Exception, so that no suite handles it as a failure of its subject.
     """
 
 
 class Stop(asyncio.Event):
-    """Set when the run must stop: the user asks for it, or a service cannot be reached."""
+    """An event that is set when the run must stop: the user asks for it, or a service cannot be reached."""
 
     reason = ""
     """Why the run stops; "" if the user asked for it."""
     at_once: Callable[[], None] | None = None
-    """Called when the user stops the run at once: ends work that goes on in other processes."""
+    """Called if the user stops the run immediately; ends the work of other processes. None: there is none."""
     last_words = ""
-    """What to print then: how to continue the run."""
+    """Printed if the user stops the run immediately: how to continue the run."""
     loop: asyncio.AbstractEventLoop | None = None
-    """The loop of the run, once it is running."""
+    """The event loop of the run; None before it is running."""
 
     def set_from_thread(self) -> None:
-        """Stop the run, from a thread that does not perform it. Calls in flight finish and are recorded."""
+        """Stop the run from another thread. Calls in flight finish and are recorded."""
         if self.loop is None:
             self.set()
         else:
             self.loop.call_soon_threadsafe(self.set)
 
     def give_up(self, reason: str) -> None:
-        """Stop the run. Calls in flight finish and are recorded."""
+        """Stop the run for this reason. Calls in flight finish and are recorded."""
         if not self.is_set():
             self.reason = reason
             self.set()
@@ -53,7 +53,7 @@ class Stop(asyncio.Event):
             raise Interrupted
 
     async def pause(self, seconds: float) -> None:
-        """Sleep; raise Interrupted as soon as the run is stopping."""
+        """Sleep for some seconds. Raise Interrupted as soon as the run is stopping."""
         self.check()
         try:
             await asyncio.wait_for(self.wait(), seconds)
@@ -64,7 +64,7 @@ class Stop(asyncio.Event):
 
 @contextmanager
 def stop_on_signals(stopping: Stop) -> Iterator[None]:
-    """Set `stopping` on a signal instead of raising KeyboardInterrupt."""
+    """While the context is open, let SIGINT and SIGTERM set `stopping` instead of raising KeyboardInterrupt."""
     loop = asyncio.get_running_loop()
 
     def handle_signal() -> None:
