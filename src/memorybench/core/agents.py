@@ -1,4 +1,4 @@
-"""Contracts for agents that use a memory, and the record of their calls."""
+"""Protocols for agents that use a memory, and the record of their tool calls."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .trials import Subject
 Operation = Literal["remember", "update", "forget", "recall", "list", "curate"]
 
 ToolSurface = Literal["ours", "server"]
-"""Which tools an agent gets: ours for every store, or those of the MCP server itself."""
+"""Which tools an agent gets: `ours`, the same for every store, or those of the MCP `server` itself."""
 
 
 class MemoryOperation(Record):
-    """One operation that a call of a server's own tool performs, in the terms of our tools."""
+    """One memory operation of a call of a server's own tool, described as a call of our tools."""
 
     operation: Operation
     user: str
@@ -33,22 +33,23 @@ class ToolCall(Record):
     session: int
     tool: str
     operation: Operation | None = None
-    """The memory operation; None for any other tool."""
+    """The memory operation that the tool performs; None for other tools."""
     user: str
     arguments: Mapping[str, Any] = {}
     result: str = ""
     """The text returned to the agent."""
     ids: tuple[str, ...] = ()
-    """Ids written or found, best first; for a curation, ids removed."""
+    """The ids of facts that were written or found, best first; for a curation, of facts that were removed."""
     texts: tuple[str, ...] = ()
-    """Contents of the facts found."""
+    """The contents of the facts that were found."""
     refused: str | None = None
-    """The store's message, if it refused the call."""
+    """The message of the store if it refused the call; otherwise None."""
     error: str | None = None
-    """The error, if the call, the store or the transport failed."""
+    """The error if the call, the store or the connection failed; otherwise None."""
     seconds: float = 0.0
     parts: tuple[MemoryOperation, ...] = ()
-    """What a call of a server's own tool does, by the store's binding. Empty for our tools and unknown tools."""
+    """The memory operations of a call of a server's own tool, as the store's binding maps them. Empty for our tools and
+    for unknown tools."""
 
     def as_operations(self) -> tuple[ToolCall, ...]:
         """Return one call per memory operation, with the arguments that our own tool would have."""
@@ -58,21 +59,21 @@ class ToolCall(Record):
 
 
 class Served(Protocol):
-    """A store behind a recording MCP proxy, for one session."""
+    """A store behind an MCP proxy that records the calls of one session."""
 
     @property
     def url(self) -> str:
-        """Streamable HTTP address; anyone who knows it can use it."""
+        """The Streamable HTTP address. Anyone who knows it can use it."""
         ...
 
     @property
     def command(self) -> tuple[str, ...]:
-        """A program that connects to it over stdio."""
+        """The command line of a program that connects to the server over stdio."""
         ...
 
     @property
     def connected(self) -> bool:
-        """Whether its tools were listed or called."""
+        """Whether a client has listed or called the tools."""
         ...
 
     @property
@@ -82,41 +83,44 @@ class Served(Protocol):
 
 
 Serve = Callable[[Path, int], AbstractAsyncContextManager[Served]]
-"""Opens the store in a folder for the n-th session."""
+"""Serves the store in a folder to one session of an agent. The arguments are the folder and the session's number."""
 
 
 class Workplace(Record):
-    """What an agent gets: a working folder, a home folder, and a memory server."""
+    """What an agent gets for a run: a working folder, a home folder, and a memory server."""
 
     folder: Path
     """The working folder."""
     home: Path
     """A temporary home folder, so that the user's files are not touched."""
     server_url: str = ""
-    """"": the agent uses its own memory files, which are in `home`."""
+    """The address of the memory server; empty if the agent uses its own memory files, which are in `home`."""
     server_command: tuple[str, ...] = ()
     environment: Mapping[str, str] = {}
-    """Environment variables in addition to those of its config."""
+    """Environment variables in addition to those of the agent's config."""
 
 
 class AgentReply(Record):
     text: str
     transcript: str = ""
-    """The raw output."""
+    """The raw output of the agent."""
     ended: Literal["answered", "max_turns"] = "answered"
     spent: Spending = Spending()
     tool_calls: tuple[str, ...] = ()
-    """Tools that the agent reports as called, including its own."""
+    """The names of the tools that the agent reports to have called, including its own tools."""
     memory_writes: tuple[Any, ...] = ()
-    """Arguments of the calls by which the agent reports to write to a memory, including its own."""
+    """The arguments of reported calls that write to a memory, including the agent's own memory."""
 
 
 class Agent(Protocol):
-    """Acts on a prompt and may use tools. It does not see the assertions."""
+    """Acts on a prompt and may use tools. It does not see the assertions of a scenario."""
 
     @property
     def subject(self) -> Subject: ...
 
     async def turn(self, prompt: str, place: Workplace, *, session: int, max_turns: int) -> AgentReply:
-        """Perform one prompt. A broken agent raises ServiceError. Charges its cost with `spending.charge`."""
+        """Perform one prompt and return the reply. Raise ServiceError if the agent fails.
+
+        The cost is charged with `spending.charge`.
+        """
         ...

@@ -1,4 +1,4 @@
-"""The protocols that packages implement for each other. Providers and models have scripted test doubles."""
+"""The protocols that packages implement for each other. Scripted test doubles exist for providers and models."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .trials import Subject
 
 
 class Scope(Record):
-    """The part of a memory that one haystack of one run uses; scopes never share memories."""
+    """The part of a memory that one haystack of one run uses. No memory belongs to two scopes."""
 
     run: str
     benchmark: str
@@ -22,7 +22,7 @@ class Scope(Record):
 
     @property
     def name(self) -> str:
-        """An id that every store accepts: letters, digits and hyphens, at most 60 characters."""
+        """An id of the scope that every store accepts: letters, digits and hyphens, at most 60 characters."""
         return _scope_name(self)
 
 
@@ -34,7 +34,7 @@ def _scope_name(scope: Scope) -> str:
 
 
 class Receipt(Record):
-    """The result of an add, from which a provider finds out when the session is searchable."""
+    """The result of an add. The provider uses it to find out when the sessions are searchable."""
 
     ids: tuple[str, ...] = ()
     captured: Mapping[str, Any] = {}
@@ -45,7 +45,7 @@ class Completion(Record):
     finish: str
     """Why the model stopped: "stop", "length", "filter", "tools", or the value that the server sent."""
     model: str
-    """The version that the server reports."""
+    """The name and version of the model that the server reports."""
     spent: Spending = Spending()
 
 
@@ -58,7 +58,7 @@ class Provider(Protocol):
 
     @property
     def store_id(self) -> str:
-        """An id that changes when stored data is gone, so that the engine fills the store again.
+        """An id that changes if stored data was lost, so that the engine fills the store again.
 
         It is a constant for a hosted service, stored with the data for a store on disk, and new at every opening for a
         store in memory.
@@ -82,7 +82,7 @@ class Batching(Protocol):
 
     @property
     def batch_size(self) -> int | None:
-        """Most sessions per call. None: a whole history, for a memory whose data ends with the process."""
+        """The most sessions per call; None: a whole history at once, for a memory whose data ends with the process."""
         ...
 
     async def add_batch(self, scope: Scope, sessions: Sequence[Session]) -> Receipt: ...
@@ -90,10 +90,10 @@ class Batching(Protocol):
 
 @runtime_checkable
 class Restoring(Protocol):
-    """A provider that needs the receipts of an earlier process."""
+    """A provider that needs the receipts of adds that an earlier process made."""
 
     def restore(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
-        """Load receipts without sending anything; called before the first search of a resumed run."""
+        """Load these receipts without sending anything. Called before the first search of a resumed run."""
         ...
 
 
@@ -106,12 +106,12 @@ class Listing(Protocol):
 
 @runtime_checkable
 class LiveMemory(Protocol):
-    """A provider that stores outside the run, such as a hosted account: others may store there, too."""
+    """A provider that stores outside the run, such as in a hosted account, where other programs may store, too."""
 
     async def count_memories(self, scope: Scope) -> int | None:
         """Return the number of memories in a scope; None if it is unknown.
 
-        Called before the first add. A scope that needs to be created is created.
+        Called before the first add. Creates the scope if it needs to be created.
         """
         ...
 
@@ -122,7 +122,10 @@ class Model(Protocol):
     def subject(self) -> Subject: ...
 
     async def complete(self, turns: Sequence[Turn], *, schema: Mapping[str, Any] | None = None) -> Completion:
-        """Return one reply, which follows the JSON schema if there is one. Reports its cost with `spending.charge`."""
+        """Return one reply to the turns. It follows the JSON schema if one is given.
+
+        The cost is charged with `spending.charge`.
+        """
         ...
 
     def highest_cost(self, turns: Sequence[Turn], *, schema: Mapping[str, Any] | None = None) -> float | None:

@@ -41,11 +41,12 @@ class Session:
     turns: tuple[Turn, ...]
     at: datetime | None = None
     render_text: Callable[[], str] | None = field(default=None, repr=False, compare=False)
-    """Returns `text`. Called only when it is read, because many providers never read it."""
+    """Returns `text`; None: the benchmark defines no text. Called only when needed, because many providers do not use
+    the text."""
 
     @property
     def text(self) -> str | None:
-        """The text for providers that take text, if the benchmark defines it; None means lines of `speaker: text`."""
+        """The text for providers that take text, if the benchmark defines one; None: they get `speaker: text` lines."""
         return None if self.render_text is None else self.render_text()
 
     def plain(self) -> dict[str, Any]:
@@ -56,12 +57,13 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Haystack:
-    """The conversation history of one memory scope."""
+    """The history of one memory scope: all its sessions."""
 
     id: str
     sessions: tuple[Session, ...]
     fingerprint: str | None = field(default=None, compare=False)
-    """A digest of what it was made from, if that is cheaper than a digest of its content."""
+    """A digest of the data that the haystack was made from, if that is faster than a digest of its content; else
+    None."""
 
     def plain(self) -> dict[str, Any]:
         """Return JSON-compatible data."""
@@ -75,12 +77,12 @@ class Memory(Record):
     content: str
     score: float | None = None
     sources: tuple[str, ...] | None = None
-    """Ids of the sessions and turns it came from; None if unknown."""
+    """The ids of the sessions and turns that the memory comes from; None if unknown."""
     chunks: tuple[str, ...] = ()
 
 
 class Found(list[Memory]):
-    """The memories of a search that a limit of the provider ended too early."""
+    """The memories of a search that stopped too early, because of a limit of the provider."""
 
     def __init__(self, memories: Iterable[Memory], shortfall: str) -> None:
         super().__init__(memories)

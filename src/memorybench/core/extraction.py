@@ -1,4 +1,4 @@
-"""Contracts for memory extractors and sources of their traces."""
+"""Protocols for memory extractors and for sources of their traces."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from .records import Record
 from .trials import Subject
 
 MemoryState = Any
-"""A memory as JSON: nested blocks, lists of texts, or plain text. Its leaves are the facts."""
+"""A memory as JSON: nested blocks, lists of texts, or plain text. The innermost values are the facts."""
 
 
 class MemoryInText(NamedTuple):
-    """A memory that was found in a longer text, such as a model's reply with an introduction."""
+    """A memory that was JSON inside a longer text, such as a model's reply with an introduction."""
 
     memory: MemoryState
 
 
 @runtime_checkable
 class Extractor(Protocol):
-    """Reads a conversation and returns the updated memory, or MemoryInText. It does not see the gold."""
+    """Reads a conversation and returns the updated memory, or MemoryInText. It does not see the expected memory."""
 
     @property
     def subject(self) -> Subject: ...
@@ -53,5 +53,5 @@ class FeedbackSink(Protocol):
     """Sends scores back to the source of a trace."""
 
     async def post(self, trace: str, scores: Mapping[str, float], comment: str) -> None:
-        """Post scores. Safe to repeat: the same trace and score get the same id."""
+        """Send the scores of a trace. Safe to repeat: the same trace and score get the same id."""
         ...

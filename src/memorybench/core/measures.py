@@ -11,23 +11,23 @@ from .records import Record
 from .trials import Outcome, Score, Trial
 
 RankingFormula = Callable[[Sequence[str], Collection[str], int], float | None]
-"""From distinct ranked ids, gold ids and a cutoff k to the value of one question; None: the value is undefined."""
+"""Takes distinct ranked ids, gold ids and a cutoff k; returns the value of one question, or None if it is undefined."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetrievalMetric:
-    """A score of one question's ranking. Reports show its mean over all questions that have a value."""
+    """A score of one question's ranking. Reports show its mean over the questions that have a value."""
 
     name: str
     formula: RankingFormula
     cutoffs: tuple[int, ...] = ()
-    """Each k is a score `name@k`. Empty: one score `name` of the whole ranking."""
+    """The values of k. Each gives a score `name@k`; empty: one score `name` over the whole ranking."""
     columns: tuple[str, ...] = ()
-    """Scores that the result table shows, such as `recall@5`."""
+    """The scores that the result table shows, such as `recall@5`."""
     narrow_columns: tuple[str, ...] = ()
-    """Scores that a narrow terminal shows."""
+    """The scores that a narrow terminal shows."""
     both_levels: bool = False
-    """Whether it is also computed at the evidence level that the benchmark does not count by."""
+    """Whether it is computed for sessions and for turns; otherwise only for the level of the benchmark."""
 
     @property
     def score_names(self) -> tuple[str, ...]:
@@ -57,28 +57,31 @@ class Measure(Record):
 
     name: str
     value: float | None
-    """None: nothing was measured. Absent is not zero."""
+    """None if nothing was measured, which is not the same as 0."""
     n: int
     planned: int
     low: float | None = None
     high: float | None = None
     higher_is_better: bool = True
     unit: str = ""
-    """"": a share between 0 and 1 or a plain number; else "s", "tokens", "bytes", "memories", "$"."""
+    """Empty for a share from 0 to 1 or a plain number; else "s", "tokens", "bytes", "memories" or "$"."""
     clusters: int = 0
-    """How many histories the n cases are about; cases of their own count as one each."""
+    """The number of histories that the n cases are about. A case without a history counts as one."""
     needed: int | None = None
-    """About how many cases an interval of ±5 points needs; None: this one is not much wider, or it is unknown."""
+    """About how many cases give an interval of ±5 points; None if this interval is not much wider, or it is unknown."""
 
 
 class Metric(Protocol):
-    """Reads a row of numbers from each outcome, then computes a measure from all rows. Outcomes are not stored."""
+    """Reads a row of numbers from each outcome, and computes a measure from all rows. Outcomes are not kept."""
 
     @property
     def name(self) -> str: ...
 
     def read(self, outcome: Outcome) -> tuple[float, ...] | None:
-        """The row of this outcome; None: it does not count in n, nor does an empty row, which `measure` gets."""
+        """Return the numbers that the metric needs from an outcome; None or an empty row does not count in `n`.
+
+        `measure` gets empty rows, but not None.
+        """
         ...
 
     def measure(self, rows: Sequence[tuple[float, ...]], clusters: Sequence[str], planned: int) -> Measure: ...
@@ -86,7 +89,7 @@ class Metric(Protocol):
 
 @runtime_checkable
 class Selective(Protocol):
-    """A metric that applies to some of the trials: only these count as planned."""
+    """A metric that applies only to some trials. Only these count as planned."""
 
     @property
     def name(self) -> str: ...

@@ -1,4 +1,4 @@
-"""Operations on a memory that happened elsewhere, as traces recorded them."""
+"""Searches and writes in the memory of another program, as its traces recorded them."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from .records import Record
 
 
 class MemorySearch(Record):
-    """One search of an agent in its memory, and what the agent said afterwards."""
+    """One search of an agent in its memory, and the agent's reply after it."""
 
     id: str
     trace: str
     store: str = ""
     query: str = ""
     records: tuple[str, ...] | None = None
-    """The texts of the memories that were found, best first; None: they were not exported."""
+    """The texts of the memories that were found, best first; None if they were not exported."""
     count: int | None = None
-    """How many memories were found; None: unknown."""
+    """The number of memories that were found; None if unknown."""
     reply: str | None = None
-    """None: it was not exported, or there is none."""
+    """The agent's reply after the search; None if it was not exported, or there is none."""
     is_error: bool = False
     at: datetime | None = None
 
@@ -32,11 +32,11 @@ class MemoryWrite(Record):
     trace: str
     store: str = ""
     extraction: Trace | None = None
-    """The conversation and what was written; None: it cannot be judged."""
+    """The conversation and the memories written from it; None if the write cannot be judged."""
     problem: str = ""
-    """Why it cannot be judged."""
+    """Why the write cannot be judged; empty if it can."""
     count: int | None = None
-    """How many memories were written; None: unknown."""
+    """The number of memories that were written; None if unknown."""
     is_error: bool = False
     """Whether one of the writes failed."""
     at: datetime | None = None

@@ -1,4 +1,4 @@
-"""A sequence of more objects than fit into memory: it keeps them as compressed pickles."""
+"""A sequence that needs little memory for many objects, because it keeps them as compressed pickles."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Generic, TypeVar, overload
 T = TypeVar("T")
 _FAST_COMPRESSION = 1
 _UNPACKED = 32
-"""Chunks that stay unpacked: readers take turns among a few places."""
+"""The number of chunks that are kept unpacked, because readers alternate between a few places."""
 
 
 class PackedSequence(Sequence[T], Generic[T]):
-    """An immutable sequence. Each read returns new objects, equal to those that it was made from."""
+    """An immutable sequence. Each read returns a new object that is equal to the original."""
 
     def __init__(self, items: Iterable[T], per_chunk: int = 64) -> None:
         remaining = iter(items)

@@ -1,4 +1,4 @@
-"""What a suite hands to the engine: a plan of jobs, which are made of steps."""
+"""What a suite gives to the engine: a plan of jobs. A job performs steps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Adding:
-    """How many sessions of a haystack were added to a subject's memory."""
+    """Progress: how many sessions of a haystack have been added to a subject's memory."""
 
     benchmark: str
     subject: str
@@ -23,12 +23,12 @@ class Adding:
     done: int
     total: int
     haystacks: int
-    """Number of haystacks that the memory gets in this process."""
+    """The number of haystacks that are added to the memory in this process."""
     unit: str = "sessions"
 
 
 class Watch(Protocol):
-    """Follows a run, to show its progress. An error in it does not stop the run."""
+    """Receives the progress of a run, to show it. An error in it does not stop the run."""
 
     def add_outcome(self, outcome: Outcome) -> None: ...
 
@@ -37,19 +37,19 @@ class Watch(Protocol):
 
 class StepOptions(TypedDict, total=False):
     on: Subject | None
-    """The subject whose limits and retries apply."""
+    """The subject that is called. Its limits and retries apply."""
     paid: bool
-    """Record an attempt before the work starts."""
+    """Whether the work may cost money. If so, an attempt is recorded before it starts."""
     highest_cost: Callable[[], float | None] | None
-    """Returns the most that paid work can cost, in dollars; None if unknown."""
+    """Returns the most that the work can cost, in dollars; None if unknown."""
     shared: bool
-    """Any run of the results folder may reuse the step."""
+    """Whether any run of the results folder may reuse the recorded step."""
     after: Callable[[], Awaitable[object]] | None
-    """Awaited before the work: a search needs an ingest first, and a recorded search needs none."""
+    """Awaited before the work, if the step is not recorded: for example the ingest that a search needs."""
 
 
 class Steps(Protocol):
-    """Performs named work once: a step in the journal is returned, not repeated."""
+    """Performs named work once. If the journal has its result, that is returned and the work is not repeated."""
 
     async def once(
         self,
@@ -59,30 +59,30 @@ class Steps(Protocol):
         returns: type[T],
         **options: Unpack[StepOptions],
     ) -> T:
-        """Return the recorded result of `name` with `inputs`; otherwise call `work` and record its result first.
+        """Return the recorded result of step `name` with these `inputs`; if none, call `work` and record its result.
 
         Parse inside `work`, so that a reply that cannot be parsed is not recorded.
         """
         ...
 
     def is_recorded(self, name: str, inputs: Mapping[str, Any]) -> bool:
-        """Return whether the step is in the journal."""
+        """Return whether the journal has the result of this step."""
         ...
 
     def is_inherited(self, name: str, inputs: Mapping[str, Any], *, shared: bool = False) -> bool:
-        """Return whether an earlier process or another run recorded that step."""
+        """Return whether an earlier process or another run recorded this step."""
         ...
 
     async def note(self, kind: str, text: str) -> None:
-        """Record a remark for the report, such as a scope that could not be cleared."""
+        """Record a note for the report, such as a scope that could not be cleared."""
         ...
 
     def show_adding(self, adding: Adding) -> None:
-        """Show that sessions were added. Nothing is recorded."""
+        """Show the progress of adding sessions. Nothing is recorded."""
         ...
 
     def check_stopping(self) -> None:
-        """Raise an error if the run is stopping: for long work that is repeated on resume. Any thread may call it."""
+        """Raise an error if the run is stopping. For long work that can be repeated; any thread may call it."""
         ...
 
 
@@ -91,7 +91,7 @@ NOTHING_SHOWN = Exhibit()
 
 @dataclass(frozen=True, slots=True)
 class Performed:
-    """The result of a job. With `unscored`, the subject did its part but the instrument could not decide."""
+    """The result of a job. `unscored` is set if the subject did its work, but judge or code could not score it."""
 
     scores: tuple[Score, ...] = ()
     shown: Exhibit = NOTHING_SHOWN
@@ -100,19 +100,18 @@ class Performed:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The work on one trial."""
+    """The work for one trial."""
 
     trial: Trial
     perform: Callable[[Steps], Awaitable[Performed]]
     ordinal: int
-    """Its place in reports, independent of the order of work."""
+    """The position of the trial in reports, independent of the order in which jobs are performed."""
     case: Case | Callable[[], Case | None] | None = None
-    """Recorded once with an outcome, so that a report needs no dataset. A function is called only then.
-
-    It returns None if the case is a result of the job, and the job failed: a later attempt then records it.
-    """
+    """The case, recorded with the first outcome so that a report needs no dataset. It may be a function, which is
+    called only then. The function returns None if the case is a result of the job and the job failed; a later attempt
+    then records it."""
     shown: Exhibit = NOTHING_SHOWN
-    """What a report shows if the job fails."""
+    """The texts that a report shows if the job fails."""
     spends: bool = False
 
 
@@ -122,7 +121,7 @@ class Limits:
 
     concurrency: int | None = None
     per_process: bool = False
-    """Whether each process of a run has its own `concurrency`: the subject is in the process."""
+    """Whether `concurrency` applies to each process of a run by itself, because the subject runs in the process."""
     per_second: float | None = None
     tries: int = TRIES
     first_delay: float = FIRST_DELAY
@@ -134,12 +133,12 @@ class Plan:
     """All jobs of a run, with their limits and metrics."""
 
     jobs: Iterable[Job]
-    """May be a generator: the engine stores only the jobs in progress."""
+    """The jobs. It may be a generator: the engine keeps only the jobs in progress."""
     size: int
     metrics: tuple[Metric, ...] = ()
     limits: Mapping[str, Limits] = field(default_factory=dict)
-    """By subject key; the default limits apply to a subject without an entry."""
+    """The limits by key of the subject. The defaults apply to a subject without an entry."""
     opening: Callable[[Steps], Awaitable[None]] | None = None
-    """Performed before the first job, for example to test the judge."""
+    """Called before the first job, for example to test the judge; None: nothing to do."""
     closing: Callable[[Steps], Awaitable[None]] | None = None
-    """Performed after the last job, to clean up."""
+    """Called after the last job, to clean up; None: nothing to do."""

@@ -35,7 +35,7 @@ class Choice(NamedTuple):
 
 
 class RubricItem(NamedTuple):
-    """One requirement of a rubric. A judge scores it 0, 0.5 or 1."""
+    """One requirement of a rubric. A judge scores how far a response meets it: 0, 0.5 or 1."""
 
     text: str
     weight: float = 1.0
@@ -47,53 +47,53 @@ class Question(Case):
     haystack: str
     question: str
     answers: tuple[str, ...] = ()
-    """Any of them is right, or all of them are needed, as `answer_mode` says; empty if no gold answer is known."""
+    """The gold answers. `answer_mode` says whether one or all of them are needed; empty if none is known."""
     answer_mode: Literal["any", "all"] = "any"
-    """Whether a right response states any one of the answers, or all of them."""
+    """Whether a right response must state any one of the answers, or all of them."""
     rubric: tuple[RubricItem, ...] = ()
-    """The points that the judge looks for in a response, instead of comparing it with the answers."""
+    """The requirements by which a judge scores a response, instead of comparing it with the answers."""
     must_contain: tuple[str, ...] = ()
-    """Texts that a right response contains. Code decides, not a judge."""
+    """Texts that a right response must contain. Code decides this, not a judge."""
     must_not_contain: tuple[str, ...] = ()
-    """Texts that a right response does not contain, and that no memory shown should contain."""
+    """Texts that a right response must not contain, and that no memory shown to the model should contain."""
     forbidden: tuple[str, ...] = ()
-    """Ids of sessions and turns from which no memory should be retrieved."""
+    """The ids of sessions and turns from which no memory should be retrieved."""
     asked_at: datetime | None = None
     gold_sessions: tuple[str, ...] = ()
     gold_turns: tuple[str, ...] = ()
     abstain: bool = False
-    """The haystack does not contain the answer; saying so is right."""
+    """Whether the haystack does not contain the answer, so that a right response says so."""
     choices: tuple[Choice, ...] = ()
-    """Of a multiple-choice question; its text lists them, too."""
+    """The choices of a multiple-choice question. The text of the question lists them, too."""
     without_choices: str = ""
-    """The text of a multiple-choice question alone."""
+    """The text of a multiple-choice question without its choices; empty for other questions."""
     shared_history: str = ""
-    """Name of the longer history whose beginning its haystack is. The memory of such haystacks is filled once, and each
-    question asked as soon as its haystack has been added."""
+    """The name of a longer history, if the haystack is the beginning of one; else empty. Such haystacks share one
+    memory: it is filled once, and each question is asked as soon as its haystack has been added."""
     asked_after: int = 0
-    """Length of that beginning. Questions about one history are asked in this order."""
+    """The length of that beginning. Questions about a shared history are asked in this order."""
     cluster: str = ""
-    """What it has in common with other questions, if that is more than their memory."""
+    """A name shared by questions that are related by more than their memory; else empty."""
 
     def plain(self) -> Any:
-        """Without the fields that version 0.1 did not write, where they have their default value."""
+        """Return JSON-compatible data. Fields that version 0.1 did not have are left out if they have their default."""
         fields = type(self).model_fields
         unset = {name for name in _LATER_FIELDS if getattr(self, name) == fields[name].default}
         return self.model_dump(mode="json", exclude=unset)
 
     @property
     def query(self) -> str:
-        """The text that memories are searched for: without the choices, because one of them is the answer."""
+        """The text of the search for memories: without the choices, because one of them is the answer."""
         return self.without_choices or self.question
 
     @property
     def memory(self) -> str:
-        """Name of the memory that it is asked of."""
+        """The name of the memory that the question is about."""
         return self.shared_history or self.haystack
 
     @property
     def group(self) -> str:
-        """Name of the questions that are not independent of it: its cluster, or those asked of its memory."""
+        """The name of the cluster of questions that are not independent: `cluster`, else the memory."""
         return self.cluster or self.memory
 
     @property
@@ -115,7 +115,7 @@ class Dataset(Protocol):
 
     @property
     def evidence(self) -> EvidenceLevel:
-        """The level at which this benchmark counts retrieval."""
+        """Whether this benchmark counts retrieved sessions or retrieved turns."""
         ...
 
     @property

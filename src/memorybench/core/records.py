@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Record(BaseModel):
-    """Immutable data; unknown fields are rejected. A class is built when it is first used: a run uses few of them."""
+    """Immutable data; unknown fields are rejected. Each class is built at its first use, because a run uses few."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
@@ -22,12 +22,12 @@ class Record(BaseModel):
 
 
 def iso_date(at: datetime | None) -> str | None:
-    """Return a date as Records write it in JSON."""
+    """Return a date in the format that Records use in JSON; None for None."""
     return None if at is None else at.isoformat().replace("+00:00", "Z")
 
 
 def canonical(value: Any) -> str:
-    """Return the canonical JSON of a value: sorted keys, no blanks, no NaN."""
+    """Return the canonical JSON of a value: sorted keys, no spaces, no NaN."""
     return _ENCODER.encode(value)
 
 
@@ -37,7 +37,7 @@ def digest(value: Any) -> str:
 
 
 class JsonTextHasher:
-    """Computes the `digest` of a text that is given in parts."""
+    """Computes `digest` of one text that is given in parts."""
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256(b'"')
@@ -52,7 +52,7 @@ class JsonTextHasher:
 
 
 def array_parts(values: Iterable[Any]) -> Iterator[str]:
-    """Yield the canonical JSON of a list in parts."""
+    """Yield the canonical JSON of a list in parts, without building the whole text."""
     yield "["
     for place, value in enumerate(values):
         yield f",{canonical(value)}" if place else canonical(value)

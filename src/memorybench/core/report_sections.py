@@ -29,23 +29,23 @@ class Money:
     """A cell that shows an amount of money."""
 
     dollars: float | None
-    """None: a price is unknown."""
+    """None if a price is unknown."""
 
 
 DECIMALS: Mapping[str, int] = {"s": 3, "$": 4}
-"""Of a difference, by the unit of the measure; one for others."""
+"""The decimal places of a difference, by the unit of the measure; 1 for other units."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A difference of two values of a measure."""
+    """The difference of two values of a measure, with its interval."""
 
     value: float | None
     low: float | None = None
     high: float | None = None
     significant: bool = False
     unit: str = ""
-    """As of the measure; "": a difference of shares, shown in percentage points."""
+    """The unit of the measure; empty for a difference of shares, which is shown in percentage points."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +54,14 @@ class State:
 
     name: str
     good: bool | None
-    """None: neither good nor bad, such as skipped."""
+    """Whether the result is good; None if it is neither good nor bad, such as skipped."""
     count: int = 1
 
 
 Cell = str | int | None | Measure | Duration | Money | Difference | tuple[State, ...]
-"""None: not measured."""
+"""A cell of a table; None is shown as not measured."""
 Part = Literal["value", "interval", "value_of_n", "n"]
-"""What a column shows of a measure: `62.3%`, `62.3% [57.1, 67.2]`, `62.3% of 80` or `80/80`."""
+"""Which part of a measure a column shows: `62.3%`, `62.3% [57.1, 67.2]`, `62.3% of 80` or `80/80`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,8 @@ class Column:
     heading: str
     shows: Part = "value"
     priority: int = 0
-    """0: always shown in full. Where a terminal is too narrow, the others are shortened, then the highest dropped."""
+    """0: always shown in full. If a terminal is too narrow, columns with other values are shortened; then those with
+    the highest values are left out."""
     align: Literal["left", "right"] = "right"
     wrap: bool = False
 
@@ -86,7 +87,7 @@ Row = tuple[Cell, ...]
 def columns_and_rows(
     items: Iterable[T], *columns: tuple[Column, Callable[[T], Cell]]
 ) -> tuple[tuple[Column, ...], tuple[Row, ...]]:
-    """Return the columns and a row per item, from each column and the function that returns its cell for an item."""
+    """Return columns and one row per item. Each column comes with the function that returns its cell for an item."""
     rows = tuple(tuple(cell(item) for _, cell in columns) for item in items)
     return tuple(column for column, _ in columns), rows
 
@@ -99,39 +100,39 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     detail_rows: tuple[Row, ...] = ()
-    """Further rows for documents; a terminal leaves them out."""
+    """More rows, which documents show and a terminal does not."""
     level: int = 2
-    """The heading's level in documents."""
+    """The level of the heading in documents: 2 for `##`."""
     detail: bool = False
-    """Whether the section is for documents only."""
+    """Whether only documents show the section, not a terminal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One question or item, with its texts."""
+    """One question or item of a report, with its texts."""
 
     heading: tuple[str, ...]
     fields: tuple[tuple[str, str], ...]
-    """Names and texts, in order; a name may occur more than once."""
+    """Pairs of name and text, in order. A name may occur more than once."""
     command: str = ""
-    """The command that shows more of it."""
+    """The command line that shows more about the case; empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cases:
-    """Single trials with question, expected answer and returned answer."""
+    """A section that lists single trials with question, expected answer and returned answer."""
 
     title: str
     cases: tuple[Case, ...]
     total: int
-    """How many there are; more than `cases` where only the worst are included."""
+    """How many trials there are; more than in `cases` if only the worst are listed."""
     if_empty: str
     detail: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A longer text with its line breaks, such as a prompt."""
+    """A section with a longer text, shown with its line breaks, such as a prompt."""
 
     title: str
     text: str
@@ -140,7 +141,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """Lines of text, or `(name, definition)` pairs."""
+    """A section of lines of text, or of `(name, definition)` pairs."""
 
     lines: tuple[str | tuple[str, str], ...]
     title: str = ""
@@ -162,13 +163,13 @@ Section = Table | Cases | Text | Notes | Provenance
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What every format of a report shows."""
+    """The content of a report, the same for every format."""
 
     title: str
     sections: tuple[Section, ...]
     verdict: tuple[str, ...] = ()
-    """One sentence per subject."""
+    """The main result, one sentence per subject."""
     warnings: tuple[str, ...] = ()
-    """What a reader must know before relying on the figures."""
+    """Warnings that a reader must know before relying on the figures."""
     document: Mapping[str, Any] = field(default_factory=dict)
     """The content of report.json, which `--json` prints (docs/report.schema.json)."""

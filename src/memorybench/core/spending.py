@@ -1,4 +1,4 @@
-"""What calls cost. A model calls `charge`, which adds to the Tally of the step that called the model."""
+"""Counts what calls cost. A model calls `charge`, which adds to the Tally of the step that called the model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Spending(Record):
     input_tokens: Number = 0
     output_tokens: Number = 0
     cost: float | None = 0.0
-    """US dollars; None if at least one call has no known price."""
+    """US dollars; None if the price of at least one call is unknown."""
 
     def __add__(self, other: Spending) -> Spending:
         known = self.cost is not None and other.cost is not None
@@ -36,7 +36,7 @@ NOTHING = Spending()
 
 
 class Tally:
-    """Adds up what is charged inside its `with` block, including tasks that start there."""
+    """Adds up what is charged inside its `with` block, also by tasks that are started in it."""
 
     __slots__ = ("_token", "spent")
 
@@ -56,7 +56,7 @@ _open_tally: ContextVar[Tally | None] = ContextVar("memorybench_tally", default=
 
 @contextmanager
 def charging_unreadable(spent: Spending) -> Iterator[None]:
-    """Charge `spent` if a service that did the work sent no reply that can be read."""
+    """Charge `spent` if the block raises because a service did the work but sent no readable reply."""
     try:
         yield
     except ServiceError as error:

@@ -1,4 +1,4 @@
-"""The contract of memory stores that hygiene scenarios operate on."""
+"""The protocol of memory stores that hygiene scenarios use."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ contains is read and changed."""
 
 
 class NewFact(Record):
-    """A fact to store. Only fixtures set `trust` and `retrieval_count`."""
+    """A fact to store. `trust` and `retrieval_count` are set only by the prepared facts of a scenario."""
 
     content: str
     category: str | None = None
@@ -34,19 +34,19 @@ class NewFact(Record):
 
 
 class StoredFact(NewFact):
-    """A fact in a store. None: the store does not report the value."""
+    """A fact in a store. A field is None if the store does not report it."""
 
     id: str
 
 
 class Proposal(Record):
-    """One change that a curator proposes or made."""
+    """One change that a curator of a memory proposes or has made."""
 
     action: Literal["delete", "merge"]
     ids: tuple[str, ...]
-    """Facts to remove."""
+    """The ids of the facts to remove."""
     kept: str | None = None
-    """The fact that replaces them."""
+    """The fact that replaces them; None if none does."""
     reason: str = ""
 
 
@@ -58,8 +58,8 @@ class Curation(Record):
 class MemoryStore(Protocol):
     """A memory in its own folder, opened with `async with`. Opening the same folder again starts a new session.
 
-    An unsupported operation raises `Lacking`. A write that the store refuses raises `Refused`; any other failure raises
-    `ServiceError`.
+    An operation that the store does not support raises `Lacking`. A write that the store refuses raises `Refused`; any
+    other failure raises `ServiceError`.
     """
 
     @property
@@ -69,7 +69,7 @@ class MemoryStore(Protocol):
     def capabilities(self) -> frozenset[Capability]: ...
 
     async def remember(self, user: str, fact: NewFact) -> str:
-        """Store a fact the way an agent would and return its id."""
+        """Store a fact, as an agent would, and return its id."""
         ...
 
     async def update(self, user: str, id: str, content: str) -> str:
@@ -79,7 +79,7 @@ class MemoryStore(Protocol):
     async def forget(self, user: str, id: str) -> None: ...
 
     async def recall(self, user: str, query: str, limit: int) -> Sequence[StoredFact]:
-        """Search, best first, the way an agent would. Counts as a retrieval."""
+        """Return the facts that match a query, best first, as an agent would get them. Counts as a retrieval."""
         ...
 
     async def list(self, user: str) -> Sequence[StoredFact]:
@@ -89,7 +89,7 @@ class MemoryStore(Protocol):
     async def curate(self, user: str, *, apply: bool) -> Curation: ...
 
     async def history(self, user: str) -> Sequence[str]:
-        """Return every text that the store still keeps of changed or forgotten facts."""
+        """Return every text of changed or forgotten facts that the store still keeps."""
         ...
 
 
@@ -98,7 +98,7 @@ class Getting(Protocol):
     """A store that can read one fact by its id."""
 
     async def get(self, user: str, id: str) -> StoredFact | None:
-        """Return the fact; None if there is none with this id. Some stores raise ServiceError instead."""
+        """Return the fact with this id; None if there is none. Some stores raise ServiceError instead."""
         ...
 
 

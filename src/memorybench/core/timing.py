@@ -1,4 +1,4 @@
-"""How long the target of a step worked, without the time that our own queues and clean-up took."""
+"""Measures how long the target of a step worked, without the time of memorybench's own queues and clean-up."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 TIMING = "target"
-"""Saved with a run. Runs before 0.2 have no such mark: their durations include waits for a thread or a resource."""
+"""Saved with a run to say what durations mean. Runs before 0.2 do not have it: their durations include waiting."""
 
 
 class TargetTime:
-    """Measures its `with` block; `excluded` blocks inside, in this task or in its threads, do not count."""
+    """Measures the time of its `with` block, without the `excluded` blocks inside it, also those in its threads."""
 
     __slots__ = ("_start", "_token", "excluded", "seconds")
 
@@ -40,7 +40,7 @@ _current: ContextVar[TargetTime | None] = ContextVar("memorybench_target_time", 
 
 @contextmanager
 def excluded() -> Iterator[None]:
-    """Do not count this block as work of the target: it waits for its turn, or does work of ours."""
+    """Exclude the time of this block from that of the target: the block waits, or does work of memorybench."""
     start = time.monotonic()
     try:
         yield
@@ -49,7 +49,7 @@ def excluded() -> Iterator[None]:
 
 
 async def call_on_thread(thread: Executor | None, work: Callable[..., T], *arguments: Any) -> T:
-    """Call `work` on a thread (None: of the default pool). Only the call counts as time of the target."""
+    """Call `work` on a thread (None: of the default pool). Waiting for the thread does not count as target time."""
     context = copy_context()  # so that spending is charged to the current step
     submitted = start = end = time.monotonic()
 

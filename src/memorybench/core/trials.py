@@ -1,4 +1,4 @@
-"""One case put to one subject, and its outcome."""
+"""A trial, which is one case for one subject, and its outcome."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STATUSES: tuple[Status, ...] = ("scored", "unscored", "failed", "skipped", "bloc
 
 
 class Subject(Record):
-    """What is measured or called: a provider, a model, a store or an agent. Never contains a secret."""
+    """What is measured or called: a provider, a model, a store or an agent. Its settings never contain a secret."""
 
     role: str
     name: str
@@ -47,11 +47,12 @@ class Trial(Record):
     labels: Mapping[str, str] = Field(default_factory=dict)
     variant: str = ""
     benchmark: str = ""
-    """The dataset, case set or scenario set the case is from."""
+    """The dataset, case set or scenario set that the case is from."""
     cluster: str = ""
-    """Trials of one cluster (a haystack, a conversation) are not independent; "": the trial is its own cluster."""
+    """Trials of one cluster, such as a haystack, are not independent. Empty: the trial is its own cluster."""
     repeat: int = 1
-    """With `--repeats`, models are asked several times. The first repeat has the key of a run without repeats."""
+    """The number of the repeat, from 1; higher than 1 only with `--repeats`. The first has the key of a run without
+    repeats."""
 
     @cached_property
     def key(self) -> str:
@@ -64,7 +65,7 @@ class Trial(Record):
 
     @property
     def item(self) -> tuple[str, str, str, str]:
-        """What the repeats of one trial have in common."""
+        """What identifies a trial apart from its repeat: benchmark, subject, case and variant."""
         return self.benchmark, self.subject.name, self.case_id, self.variant
 
 
@@ -75,7 +76,7 @@ class Score(Record):
 
 
 class Failure(Record):
-    """Why a trial has no result; the traceback is recorded only for unexpected errors."""
+    """Why a trial has no result. The traceback is recorded only for unexpected errors."""
 
     kind: str
     message: str
@@ -83,7 +84,7 @@ class Failure(Record):
 
 
 class Exhibit(Record):
-    """What a report shows of one trial; the evidence itself is in the steps."""
+    """The texts of one trial that a report shows. The full data is in its steps."""
 
     asked: str = ""
     expected: str = ""
@@ -91,7 +92,7 @@ class Exhibit(Record):
     context: str = ""
     reason: str = ""
     memories_shown: int | None = None
-    """How many of the retrieved memories the answering model saw; None: not recorded."""
+    """How many of the retrieved memories the answering model saw; None if that is not recorded."""
 
 
 class Outcome(Record):
@@ -99,7 +100,7 @@ class Outcome(Record):
     status: Status
     scores: tuple[Score, ...] = ()
     steps: tuple[str, ...] = ()
-    """Keys of the steps that this outcome rests on."""
+    """The keys of the steps that this outcome depends on."""
     failure: Failure | None = None
     shown: Exhibit = Exhibit()
 
@@ -108,5 +109,5 @@ class Outcome(Record):
 
     @cached_property
     def _values(self) -> dict[str, float]:
-        """By name: the first score of that name. A report asks for many."""
+        """By name: the value of the first score with that name."""
         return {score.name: score.value for score in reversed(self.scores)}

@@ -1,4 +1,4 @@
-"""What a config makes memorybench start, import, contact and send, and what the user allows of it."""
+"""What a config makes memorybench start, import, contact and send, and what of that the user allows."""
 
 from __future__ import annotations
 
@@ -25,12 +25,11 @@ class Uses:
     modules: tuple[Use, ...] = ()
     """Python code that the config names. Installed plug-ins are not listed."""
     images: tuple[Use, ...] = ()
-    """Container images, as far as the compose file names them in the usual layout."""
+    """Container images, as far as they are found in the compose file: it is read as text, in the usual layout."""
     sql: tuple[Use, ...] = ()
     hosts: tuple[Use, ...] = ()
     credentials: tuple[Use, ...] = ()
-    """Variables with a key: those of `auth`, of an embedder, of a model, and of the `Authorization` of an MCP
-    server."""
+    """Variables that contain a key: for `auth`, an embedder, a model, or the `Authorization` of an MCP server."""
     other_variables: tuple[Use, ...] = ()
 
     @property
@@ -44,13 +43,14 @@ class Uses:
 
 @dataclass(frozen=True, slots=True)
 class Consent:
-    """What the user allows to configs that are not part of memorybench. It is given with each command and not saved."""
+    """What the user allows configs to do that are not part of memorybench. Given with each command, never saved."""
 
     code: bool = False
-    """Programs, modules, containers and SQL; variables, too, because code can read them."""
+    """Whether configs may run programs, modules, containers and SQL. Includes all variables, because code can read
+    them."""
     variables: frozenset[str] = frozenset()
-    """Environment variables that may be sent."""
+    """The names of environment variables that configs may send."""
     disposable_store: bool = False
-    """A live memory may be used without a private scope: all of its data may be changed and deleted."""
+    """Whether a live memory may be used without a private scope, so that all its data may be changed and deleted."""
     reads_only: bool = False
-    """Whether the command only lists what a store has, so that nothing must keep it apart from other data."""
+    """Whether the command only reads from a store, so that no private scope is needed."""
