@@ -1,4 +1,4 @@
-"""Runs from Python: the same runs, the same journal and the same figures as on the command line."""
+"""Starts runs from Python: the same runs, the same journal and the same figures as on the command line."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class RunResult:
             return stored.summary
 
     def outcomes(self) -> Iterator[Outcome]:
-        """One outcome per question and provider, in the order of the benchmark."""
+        """Yield the outcome of every trial, in the order of the benchmark."""
         with open_run([self.run_id], [self.folder]) as stored:
             yield from stored.outcomes()
 
@@ -76,27 +76,27 @@ class RunResult:
     def case(
         self, id: str, provider: str | None = None, *, benchmark: str | None = None, variant: str | None = None
     ) -> dict[str, Any]:
-        """All about one case, as `memorybench show --json` prints it; `id` may be a unique beginning of its id."""
+        """Return all data of a case, as `memorybench show --json` prints it; `id` may be a unique prefix of its id."""
         with open_run([self.run_id], [self.folder]) as stored:
             view = find_case(stored, id, provider=provider, benchmark=benchmark, variant=variant)
             return case_document(view)
 
     def measure(self, subject: str, name: str, benchmark: str | None = None) -> Measure:
-        """A measure with its interval, n and planned: `result.measure("bm25", "recall@5")`."""
+        """Return a measure with its interval, n and planned: `result.measure("bm25", "recall@5")`."""
         found = [result for result in self.summary.results if not result.group]
         for key, chosen in (("benchmark", benchmark), ("subject", canonical_name(subject))):
             known = list(dict.fromkeys(getattr(result, key) for result in found))
             if chosen is not None and chosen not in known:
-                raise unknown_name(self.run_id, f'no {key} "{chosen}"', chosen, known)
+                raise unknown_name(self.run_id, f'the run has no {key} "{chosen}"', chosen, known)
             found = [result for result in found if chosen in (None, getattr(result, key))]
         measures = [measure for result in found if (measure := result.measure(ALIASES.get(name, name)))]
         if not measures:
             names = {measure.name for result in found for measure in result.measures}
-            raise unknown_name(self.run_id, f'no measure "{name}" of {subject}', name, names)
+            raise unknown_name(self.run_id, f'{subject} has no measure "{name}"', name, names)
         return measures[0]
 
     def write_reports(self, output: str | Path | None = None, formats: Iterable[str] = FORMATS) -> list[Path]:
-        """Write reports again, into the run's folder or `output`; `formats`: "json", "markdown", "html"."""
+        """Write the reports again, into the run's folder or `output`. Formats: "json", "markdown", "html"."""
         formats = list(formats)
         with open_run([self.run_id], [self.folder]) as stored:
             report = report_of(stored)
@@ -109,7 +109,7 @@ class RunResult:
         return rewrite_reports(report, RunPlace(self.folder, self.run_id), others, html)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """One row per question and provider, with the columns of `memorybench export`. Needs pandas."""
+        """Return a DataFrame with one row per trial, and the columns of `memorybench export`. Needs pandas."""
         try:
             import pandas
         except ImportError:
@@ -131,7 +131,7 @@ def run(command: str, **values: Any) -> RunResult:
 
     `values` are the fields of the command's spec (`memorybench schema hygiene-run` lists them) and of RunOptions:
     output, journal, run_id, resume, concurrency, budget, ray, workers, cpus_per_worker, ray_files, ray_env, baseline,
-    max_drop, tags, junit, step_summary.
+    max_drop, tags, junit, step_summary, otel, otel_content.
     """
     matches = [(suite, one) for suite, one in commands((command.split() or [""])[0]) if one.name == command]
     if not matches:
@@ -150,9 +150,9 @@ def run(command: str, **values: Any) -> RunResult:
 def evaluate(
     benchmarks: str | Sequence[str] | None = None, providers: str | Sequence[str] | None = None, **values: Any
 ) -> RunResult:
-    """Compares providers on benchmarks and returns the finished run; `resume` continues one.
+    """Compares providers on benchmarks and returns the finished run. `resume` continues an earlier run.
 
-    `values` are the further fields of BenchSpec (limit, start, end, question_types, seed, answering_model, …) and of
+    `values` are the other fields of BenchSpec (limit, start, end, question_types, seed, answering_model, …) and of
     RunOptions.
     """
     named = {"benchmarks": benchmarks, "providers": providers}
@@ -163,7 +163,7 @@ def evaluate(
 def audit(dataset: str | Path | None = None, **values: Any) -> RunResult:
     """Audits a model or memories with the conversations of a dataset, and returns the finished run.
 
-    `values` are the further fields of AuditSpec (model, judge_model, providers, kinds, policy, limit, …) and of
+    `values` are the other fields of AuditSpec (model, judge_model, providers, kinds, policy, limit, …) and of
     RunOptions.
     """
     return run("audit", **({} if dataset is None else {"dataset": str(dataset)}), **values)
@@ -172,7 +172,7 @@ def audit(dataset: str | Path | None = None, **values: Any) -> RunResult:
 def load_run(run_id: str, results: str | Path | None = None, *, journal: str | None = None) -> RunResult:
     """Load an existing run; by default from ./results or ./audit-results.
 
-    `journal` is the address of a Postgres database, if the rows are in one.
+    `journal` is the address of the Postgres database, if the run was stored in one.
     """
     folders = default_folders() if results is None else [Path(results)]
     if journal is not None:
@@ -190,9 +190,10 @@ def merge(
     allow_partial: bool = False,
     tags: Sequence[str] = (),
 ) -> RunResult:
-    """Make one run of the shards that `evaluate(…, shard="1/3")` and the others made, and return it.
+    """Merge the shards of one run, such as those of `evaluate(…, shard="1/3")`, and return the merged run.
 
-    A shard is a results folder, all of whose shards are merged, FOLDER/RUN, or a run of the folder `results`.
+    A shard is given as a run of the folder `results`, as FOLDER/RUN, or as a results folder, all of whose shards are
+    merged.
     """
     learn_journal(journal)
     merged = merging.merge(
@@ -217,7 +218,8 @@ def compare(
 ) -> RunComparison:
     """Compares runs or providers, question by question: `compare("before", "after:bm25").comparisons[0].sentence()`.
 
-    A side is RUN, RUN:PROVIDER, FOLDER/RUN or a provider of the latest runs. `measures` replace the main ones.
+    A side is RUN, RUN:PROVIDER, FOLDER/RUN, or a provider, which is taken from its latest run. `measures` replaces the
+    main measures.
     """
     named = [results] if isinstance(results, (str, Path)) else results
     folders = [results_folder(Path(folder), journal) for folder in named]
@@ -235,10 +237,10 @@ def scan(
     config_dirs: Sequence[str] = (),
     consent: Consent | None = None,
 ) -> ScanReport:
-    """Scans a memory that exists, as `memorybench hygiene scan` does: files and folders, and what a store lists.
+    """Scans an existing memory, as `memorybench hygiene scan` does: files and folders, and facts that a store lists.
 
-    Reads only, and keeps no value that it finds. `baseline` is a file with accepted findings. With `model`, the text is
-    sent to that model, until `budget` dollars are spent; its replies are recorded in the folder `results`.
+    Only reads, and stores no value that it finds. `baseline` is a file with accepted findings. With `model`, the text
+    is sent to that model, until `budget` dollars are spent; its replies are recorded in the folder `results`.
     """
     accepted = read_baseline(Path(baseline)) if baseline is not None else []
     wiring = LiveWiring(config_dirs, replace(consent or Consent(), reads_only=True))
@@ -248,10 +250,10 @@ def scan(
 
 
 def extraction_evaluator(judge_model: str, paths: Mapping[str, str] | None = None) -> MemoryExtractionEvaluator:
-    """An evaluator for LangSmith's `evaluate(…, evaluators=[extraction_evaluator("gpt-4o")])`.
+    """Returns an evaluator for LangSmith: `evaluate(…, evaluators=[extraction_evaluator("gpt-4o")])`.
 
-    It gives precision, recall and F1 of the facts that a run extracted. `paths`, by role (conversation, existing,
-    output), say where a run keeps them.
+    It returns precision, recall and F1 of the facts that a LangSmith run extracted. `paths` maps a role (conversation,
+    existing, output) to the JSONPath at which a run has it.
     """
     judge_of_run = LiveWiring().model(judge_model)
 

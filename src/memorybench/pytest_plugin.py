@@ -1,6 +1,6 @@
-"""`pytest --memory-cases CASES --memory-extractor NAME`: one test per case, and one for the targets.
+"""`pytest --memory-cases CASES --memory-extractor NAME`: one test per case, and the test `targets` for thresholds.
 
-Installed with the package. Without these options it does nothing and imports nothing of the program.
+Installed with the package. Without these options it does nothing and imports nothing else of memorybench.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _BUNDLED = "bundled"
 _OPTIONS = ("extractor", "extractor_command", "extractor_model", "judge_model")
-"""Fields of ExtractionSpec that are options here, as `--memory-…`."""
+"""Fields of ExtractionSpec that are pytest options, named `--memory-…`."""
 _CLI_OPTION = re.compile(
     r"(?<![\w-])--(?=(?:extractor|extractor-command|extractor-model|judge-model|config-dir)(?![\w-]))"
 )
@@ -53,7 +53,7 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
 
 
 class MemoryCases(pytest.Collector):
-    """All cases. They are run together when the first of them is tested."""
+    """Collects the cases as tests. All selected cases are run together when the first of them is tested."""
 
     def collect(self) -> Iterator[pytest.Item]:
         from memorybench.core.errors import MemorybenchError
@@ -94,7 +94,7 @@ class MemoryCases(pytest.Collector):
 
     @cached_property
     def _run(self) -> tuple[Start, FinishedRun]:
-        """Runs only the selected cases, as by -k; all of them where the targets are tested."""
+        """Runs only the selected cases, such as those of -k; all of them if the thresholds are tested."""
         from memorybench.suites import running
 
         items = [item for item in self.session.items if item.parent is self]
@@ -137,7 +137,7 @@ class MemoryCases(pytest.Collector):
 
 
 def _own_options(text: str) -> str:
-    """Names the options of pytest where a message names those of the command line."""
+    """Return a message with the names of pytest options in place of those of the command line."""
     return _CLI_OPTION.sub("--memory-", text)
 
 

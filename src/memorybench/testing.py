@@ -1,4 +1,4 @@
-"""The tests that every provider must pass, as a base class. pytest collects them; the import does not need pytest.
+"""The tests that every provider must pass, as a base class. pytest collects them; importing it does not need pytest.
 
 class TestMine(ProviderContract):
     def open_provider(self, folder):
@@ -259,7 +259,7 @@ def _session(name: str, *texts: str) -> Session:
 
 
 def _small_talk(sessions: int) -> list[Session]:
-    """Return sessions that all differ, so that no ranking depends on a tie."""
+    """Return sessions that all differ, so that no two have the same rank."""
     talk = [
         _session(f"talk-{n}", "How is the garden? " + "Lovely weather. " * n, f"Bed number {n} of the garden blooms.")
         for n in range(1, sessions + 1)
