@@ -37,7 +37,7 @@ class ToolCall(Record):
     user: str
     arguments: Mapping[str, Any] = {}
     result: str = ""
-    """The text returned to the agent."""
+    """The text that the tool returned to the agent."""
     ids: tuple[str, ...] = ()
     """The ids of facts that were written or found, best first; for a curation, of facts that were removed."""
     texts: tuple[str, ...] = ()

@@ -13,10 +13,10 @@ MemorybenchError
 │   ├── Denied             401, 402, 403: a retry cannot help, the subject is not called again
 │   ├── Malformed          the reply does not match the API
 │   └── NotReady           added data did not become searchable in time
-├── Unreadable             the instrument could not read or decide: the trial is `unscored`
+├── Unreadable             judge or code could not read or decide a result: the trial is `unscored`
 ├── Lacking                the subject does not have the capability: the trial is `skipped`
-├── Refused                a store rejected a write and reported it: a defence
-└── Blocked                the cost gate or the budget stopped it: the trial is `blocked`
+├── Refused                a store rejected a write and reported it, which counts as a defence
+└── Blocked                the budget is used up, or consent to costs is missing: the trial is `blocked`
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class MemorybenchError(Exception):
-    """The base class. The text is one line that says what to do."""
+    """The base class of these errors. The message is one line that says what to do."""
 
 
 class Refusal(MemorybenchError):
@@ -37,7 +37,7 @@ class Refusal(MemorybenchError):
 
 
 class BadInput(Refusal):
-    """The text reads `where: problem; expected what; what to do`."""
+    """The message has the form `where: problem; expected what; what to do`."""
 
     def __init__(self, where: str, problem: str, *, expected: str = "", remedy: str = "") -> None:
         self.where = where
@@ -50,7 +50,7 @@ class BadInput(Refusal):
 
 class ConsentRequired(BadInput):
     def __init__(self, where: str, problem: str, uses: Sequence[Use], *, remedy: str) -> None:
-        """`uses` are the things that are not allowed; the problem names each of them."""
+        """Make the error; `uses` are the things that are not allowed, and the problem names each of them."""
         super().__init__(where, problem, remedy=remedy)
         self.uses = tuple(uses)
 

@@ -5,7 +5,7 @@ TRIES = 4
 FIRST_DELAY = 0.5
 """Seconds before the first retry of a model or trace source. Each further delay is twice as long."""
 PROVIDER_FIRST_DELAY = 2.0
-"""The same for memory providers, unless `rateLimit.retryDelayMs` says otherwise."""
+"""Seconds before the first retry of a memory provider, unless `rateLimit.retryDelayMs` says otherwise."""
 UNREACHABLE = 10
 """The run pauses after this many failed connections to one subject in a row."""
 LONGEST_DELAY = 120.0

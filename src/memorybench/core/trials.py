@@ -34,7 +34,7 @@ class Subject(Record):
 
 
 class Case(Record):
-    """What is asked of every subject. Question, Probe, ExtractionCase and Scenario extend it."""
+    """The base class of what subjects are tested with: Question, Probe, ExtractionCase and Scenario extend it."""
 
     id: str
     labels: Mapping[str, str] = Field(default_factory=dict)

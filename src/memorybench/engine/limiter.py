@@ -18,7 +18,7 @@ class RateLimiter:
     """Delays calls to one subject until its limits allow them: `async with limiter` around each call."""
 
     def __init__(self, name: str, limits: Limits, stopping: Stop, shared_by: RunWriter | None = None) -> None:
-        """With `shared_by`, the limits apply to all processes of that run together."""
+        """Limit the calls of this process; with `shared_by`, of all processes of that run together."""
         self.limits = limits
         self.stopping = stopping
         self.name = name

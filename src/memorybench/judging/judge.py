@@ -128,10 +128,10 @@ class Judge:
         return await self.ask(steps, "judge", self.prompts.of(question), question, response, context)
 
     async def rubric(self, steps: Steps, question: Question, response: str, context: str = "") -> list[Verdict]:
-        """Return the verdict on each item of the question's rubric. An empty response meets no item.
+        """Return the verdict on each item of the question's rubric.
 
-        Raises Unreadable at the first item whose score cannot be read, because a mean of the others would be another
-        measure.
+        An empty response meets no item; if the question has no answer (`abstain`), it meets all. Raises Unreadable at
+        the first item whose score cannot be read, because a mean of the others would be another measure.
         """
         prompt = self.prompts.of(question)
         if not response.strip():

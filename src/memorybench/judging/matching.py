@@ -41,7 +41,10 @@ UNDECIDED = Comparison("undecided", None, None)
 
 
 def is_same(first: MemoryFact, second: MemoryFact) -> bool:
-    """Whether two facts have the same normal form, and no different categories."""
+    """Whether two facts have the same normal form, and no different categories.
+
+    If one of them has no category, texts of one or two words are not enough, unless neither has one.
+    """
     text = _key(first)
     if text != _key(second) or not _compatible(first, second):
         return False

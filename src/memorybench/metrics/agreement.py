@@ -178,7 +178,7 @@ def _kappa(counts: Sequence[float]) -> float | None:
 
 
 def _chance_agreement(counts: Sequence[float]) -> float:
-    """Returns the expected agreement if both gave their verdicts at random, at the same rates."""
+    """Returns the agreement to expect if judge and person gave their verdicts at random, at their own rates."""
     both_yes, judge_yes, person_yes, both_no = counts
     yes = (both_yes + judge_yes) * (both_yes + person_yes)
     no = (both_no + person_yes) * (both_no + judge_yes)

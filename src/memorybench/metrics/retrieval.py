@@ -141,8 +141,10 @@ PROVENANCE_UNKNOWN = "provenance_unknown"
 
 @dataclass(frozen=True, slots=True)
 class RetrievalMean:
-    """The mean of a retrieval score. Finding nothing is 0; a provider that finds memories, but never reports their
-    sources, has no mean."""
+    """The mean of a retrieval score. A search that finds nothing counts as 0.
+
+    A provider that returns memories, but never reports their sources, has no mean.
+    """
 
     is_share: ClassVar[bool] = True
 

@@ -1,4 +1,4 @@
-"""The suites: what is measured, and how a run of any suite is made.
+"""The suites: kinds of measurements, and the code that all of them share to perform and report runs.
 
 bench/ audit/ extraction/ hygiene/ online/   one folder per suite: suite, spec, prepare, plan, measures, report
 

@@ -1,4 +1,4 @@
-"""From retrieved memories to an answer and its scores. One prompt, one model and one judge serve every provider."""
+"""Answers questions from retrieved memories and scores the answers. All providers share prompt, model and judge."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Scoring:
     """How answers are compared with the gold answers."""
 
     method: str
-    """What decides right or wrong: exact-match, f1, contains, semantic-similarity, llm-judge or custom."""
+    """How an answer is scored: exact-match, f1, contains, semantic-similarity, llm-judge or custom."""
     partial_credit: bool = True
     """If True, an item of a rubric that is half met counts 0.5, otherwise 0."""
     official_f1: bool = False
@@ -80,7 +80,7 @@ def context_of(memories: Sequence[Memory], *, chunks: bool = False) -> str:
 
 
 def estimated_tokens(text: str) -> int:
-    """Estimates the tokens of a text as four UTF-8 bytes each, the same for every provider."""
+    """Estimates the tokens of a text as its UTF-8 bytes divided by four, for every provider alike."""
     return -(-len(text.encode("utf-8", "surrogatepass")) // _BYTES_PER_TOKEN)
 
 
@@ -126,7 +126,7 @@ async def ask(
 
 
 async def score(steps: Steps, scoring: Scoring, question: Question, response: str, context: str) -> Scored:
-    """Scores an answer by code, and by the judge where there is one."""
+    """Scores an answer by code, and by the judge if there is one and code does not decide."""
     try:
         scores = _by_code(scoring, question, response)
     except Unreadable as error:

@@ -1,4 +1,4 @@
-"""One case as report sections: a row per trial, or everything about one trial.
+"""Shows one case as report sections: a row per trial, or everything about one trial.
 
 A suite whose steps are not searches, answers and verdicts describes its trials in `case_sections` of its report module.
 """
@@ -52,7 +52,7 @@ def trials_report(view: CaseView) -> Report:
 
 
 def _trial_table(view: CaseView) -> Table:
-    """Return one row per trial of a case."""
+    """Return a table with one row per trial of a case."""
     has_score = {score.name for trial in view.trials for score in trial.outcome.scores}
     score = next((name for name in _MAIN_SCORES if name in has_score), "score")
     columns = (

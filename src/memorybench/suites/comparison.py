@@ -103,7 +103,7 @@ class Pair(Record):
     ties: int = 0
     groups: tuple[Group, ...] = ()
     cases: tuple[ComparedCase, ...] = ()
-    """All cases; in the JSON of `compare`, those that --only selects."""
+    """The compared cases; in the JSON of `compare`, only those that --only selects."""
 
     @property
     def names(self) -> tuple[str, str]:
@@ -119,7 +119,7 @@ class Pair(Record):
 
     @property
     def loss(self) -> float | None:
-        """How much worse the first subject is than the second; negative if it is better."""
+        """How much worse the first subject is than the second; negative if it is better, None if unknown."""
         difference = self.comparison.difference
         return None if difference is None else -difference if self.higher_is_better else difference
 
@@ -221,7 +221,7 @@ def _measure(metric: Metric, cases: Mapping[str, CaseScores], keys: Sequence[str
 
 
 def adjust(pairs: Sequence[Pair]) -> list[Pair]:
-    """Adjust the p-values for all these comparisons together."""
+    """Return the comparisons with p-values adjusted for all of them together."""
     results = holm([pair.comparison for pair in pairs])
     tests = sum(result.p is not None for result in results)
     return [
@@ -347,7 +347,8 @@ class HeadlineScores:
     def baseline_differences(self) -> tuple[Pair, ...]:
         """Compare each provider with each baseline by the first headline measure that both have.
 
-        The p-values of all these comparisons are adjusted together.
+        In a run with several models, both must have the same model. The p-values of all comparisons are adjusted
+        together.
         """
         values = {key: mean_by_case(own) for key, own in self._scores.items()}
         pairs = []

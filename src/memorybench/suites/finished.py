@@ -106,7 +106,7 @@ def find_finished(
 def rewrite_reports(
     report: Report, place: RunPlace, formats: Iterable[str] = FORMATS, html: str | None = None
 ) -> list[Path]:
-    """Write the reports of a run into its folder, unless a process is writing the run."""
+    """Write the reports of a run into its folder. Raise RunConflict if another process is writing the run."""
     lock = journal_of(place.results).lock(place.run_id)
     try:
         return write_reports(report, place.folder, formats, html)

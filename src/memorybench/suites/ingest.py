@@ -84,14 +84,14 @@ class _Add:
     """One call that adds sessions."""
 
     def __init__(self, sessions: Sequence[Session], store: Mapping[str, Any], history: str | None = None) -> None:
-        """`history` is the digest of the haystack whose sessions are all added by this call."""
+        """Store the sessions to add. `history` is the digest of a haystack if the call adds all of its sessions."""
         self.sessions = sessions
         self._store = store
         self._history = history
 
     @cached_property
     def inputs(self) -> dict[str, Any]:
-        """The inputs of its step. Computed when first needed, so that the first requests start sooner."""
+        """The inputs of the step that records this call. Computed when first needed, so that requests start sooner."""
         if self._history is not None:
             return {**self._store, "haystack": self._history}
         if len(self.sessions) == 1:

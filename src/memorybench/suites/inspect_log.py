@@ -92,7 +92,7 @@ def write_logs(parts: Sequence[tuple[RunReader, Run]], summary: Summary, folder:
 
 
 class _Log:
-    """Writes one log. Samples come last, because Inspect reads a header by stopping at them."""
+    """Writes one log. Samples come last, because Inspect stops reading at them if it needs only the header."""
 
     def __init__(self, file: IO[str], header: Mapping[str, Any]) -> None:
         self._file = file

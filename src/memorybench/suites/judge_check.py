@@ -54,7 +54,7 @@ def canary_limit(asked: int | Literal["off"] | None, judge_calls: int) -> int:
 async def record_judge_check(
     steps: Steps, judge: Subject, prompts: Sequence[object], limit: int, check: Callable[[], Awaitable[CanaryReport]]
 ) -> None:
-    """Performs the check with up to `limit` canaries, and records its result once for the report."""
+    """Performs the check with up to `limit` canaries and records its result; with 0, notes that none was done."""
     if not limit:
         await steps.note(NOTE, unchecked_note(judge.name))
         return

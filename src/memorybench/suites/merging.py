@@ -278,7 +278,7 @@ def _is_merged(place: RunPlace, run: Run) -> bool:
 
 
 def _write_files(place: RunPlace, make_page: MakePage) -> list[Path]:
-    """Write the reports of the merged run and the suite's other files, and return their paths."""
+    """Write the reports of the merged run and the suite's other files; return the paths of the reports."""
     with open_run([place.run_id], [place.results]) as stored:
         suite_of(stored.run).write_files(place)
         report = report_of(stored)

@@ -245,7 +245,7 @@ class RecordedRun:
 
 
 VERDICTS = ("judge", CANARY, "entail", "support")
-"""Steps whose result is a verdict."""
+"""Names of steps whose result is a verdict."""
 CheckJudge = Callable[[ReplayedSteps, Subject, int], Coroutine[Any, Any, tuple[Sequence[JudgePrompt], CanaryReport]]]
 """Takes recorded steps, a judge and the most canaries; returns the run's judge prompts and the counts of verdicts."""
 

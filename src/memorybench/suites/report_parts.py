@@ -340,7 +340,7 @@ def is_undecided(outcome: Outcome) -> bool:
 
 
 def gold_turns(case: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
-    """Return the turns that contain the answer, as the case records them; None: not recorded."""
+    """Return the turns that contain the answer, as the case records them; None if they are not recorded."""
     turns = case.get("evidence", case.get("gold_context"))
     return None if turns is None else list(turns)
 
@@ -353,7 +353,7 @@ def gold_lines(case: Mapping[str, Any]) -> list[str]:
 
 
 def _turn_line(turn: Mapping[str, Any]) -> str:
-    """`[2024-05-01, s3:5] Anna: text`: a recorded turn on one line."""
+    """Return a recorded turn on one line, such as `[2024-05-01, s3:5] Anna: text`."""
     place = ", ".join(part for part in ((turn.get("at") or "")[:10], turn.get("id")) if part)
     return f"{f'[{place}] ' if place else ''}{turn.get('speaker') or turn['role']}: {turn['content']}"
 

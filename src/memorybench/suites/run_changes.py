@@ -42,7 +42,7 @@ _MARK = ".change"
 def change_tags(
     row: ListedRun, tags: Sequence[str], redact: Callable[[str], str], *, remove: bool = False, fault: Fault = None
 ) -> tuple[str, ...]:
-    """Add or remove tags, and return the tags that the run has then."""
+    """Add or remove tags, and return all tags that the run has afterwards."""
     wanted = [redact(safe_tag(tag, "TAG")) for tag in tags]
     missing = [tag for tag in wanted if remove and tag not in row.tags]
     if missing:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .wiring import ResolvedProvider
 
 OVER_BUDGET = "over_token_budget"
-"""A score: 1 if the first memory alone exceeds --token-budget, so that the answering model saw none."""
+"""The name of a score: 1 if the first memory alone exceeds --token-budget, so that the answering model saw none."""
 DEFAULT_SETTINGS = "default_settings"
 """The key of a run's spec under which the default settings of each provider are recorded."""
 

@@ -154,7 +154,7 @@ def _without_settings(mark: Fingerprint) -> tuple[Fingerprint, Mapping[str, Any]
 
 
 def _default_text(run: Run, subject: str, key: str) -> str:
-    """Return the default of a provider's setting that was not given, if the run has recorded it."""
+    """Return the default of a provider's setting that was not given; "default" if the run has not recorded it."""
     defaults = run.spec.get(DEFAULT_SETTINGS, {})
     if subject not in defaults:
         return "default"

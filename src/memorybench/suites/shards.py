@@ -107,7 +107,7 @@ def shard_facts(runs: Sequence[Run]) -> dict[str, str]:
 
 
 def mark_shards(report: Report, runs: Sequence[Run]) -> Report:
-    """Return the report with a title, a warning and JSON that say that its figures cover a part of the run."""
+    """Return the report; if it covers only some shards, title, a warning and the JSON document say so."""
     part = describe_shards(runs)
     if part is None:
         return report

@@ -50,7 +50,7 @@ class ComparedRun:
     costs: bool = False
     """If True, time and cost of the cases (COSTS) are read, too."""
     subjects: frozenset[str] | None = None
-    """The subjects whose outcomes are read; None: all."""
+    """The subjects whose outcomes are read; None for all."""
     measures: tuple[str, ...] = ()
     """The names of the measures that are read; all if empty."""
 
@@ -194,7 +194,7 @@ def _locate_run(text: str, readers: Mapping[Path, RunReader]) -> tuple[Path, str
 
 
 def _run_in_folder(text: str) -> tuple[Path, str, str] | None:
-    """Return folder, run and subject of FOLDER/RUN or FOLDER/RUN:SUBJECT; None if the folder has no results."""
+    """Return folder, run and subject of FOLDER/RUN or FOLDER/RUN:SUBJECT; None if the text names no folder."""
     head, _, subject = text.partition(":")
     if (folder := folder_of(head)) is None:
         if "/" in head and Path(head).is_dir():

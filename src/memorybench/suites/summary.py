@@ -308,7 +308,7 @@ def subjects_of(run: Run) -> Sequence[str]:
 
 
 def headline(results: Sequence[Result]) -> str:
-    """Returns the first headline measure for which any of these results has a value."""
+    """Returns the first headline measure for which any of these results has a value; the last one if none has."""
     measured = {measure.name for result in results for measure in result.measures if measure.value is not None}
     return next((name for name in HEADLINES if name in measured), HEADLINES[-1])
 

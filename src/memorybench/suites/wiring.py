@@ -141,7 +141,7 @@ class FetchedTraces(Protocol):
 
     @property
     def problems(self) -> Mapping[str, str]:
-        """By trace id: the reason why it cannot be judged."""
+        """By trace id: why the trace cannot be judged."""
         ...
 
     def __len__(self) -> int: ...

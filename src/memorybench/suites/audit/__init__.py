@@ -10,7 +10,7 @@ The run
   report.py        the report
   rescoring.py     scores recorded answers again
 
-Probes that structure proves, always the same for the same dataset
+Probes that code generates, always the same for the same dataset
   generation.py    generates the probes of a dataset
   probes.py        the probes, with everything that scoring needs
   recall.py        the question for each fact

@@ -42,7 +42,7 @@ class Judgement:
 
 
 def judge_prompts() -> JudgePrompts:
-    """Return the judge prompts of an audit; conflicts that must be flagged have their own."""
+    """Return the judge prompts of an audit. Conflicts whose answer must name both values have their own prompt."""
     flag = Template((load_prompt("judge-flag"),), "judge prompt flag")
     return JudgePrompts(names=_PROMPT_NAMES, by_type={FLAG: flag})
 

@@ -80,7 +80,7 @@ _PLACEBO_TURNS = 10
 
 
 def partners(questions: Sequence[Question]) -> dict[str, Question]:
-    """Return for each question, by its id, a question about another history: the same each time.
+    """Return, by id of a question, a question about another history. The choice is always the same.
 
     Raise BadInput if there is only one history.
     """

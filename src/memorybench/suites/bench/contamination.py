@@ -20,8 +20,8 @@ _TOLERANCE = 0.05
 def chance_score(questions: Sequence[Question]) -> float:
     """Return the score to expect from a model that has no memory and knows nothing about the user.
 
-    A random choice is right in proportion to the right choices. Two kinds of answers need no memory and count as right:
-    one that only must not contain something, and saying that the answer is not known.
+    A random choice is right in proportion to the right choices. Questions that need no memory count as right: those
+    that the history does not answer, and those whose answer only must not contain something. All others count as wrong.
     """
     return fmean(map(_chance, questions)) if questions else 0.0
 

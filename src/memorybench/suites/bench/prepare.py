@@ -213,7 +213,7 @@ def prepare_scoring(spec: ScoreSpec, wiring: Wiring, place: RunPlace) -> Prepare
 
 
 def _usable(names: Sequence[str], wiring: Wiring) -> tuple[str, ...]:
-    """Return the default providers, without those whose package is not installed."""
+    """Return the default providers that can be used. Print why others are left out, such as a missing package."""
     usable = []
     for name in names:
         try:

@@ -101,11 +101,12 @@ def memory_bytes(seen: Sequence[Memory]) -> list[Score]:
 def forbidden_scores(
     question: Question, seen: Sequence[Memory], places: Places, level: EvidenceLevel
 ) -> Iterator[Score]:
-    """Yield whether any memory shown is forbidden, and the share of them that is (drift, PrecisionMemBench 2026).
+    """Yield two scores: 1 if any memory shown is forbidden, and the share that is (drift, PrecisionMemBench 2026).
 
     A memory is forbidden if it comes from a source that must not be retrieved, or contains a text that the answer must
-    not contain. If a memory does not say where it comes from, the share is unknown and not yielded. Neither is the
-    share for a search that found nothing: it would count as perfect.
+    not contain. If a memory does not say where it comes from, the share is unknown; the first score is, too, unless
+    another memory is forbidden. Unknown scores are not yielded. Neither is the share for a search that found nothing:
+    it would count as perfect.
     """
     if not question.forbidden and not question.must_not_contain:
         return

@@ -181,9 +181,9 @@ def findings_of(
     support: Mapping[int, bool] = NO_SUPPORT,
     forbidden: Mapping[str, bool] | None = None,
 ) -> Findings:
-    """Counts and labels a matching whose gold side is `case.gold.targets`.
+    """Count and label the changes in a matching whose gold facts are `case.gold.targets`.
 
-    `support` says of each unexpected fact whether the user said it, `forbidden` of each forbidden text whether it is
+    `support` says for each unexpected fact whether the user said it, `forbidden` for each forbidden text whether it is
     stored in other words; without a judge both are unknown.
     """
     examination = _Examination(case, matching, support, forbidden)
@@ -348,7 +348,7 @@ class _Examination:
         return tuple(remarks)
 
     def _remark_on(self, place: int, others: Collection[int]) -> Remark:
-        """Returns the label of one wrong fact; `others` are the facts that it may repeat."""
+        """Returns a remark with the label of one wrong fact; `others` are the facts that it may repeat."""
         grid = self._matching.grid
         fact = grid.found[place]
         for target, found in self._matching.misfiled.items():

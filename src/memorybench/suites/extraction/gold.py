@@ -89,7 +89,7 @@ def _alphanumeric(text: str) -> str:
 
 
 def _replacements(added: Sequence[MemoryFact], removed: Sequence[MemoryFact]) -> dict[int, int]:
-    """Pairs each added fact with a removed one: first in the same category, then the most similar."""
+    """Pairs added facts with the removed facts that they replace: first in the same category, then the most similar."""
     ranked = sorted(
         (new.category != old.category, -alike, a, r)
         for a, new in enumerate(added)

@@ -91,7 +91,7 @@ async def follow_old_facts(
     withdrawn: Sequence[MemoryFact] = (),
     judge: EntailmentJudge | None = None,
 ) -> OldFacts:
-    """Compares the facts before and after a conversation in which the user withdrew some.
+    """Find what happened to the old facts after a conversation; `withdrawn` are those that the user withdrew.
 
     Raises Unreadable if the judge's reply cannot be read.
     """

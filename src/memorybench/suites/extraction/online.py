@@ -224,7 +224,7 @@ async def post_feedback(
     shares: Sequence[str] = SHARES,
     counts: Sequence[str] = _FEEDBACK_COUNTS,
 ) -> None:
-    """Send each of `shares` with the `counts`, all as one step, so that a resumed run does not send them again."""
+    """Send each of `shares` with the `counts`, each as a recorded step, so that a resumed run sends none again."""
     values = {score.name: score.value for score in scores}
     for name in shares:
         if name in values:

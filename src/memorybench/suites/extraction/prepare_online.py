@@ -84,7 +84,7 @@ def prepare_online(spec: OnlineSpec, wiring: Wiring, place: RunPlace) -> Prepare
 
 
 def write_labels(place: RunPlace) -> None:
-    """Write a labels file with the pairs on which judge and code disagree, for a person to label.
+    """Write a labels file with the pairs that code could not decide, for a person to label.
 
     `memorybench judge calibrate` reads that file.
     """

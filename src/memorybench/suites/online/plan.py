@@ -1,4 +1,4 @@
-"""One job per recorded search, and one per conversation that memories were written from.
+"""The jobs of an online run: one per recorded search, and one per conversation that memories were written from.
 
 Code counts errors and memories. A judge says which memories of a search are used, and compares what was written with
 what the user stated, as in `extraction online`.

@@ -1,4 +1,4 @@
-"""The online suite: does an agent in production find and use memories, and write down what was said?"""
+"""The online suite: measures whether an agent in production finds and uses memories, and writes down what was said."""
 
 from __future__ import annotations
 
