@@ -252,7 +252,7 @@ def _registry() -> UnitRegistry[Any]:
 
 @cache
 def _units() -> tuple[dict[str, str], dict[str, str]]:
-    """Returns the units that CLDR names: by their English symbols, and by their long names in lower case."""
+    """Returns the units that CLDR names: by symbol in English, Chinese and Japanese, and by long name in lower case."""
     from babel.units import format_unit
 
     symbols: dict[str, set[str]] = {}

@@ -39,7 +39,7 @@ NOTE = "judge"
 LEAST_RATE = 0.9
 """A judge fails if its sensitivity or its specificity on canaries is significantly below this rate."""
 ENOUGH = 24
-"""The report says that there are few canaries if fewer than this were asked. One prompt has as many."""
+"""The report says that there are few canaries if fewer than this were asked. One prompt has this many."""
 _SHARE_OF_CALLS = 10
 _CAUTION = "Canaries are not the questions of this run: the correction assumes that the judge errs as often on both."
 

@@ -17,7 +17,7 @@ Cases
 
 Results
   findings.py        the change that an output makes: operations, counts, and a label for every wrong fact
-  losses.py          what became of the old facts of a memory in a trace
+  losses.py          what happened to the old facts of a memory in a trace
   scores.py          the findings as scores
   measures.py        the metrics of a run
   report.py          the report of a run

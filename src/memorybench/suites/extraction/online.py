@@ -2,7 +2,7 @@
 
 A judge lists the facts that the user stated and the facts that were written; code matches and counts them as in a case.
 Both lists leave out what the memory contained before, so the gold is a list of facts to add. A third list names the old
-facts that the user withdrew; losses.py counts what became of the old facts.
+facts that the user withdrew; losses.py counts which of the old facts were kept.
 """
 
 from __future__ import annotations
