@@ -255,7 +255,7 @@ class Rescorer(Protocol):
 
     @property
     def changed_cases(self) -> Callable[[Any], Sequence[str]] | None:
-        """A function that returns the ids of recorded cases that differ from a dataset; None if the suite has none."""
+        """A function that returns the ids of recorded cases that differ from a dataset; None if that is unknown."""
         return None
 
     @property
@@ -284,7 +284,7 @@ class Rescorer(Protocol):
         return None
 
     async def rescore(self, outcome: Outcome, case: Mapping[str, Any], steps: ReplayedSteps) -> Rescored:
-        """Return the scores of a trial. Raise CannotRescore if they cannot be computed, Lacking if it was skipped."""
+        """Return the scores of a trial. Raise CannotRescore if they are unknown, Lacking if it is to be skipped."""
         ...
 
 

@@ -247,7 +247,7 @@ def score_tables(
 
 
 def difference_table(summary: Summary, benchmark: str) -> list[Table]:
-    """Return a table of the difference of each provider from each baseline in the headline measure."""
+    """Return a table of each provider's difference from each baseline in the headline measure; none without both."""
     pairs = {(pair.first, pair.second): pair for pair in summary.differences if pair.benchmark == benchmark}
     if not pairs:
         return []

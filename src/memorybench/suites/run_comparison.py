@@ -318,9 +318,10 @@ def _compare_data(
 
 
 def _run_name(side: Side, sides: Sequence[Side]) -> str:
-    """Return the id of a side's run; with its folder if another side has a run with the same id,
+    """Return the name of a side's run: its id, or FOLDER/RUN.
 
-    or if the user named it with its folder and the sides are in different folders.
+    The folder is added if another side has a run with the same id, or if the user named it so and the sides are in
+    different folders or all named so.
     """
     is_shared = any(one.run.id == side.run.id and one.compared is not side.compared for one in sides)
     with_folder = ["/" in one.text.partition(":")[0] for one in (side, *sides)]
