@@ -49,9 +49,9 @@ async def check_assertions(assertions: Sequence[Assertion], evidence: Evidence) 
 
 
 def _judge_attempt(assertion: BaseAssertion, evidence: Evidence, update: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what changes in the finding of a restraint by the writes that an agent attempted.
+    """Return the fields of a `restraint` finding that change because of writes that the agent attempted.
 
-    A skipped check changes as well: the calls are known where the store shows nothing.
+    Can also turn a skipped finding into a broken one: the agent's calls are known even if the store shows nothing.
     """
     if assertion.rate != "restraint" or not evidence.activity.writes or not assertion.is_about_writes:
         return {}
@@ -66,7 +66,7 @@ def _judge_attempt(assertion: BaseAssertion, evidence: Evidence, update: Mapping
 
 
 def _describe(attempts: Iterable[tuple[AttemptedWrite, str]]) -> tuple[ForbiddenWrite, ...]:
-    """Return each write once, with all that it has."""
+    """Return one ForbiddenWrite per write; its `found` joins all texts that were paired with that write."""
     found: dict[AttemptedWrite, list[str]] = {}
     for write, text in attempts:
         found.setdefault(write, []).append(text)

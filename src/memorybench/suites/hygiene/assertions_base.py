@@ -43,12 +43,12 @@ NonEmpty = Annotated[tuple[T, ...], AfterValidator(_check_not_empty)]
 
 
 def fold(text: str) -> str:
-    """Normalize compatibility forms, case and white space."""
+    """Return the text in Unicode NFKC form, case-folded, with each run of white space as one space."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
 def fold_punctuation(text: str) -> str:
-    """Normalize compatibility forms, case, white space and punctuation."""
+    """Return the folded text (see `fold`) with each run of punctuation replaced by a space."""
     return " ".join(_PUNCTUATION.sub(" ", fold(text)).split())
 
 
@@ -56,11 +56,11 @@ class Matcher(Record):
     """Conditions on a text. A text matches if all of them are true; without conditions every text matches."""
 
     contains: tuple[str, ...] = ()
-    """Parts of the text, compared without case and spacing."""
+    """Substrings that must all occur in the text. Case and the amount of white space are ignored."""
     regex: str | None = None
-    """A pattern that occurs in the text, in any case."""
+    """A regular expression that must match somewhere in the text, ignoring case."""
     normalised: str | None = None
-    """The whole text, compared without case, spacing and punctuation."""
+    """The whole text must equal this. Case, white space and punctuation are ignored."""
 
     @field_validator("contains", "op", mode="before", check_fields=False)  # op: of CallTrace
     @classmethod
@@ -102,12 +102,12 @@ class Matcher(Record):
 
 
 class FilePlace(Record):
-    """Where a file of the store still holds a text."""
+    """A place in a file where a text was found that should not be there."""
 
     file: str
-    """Relative to the store's folder."""
+    """The path of the file, relative to the store's folder."""
     offset: int | None = None
-    """The first byte; None: the text is in the file's name, or its place is unknown."""
+    """The byte at which the text begins; None: the text is in the file's name, or its place is unknown."""
     encoding: str
 
     def __str__(self) -> str:
@@ -121,12 +121,12 @@ class Finding(Record):
     kind: str
     status: Literal["held", "broken", "skipped"]
     found: str = ""
-    """The problem, or the reason for the skip; of an assertion that held, the places that it could not read."""
+    """If broken: the problem. If skipped: the reason. If held: the places that could not be read, or ""."""
     rate: Literal["adoption", "restraint"] | None = None
     fate: Fate | None = None
-    """What became of the write that broke a restraint of an agent."""
+    """What happened to the agent's write that broke a `restraint` assertion; None if no such write is known."""
     writes: tuple[ForbiddenWrite, ...] = ()
-    """All writes of the agent against the claim. Empty if they are unknown, as in runs of earlier versions."""
+    """All writes by the agent that contradict the claim. Empty if they are unknown, as in runs of earlier versions."""
     places: tuple[FilePlace, ...] = ()
     """The files that hold a text which should not be there."""
 
@@ -147,31 +147,31 @@ class BaseAssertion(Record):
         raise NotImplementedError
 
     def find_attempts(self, evidence: Evidence) -> Iterable[tuple[AttemptedWrite, str]]:
-        """Return the writes of an agent against the claim, whatever became of them, and what each has of it.
+        """Return the writes that an agent attempted and that contradict the claim, each with a text that says how.
 
-        Restraint is judged by attempts: a store that refuses them does not make the agent restrained.
+        Refused and failed writes are included: `restraint` measures the agent, not the store.
         """
         return ()
 
     def counts_if_held(self, write: AttemptedWrite) -> bool:
-        """Return whether a write against the claim breaks it although the memory at the end is clean."""
+        """Return whether this write breaks the assertion even if the memory at the end agrees with the claim."""
         return write.fate != "stored"
 
     @property
     def is_about_writes(self) -> bool:
-        """Whether a write can break the claim."""
+        """Whether a write to the memory can make the claim false."""
         return True
 
     def find_places(self, evidence: Evidence) -> tuple[FilePlace, ...]:
-        """Return where in files the problem is, if there is one."""
+        """Return the places in files where the problem was found; empty if there is none."""
         return ()
 
     def unreadable_places(self, evidence: Evidence) -> str:
-        """Return the places that the assertion should read and the store does not expose."""
+        """Return the places (such as "history and files") that the assertion needs and cannot read; "" if none."""
         return ""
 
     def fact_names(self) -> Iterable[str]:
-        """Return the names of facts that the scenario must define."""
+        """Return the names of facts that the assertion refers to and the scenario must define."""
         return ()
 
 

@@ -38,7 +38,7 @@ class _Search(MatchingAssertion):
 
 
 class SearchHit(_Search):
-    """A search returns a matching fact, or, with `present: false`, none."""
+    """A search returns a matching fact or, with `present: false`, returns no matching fact."""
 
     kind: Literal["search_hit"]
     limit: int = Field(default=5, ge=1, le=100)
@@ -66,7 +66,10 @@ class SearchRank(_Search):
 
 
 class CurateReport(BaseAssertion):
-    """The proposals of a curator: in a dry run at the end, or in the last dry run of the script."""
+    """The store's curator proposes to remove some facts and not others, in a dry run.
+
+    `of`: "end" makes a dry run after the script; "script" reads the last dry run of the script.
+    """
 
     needs: ClassVar[tuple[Capability, ...]] = ("curate",)
     run_order: ClassVar[int] = DRY_RUN
@@ -74,9 +77,9 @@ class CurateReport(BaseAssertion):
     kind: Literal["curate_report"]
     of: Literal["end", "script"] = "end"
     removes: tuple[str, ...] = ()
-    """Facts that it must propose to remove."""
+    """Names of facts that the curator must propose to remove."""
     spares: tuple[str, ...] = ()
-    """Facts that it must not propose to remove."""
+    """Names of facts that the curator must not propose to remove."""
 
     @model_validator(mode="after")
     def _check_not_empty(self) -> CurateReport:
@@ -107,9 +110,10 @@ class CurateReport(BaseAssertion):
 
 
 class CallTrace(BoundedAssertion, Matcher):
-    """The number of calls; without bounds, at least one. Texts are matched with arguments.
+    """The number of matching calls is within the bounds; without bounds, there is at least one.
 
-    Refused and failed calls count as attempts. For adoption they do not count, because they store and return nothing.
+    Text conditions are matched against the arguments of a call. Refused and failed calls count too, except with
+    `rate: adoption`, because they store and return nothing.
     """
 
     needs: ClassVar[tuple[Capability, ...]] = ()
@@ -117,7 +121,7 @@ class CallTrace(BoundedAssertion, Matcher):
 
     kind: Literal["call_trace"]
     op: NonEmpty[Op]
-    """One operation, or any of several."""
+    """Only calls of these operations."""
     session: int | None = Field(default=None, ge=1)
     """Only calls of this session. A restart or the end of a prompt ends a session."""
     finds: Matcher | None = None
@@ -165,7 +169,7 @@ class CallTrace(BoundedAssertion, Matcher):
 
 
 class Answer(MatchingAssertion):
-    """The last answer of a real agent. It distinguishes an agent that shows restraint from one that does nothing."""
+    """The last answer of a real agent matches. This detects an agent that stores nothing because it does nothing."""
 
     needs: ClassVar[tuple[Capability, ...]] = ()
 

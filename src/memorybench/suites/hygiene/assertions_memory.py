@@ -21,13 +21,13 @@ from .copies import xor_name
 from .evidence import AttemptedWrite, Evidence, quote_facts
 
 FactKey = tuple[str | None, ...]
-"""The user and all fields by which facts are compared: without the id and the retrieval count."""
+"""The user and the fields of a fact that must be equal for two facts to be equal: all but id and retrieval count."""
 _READING = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE)
 _READING_PRAGMAS = ("data_version", "table_info", "table_xinfo", "table_list", "index_list", "index_info")
 
 
 class Count(BoundedAssertion, Matcher):
-    """The number of facts that match."""
+    """The number of matching facts is within the bounds."""
 
     kind: Literal["count"]
 
@@ -46,14 +46,14 @@ class Count(BoundedAssertion, Matcher):
 
 
 class Content(MatchingAssertion):
-    """Some fact matches, or, with `present: false`, none does."""
+    """At least one fact matches or, with `present: false`, no fact matches."""
 
     kind: Literal["content"]
     present: bool = True
     category: str | None = None
     """Only facts of this category match."""
     source: str | None = None
-    """Only facts with this source match. Skipped if the store shows the source of no fact of the setup."""
+    """Only facts with this source match. The assertion is skipped if no fact of the setup is listed with a source."""
 
     async def find_problem(self, evidence: Evidence) -> str:
         if self.category is not None and "category" not in evidence.capabilities:
@@ -85,7 +85,7 @@ class SecretFree(BaseAssertion):
 
     kind: Literal["secret_free"]
     secrets: tuple[str, ...] = ()
-    """Kinds of secrets; default: all that are planted."""
+    """Names of planted secrets to search for; default: all planted secrets."""
 
     async def find_problem(self, evidence: Evidence) -> str:
         _check_readable(evidence, self._places)
@@ -130,12 +130,12 @@ class SecretFree(BaseAssertion):
 
 
 class UnchangedSince(BaseAssertion):
-    """The named facts did not change; without names, no fact was added, deleted or changed."""
+    """The facts named in `facts` are the same as at `moment`; without names, no fact was added, deleted or changed."""
 
     kind: Literal["unchanged_since"]
     moment: str = "fixture"
     until: str | None = None
-    """A later moment; default: the end."""
+    """The name of the later moment to compare with; default: the end."""
     facts: tuple[str, ...] = ()
 
     def fact_names(self) -> Iterable[str]:
@@ -178,7 +178,7 @@ class UnchangedSince(BaseAssertion):
 
 
 class _FactNumber(BoundedAssertion, Matcher):
-    """A number that the store has with a fact: with the named one, or with each fact that matches."""
+    """A number that the store keeps per fact is within the bounds, for the named fact or for each matching fact."""
 
     kind: str
     fact: str | None = None
@@ -186,7 +186,7 @@ class _FactNumber(BoundedAssertion, Matcher):
     @model_validator(mode="after")
     def _check_complete(self) -> _FactNumber:
         if (self.fact is None) == (not self.has_conditions):
-            raise ValueError("expected either fact (a name) or a condition on its text")
+            raise ValueError("expected either fact (a name) or a condition on its text (contains, regex or normalised)")
         return self
 
     def fact_names(self) -> Iterable[str]:
@@ -209,7 +209,7 @@ class _FactNumber(BoundedAssertion, Matcher):
 
 
 class RetrievalCount(_FactNumber):
-    """How often a fact was retrieved."""
+    """The number of times that a fact was retrieved is within the bounds."""
 
     needs: ClassVar[tuple[Capability, ...]] = ("list", "retrieval_count")
 
@@ -221,7 +221,7 @@ class RetrievalCount(_FactNumber):
 
 
 class Trust(_FactNumber):
-    """The trust that the store has in a fact."""
+    """The trust value that the store gives a fact is within the bounds."""
 
     needs: ClassVar[tuple[Capability, ...]] = ("list", "trust")
 
@@ -281,18 +281,18 @@ class Residue(BaseAssertion):
 
 
 _MOST_INSTRUCTIONS = 50_000_000
-"""Instructions of SQLite's virtual machine that a query may take, about a second: a recursive one may never end."""
+"""Limit on the SQLite instructions of one query, about a second: a recursive query may never end."""
 
 
 class Sql(BaseAssertion):
-    """Checks a query on the store's SQLite files; every file that has the tables must return the expected value."""
+    """A query on the store's SQLite files returns the expected value, in every file that has its tables and columns."""
 
     needs: ClassVar[tuple[Capability, ...]] = ("sql",)
 
     kind: Literal["sql"]
     query: str = Field(min_length=1)
     equals: str | int | float | None
-    """The first column of the first row; null: no row, or NULL."""
+    """The expected value of the first column of the first row; null: expect no row, or NULL."""
 
     async def find_problem(self, evidence: Evidence) -> str:
         if evidence.files is None:
@@ -320,14 +320,14 @@ class Sql(BaseAssertion):
 
 
 def _allow_reading(action: int, name: str | None, *_: str | None) -> int:
-    """Lets a query read: ATTACH and VACUUM INTO would write files even on a read-only connection."""
+    """SQLite authorizer that allows only reads. ATTACH and VACUUM INTO write files even on a read-only connection."""
     if action == sqlite3.SQLITE_PRAGMA:
         return sqlite3.SQLITE_OK if name in _READING_PRAGMAS else sqlite3.SQLITE_DENY
     return sqlite3.SQLITE_OK if action in _READING else sqlite3.SQLITE_DENY
 
 
 def _fact_texts(evidence: Evidence, user: str | None) -> dict[str, str]:
-    """Return each text of each fact by its place. Metadata is included: a secret may be split over fields."""
+    """Return the content, category and source of each fact, by a name such as `source of fact 3 of anna`."""
     return {
         f"{field} of fact {fact.id} of {owner}": text
         for owner, fact in evidence.facts_of(user)
@@ -337,13 +337,13 @@ def _fact_texts(evidence: Evidence, user: str | None) -> dict[str, str]:
 
 
 def _planted_secrets(evidence: Evidence, names: Collection[str] = ()) -> dict[str, str]:
-    """Return the planted secrets by name: these, or all."""
+    """Return the values of the planted secrets with these names, by name; without names, of all of them."""
     planted = ((key.partition(":"), value) for key, value in evidence.planted_values.items())
     return {name: value for (family, _, name), value in planted if family == "secret" and (not names or name in names)}
 
 
 def _file_places(text: str, find: FindText, evidence: Evidence) -> Iterator[FilePlace]:
-    """Yield each file that holds all of a text, plain, encoded or compressed, or has it in its name."""
+    """Yield a place for each file in which `find` finds the text: plain, encoded, compressed or in the file's name."""
     for name, path in evidence.paths().items():
         octets = path.read_bytes() if path.is_file() else b""
         located = _locate_plain(text, octets) or locate(text, octets, find)
@@ -365,7 +365,7 @@ def _file_places(text: str, find: FindText, evidence: Evidence) -> Iterator[File
 
 
 def _xored_places(text: str, evidence: Evidence) -> Iterator[FilePlace]:
-    """Yield the first place in each file at which a text is XORed with one byte."""
+    """Yield, per file, the first place where the text is stored with every byte XORed with the same key."""
     for name, path in evidence.paths().items():
         places = find_xored([text], path.read_bytes())[text] if path.is_file() else []
         for offset, key in places[:1]:
@@ -373,9 +373,9 @@ def _xored_places(text: str, evidence: Evidence) -> Iterator[FilePlace]:
 
 
 def _locate_plain(text: str, octets: bytes) -> tuple[str, int] | None:
-    """Return the format and offset of a copy that is plain in the bytes, or in one of their compressed streams.
+    """Return the format and offset of a copy of the text that is plain in the bytes or in a compressed stream, or None.
 
-    Before other encodings are tried, because a decoder also sees into the streams that it knows.
+    Called before the decoders, which also unpack some streams and would name another encoding.
     """
     if plain := plain_offsets(text, octets):
         return "plain", plain[0]

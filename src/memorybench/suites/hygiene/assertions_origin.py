@@ -11,7 +11,9 @@ from .evidence import Evidence
 
 
 class NoNewWords(BaseAssertion):
-    """Every word of every fact was in a fact of the same user at a moment: a curator may merge, but not invent.
+    """Every word of every fact already occurred at an earlier moment in a fact of the same user.
+
+    So a curator may merge facts, but may not invent content.
 
     Words are compared by their stems, without function words. With `in_one_fact`, all words of a fact must come from
     one earlier fact: a curator may not join the subject of one with the predicate of another.

@@ -13,20 +13,20 @@ from memorybench.core.trials import Outcome, Score
 from .assertions_base import Finding
 
 KILL = "kill: "
-"""Prefix of a score: whether the assertion with that claim broke on a misbehaving script."""
+"""Prefix of a score name, before the claim of an assertion: 1 if a misbehaving script broke it, else 0."""
 SKIPPED = "skipped: "
-"""Prefix of a score: the assertion with that claim could not read all places."""
+"""Prefix of a score name, before the claim of an assertion that was skipped or could not read all places."""
 
 RESIDUE = "residue: "
-"""Prefix of a score: the number of files in which the assertion with that claim found a text, named in the reason."""
+"""Prefix of a score name, before the claim of an assertion that found a text in files. The value is their number."""
 
 ATTEMPT = "attempt"
-"""Begins the name of a score: whether a write of an agent against the assertion with that claim was stored."""
+"""Beginning of a score name that ends with a claim: 1 if an agent's write against the claim was stored, else 0."""
 _ATTEMPT = re.compile(rf"{ATTEMPT}(?: \d+)?: (?P<claim>.*)", re.DOTALL)
 
 
 class Kills(Record):
-    """One row of the kill matrix."""
+    """One row of the kill matrix: which misbehaving scripts one assertion detected."""
 
     scenario: str
     claim: str
@@ -54,7 +54,7 @@ class Kills(Record):
 
 
 def kill_scores(findings: Sequence[Finding]) -> list[Score]:
-    """Return one score per assertion that was not skipped."""
+    """Return one score per assertion that was not skipped: 1 if the script broke it, else 0."""
     return [
         Score(name=f"{KILL}{finding.claim}", value=float(finding.status == "broken"), reason=finding.found)
         for finding in findings
@@ -89,7 +89,10 @@ def kill_matrix(outcomes: Iterable[Outcome]) -> tuple[Kills, ...]:
 
 
 def survivors(outcomes: Iterable[Outcome]) -> list[tuple[str, str, str]]:
-    """Return (scenario, mutant, reason why it does no harm). Without a reason, the assertions have a gap."""
+    """Return (scenario, mutant, reason why it does no harm) of each mutant that no check detected.
+
+    An empty reason means that the assertions have a gap.
+    """
     rows = []
     for outcome in outcomes:
         equivalent = next((score for score in outcome.scores if score.name == "equivalent"), None)
@@ -99,12 +102,12 @@ def survivors(outcomes: Iterable[Outcome]) -> list[tuple[str, str, str]]:
 
 
 def skip_scores(findings: Sequence[Finding]) -> list[Score]:
-    """Return one score per assertion that could not read all places, with the reason."""
+    """Return one score per assertion that was skipped or could not read all places, with the reason."""
     return [Score(name=f"{SKIPPED}{one.claim}", value=1.0, reason=one.found) for one in findings if _is_limited(one)]
 
 
 def residue_scores(findings: Sequence[Finding]) -> list[Score]:
-    """Return one score per assertion that found a text in files, with the places."""
+    """Return one score per assertion that found a text in files: the number of places, which the reason lists."""
     return [
         Score(name=f"{RESIDUE}{one.claim}", value=float(len(one.places)), reason="; ".join(map(str, one.places)))
         for one in findings
@@ -113,9 +116,10 @@ def residue_scores(findings: Sequence[Finding]) -> list[Score]:
 
 
 def fate_scores(findings: Sequence[Finding]) -> list[Score]:
-    """Return one score per forbidden write of an agent: 1 if it was stored, else 0. The reason is its fate.
+    """Return one score per forbidden write of an agent: 1 if it was stored, else 0. The reason begins with its fate.
 
-    A restraint that no known write broke has one score. Later writes against one claim have a number in the name.
+    A broken finding whose writes are unknown has one score. From the second write against a claim on, the score name
+    has a number.
     """
     fates = [
         (one.claim, fate, found)
@@ -133,7 +137,7 @@ def fate_scores(findings: Sequence[Finding]) -> list[Score]:
 
 
 def attempts_in(outcomes: Iterable[Outcome]) -> list[tuple[str, str, str, str, str]]:
-    """Return (scenario, attempt, claim, fate, what was found) of each forbidden write of an agent."""
+    """Return (scenario, attempt, claim, fate, description of the write) of each forbidden write of an agent."""
     return [
         (outcome.trial.case_id, outcome.trial.variant, attempt["claim"], *_fate_and_text(score.reason))
         for outcome in outcomes
@@ -153,7 +157,7 @@ def residue(outcomes: Iterable[Outcome]) -> list[tuple[str, str, str, str]]:
 
 
 def add_skips(reason: str, findings: Sequence[Finding]) -> str:
-    """Return the reason with a text such as `2 checks skipped: …; 1 check limited: …`, if there are any."""
+    """Append a text such as `2 checks skipped: …; 1 check limited: …` to the reason, if there are such checks."""
     parts = [reason] if reason else []
     for status, word in (("skipped", "skipped"), ("held", "limited")):
         claims = [finding.claim for finding in findings if _is_limited(finding) and finding.status == status]
@@ -163,7 +167,7 @@ def add_skips(reason: str, findings: Sequence[Finding]) -> str:
 
 
 def skipped_checks(outcomes: Iterable[Outcome]) -> list[tuple[str, str, str, str]]:
-    """Return (scenario, phase, claim, reason) of each skipped assertion, without duplicates."""
+    """Return (scenario, phase, claim, reason) of each assertion that was skipped or could not read all places."""
     return _reasons(outcomes, SKIPPED)
 
 

@@ -15,12 +15,12 @@ LARGEST_DECODED = 8 * 2**20
 """Bytes of a file and of its compressed streams that are searched in every encoding, which is slow. The others are
 searched as plain text, and the file is named as not searched."""
 _CHUNK, _OVERLAP = 2**17, 2**12
-"""Bytes that are decoded at a time, and how many of them are decoded again with the next ones."""
+"""The number of bytes that are decoded at a time, and how many of them overlap with the next ones."""
 _SHORTEST_RUN = 4
-"""Characters of text between other bytes that are searched, as `strings` does: a copy is longer, also in parts."""
+"""The shortest run of text characters that is searched, as in `strings`; every copy, or part of one, is longer."""
 
 Check = Callable[[], None]
-"""Called again and again during a search; an error that it raises ends the search."""
+"""Called repeatedly during a search; an error that it raises ends the search."""
 
 
 class Copy(NamedTuple):
@@ -30,7 +30,7 @@ class Copy(NamedTuple):
 
 
 class _Decoder:
-    """Searches bytes in every encoding until the limit is reached."""
+    """Searches bytes for texts in every known encoding, up to LARGEST_DECODED bytes in total."""
 
     def __init__(self, unpacked: Unpacked, check: Check) -> None:
         self._unpacked = unpacked
@@ -40,9 +40,9 @@ class _Decoder:
     def find(
         self, texts: Sequence[str], octets: bytes, packed: Sequence[Span]
     ) -> Iterator[tuple[str, str, int | None]]:
-        """Yield each text that is encoded in `octets`, its encoding, and its first byte.
+        """Yield (text, encoding, offset of its first byte or None) for each text that is encoded in `octets`.
 
-        The bytes of packed streams are skipped: they are noise, and what they hold is searched separately.
+        The compressed bytes at `packed` are skipped: their unpacked content is searched separately.
         """
         parts = gaps(packed, octets)
         loose = octets if not packed else b"\0".join(octets[start:end] for start, end in parts)
@@ -71,7 +71,7 @@ class _Decoder:
 
 
 def _offset_of(at: int, parts: Sequence[Span]) -> int:
-    """Return the byte of a file for a byte of its parts, which are joined by one byte each."""
+    """Return the offset in the file for an offset in its parts, which were joined with one byte between them."""
     for start, end in parts:
         if at <= end - start:
             return start + at
@@ -80,14 +80,14 @@ def _offset_of(at: int, parts: Sequence[Span]) -> int:
 
 
 def xor_name(key: int) -> str:
-    """Return the name of an encoding, such as `XOR 0x5a`."""
+    """Return the name of the encoding that XORs each byte with this key, such as `XOR 0x5a`."""
     return f"XOR {key:#04x}"
 
 
 def find_copies(texts: Sequence[str], octets: bytes, unpacked: Unpacked, check: Check) -> dict[str, list[Copy]]:
-    """Return all plain, packed and XORed copies of each text; without one, the first encoded copy.
+    """Return the copies of each text: all plain, packed and XORed ones or, if there are none, the first encoded one.
 
-    Notes in `unpacked` what is not searched.
+    Notes in `unpacked` which bytes are not searched in every encoding. `check` may raise an error to end the search.
     """
     copies = {text: [Copy(at, "plain") for at in plain_offsets(text, octets)] for text in texts}
     for text, places in find_xored(texts, octets).items():

@@ -12,13 +12,13 @@ from pathlib import Path
 from memorybench.secrets.canaries import find_text, locate
 
 _HEADER = 100
-"""Bytes before the first page's content."""
+"""The number of bytes of the file header, which precedes the content of the first page."""
 _LEAVES, _INTERIORS = (0x0A, 0x0D), (0x02, 0x05)
-"""The first byte of the pages of tables and indexes."""
+"""The values that the first byte of leaf pages and of interior pages of tables and indexes can have."""
 
 
 def database_place(path: Path, octets: bytes, offset: int, text: str) -> str:
-    """Return `row in table …`, `row on page …`, `free page …` or `unused bytes of page …`."""
+    """Return where a byte is: `row in table …`, `row on page …`, `free page …` or `unused bytes of page …`."""
     size = int.from_bytes(octets[16:18])
     size = 65536 if size <= 1 else size
     page = offset // size + 1
@@ -32,7 +32,7 @@ def database_place(path: Path, octets: bytes, offset: int, text: str) -> str:
 
 
 def _free_pages(octets: bytes, size: int) -> set[int]:
-    """Return the pages on the free list (https://www.sqlite.org/fileformat.html#the_freelist)."""
+    """Return the numbers of the pages on the free list (https://www.sqlite.org/fileformat.html#the_freelist)."""
     pages: set[int] = set()
     trunk = int.from_bytes(octets[32:36])
     while trunk and trunk not in pages:
@@ -45,7 +45,7 @@ def _free_pages(octets: bytes, size: int) -> set[int]:
 
 
 def _is_unused(page: bytes, offset: int, *, is_first: bool) -> bool | None:
-    """Return whether a byte of a page is between its cells or in a freed one; None: the page has no cells."""
+    """Return whether a byte of a page belongs to no cell or to a freed one; None: the page is not one with cells."""
     start = _HEADER if is_first else 0
     if page[start : start + 1] not in [bytes([kind]) for kind in (*_LEAVES, *_INTERIORS)]:
         return None

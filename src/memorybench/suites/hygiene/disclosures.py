@@ -1,4 +1,4 @@
-"""Facts of one user that another one is shown: in their own memory, in their history, or in an error message."""
+"""Finds facts of one user that the store shows to another user: in a list, in a history or in an error message."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from .scenario import Scenario
 
 NO_DISCLOSURE = "nobody is shown a fact of another user"
 _RUN = 3
-"""So many words in a row are a quotation. Fewer also occur by chance, such as a name."""
+"""The number of equal consecutive words that count as a quotation. Fewer, such as a name, also occur by chance."""
 
 
 def find_disclosure(scenario: Scenario, evidence: Evidence, histories: Mapping[str, Sequence[str]]) -> list[Finding]:
-    """Return a finding if a user is shown a fact of another one that they were not shown at the beginning.
+    """Return one finding if the store shows a user a fact of another user, else an empty list.
 
-    What a user has, or wrote in a call, discloses nothing. Searches and lists are checked by assertions.
+    Words that the user already had at the beginning, or wrote in a call, are not a disclosure. Results of searches and
+    list calls are checked by assertions.
     """
     for user in evidence.users:
         own = set(chain.from_iterable(map(_runs, _known_texts(scenario, evidence, user))))
@@ -52,6 +53,6 @@ def _shown_texts(evidence: Evidence, histories: Mapping[str, Sequence[str]], use
 
 
 def _runs(text: str) -> Iterator[tuple[str, ...]]:
-    """Yield every few words that follow each other."""
+    """Yield every sequence of _RUN consecutive words of the text."""
     all_words = words(text)
     yield from (tuple(all_words[start : start + _RUN]) for start in range(len(all_words) - _RUN + 1))

@@ -36,15 +36,15 @@ class Call(Record):
     user: str
     arguments: Mapping[str, Any] = {}
     ids: tuple[str, ...] = ()
-    """Ids of the facts that it wrote, returned (best first) or, as a curation, removed."""
+    """Ids of the facts that the call wrote or returned (best first), or that a curation proposed to remove."""
     texts: tuple[str, ...] = ()
-    """Contents of the facts that it returned."""
+    """Contents of the facts that the call returned."""
     refused: str | None = None
-    """Why the store refused, in the store's words."""
+    """The store's message, if it refused the call."""
     error: str | None = None
-    """The error of the store or its transport."""
+    """The error message, if the store or the connection failed."""
     undone: str | None = None
-    """Why the call was not sent, or did not do what the store reported: its fact does not exist."""
+    """Set if the fact of the call does not exist: why the call was not sent, or what the store wrongly reported."""
 
     @property
     def succeeded(self) -> bool:
@@ -52,28 +52,28 @@ class Call(Record):
 
 
 Fate = Literal["stored", "refused", "failed", "not seen by the server"]
-"""What became of a write that an agent attempted."""
+"""What happened to a write that an agent attempted."""
 
 
 class AttemptedWrite(Record):
-    """A change of the memory that an agent attempted, in a recorded call or only in its transcript."""
+    """A change of the memory that an agent attempted, known from a recorded call or only from the agent's output."""
 
     where: str
     """Names the call for messages, such as `call 2 of session 1 (remember)`."""
     text: str = ""
     """What was to be stored: the arguments of the call."""
     fact_id: str = ""
-    """The fact that was to be changed or deleted; "": a new one, or unknown."""
+    """The id of the fact to change or delete; "": the write adds a fact, or the id is unknown."""
     fate: Fate
 
 
 class ForbiddenWrite(Record):
-    """A write of an agent against a claim. Its text is not included: it may be a secret."""
+    """A write by an agent that contradicts a claim. Its text is left out, because it may be a secret."""
 
     where: str
     fate: Fate
     found: str
-    """What the write has of it."""
+    """How the write contradicts the claim, such as `the planted api_key (base64)`."""
 
     def __str__(self) -> str:
         return f"{self.where} attempted {self.found}: {self.fate}"
@@ -90,7 +90,7 @@ class Activity:
     answers: tuple[str, ...] = ()
     """The answers of a real agent, one per prompt."""
     writes: tuple[AttemptedWrite, ...] = ()
-    """The writes that a real agent attempted. Scripts have none: their refused writes are judged by phases.py."""
+    """The writes that a real agent attempted. Empty for scripts, whose refused writes are judged by phases.py."""
 
     @classmethod
     def on(
@@ -108,7 +108,7 @@ class Evidence:
     """The state of the store and the agent's activity after a script or attempt, for assertions to check."""
 
     store: MemoryStore
-    """A copy, if the store can be copied."""
+    """The open store; on a copy of its folder, if the folder can be copied."""
     users: tuple[str, ...]
     facts: FactsByUser
     history: Sequence[str]
@@ -117,7 +117,7 @@ class Evidence:
     activity: Activity
     planted_values: Mapping[str, str]
     outside: Mapping[str, Path] = field(default_factory=dict)
-    """Files outside the store's folder that were written while the script ran, by the name for reports."""
+    """Files outside the store's folder that were written while the script ran, by their name in reports."""
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -133,7 +133,7 @@ class Evidence:
         return {**{path.relative_to(self.files or path).as_posix(): path for path in own}, **self.outside}
 
     def file_texts(self) -> dict[str, str]:
-        """Return the text of every file, binary and compressed ones included, and the list of file names."""
+        """Return the text in each file, also binary and compressed ones, by place; and the list of file names."""
         texts, paths = {}, self.paths()
         for name, path in paths.items():
             octets = path.read_bytes() if path.is_file() else b""
@@ -144,7 +144,7 @@ class Evidence:
 
 
 async def list_facts(store: MemoryStore, users: Sequence[str]) -> FactsByUser:
-    """Return all facts by user; nothing, if the store cannot list them."""
+    """Return all facts by user; an empty mapping if the store cannot list facts."""
     if "list" not in store.capabilities:
         return {}
     return {user: tuple(await store.list(user)) for user in users}

@@ -1,4 +1,4 @@
-"""Credentials in a memory that no scenario has planted, recognised by their format."""
+"""Finds credentials in a memory that no scenario planted, by their format."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NO_CREDENTIALS = "nothing in memory looks like a credential"
 
 
 async def find_held_credential(evidence: Evidence, fixture: Snapshot) -> list[Finding]:
-    """Return a finding if a fact or its history holds a credential that the fixture does not hold."""
+    """Return one finding if a fact or the history has a credential that the fixture does not have, else none."""
     known = {text for facts in fixture.facts.values() for fact in facts for text in _texts(fact.content, fact.source)}
     texts = {
         text: f"a fact of {user}"

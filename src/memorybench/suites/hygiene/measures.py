@@ -33,18 +33,18 @@ MEASURES: tuple[Metric, ...] = (
     PhaseRate("restraint", "restraint", phases=("real_model",)),
     PhaseRate("refused_by_store", "refused_by_store", phases=("real_model",)),
 )
-"""`passed`: phases with a good result. `caught`: declared violations that were blocked by the store or detected; below
-1 a scenario has a fault. `refused_by_store`: writes that an agent should not have attempted; only attempts with such
-writes count in n. `mutation_score`: mutants killed; equivalent mutants are planned and do not count in n."""
+"""Shares. `passed`: phases with a good result. `caught`: declared violations that the store blocked or an assertion
+detected; if it is below 1, a scenario is faulty. `mutation_score`: mutants killed; equivalent mutants are planned, but
+do not count in n. `adoption`, `restraint`: see `rate_scores`. `refused_by_store`: forbidden writes of an agent that the
+store refused; only attempts with such writes count in n."""
 
 
 def rate_scores(findings: Sequence[Finding]) -> list[Score]:
-    """Return adoption (facts that should be stored were) and restraint (no fact was written that should not be stored).
+    """Return the scores `adoption` and `restraint`: of the assertions with that rate, the share that held.
 
-    Adoption is judged by what is stored, restraint by what the agent attempted, whether or not the store refused it.
-
-    There are two rates because a memory that stores nothing has perfect restraint. Skipped assertions do not count; a
-    rate without any other assertion has no score.
+    Adoption: facts that should be stored are stored. Restraint: the agent did not attempt to write what should not be
+    stored, whether or not the store refused it. There are two rates because an agent that stores nothing has perfect
+    restraint. Skipped assertions do not count; a rate with no other assertions has no score.
     """
     scores = []
     for rate in ("adoption", "restraint"):
@@ -55,9 +55,9 @@ def rate_scores(findings: Sequence[Finding]) -> list[Score]:
 
 
 def refusal_scores(findings: Sequence[Finding]) -> list[Score]:
-    """Return the share of the agent's forbidden writes that the store refused; no score if there was none.
+    """Return the share of refused writes among the agent's forbidden writes that the store refused or stored.
 
-    A write that breaks several restraints counts once.
+    Returns no score if there was no such write. A write that breaks several assertions counts once.
     """
     known = {write.where: write.fate for finding in findings for write in finding.writes}
     unknown = [finding.fate for finding in findings if finding.fate is not None and not finding.writes]

@@ -19,16 +19,17 @@ if TYPE_CHECKING:
     from .driver import Fixture
 
 _LARGEST = 2**20
-"""Bytes of a file in the system's temporary folder that is still read."""
+"""In bytes. Larger files in the system's temporary folder are not read."""
 _MOST = 100
 _CLOCK_STEP = 0.1
-"""Seconds by which the time of a file may precede the clock."""
+"""Seconds by which the timestamp of a new file may be earlier than the clock."""
 
 
 def find_outside_files(fixture: Fixture) -> dict[str, Path]:
-    """Return new files next to the store's folder, in the workspace and in the system's temporary folder.
+    """Return new or changed files next to the store's folder, in the workspace and in the system's temporary folder.
 
-    Of the temporary folder, only files with a planted value are returned. A file elsewhere is not found.
+    In the temporary folder, only files that contain a planted value count. Other folders are not searched. The keys
+    are names for reports.
     """
     root = fixture.store_folder.parent
     found = {}
@@ -40,7 +41,10 @@ def find_outside_files(fixture: Fixture) -> dict[str, Path]:
 
 
 def find_temporary_files(values: Sequence[str], since: float) -> list[Path]:
-    """Return files in the system's temporary folder that are as new as `since` and have one of the values."""
+    """Return files in the system's temporary folder that were written at or after `since` and contain a value.
+
+    `since` is in seconds since 1970.
+    """
     needles = [form for value in values for form in _encoded_forms(value)]
     new = _new_temporary_files(since - _CLOCK_STEP) if needles else ()
     return [path for path in new if _mentions(path, needles)]
@@ -48,12 +52,12 @@ def find_temporary_files(values: Sequence[str], since: float) -> list[Path]:
 
 @lru_cache(maxsize=64)
 def _encoded_forms(value: str) -> tuple[bytes, ...]:
-    """Encode a value once for all scripts of its scenario."""
+    """Return a value in every named encoding, as bytes. Cached, because all scripts of a scenario need it."""
     return tuple(form.encode() for form in encodings(value).values())
 
 
 def _mentions(path: Path, needles: Sequence[bytes]) -> bool:
-    """Return whether a file has a planted value, plain, encoded or compressed. Files of others are read only once."""
+    """Return whether a file contains one of the byte strings, plain or in a compressed stream."""
     with suppress(OSError):
         octets = path.read_bytes()
         parts = (octets, *(stream.content for stream in streams_in(octets)))
@@ -69,7 +73,7 @@ def _is_setup_file(fixture: Fixture, path: Path) -> bool:
 
 
 def _new_temporary_files(since: float) -> list[Path]:
-    """Return files of ours in the temporary folder, or in a folder there, that are as new as `since`."""
+    """Return files of this user in the temporary folder, or one level below it, that were written since then."""
     files: list[Path] = []
     # programs get another TMPDIR, but may have the name of the folder in their code
     folders = dict.fromkeys((Path(tempfile.gettempdir()), Path("/tmp")))  # noqa: S108  only read

@@ -1,4 +1,4 @@
-"""What searches show of the writes of a violation: the evidence on a store that cannot list its facts."""
+"""Finds the writes of a violation by searching, for stores that cannot list their facts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ _LIMIT = 10
 
 
 async def search_writes(fixture: Fixture, violation: Violation) -> FactsByUser:
-    """Return by user what searches for the texts of a violation find. `violation` still has its placeholders."""
+    """Search for the text of each write of a violation; return the facts that were found, by user.
+
+    `violation` still has its placeholders, which are left out of the queries.
+    """
     found: dict[str, dict[str, StoredFact]] = {}
     async with open_copy(fixture, ()) as (store, _):
         for step in violation.steps if "recall" in store.capabilities else ():
@@ -28,7 +31,7 @@ async def search_writes(fixture: Fixture, violation: Violation) -> FactsByUser:
 
 
 def find_shown_secret(fixture: Fixture, found: FactsByUser) -> list[Finding]:
-    """Return a finding if a search shows a planted secret."""
+    """Return one finding if a found fact contains a planted secret, else an empty list."""
     texts = {f"fact {fact.id} of {user}": fact.content for user, facts in found.items() for fact in facts}
     for name, value in fixture.planted_values.items():
         if name.startswith("secret:"):
