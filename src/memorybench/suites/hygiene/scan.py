@@ -43,7 +43,7 @@ class ScanFinding(Record):
     kind: str
     severity: Severity
     file: str
-    """The file as it was named; `store:NAME` for a store."""
+    """The path as given by the user or below a given folder; `store:NAME` for a store."""
     line: int
     column: int
     pointer: str = ""
@@ -67,11 +67,11 @@ class ScanReport(Record):
     files: int
     texts: int
     skipped: Mapping[str, int]
-    """Files that were not read, by reason."""
+    """What was not read or compared, such as files: the number by reason."""
     accepted: int = 0
-    """Findings of the baseline, which are not in `findings`."""
+    """The number of findings that the baseline accepts; they are not in `findings`."""
     prompts: int = 0
-    """With a model: how often it was asked, not counting the questions about what it found."""
+    """The number of prompts to the model that were planned, without those that confirm what it finds; 0: no model."""
 
     def at_least(self, severity: Severity) -> tuple[ScanFinding, ...]:
         lowest = SEVERITIES.index(severity)
@@ -88,7 +88,10 @@ def scan(
     today: date | None = None,
     reader: ModelReader | None = None,
 ) -> ScanReport:
-    """Scan files, folders and a store. `baseline` are fingerprints of accepted findings, `reader` asks a model."""
+    """Scan files, folders and a store for problems.
+
+    `baseline` contains fingerprints of accepted findings. `reader` is a model that also reads the memory.
+    """
     if not paths and store is None:
         raise BadInput("PATH", "missing", expected="files or folders, or --store NAME")
     reading = read_paths(list(paths))
@@ -113,12 +116,12 @@ def scan(
 
 
 async def _read_store(name: str, user: str, wiring: Wiring) -> list[Text]:
-    """Return the facts that a store lists. No other operation is called."""
+    """Return the texts of the facts that a store lists for the user. Calls no other operation of the store."""
     resolved = wiring.store(name)
     where = f'store "{name}"'
     if resolved.isolation == "folder":
         raise BadInput(
-            where, "starts empty in a folder of its own", remedy="name the files or the folder of your memory instead"
+            where, "starts empty, so there is nothing to scan", remedy="name the files or the folder of your memory"
         )
     with temporary_folder("memorybench-scan-") as folder:
         async with resolved.open(folder) as opened:
@@ -157,7 +160,7 @@ def _find(reading: Reading, today: date, wiring: Wiring, places: _Places) -> Ite
 
 
 def _reworded(reading: Reading, related: Sequence[Related], wiring: Wiring) -> Iterator[Related]:
-    """Yield the pairs that only embeddings find. Counts what was not compared."""
+    """Yield the related pairs that only embeddings find. Statements that were not compared are counted in `reading`."""
     compared = statements_to_compare(reading.texts)
     if len(compared) < 2:
         return
@@ -214,7 +217,7 @@ class ModelReader:
     results: Path
     budget: float | None = None
     dry_run: bool = False
-    """Count the prompts and ask nothing."""
+    """Count the prompts, but do not send them."""
 
 
 _CATEGORIES: Mapping[Category, Kind] = {
@@ -224,7 +227,7 @@ _CATEGORIES: Mapping[Category, Kind] = {
     "contradiction": "contradiction",
 }
 _KINDS: Mapping[str, Kind] = {"API key or token": "secret", "order to an agent": "injection"}
-"""Categories and kinds of findings that a model has to confirm. Other secrets have a form that nothing else has."""
+"""With _CATEGORIES: the findings that a model must confirm. The format of other secrets is proof enough."""
 _BY_MODEL: Mapping[Kind, tuple[Category, Severity, str]] = {
     "secret": ("secret", "high", "contains a secret"),
     "injection": ("injection", "high", "may instruct an agent"),
@@ -243,7 +246,7 @@ def _read_by_model(
     today: date,
     wiring: Wiring,
 ) -> tuple[list[ScanFinding], int]:
-    """Return the findings that the model does not deny, those that only the model has, and the number of prompts."""
+    """Return the findings that the model does not deny and those that only it found, and the number of prompts."""
     texts = MaskedTexts(reading.texts)
     candidates = {
         one.fingerprint: Hint(kind=kind, spans=tuple(texts.span_of(*piece) for piece in places.spans[one.fingerprint]))
@@ -270,7 +273,10 @@ def _read_by_model(
 
 
 def _text_for_fingerprint(category: Category, text: str, start: int, end: int) -> str:
-    """Return what a change of must be reported again, without values that others could guess from a digest."""
+    """Return the text that is part of the fingerprint: if it changes, an accepted finding is reported again.
+
+    Secrets and personal data are left out, because they could be guessed from the digest.
+    """
     if category in ("secret", "personal data"):
         return ""
     if category == "injection":  # what it orders, and the address it names, are after the words that were found
@@ -281,7 +287,7 @@ def _text_for_fingerprint(category: Category, text: str, start: int, end: int) -
 
 
 class _Places:
-    """Makes findings with lines, columns and fingerprints."""
+    """Creates findings with lines, columns and fingerprints."""
 
     def __init__(self) -> None:
         self._seen: Counter[str] = Counter()
@@ -303,7 +309,7 @@ class _Places:
         return f"{text.file}:{line}:{column}" + (f" ({text.shown_pointer})" if text.pointer else "")
 
     def is_at(self, finding: ScanFinding, spans: Sequence[_Piece]) -> bool:
-        """Return whether a finding is about these parts of texts."""
+        """Return whether every part of a finding overlaps one of these parts of texts."""
         return all(
             any(text is other and start < to and at < end for other, at, to in spans)
             for text, start, end in self.spans[finding.fingerprint]

@@ -10,7 +10,7 @@ from .scan_personal import find_personal_data
 
 
 def hide_values(text: str, name: str = "") -> str:
-    """Return the text with asterisks in place of secrets and personal data. `name` is what the value is called."""
+    """Return the text with asterisks in place of secrets and personal data. `name` is the key or column of the text."""
     named = f"{name}: " if name else ""
     whole = named + text
     personal = [(one.start, one.end) for one in find_personal_data(whole)]
@@ -19,5 +19,5 @@ def hide_values(text: str, name: str = "") -> str:
 
 @lru_cache(maxsize=10_000)
 def hide_in_pointer(pointer: str) -> str:
-    """Return a JSON pointer, or another path, with four asterisks for each part with a secret or personal data."""
+    """Return a JSON pointer or other path with `****` in place of each part that has a secret or personal data."""
     return "/".join("****" if hide_values(part) != part else part for part in pointer.split("/"))

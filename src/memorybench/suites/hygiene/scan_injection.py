@@ -93,7 +93,7 @@ _ORDER_RULES = _orders(
         r"include|recommend|change|delete|install|store|copy|upload)",
     ),
 )
-"""Strings of which every match has one, in lower case, and the pattern. Most parts of a text have none of them."""
+"""Per rule, trigger strings in lower case and a pattern. Every match contains a trigger; others are not searched."""
 _SPEAKS_ABOUT = re.compile(
     r"injection|injected|attack|malicious|jailbreak(?:s|ing)\b|phishing|suspicious|untrusted|such as|e\.g\.|"
     r"for example|like [\"'“]|"
@@ -101,14 +101,14 @@ _SPEAKS_ABOUT = re.compile(
     r"this|that|any|such)",
     re.I,
 )
-"""Words of a line that warns of injections instead of being one."""
+"""Words in a line that warns of injections; such a line is not reported."""
 
 _QUOTED_WORDS = re.compile(
     r"\b(?:words?|phrases?|texts?|strings?|sentences?|lines?|prompts?|inputs?|quer(?:y|ies)|payloads?|says?|contains?)\s+"
     r"[\"'“„«‘`]$",
     re.I,
 )
-"""The end of the text before an order that is quoted, as in: a page with the words "ignore all rules"."""
+"""Matches the end of the text before a quoted order, as in: a page with the words "ignore all rules"."""
 
 _TAGS = re.compile("(?<![\U0001f3f4\U000e0020-\U000e007f])[\U000e0001-\U000e007f]+")
 _OVERRIDES = re.compile("[\u202a\u202b\u202d\u202e\u2066-\u2068]")
@@ -119,7 +119,7 @@ _VARIATION = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4,}")
 
 
 _AROUND = 320
-"""Characters before and after a trigger that a match may have."""
+"""The number of characters before and after a trigger that a match may include."""
 
 
 def _orders_in(text: str) -> Iterator[re.Match[str]]:
@@ -138,7 +138,7 @@ def _orders_in(text: str) -> Iterator[re.Match[str]]:
 
 
 def _parts(lowered: str, triggers: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield the lines around the triggers, as parts that do not overlap."""
+    """Yield (start, end) of the text around each trigger string; parts that overlap are joined."""
     places = []
     for trigger in triggers:
         at = lowered.find(trigger)

@@ -25,25 +25,25 @@ if TYPE_CHECKING:
     from memorybench.core.contracts import Embedder
 
 DUPLICATE = 0.75
-"""The cosine from which two statements with the same numbers say the same."""
+"""The least cosine of two statements with the same numbers that count as duplicates."""
 CONTRADICTION = 0.6
-"""The cosine from which two statements that differ in a number or a negation are candidates."""
+"""The least cosine of two statements with different numbers that count as a contradiction."""
 NEGATION = 0.8
-"""The same for two statements of which one is negated."""
+"""The least cosine of two statements, one of them negated, that count as a contradiction."""
 ONE_FORM = 0.5
-"""The share of equal words in equal order from which two statements have one form."""
+"""The least share of equal words in equal order that counts as the same wording."""
 MOST_STATEMENTS = 10_000
-"""Statements of one folder that are compared."""
+"""The most statements of one folder that are compared."""
 _MOST_SIMILAR = 6
-"""Statements with which one is compared word by word: the most similar ones, of which one is the statement itself."""
+"""The number of most similar statements with which one is compared word by word, itself included."""
 _BLOCK = 500
-"""Rows of one matrix product, which bounds its memory."""
+"""The number of rows of one matrix product, to limit its memory."""
 _FEWEST_WORDS, _MOST_WORDS = 4, 40
-"""Words of a sentence. The embeddings of long texts are similar, whatever they say."""
+"""The fewest and the most words of a sentence that is compared. Embeddings of long texts are always similar."""
 _MOST_VALUES = 2
-"""Numbers of a sentence that may contradict another. A sentence with more of them lists measurements."""
+"""The most numbers of a sentence that can contradict another. A sentence with more numbers lists measurements."""
 _MOST_COPIES = 3
-"""Times that a text occurs. One that occurs more often is a value of many records, or comes from a template."""
+"""The most occurrences of a text that is compared. A more frequent text is a common value or from a template."""
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-ZÀ-Þ\"“])")
 _USER = re.compile(r"user_?(?:id|name)?", re.I)
@@ -57,12 +57,12 @@ _NUMBER_WORDS = {
 }
 _NUMBER_WORD = re.compile(rf"\b(?:{'|'.join(_NUMBER_WORDS)})\b", re.I)
 _CODE = re.compile(r"`[^`]*[^`\d.:][^`]*`")
-"""A code span that is no number."""
+"""A Markdown code span that is not a number."""
 _PROPER = re.compile(r"(?<=[\w,;:] )[A-ZÀ-Þ]\w+")
 _SUBJECT_WORDS = 2
-"""A number after fewer words than this names what a sentence is about."""
+"""A number with fewer words than this before it identifies the thing that the sentence is about."""
 _FEWEST_COMMON = 2
-"""Stems that two statements share. Embeddings alone find any two sentences of one topic similar."""
+"""The fewest word stems that related statements share. Embeddings of any two sentences on a topic are similar."""
 _HOW_OFTEN = NEGATIONS | {"always", "must", "should"}
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _IS = re.compile(r"\b(?:is|are|ist|sind|est|es|é)\b|[:=]", re.I)
@@ -72,24 +72,24 @@ _IS = re.compile(r"\b(?:is|are|ist|sind|est|es|é)\b|[:=]", re.I)
 class Compared:
     statement: Statement
     text: str
-    """What is embedded: the sentence, with the names above it in YAML; of a setting the names only."""
+    """The text that is embedded: the sentence, in YAML after its parent keys; for a short setting only the keys."""
     folder: PurePath
     keywords: frozenset[str]
     values: Mapping[str, frozenset[str]]
-    """The numbers that are values, with the words beside each."""
+    """The numbers that are values, each with the words next to it."""
     naming: frozenset[str]
-    """The numbers that name a thing."""
+    """The numbers that identify a thing, such as 12 in "Order 12"."""
     negated: bool
     proper: frozenset[str]
-    """The words with a capital letter, but the first."""
+    """The words that begin with a capital letter, except the first word."""
     names: frozenset[str]
-    """The words of the names of a setting; empty if it is no setting."""
+    """The words of the keys of a setting; empty if the statement is not a setting."""
     user: str
-    """The user of the record; empty if it has none."""
+    """The user whom the record names; "" if it names none."""
 
 
 def statements_to_compare(texts: Sequence[Text]) -> list[Compared]:
-    """Return what is compared: sentences, list items, values of four words, and settings with their names."""
+    """Return the statements to compare: sentences, list items and values of at least four words, and YAML settings."""
     users = {(text.file, _record(text)): text.text for text in texts if text.structured and _USER.fullmatch(text.key)}
     compared = [one for text in texts for one in _compared_in(text, users.get((text.file, _record(text)), ""))]
     copies = Counter(one.text for one in compared)
@@ -133,15 +133,15 @@ def _compared_in(text: Text, user: str) -> Iterator[Compared]:
 
 
 def _keywords(text: str) -> frozenset[str]:
-    """Return the stems that tell what a text is about; without numbers and short words, which other languages use."""
+    """Return the word stems that say what a text is about, without numbers and words of one or two letters."""
     kept = (word for word in content_words(text) if len(word) > 2 and word not in _HOW_OFTEN)
     return frozenset(word for word in stems(list(kept)) if not any(map(str.isdigit, word)))
 
 
 def _numbers(text: str) -> tuple[dict[str, frozenset[str]], frozenset[str]]:
-    """Return the numbers that are values, each with the words beside it, and those that name a thing ("Order 12").
+    """Return the numbers that are values, each with the words next to it, and those that identify a thing ("Order 12").
 
-    A year, a number within a name, and a number at the beginning of a sentence name a thing.
+    A year, a number within a name, and a number at the beginning of a sentence identify a thing.
     """
     values: dict[str, frozenset[str]] = {}
     naming = set()
@@ -158,7 +158,7 @@ def _numbers(text: str) -> tuple[dict[str, frozenset[str]], frozenset[str]]:
 
 
 def _continues_a_line(text: Text, statement: Statement) -> bool:
-    """Return whether a statement is a later line of a paragraph that was broken into lines."""
+    """Return whether a statement continues the paragraph of the line before it."""
     if text.structured or not statement.text[0].islower():
         return False
     return text.text[: statement.start].rpartition("\n")[2].strip() == ""
@@ -173,7 +173,7 @@ def _sentences(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _names(text: Text) -> str:
-    """Return the names above a value, as words."""
+    """Return the parent keys of a value, as words."""
     parts = [part for part in text.pointer.split("/") if part and not part.isdigit()]
     return re.sub(r"[_-]+", " ", " ".join(parts))
 
@@ -181,7 +181,7 @@ def _names(text: Text) -> str:
 async def relations_by_meaning(compared: Sequence[Compared], embedder: Embedder) -> tuple[list[Related], int]:
     """Return pairs (relation, earlier, later), and how many statements were left out because there are too many.
 
-    A later statement is in at most one pair: with the most similar one.
+    Each later statement is paired at most once, with the most similar earlier one.
     """
     import numpy as np
 
@@ -211,7 +211,7 @@ async def relations_by_meaning(compared: Sequence[Compared], embedder: Embedder)
 def _similar(
     vectors: npt.NDArray[np.float32], rows: Sequence[int], columns: Sequence[int]
 ) -> Iterator[tuple[int, int, float]]:
-    """Yield each row with its most similar columns."""
+    """Yield (row, column, cosine) for each row and its most similar columns."""
     import numpy as np
 
     others = vectors[list(columns)].T
@@ -247,7 +247,7 @@ def _relation(earlier: Compared, later: Compared, cosine: float) -> Relation | N
 
 
 def _differ(earlier: Compared, later: Compared) -> bool:
-    """Return whether each has a number that the other has not, beside the same word ("port 80" and "port 81")."""
+    """Return whether the statements have different numbers next to the same word ("port 80" and "port 81")."""
     if max(len(earlier.values), len(later.values)) > _MOST_VALUES:
         return False
     return any(
@@ -258,7 +258,7 @@ def _differ(earlier: Compared, later: Compared) -> bool:
 
 
 def _relation_to_setting(earlier: Compared, later: Compared, cosine: float) -> Relation | None:
-    """Return "contradiction" if a sentence has the names of a setting and not its value."""
+    """Return "contradiction" if a sentence contains the keys of a setting and another value, else None."""
     setting, sentence = (earlier, later) if earlier.names else (later, earlier)
     value = setting.keywords - setting.names
     if _are_of_two_items(setting.statement.source, sentence.statement.source):
@@ -279,7 +279,7 @@ def _are_of_two_items(first: Text, second: Text) -> bool:
 
 
 def _speak_of_two_things(earlier: Compared, later: Compared) -> bool:
-    """Return whether two statements are of one form, and another word in one place names another thing."""
+    """Return whether two statements are about different things: same wording, but another number or name."""
     if earlier.naming - later.naming and later.naming - earlier.naming:
         return True
     before, after = words(earlier.text), words(later.text)

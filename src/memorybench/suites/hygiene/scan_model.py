@@ -1,9 +1,9 @@
 """Asks a model about a memory, to find what rules and embeddings cannot.
 
-The model reads all lines in parts, and pairs of similar statements that are in different parts. What it finds, and the
-candidates of the rules, are asked again one by one; only what the model confirms is reported. Secrets and personal data
-that the rules found are replaced before the text is sent. Replies are steps of a run in the journal, so a repeated scan
-of the same texts costs nothing.
+The model reads all lines in parts, and pairs of similar statements that are in different parts. Then it is asked about
+each problem that it or the rules found, one by one; only what it confirms is reported. Secrets and personal data that
+the rules found are replaced before the text is sent. Replies are steps of a run in the journal, so a repeated scan of
+the same texts costs nothing.
 """
 
 from __future__ import annotations
@@ -49,17 +49,17 @@ Kind = Literal["secret", "injection", "personal", "stale", "duplicate", "contrad
 T = TypeVar("T")
 SUITE = "hygiene-scan"
 MOST_LINES, MOST_CHARACTERS = 300, 20_000
-"""Lines and characters of one part."""
+"""The most lines and characters of one part."""
 LONGEST_LINE = 600
-"""Characters of a line that are sent."""
+"""The most characters of a line that are sent."""
 PAIRS = 30
-"""Pairs of similar lines in one prompt."""
+"""The most pairs of similar statements in one prompt."""
 SIMILAR = 0.5
-"""The cosine from which statements of different parts are a pair."""
+"""The least cosine of two statements of different parts that are sent as a pair."""
 NEIGHBOURS = 3
-"""Pairs of one statement."""
+"""The number of most similar statements with which one statement is paired."""
 _BLOCK = 500
-"""Rows of one matrix product, which bounds its memory."""
+"""The number of rows of one matrix product, to limit its memory."""
 _OF_ONE: tuple[Kind, ...] = ("secret", "injection", "personal", "stale")
 _OF_TWO: tuple[Kind, ...] = ("duplicate", "contradiction")
 _QUESTIONS: Mapping[Kind, str] = {
@@ -79,7 +79,7 @@ _QUESTIONS: Mapping[Kind, str] = {
 
 
 class Span(Record):
-    """A part of one text of a reading."""
+    """A part of one text: the index of the text, and the offsets where the part starts and ends."""
 
     text: int
     start: int
@@ -87,14 +87,14 @@ class Span(Record):
 
 
 class Hint(Record):
-    """One or two statements that may have a problem."""
+    """A possible problem of a kind, and the one or two statements that it is about."""
 
     kind: Kind
     spans: tuple[Span, ...]
 
 
 class Part(Case):
-    """What one job asked, and what the model confirmed."""
+    """The result of one job: the possible problems that the model confirmed and denied."""
 
     confirmed: tuple[Hint, ...] = ()
     denied: tuple[Hint, ...] = ()
@@ -105,7 +105,7 @@ Pair: TypeAlias = tuple[Span, Span]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What one job asks: lines, pairs of lines, or candidates of the rules."""
+    """What one job asks the model about: lines, pairs of lines, or problems that the rules found."""
 
     lines: tuple[Span, ...] = ()
     pairs: tuple[Pair, ...] = ()
@@ -119,7 +119,7 @@ class Asked:
 
     @property
     def prompts(self) -> int:
-        """The calls that are certain: what the model finds is asked again."""
+        """The number of model calls that are certain; each problem that the model finds needs one more."""
         return bool(self.lines) + bool(self.pairs) + len(self.candidates)
 
 
@@ -128,11 +128,11 @@ class ModelFindings:
     confirmed: tuple[Hint, ...]
     denied: frozenset[Hint]
     failed: int
-    """Parts that could not be read: the model failed."""
+    """The number of jobs without a result, because the model failed or was not asked."""
 
 
 class MaskedTexts:
-    """The texts of a memory without the secrets and personal data that the rules find."""
+    """The texts of a memory, with asterisks in place of the secrets and personal data that the rules find."""
 
     def __init__(self, texts: Sequence[Text]) -> None:
         self.texts = texts
@@ -142,7 +142,7 @@ class MaskedTexts:
         self._above = len(os.path.commonpath(folders)) if len({Path(one).is_absolute() for one in folders}) == 1 else 0
 
     def __getitem__(self, span: Span) -> str:
-        """Return the text of a span; masks have the length of what they replace."""
+        """Return the masked text of a span, at most LONGEST_LINE characters. Masking does not change offsets."""
         return self._masked[span.text][span.start : span.end].strip()[:LONGEST_LINE]
 
     def span(self, statement: Statement) -> Span:
@@ -160,7 +160,7 @@ class MaskedTexts:
         return f"{key}: {self[span]}" if key else self[span]
 
     def line_around(self, span: Span) -> Span:
-        """Return the span with the rest of its lines: a few words alone do not tell what they are about."""
+        """Return the span extended to whole lines, which give the model context."""
         text = self.texts[span.text].text
         start, end = text.rfind("\n", 0, span.start) + 1, text.find("\n", max(span.start, span.end - 1))
         return Span(text=span.text, start=start, end=len(text) if end < 0 else end)
@@ -181,7 +181,10 @@ class MaskedTexts:
 
 
 def parts_of(texts: MaskedTexts) -> list[tuple[Span, ...]]:
-    """Return the lines in parts that fit in one prompt. The files of a folder stay together if they fit."""
+    """Return the lines of all texts, split into parts that fit in one prompt.
+
+    The files of a top-level folder stay together if they fit.
+    """
     parts: list[list[Span]] = [[]]
     characters = 0
     for _, lines in groupby(texts.lines(), key=lambda span: texts.file(span).partition("/")[0]):
@@ -217,7 +220,7 @@ async def similar_pairs(parts: Sequence[Sequence[Span]], texts: MaskedTexts, emb
 
 
 def plan_asking(texts: MaskedTexts, candidates: Sequence[Hint], wiring: Wiring) -> tuple[list[Asked], bool]:
-    """Return what is asked, and whether lines of different parts were compared."""
+    """Return the jobs, and whether statements of different parts were compared, which needs embeddings."""
     parts = parts_of(texts)
     try:
         pairs, compared = blocking(_compare(parts, texts, wiring)), True
@@ -248,7 +251,10 @@ def ask_model(
     results: Path,
     budget: float | None,
 ) -> ModelFindings:
-    """Ask the model until `budget` dollars are spent, also by earlier scans of the same texts on the same day."""
+    """Ask the model until `budget` dollars are spent; return what it confirmed and denied. None: no limit.
+
+    Costs of earlier scans of the same texts on the same day count towards the budget.
+    """
     check_prices((model,), budget)
     marks = {
         "texts": texts.fingerprint(),
@@ -295,14 +301,14 @@ def _jobs(asked: Sequence[Asked], reader: _Reader) -> Iterator[Job]:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """The model that reads a memory."""
+    """Asks a model about the texts of a memory."""
 
     model: Model
     texts: MaskedTexts
     today: date
 
     async def find(self, steps: Steps, asked: Asked) -> dict[Hint, bool]:
-        """Return the candidates and what the model finds, with whether it confirms them."""
+        """Return the candidates and the problems that the model finds, each with whether the model confirms it."""
         hints = list(asked.candidates)
         if asked.lines:
             reply = await self._ask(steps, "scan-lines", self._listed(asked.lines), _read_numbers, dict)
@@ -363,7 +369,7 @@ class _Reader:
 
 
 def _hints(reply: Mapping[str, Any], lines: Sequence[Span]) -> Iterator[Hint]:
-    """Yield what a reply names. Numbers of no line are left out: the model invented them."""
+    """Yield the problems that a reply names by line numbers. Numbers that are not of a line are ignored."""
     for kind in (*_OF_ONE, *_OF_TWO):
         wanted = 1 if kind in _OF_ONE else 2
         for named in reply.get(kind, []):

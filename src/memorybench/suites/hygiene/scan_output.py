@@ -54,7 +54,7 @@ def as_sarif(report: ScanReport, version: str) -> str:
 
 
 def _json(document: Any) -> str:
-    """Return JSON that can be written as UTF-8: the bytes of a file name that are not UTF-8 become escapes."""
+    """Return the document as JSON that can be written as UTF-8. Bytes of file names that are not UTF-8 are escaped."""
     text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
     return text.encode("utf-8", "backslashreplace").decode()
 
@@ -101,7 +101,7 @@ def _uri(file: str) -> str:
 
 
 def read_baseline(path: Path) -> list[str]:
-    """Return the fingerprints of a baseline."""
+    """Return the fingerprints of a baseline file. Raises BadInput if it is missing or invalid."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         fingerprints = document["fingerprints"]
@@ -110,11 +110,12 @@ def read_baseline(path: Path) -> list[str]:
     except (ValueError, KeyError, TypeError):
         fingerprints = None
     if not isinstance(fingerprints, list) or not all(isinstance(one, str) for one in fingerprints):
-        raise BadInput(str(path), "invalid baseline", expected='{"fingerprints": [...]}', remedy="write it again")
+        remedy = "write it again with --write-baseline"
+        raise BadInput(str(path), "invalid baseline", expected='{"fingerprints": [...]}', remedy=remedy)
     return fingerprints
 
 
 def baseline_text(report: ScanReport, accepted: list[str]) -> str:
-    """Return a baseline that accepts the findings of a report and those of an earlier baseline."""
+    """Return the JSON of a baseline with the findings of a report and the fingerprints in `accepted`."""
     fingerprints = sorted({*accepted, *(one.fingerprint for one in report.findings)})
     return json.dumps({"version": 1, "fingerprints": fingerprints}, indent=2) + "\n"

@@ -29,7 +29,7 @@ _SAMPLE_IBANS = frozenset(
      "ES9121000418450200051332", "IT60X0542811101000000123456", "NL91ABNA0417164300", "PT50000201231234567890154",
      "AT611904300234573201", "CH9300762011623852957", "BE68539007547034", "PL61109010140000071219812874")
 )  # fmt: skip
-"""Account numbers that the register of IBANs and banks print as examples."""
+"""Account numbers that the IBAN registry and banks publish as examples."""
 _SAMPLE_DOMAINS = ("example.com", "example.org", "example.net")
 
 
@@ -63,7 +63,7 @@ def _is_nir(text: str) -> bool:
 
 
 def _is_steuer_id(text: str) -> bool:
-    """Return whether the last digit is right (ISO 7064, MOD 11,10)."""
+    """Return whether the check digit of a German tax id is right (ISO 7064, MOD 11,10)."""
     digits, product = _digits(text), 10
     for digit in digits[:10]:
         product = ((digit + product) % 10 or 10) * 2 % 11
@@ -71,7 +71,7 @@ def _is_steuer_id(text: str) -> bool:
 
 
 def _is_steuer_id_without_name(text: str) -> bool:
-    """Return whether also one digit of the first ten occurs twice or three times, and each other at most once."""
+    """Return whether a German tax id is valid and exactly one of its first ten digits occurs two or three times."""
     counts = Counter(_digits(text)[:10]).values()
     return sorted(count for count in counts if count > 1) in ([2], [3]) and _is_steuer_id(text)
 
@@ -88,7 +88,7 @@ def _is_nhs_number(text: str) -> bool:
 
 
 def _is_belgian(text: str) -> bool:
-    """Return whether the check is right for a birth before or since 2000."""
+    """Return whether the check number of a Belgian register number is right, for a birth before or since 2000."""
     number = "".join(map(str, _digits(text)))
     return any(97 - int(century + number[:9]) % 97 == int(number[9:]) for century in ("", "2"))
 
@@ -152,7 +152,7 @@ _ROLE = re.compile(
 
 
 def _is_personal_address(text: str) -> bool:
-    """Return whether a mail address belongs to a person; addresses of roles and samples do not."""
+    """Return whether a mail address belongs to a person, not to a role (info@…) or an example."""
     name, _, domain = text.rpartition("@")
     if _ROLE.fullmatch(name) or domain.lower() in _SAMPLE_DOMAINS:
         return False
@@ -166,8 +166,8 @@ class _Rule:
     pattern: re.Pattern[str]
     check: Callable[[str], bool]
     words: re.Pattern[str] | None = None
-    """Words of which one must be in the 60 characters before; or in the 40 after, unless the pattern ends with `$`.
-    The format alone is too common."""
+    """For a format that is too common: a match counts only if one of these words is in the 60 characters before it or,
+    unless this pattern ends with `$`, in the 40 characters after it."""
 
 
 def _rule(
@@ -195,7 +195,7 @@ _HEALTH = _rule("health", "medium",
      + _CONDITION + r"\b")  # fmt: skip
 _OF_FEW_DIGITS = (_STREET, _HEALTH)
 _TELLING_LINE = re.compile(r"^(?:[^\d\n]*+\d){5}[^\n]*|^[^@\n]*+@[^\n]*", re.M)
-"""A line with five digits or a mail address."""
+"""A line with at least five digits or an @ sign; rules that need these search no other lines."""
 _RULES: Sequence[_Rule] = (
     _rule("IBAN", "high", r"(?<![\w-])[a-z]{2}\d{2}(?:[ -]?[a-z0-9]{4}){2,7}(?:[ -]?[a-z0-9]{1,4})?(?![\w-])",
           _is_iban),
@@ -276,7 +276,7 @@ def _is_named(words: re.Pattern[str] | None, before: str, after: str) -> bool:
 
 
 def find_personal_data(text: str) -> Iterator[PersonalData]:
-    """Yield personal data of a text in the order of places. Of two that overlap, the first is reported."""
+    """Yield the personal data in a text, in order. Of two matches that overlap, only the first is yielded."""
     found = []
     lines, starts = _telling_lines(text)
     for rule in _RULES:
@@ -298,7 +298,7 @@ def find_personal_data(text: str) -> Iterator[PersonalData]:
 
 
 class _LineStarts:
-    """Maps places in some lines of a text to places in the text."""
+    """Maps offsets in an excerpt of some lines to offsets in the whole text."""
 
     def __init__(self) -> None:
         self.inside: list[int] = []

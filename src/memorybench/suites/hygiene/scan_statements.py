@@ -20,21 +20,21 @@ from memorybench.text.words import content_words, is_negated, stems, words
 from .scan_texts import Text
 
 _SIMILAR = 0.8
-"""The share of common content words (Jaccard) from which two statements are near duplicates."""
+"""The least share of common content words (Jaccard) of near duplicates."""
 _RELATED = 0.5
-"""The share from which they are compared word by word."""
+"""The least share of common content words (Jaccard) of statements that are compared word by word."""
 _MOST_COMPARED = 30
-"""Statements per rare word that are compared; a word of more statements is not rare."""
+"""The most earlier statements per rare word that a statement is compared with."""
 _FEWEST_WORDS, _FEWEST_ELSEWHERE = 3, 6
-"""Content words of a statement that is compared, and of one that is compared with other files."""
+"""The fewest content words of a statement that is compared, and of one that is compared with other groups."""
 _MOST_COPIES = 3
-"""Files with the same statement. A statement in more files comes from a template."""
+"""The most files with the same statement. A statement in more files comes from a template and is ignored."""
 
 _STATEMENT = re.compile(r"^[ \t]*(?:[-*+•>]|\d+[.)])?[ \t]*(?:\[[ xX]\][ \t]*)?(?P<text>[^\n]+)$", re.M)
 _NOT_A_STATEMENT = re.compile(r"[#|<`=\-~{}\[\]$/\\]|import |from |def |class |return |https?:|\w+\(|--")
 _FENCE = re.compile(r"^[ \t]*(```|~~~)[^\n]*\n.*?(?:^[ \t]*\1|\Z)", re.M | re.S)
 _HEADING = re.compile(r"^(?:#{1,6} .*|\[{1,2}[^\[\]\n]+\]{1,2}[ \t]*)$", re.M)
-"""Of Markdown, or of a section of a TOML or INI file."""
+"""A Markdown heading, or a section header of a TOML or INI file."""
 _KEY_VALUE = re.compile(
     r"\*{0,2}(?P<key>[A-Za-zÀ-ÿ][\wÀ-ÿ' /-]{1,40}?)\*{0,2}\s*[:=]\*{0,2}\s+(?P<value>\S[^\n]{0,80})"
 )
@@ -107,7 +107,7 @@ _NAMED_BY_DATE = re.compile(
     r"cette semaine|aujourd'hui|demain|esta semana|hoy|mañana|hoje|amanhã)\s*[(,:–-]\s*(?:of\s+|from\s+)?$",
     re.I,
 )
-"""The end of the text before the date of a time such as "this week"."""
+"""Matches the end of the text before a date that explains a time, such as "this week (" in "this week (May 3)"."""
 _RECURRING = re.compile(
     r"\b(?:every|each|always|usually|if|when|whenever|unless|before|after|should|must|never|e\.g\.|example|jede\w*|"
     r"immer|wenn|chaque|toujours|"
@@ -116,14 +116,14 @@ _RECURRING = re.compile(
 )
 _MONTH_LONG = timedelta(days=31)
 _OLD = timedelta(days=365)
-"""Age from which a statement "as of" a date may be out of date."""
+"""The age at which a statement "as of" a date may be out of date."""
 
 RECORDS = (".log", ".csv", ".tsv", ".html", ".xml")
-"""Ends of the names of files whose lines are records or markup. They repeat and change without being wrong."""
+"""Suffixes of files whose lines are records or markup, which may repeat and differ. They are not compared."""
 RECORD_OF_AN_EVENT = re.compile(r"\W*(?:\d{4}-\d\d-\d\d|\d{1,2}[:.]\d\d\b|\[?\d{1,2}[./]\d{1,2}[./])|.*\blevel=")
-"""A line that begins with a time."""
+"""The beginning of a line that starts with a time, as in a log."""
 NAMES_OF_IDS = re.compile(r"(?:.*[_-])?(?:id|uuid|hash|sha\d*|date|time|timestamp|ts|at|url|path)", re.I)
-"""Names of values that tell about a record, such as its user and its date."""
+"""Keys whose values describe a record, such as its user or date, and are not compared."""
 Relation = Literal["duplicate", "near duplicate", "contradiction"]
 
 
@@ -132,17 +132,17 @@ class Statement:
     text: str
     source: Text
     start: int
-    """Characters from the beginning of the source text."""
+    """The offset in the source text, in characters."""
     section: str
     keywords: frozenset[str]
 
 
 Related = tuple[Relation, Statement, Statement]
-"""A relation, and the earlier and the later statement that have it."""
+"""A relation, the earlier statement and the later statement."""
 
 
 def statements_in(source: Text) -> Iterator[Statement]:
-    """Yield the lines, list items or values that state something; not headings, tables and code."""
+    """Yield the lines, list items or values of a text that are statements, not headings, tables or code."""
     if not source.is_statement:
         return
     if source.structured and len(source.text) <= 2_000 and "\n" not in source.text.strip():
@@ -207,7 +207,7 @@ def _relation(earlier: Statement, later: Statement) -> Relation | None:
 
 
 def _differ_in_value(before: Sequence[str], after: Sequence[str], share: float) -> bool:
-    """Return whether two statements on the same subject differ in a value, a negation or an order."""
+    """Return whether two statements on the same subject differ in a value, a negation or the order of their words."""
     if is_negated(before) != is_negated(after):
         return share >= _SIMILAR
     if sorted(before) == sorted(after):
@@ -228,7 +228,7 @@ def _differ_in_value(before: Sequence[str], after: Sequence[str], share: float) 
 
 
 def _attributes(statements: Sequence[Statement]) -> Iterator[tuple[Statement, Statement]]:
-    """Yield lines `Name: value` of one section that give the same name two values."""
+    """Yield pairs of lines `Name: value` of one section that have the same name and different values."""
     known: dict[tuple[str, str, str], tuple[str, Statement]] = {}
     for statement in statements:
         match = None if statement.source.structured else _KEY_VALUE.fullmatch(statement.text)
@@ -242,7 +242,7 @@ def _attributes(statements: Sequence[Statement]) -> Iterator[tuple[Statement, St
 
 
 def is_stale(text: str, today: date) -> bool:
-    """Return whether a statement speaks of a time that is over, or of one that a reader cannot know."""
+    """Return whether a statement is about a time that is over, or about an unknown one such as "next week"."""
     dates = list(_DATE.finditer(text))
     for match in dates:
         day = _last_day(match)
@@ -259,7 +259,7 @@ def is_stale(text: str, today: date) -> bool:
 
 
 def _last_day(match: re.Match[str]) -> date | None:
-    """Return the last day of the time that is written."""
+    """Return the last day of the date, month, quarter or year that was matched; None if there is no such day."""
     part = {name: value for name, value in match.groupdict().items() if value}
     value = {name[0]: text for name, text in part.items()}
     year = int(value["y"])
@@ -275,7 +275,7 @@ def _last_day(match: re.Match[str]) -> date | None:
 
 
 def relations_within(statements: Sequence[Statement]) -> list[Related]:
-    """Return the pairs, without lines of logs and tables, ids, and statements that a template put into many files."""
+    """Return the related pairs, ignoring lines of logs and tables, ids, and statements that occur in many files."""
     files: dict[str, set[str]] = defaultdict(set)
     for statement in statements:
         files[" ".join(words(statement.text))].add(statement.source.file)

@@ -25,10 +25,10 @@ from .scan_injection import find_injections
 from .scan_personal import find_personal_data
 
 LARGEST_FILE = 20 * 2**20
-"""Bytes. Larger text files are skipped and counted."""
+"""In bytes. Larger text files are skipped and counted."""
 LARGEST_DATABASE = 500 * 2**20
 MOST_ROWS = 100_000
-"""Rows that are read of one table."""
+"""The most rows of a table that are read."""
 MOST_FILES = 50_000
 _TEXT_SUFFIXES = frozenset(
     (".md", ".mdc", ".mdx", ".markdown", ".txt", ".text", ".rst", ".org", ".adoc", ".json", ".jsonl", ".ndjson",
@@ -39,7 +39,7 @@ _TEXT_SUFFIXES = frozenset(
 )  # fmt: skip
 _FOLDERS = frozenset((".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", "venv"))
 _COMMENT = re.compile(r"^[ \t]*#[^\n]*(?:\n[ \t]*#[^\n]*)*|(?<=[ \t])#[^\n]*", re.M)
-"""A YAML comment; one that begins a line, with those of the lines below it."""
+"""A YAML comment. Comments that fill consecutive lines are one match."""
 _SQLITE = b"SQLite format 3\0"
 
 
@@ -53,18 +53,18 @@ class Text:
     """The name of the value: a JSON key or a column."""
     line: int = 1
     column: int = 1
-    """Where the text begins in the file; 1 if it is in a database or store."""
+    """Line and column of the file where the text begins; both are 1 in a database or store."""
     pointer: str = ""
     """The place in a structured file: a JSON pointer, `table/rowid/column`, or `#` for a comment."""
     group: str = ""
-    """Texts of one group may repeat or contradict each other: a file, or a column of a table."""
+    """The file, key or table column that the text belongs to. Texts of one group are compared more closely."""
 
     is_statement: bool = True
     """False for keys and comments: they are read only for secrets, personal data and injections."""
 
     @property
     def shown_pointer(self) -> str:
-        """The pointer without secrets and personal data, for everything that people or models see."""
+        """The pointer with secrets and personal data hidden, for output and prompts."""
         return hide_in_pointer(self.pointer)
 
     @property
@@ -74,7 +74,7 @@ class Text:
 
 @dataclass
 class Reading:
-    """The texts that were read, and how many files were not, by reason."""
+    """The texts that were read, and the number of files and other parts that were skipped, by reason."""
 
     texts: list[Text] = field(default_factory=list)
     files: int = 0
@@ -82,14 +82,14 @@ class Reading:
 
 
 def read_paths(paths: list[str]) -> Reading:
-    """Read files and folders. A path that does not exist is an error; unreadable files are counted."""
+    """Read the texts of files and folders. Raises BadInput if a path does not exist; unreadable files are counted."""
     reading = Reading()
     for name in paths:
         path = Path(name)
         if not path.exists():
             raise BadInput(name, "not found", expected="a file or folder")
         if not path.is_dir() and not path.is_file():  # reading from a pipe or a device may never end
-            raise BadInput(name, "a pipe or a device", expected="a file or folder")
+            raise BadInput(name, "is a pipe or a device", expected="a file or folder")
         for file in _files(path, reading) if path.is_dir() else [path]:
             if reading.files >= MOST_FILES:
                 reading.skipped["too many files"] += 1
@@ -115,7 +115,7 @@ def _files(folder: Path, reading: Reading) -> Iterator[Path]:
 
 
 def _read_file(path: Path, reading: Reading) -> list[Text] | None:
-    """Return the texts of a file; None, with the reason counted, if it is not read."""
+    """Return the texts of a file; None if it is skipped, which is counted in `reading.skipped` by reason."""
     try:
         size = path.stat().st_size
         with path.open("rb") as file:
@@ -155,7 +155,7 @@ def _decode(octets: bytes) -> str | None:
 
 
 def _read_structure(file: str, suffix: str, text: str, reading: Reading) -> list[Text]:
-    """Return the values of a JSON, JSONL or YAML file with their places; the whole text of any other or broken file."""
+    """Return the values of a JSON, JSONL or YAML file with their places; of other and invalid files, the whole text."""
     try:
         if suffix == ".json":
             return list(_values(json.loads(text), file, text))
@@ -177,7 +177,10 @@ def _read_structure(file: str, suffix: str, text: str, reading: Reading) -> list
 
 
 def _values(value: Any, file: str, source: str, line: int = 0) -> Iterator[Text]:
-    """Yield the strings of a JSON value. `line` is the line of a JSONL file; 0: find it in the source."""
+    """Yield the strings and integers of a JSON value, and keys with a secret or personal data.
+
+    `line` is the line number in a JSONL file; 0: find it in `source`.
+    """
     reached = 0
     stack: list[tuple[Any, str, str]] = [(value, "", "")]
     while stack:
@@ -209,7 +212,10 @@ def _escape(name: str) -> str:
 
 
 def _yaml_values(node: yaml.Node, file: str, key: str, pointer: str, seen: set[int]) -> Iterator[Text]:
-    """Yield the strings of a YAML node. What aliases repeat is read once: nested ones would fill the memory."""
+    """Yield the values of a YAML node, and keys with a secret or personal data.
+
+    Aliased nodes are read once, because nested aliases could expand without limit.
+    """
     if id(node) in seen:
         return
     seen.add(id(node))
@@ -229,7 +235,10 @@ def _yaml_values(node: yaml.Node, file: str, key: str, pointer: str, seen: set[i
 
 
 def _yaml_comments(text: str, file: str) -> Iterator[Text]:
-    """Yield the comments with something to report. Others are left out: settings are commented out to be different."""
+    """Yield the comments with a secret, personal data or an injection.
+
+    Others are left out: a setting that is commented out contradicts nothing.
+    """
     scalars = [token for token in yaml.scan(text, Loader=yaml.SafeLoader) if isinstance(token, yaml.ScalarToken)]
     ends = [token.end_mark.index for token in scalars]
     for match in _COMMENT.finditer(text):
@@ -243,12 +252,12 @@ def _yaml_comments(text: str, file: str) -> Iterator[Text]:
 
 @lru_cache(maxsize=10_000)
 def _is_sensitive(text: str) -> bool:
-    """Return whether a text that is usually not a statement, such as a key, has a secret or personal data."""
+    """Return whether a text, such as a key or a comment, has a secret or personal data."""
     return bool(find_credentials(text)) or next(iter(find_personal_data(text)), None) is not None
 
 
 def _read_database(path: Path, reading: Reading) -> Iterator[Text]:
-    """Yield every text of every table. The file is opened read-only and as it is: no lock, no journal is made."""
+    """Yield every text of every table. The file is opened read-only; SQLite creates no lock and no journal."""
     uri = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
     with closing(sqlite3.connect(uri, uri=True)) as db:
         db.text_factory = lambda octets: octets.decode("utf-8", "replace")
