@@ -67,14 +67,14 @@ def report(run: StoredRun) -> Report:
 
 
 def passes(run: StoredRun) -> bool:
-    """Whether no step failed and the deletion is proven; with --strict, every step must be able to tell."""
+    """Whether no step failed and the deletion is proven; with --strict, whether every step passed."""
     certificate = load_certificate(run)
     is_complete = all(check.state == "pass" for check in certificate.checks)
     return _verdict(certificate)[0] == "forgets" and (is_complete or not run.spec.get("strict"))
 
 
 def case_sections(trial: CaseTrial) -> list[Section]:
-    """The step, its result and the places of copies."""
+    """Return the report sections of one step: what it checks, its result, and the places of copies that it found."""
     shown = trial.outcome.shown
     certificates = [Certificate.model_validate(step.result) for step in trial.named(PLAY)]
     checks = [check for one in certificates for check in one.checks if check.step == trial.outcome.trial.case_id]
@@ -87,7 +87,7 @@ def case_sections(trial: CaseTrial) -> list[Section]:
 
 
 def load_certificate(run: StoredRun) -> Certificate:
-    """Return the recorded certificate; one in which no step could tell, if the play did not end."""
+    """Return the recorded certificate. If the procedure did not finish, every step has the state `cannot tell`."""
     for reader, part in run.parts:
         for _, result in reader.step_records(part.id, PLAY):
             return Certificate.model_validate_json(result)
@@ -98,7 +98,7 @@ def load_certificate(run: StoredRun) -> Certificate:
 
 
 def _verdict(certificate: Certificate) -> tuple[str, str]:
-    """Return one word for the certificate, and a sentence."""
+    """Return the verdict (`forgets`, `does not forget` or `not shown`) and a sentence that explains it."""
     states = {check.step: check.state for check in certificate.checks}
     counts = Counter(states.values())
     numbers = f"{counts['pass']} passed, {counts['fail']} failed, {counts['cannot tell']} could not tell"

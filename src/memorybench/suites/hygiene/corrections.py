@@ -44,7 +44,7 @@ and a retraction deletes the new one."""
 
 
 class Topic(Record):
-    """Two statements of which one can be true, and a question about them."""
+    """Two statements that contradict each other, and a question about them."""
 
     name: str
     old: str
@@ -88,34 +88,34 @@ TOPIC_NAMES = tuple(topic["name"] for topic in _TOPICS)
 
 
 def make_topics(seed: int) -> dict[str, Topic]:
-    """Return the topics by name. Equal seeds have equal words."""
+    """Return the topics by name. The seed determines their made-up words."""
     values = generate_values(planted_names(_TOPICS), seed, "hygiene corrections")
     return {topic["name"]: Topic.model_validate(topic) for topic in fill_placeholders(_TOPICS, values)}
 
 
 class Found(Record):
-    """Which statements a store returned: their ranks in a search, or how many entries list them."""
+    """Per statement, its rank in a search result, or the number of listed entries that contain it."""
 
     old: int | None
-    """None: not returned."""
+    """The rank or the number of entries of the old statement; None: not returned."""
     new: int | None
 
     @property
     def order(self) -> str:
-        """What a search returned, in words."""
+        """The order in a search result, such as `new before old` or `only new`."""
         if self.old is None or self.new is None:
             return self.presence
         return "new before old" if self.new < self.old else "old before new"
 
     @property
     def presence(self) -> str:
-        """What a list returned, in words."""
+        """Which statements were returned: `both`, `only old`, `only new` or `neither`."""
         names = {(True, True): "both", (True, False): "only old", (False, True): "only new", (False, False): "neither"}
         return names[self.old is not None, self.new is not None]
 
 
 class Cell(Record):
-    """What the store returned at the end. None: it has no such operation."""
+    """What the store's search and list returned at the end; None for an operation that the store does not have."""
 
     search: Found | None
     list: Found | None
@@ -124,7 +124,7 @@ class Cell(Record):
 
 
 async def play_cell(open_store: OpenStore, topic: Topic, column: str, way: Way, *, curate: bool) -> Cell:
-    """Tell the statements of one cell and return what the store shows. Raises Lacking for a missing operation."""
+    """Send the statements of one cell to the store and return what it shows. Raises Lacking for a missing operation."""
     with temporary_folder("memorybench-corrections-") as folder:
         async with open_store(folder) as store:
             if not {"recall", "list"} & store.capabilities:
@@ -170,7 +170,10 @@ def _require(store: MemoryStore, operation: Literal["update", "forget", "curate"
 
 
 def _found(texts: Sequence[str], topic: Topic, *, ranks: bool) -> Found:
-    """Return the first rank of each statement, or the number of its entries. A retraction is not the statement."""
+    """Return for each statement its best rank or, without `ranks`, the number of texts with it.
+
+    A retraction of a statement does not count as the statement.
+    """
     places: dict[str, list[int]] = {"old": [], "new": []}
     for rank, text in enumerate(texts, 1):
         for name, value in (("old", topic.old_value), ("new", topic.new_value)):
@@ -181,6 +184,6 @@ def _found(texts: Sequence[str], topic: Topic, *, ranks: bool) -> Found:
 
 
 def answered(text: str, topic: Topic) -> str:
-    """Return which value an answer contains, in words."""
+    """Return which value the answer contains: `both`, `only old`, `only new` or `neither`."""
     has_old, has_new = (bool(find_text(value, {"": text})) for value in (topic.old_value, topic.new_value))
     return Found(old=1 if has_old else None, new=1 if has_new else None).presence

@@ -27,7 +27,7 @@ from .spec import CORRECTIONS, CorrectionsSpec
 
 SET = CORRECTIONS
 PLAY = "corrections"
-"""The name of the recorded step that has a cell."""
+"""The name of the recorded step whose result is a Cell."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,14 +31,14 @@ _WORDS = (
 
 
 class PlayedCell(Record):
-    """One cell with its place in the matrix."""
+    """One cell of the matrix with its column, way and topic."""
 
     column: str
     way: str
     topic: Topic
     cell: Cell
     answer: str | None = None
-    """The text; None: not asked."""
+    """The model's answer; None: no model was asked."""
 
     @property
     def search(self) -> str:
@@ -95,12 +95,12 @@ def report(run: StoredRun) -> Report:
 
 
 def passes(run: StoredRun) -> bool:
-    """The matrix describes and does not judge; --threshold current_first=1 does."""
+    """Always True: the matrix only describes. Use --threshold current_first=1 to require a result."""
     return True
 
 
 def case_sections(trial: CaseTrial) -> list[Section]:
-    """The statements, and what was returned."""
+    """Return the report sections of one cell: the statements, and what the store returned."""
     found: list[Section] = [Text("Column", trial.outcome.shown.asked)]
     for step in trial.named(PLAY):
         topic, cell = Topic.model_validate(step.inputs["topic"]), Cell.model_validate(step.result)
@@ -139,7 +139,7 @@ def _place(outcome: Outcome) -> tuple[str, ...]:
 
 
 def _matrix(cells: Iterable[PlayedCell]) -> Table:
-    """One row per column of the matrix and way, with the results of all topics."""
+    """Return a table with one row per order of statements and way of telling; it counts the results of all topics."""
     groups: dict[tuple[str, str], list[PlayedCell]] = {}
     for cell in cells:
         groups.setdefault((cell.column, cell.way), []).append(cell)

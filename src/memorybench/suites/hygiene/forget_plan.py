@@ -26,15 +26,15 @@ from .spec import FORGET, ForgetSpec
 
 SET = FORGET
 FORGOTTEN, PASSED = "forgotten", "passed"
-"""The measure, and the score of a step: 1 pass, 0 fail. A step that cannot tell is skipped."""
+"""The names of the measure and of the score of a step: 1 pass, 0 fail. A step that cannot tell has no score."""
 PLAY = "forget"
-"""The name of the recorded step that has the certificate."""
+"""The name of the recorded step whose result is the certificate."""
 MEASURES: tuple[Metric, ...] = (Rate(FORGOTTEN, PASSED),)
 MEANINGS = {FORGOTTEN: "steps of the deletion procedure that passed, of those that could tell"}
 
 
 class ForgetStep(Case):
-    """One step of the procedure."""
+    """One step of the deletion procedure."""
 
     title: str
 
@@ -59,7 +59,10 @@ def prepare(spec: ForgetSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
 
 
 async def open_subject(store: ResolvedStore) -> Store:
-    """Return the store under test. It is opened once: only an open store knows its version."""
+    """Return the store under test. Opens it once, because only an open store knows its version.
+
+    Raises BadInput if a live store is not empty.
+    """
     with temporary_folder("memorybench-") as folder:
         async with store.open(folder) as opened:
             await check_unused(opened, store.isolation)
@@ -101,7 +104,7 @@ class _Jobs:
         )
 
     async def _certificate(self, steps: Steps) -> Certificate:
-        """Perform the procedure as one recorded step, which all trials share."""
+        """Perform the procedure as one recorded step and return its certificate, which all trials share."""
         spec = self.spec
         procedure = Procedure(
             seed=spec.seed,
@@ -126,5 +129,5 @@ class _Jobs:
 
 
 def check_text(check: Check) -> str:
-    """Return the evidence with the places of all copies."""
+    """Return the evidence of a check, with the places of all copies that it found."""
     return "; ".join((check.evidence, *map(str, check.leftovers)))

@@ -26,11 +26,11 @@ from .pairs import MadeUpFact, Pair, make_pairs
 from .script import USER
 
 OTHER = "other"
-"""A second user, who must not see what the first one deleted."""
+"""A second user, who must not see the facts that the first user deleted."""
 LIMIT = 10
 """Results per search."""
 _CHECK_EVERY = 0.2
-"""Seconds between two looks whether the run must stop."""
+"""Seconds between two checks of whether the run must stop."""
 CheckState = Literal["pass", "fail", "cannot tell"]
 
 STEPS = {
@@ -51,9 +51,9 @@ STEPS = {
     "write-ahead-log": "Write-ahead logs and rollback journals do not contain a deleted fact",
     "logs": "Log files do not contain a deleted fact",
 }
-"""By the name of a step: what it checks, in the order of the certificate."""
+"""What each step checks, by the name of the step, in the order of the certificate."""
 CORE = ("delete", "search-exact", "list")
-"""Without `delete` and one of the others, a certificate proves nothing."""
+"""Steps that prove the deletion: `delete` and at least one of the others must pass."""
 _AREAS: dict[str, tuple[Area, str]] = {
     "backups": ("backups", "there are no exports or backups"),
     "files": ("files", "there are no other files"),
@@ -79,7 +79,7 @@ class Certificate(Record):
 
 @dataclass(frozen=True, slots=True)
 class Procedure:
-    """What a certificate depends on, besides the store."""
+    """The settings of the deletion procedure."""
 
     seed: int
     isolation: Isolation = "folder"
@@ -88,29 +88,29 @@ class Procedure:
     wait: float = 0.0
     """Seconds to wait for background jobs."""
     check: Callable[[], None] = lambda: None
-    """Called again and again while files are searched; raises an error if the run must stop."""
+    """Called repeatedly while files are searched; raises an error if the run must stop."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Surface:
-    """One way to see facts, and the twins that it showed before the deletion."""
+    """One operation that shows facts (such as a search), and the twins that it showed before the deletion."""
 
     name: str
     show: Callable[[MemoryStore, MadeUpFact], Awaitable[Sequence[str]]]
-    """Returns the texts in which the fact would be."""
+    """Calls the operation and returns the texts that would contain the fact."""
     twins: tuple[MadeUpFact, ...] = ()
 
 
 @dataclass(slots=True)
 class _Play:
-    """The facts in the store and their ids."""
+    """The planted facts, their ids, and the results of the steps."""
 
     pairs: tuple[Pair, ...]
     witness: MadeUpFact
     ids: dict[str, list[str]] = field(default_factory=dict)
-    """By the text of a fact: the ids that the store gave it."""
+    """The ids that the store gave each fact, by the text of the fact."""
     derived: int = 0
-    """Entries before the deletion that no one has told."""
+    """The number of entries before the deletion that the store derived itself."""
     surfaces: dict[str, _Surface] = field(default_factory=dict)
     results: dict[str, Check] = field(default_factory=dict)
 
@@ -175,7 +175,7 @@ async def check_forgetting(open_store: OpenStore, procedure: Procedure) -> Certi
 
 
 async def _plant(store: MemoryStore, play: _Play) -> None:
-    """Tell all facts, let the store derive entries from them, and note what each surface shows."""
+    """Store all facts, run the curator so that it can derive entries, and note which twins each operation shows."""
     for fact in (*play.deleted, *play.twins):
         await _tell(store, play, USER, fact)
     if "users" in store.capabilities:
@@ -208,7 +208,7 @@ async def _tell(store: MemoryStore, play: _Play, user: str, fact: MadeUpFact) ->
 def _surfaces(
     store: MemoryStore, play: _Play
 ) -> dict[str, Callable[[MemoryStore, MadeUpFact], Awaitable[Sequence[str]]]]:
-    """Return the ways in which this store shows facts."""
+    """Return, by step, the operations with which this store shows facts."""
 
     async def search_exact(store: MemoryStore, fact: MadeUpFact) -> Sequence[str]:
         return _texts(await store.recall(USER, fact.text, LIMIT))
@@ -272,7 +272,7 @@ async def _delete(store: MemoryStore, play: _Play) -> None:
 
 
 async def _forget(store: MemoryStore, play: _Play, fact: MadeUpFact) -> None:
-    """Delete the entries that the fact was told as; a curator may have merged them into another entry."""
+    """Delete the entries of a fact: those stored for it or, if a curator replaced them, all entries that contain it."""
     ids = list(dict.fromkeys(play.ids[fact.text]))
     if "list" in store.capabilities:
         facts = await store.list(USER)
@@ -283,7 +283,7 @@ async def _forget(store: MemoryStore, play: _Play, fact: MadeUpFact) -> None:
 
 
 async def _look(store: MemoryStore, play: _Play, step: str) -> tuple[CheckState, str]:
-    """Check one surface: deleted facts must not be there, and twins that were there before must still be."""
+    """Check one operation: it must not show deleted facts, and must still show the twins that it showed before."""
     surface = play.surfaces.get(step)
     if surface is None:
         missing = {"get": "reads a fact by its id", "history": "shows earlier texts", "list": "lists facts"}
@@ -314,7 +314,7 @@ def _quote(texts: Iterable[str]) -> str:
 
 
 async def _look_again(store: MemoryStore, play: _Play) -> tuple[CheckState, str]:
-    """Check searches and list again; return the worst result, or `cannot tell` if all of them could not."""
+    """Check searches and list again; return `fail` if one failed, else `pass` if one passed, else `cannot tell`."""
     results = {step: await _look(store, play, step) for step in ("search-exact", "search-reworded", "list")}
     states: tuple[CheckState, ...] = ("fail", "pass", "cannot tell")
     worst = next(state for state in states if state in {found for found, _ in results.values()})
@@ -385,7 +385,7 @@ async def _check_restart(store: MemoryStore, play: _Play, isolation: Isolation) 
 
 
 async def _check_refeed(store: MemoryStore, play: _Play) -> None:
-    """Tell the first deleted fact again, look for the others, and delete it again."""
+    """Store the first deleted fact again, check that the other deleted facts stay deleted, and delete it again."""
     shown = [surface for name, surface in play.surfaces.items() if name in ("search-exact", "list") and surface.twins]
     if not shown:
         play.record("refeed", "cannot tell", "neither search nor list returns the twins")
@@ -440,7 +440,7 @@ def _count_files(leftovers: Sequence[Leftover]) -> str:
 
 
 def _moments(leftovers: Sequence[Leftover]) -> str:
-    """Return when copies were there, if not one of them was there all the time."""
+    """Return at which moments the copies were found; "" if one of them was found at all moments."""
     if not all(one.moments for one in leftovers):
         return ""
     return ", " + " and ".join(dict.fromkeys(moment for one in leftovers for moment in one.moments))

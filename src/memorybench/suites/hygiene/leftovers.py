@@ -27,9 +27,9 @@ from .outside_files import find_temporary_files
 Area = Literal["files", "free pages", "write-ahead log", "logs", "backups"]
 
 LARGEST_FILE = 256 * 2**20
-"""Bytes of a file that is searched. A larger file is named as not searched."""
+"""In bytes. A larger file is not searched, and is reported as such."""
 _MOST_PLACES = 20
-"""Copies that are named per file and text."""
+"""The most copies that are reported per file and text."""
 
 _SQLITE = b"SQLite format 3\0"
 _WAL_STARTS = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83", b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7")
@@ -47,7 +47,7 @@ class Leftover(Record):
     text: str
     """The made-up word that was searched for."""
     file: str
-    """Relative to the folder of the store; an absolute path outside of the folders of the run."""
+    """The path relative to the store's folder; an absolute path for files outside the folders of the run."""
     offset: int | None
     """The byte at which the copy, or the packed stream with it, begins; None: unknown, or not in the content."""
     encoding: str
@@ -56,11 +56,11 @@ class Leftover(Record):
     """Where it is in the file, such as `free page 7`."""
 
     moments: tuple[str, ...] = ()
-    """The moments of the procedure at which it was there; empty: at all of them."""
+    """The moments of the procedure at which the copy was found; empty: at all of them."""
 
     @property
     def where(self) -> str:
-        """Where in the file it is, and at which moments."""
+        """Where in the file the copy is, and at which moments it was found."""
         return ", ".join(filter(None, (self.detail, " and ".join(self.moments))))
 
     def __str__(self) -> str:
@@ -70,21 +70,21 @@ class Leftover(Record):
 
 @dataclass(slots=True)
 class Searched:
-    """What a search of files read and found."""
+    """The result of a search of files."""
 
     files: int = 0
     octets: int = 0
     unread: list[str] = field(default_factory=list)
-    """Files that could not be read, with the reason."""
+    """Files of which some or all bytes could not be searched, with the reason."""
     leftovers: list[Leftover] = field(default_factory=list)
     controls: int = 0
-    """Files that hold a text that was not deleted."""
+    """The number of files that contain a control text, that is, a text that was not deleted."""
     areas: set[Area] = field(default_factory=set)
-    """The kinds of files that there are."""
+    """The kinds of places that were searched."""
 
 
 def combine_searches(searches: Mapping[str, Searched]) -> Searched:
-    """Combine searches of the same places at several moments, and mark copies that were not there at all of them."""
+    """Combine searches by moment into one; a copy that was not found at all moments lists its moments."""
     moments: dict[Leftover, list[str]] = {}
     combined = Searched()
     for moment, searched in searches.items():
@@ -103,11 +103,11 @@ def combine_searches(searches: Mapping[str, Searched]) -> Searched:
 
 
 Stamps = Mapping[Path, tuple[int, ...]]
-"""By file: what changes when it is written."""
+"""By file: numbers of which one changes when the file is written."""
 
 
 def file_stamps(places: Iterable[Path]) -> Stamps:
-    """Return the size and times of all files below these places. A file with another stamp later was written to."""
+    """Return a stamp (inode, size, times) of each file below these places. It changes when the file is written."""
     paths = (path for place in places for path in _paths(place))
     return {path: stamp for path in paths if (stamp := _stamp(path))}
 
@@ -126,14 +126,14 @@ def _paths(place: Path) -> list[Path]:
 
 @dataclass(frozen=True, slots=True)
 class _SearchedFile:
-    """What a search of one file found."""
+    """The result of a search of one file."""
 
     octets: int
     areas: frozenset[Area]
     has_control: bool
     leftovers: tuple[Leftover, ...]
     unread: tuple[str, ...]
-    """Why parts of it were not searched."""
+    """The reasons why parts of the file were not searched."""
 
 
 @dataclass(slots=True)
@@ -144,17 +144,18 @@ class FileSearch:
     deleted: Sequence[str]
     controls: Sequence[str]
     home: Path
-    """The folder of the store. A file beside it is a copy, whatever its name."""
+    """The folder of the store. A file beside this folder counts as a backup, whatever its name."""
     earlier: Stamps
-    """A file that did not change since then is searched, too; if it cannot be read, that does not matter, because no
-    fact was told before."""
+    """File stamps from before the first fact was stored. A file that has not changed since then is not reported in
+    `unread`, because it cannot contain a fact."""
     started: float
-    """The time before the first fact was told: later files in the system's temporary folder are searched, too."""
+    """Time in seconds since 1970, before the first fact was stored. Newer files in the system's temporary folder are
+    searched, too."""
     check: Check
     _known: dict[tuple[str, bytes], _SearchedFile] = field(default_factory=dict)
-    """By the name and the digest of a file: a file that did not change is not searched again."""
+    """Cache of results by the name and digest of a file, so that an unchanged file is not searched again."""
     _known_labels: dict[bytes, dict[str, str]] = field(default_factory=dict)
-    """By a name, link target or attribute: the encoding of each deleted text in it."""
+    """Cache by file name, link target or attribute: the encoding of each deleted text that it contains."""
 
     def search(self) -> Searched:
         searched = Searched()
@@ -178,7 +179,7 @@ class FileSearch:
         return searched
 
     def _in_labels(self, path: Path, name: str) -> Iterator[Leftover]:
-        """Yield copies in a file or folder that are not in its content."""
+        """Yield copies in the name, link target and extended attributes of a file or folder."""
         for detail, octets in _labels(path, name):
             if octets not in self._known_labels:
                 copies = find_copies(self.deleted, octets, unpack(octets), self.check)
@@ -187,7 +188,7 @@ class FileSearch:
                 yield Leftover(text=text, file=name, offset=None, encoding=encoding, area="files", detail=detail)
 
     def _add_file(self, path: Path, name: str, searched: Searched, *, is_moved: bool) -> Sequence[str]:
-        """Search one file; return why parts of it were not searched."""
+        """Search one file and add the result to `searched`; return why parts of the file were not searched."""
         self.check()
         try:
             if path.stat().st_size > LARGEST_FILE:

@@ -16,12 +16,12 @@ class MadeUpFact(Record):
     value: str
     """The made-up word in the text."""
     question: str
-    """Asks for the value in other words."""
+    """A question about the fact, in other words than its text."""
     earlier: str = ""
-    """The text before it was corrected; "": it was told once, as it is."""
+    """The text before a correction; "": the fact was never corrected."""
     earlier_value: str = ""
     is_repeated: bool = False
-    """Whether it is told twice."""
+    """Whether the fact is stored twice."""
 
     @property
     def values(self) -> tuple[str, ...]:
@@ -89,7 +89,7 @@ _WITNESS = {
 
 
 def make_pairs(seed: int) -> tuple[tuple[Pair, ...], MadeUpFact]:
-    """Return the pairs of one user, and a fact of another user. Equal seeds have equal words."""
+    """Return the pairs of one user, and a fact of another user. The seed determines the made-up words."""
     words = generate_values(planted_names([*_PAIRS, _WITNESS]), seed, "hygiene forget")
     pairs = tuple(Pair.model_validate(pair) for pair in fill_placeholders(_PAIRS, words))
     return pairs, MadeUpFact.model_validate(fill_placeholders(_WITNESS, words))
