@@ -1,10 +1,10 @@
 """Turn the recorded calls of an agent into a draft of a scenario.
 
-There are two kinds of drafts. `store_draft` repeats the calls and asserts what every sound memory does with them: it is
-red on a store with a fault. `agent_draft` asserts that what the agent wrote is not stored: it is red on an agent that
-writes it again. recording.py chooses one by replaying it. Calls that failed are left out;
-writes with a credential, and those that the store refused, become the violation. Credentials are replaced by planted
-ones.
+There are two kinds of drafts. `store_draft` repeats the calls and asserts what every correct store does with them: it
+fails on a faulty store. `agent_draft` asserts that what the agent wrote is not stored: it fails for an agent that
+writes it again. recording.py replays the drafts and chooses one. Failed calls are left out. In a `store_draft`, writes
+with a credential become the violation, and other refused writes are left out; in an `agent_draft`, all calls are the
+violation. Credentials are replaced by placeholders for planted secrets.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ Draft = dict[str, Any]
 """The JSON of a scenario."""
 
 NOISE = "Step 3 of 7 finished in 41 seconds"
-"""The violation of a draft without refused calls and credentials stores this, too."""
+"""A harmful fact that the violation of a `store_draft` adds if no recorded write contains a credential."""
 HARMLESS = "The user likes to go for a walk at noon"
 """A fact that every store must accept."""
 _DEFAULT_KIND = "api_key"
-"""Planted for a credential of a kind that cannot be planted."""
+"""The kind of secret that replaces a credential whose own kind cannot be planted."""
 _MAX_RECALL_LIMIT = 100
 _SHORTEST_RESIDUE = 6
 
@@ -57,7 +57,7 @@ class Recording:
 
 
 def store_draft(name: str, recording: Recording) -> tuple[Draft, list[str]]:
-    """Return a draft that a sound store passes, and remarks for a person."""
+    """Return a draft that a correct store passes, and remarks for the person who edits the draft."""
     script = _Script(recording)
     normal = {"do": "remember", "content": HARMLESS}
     well_behaved = [*script.steps, normal]
@@ -77,9 +77,9 @@ def store_draft(name: str, recording: Recording) -> tuple[Draft, list[str]]:
 
 
 def find_unexplained_changes(recording: Recording) -> list[str]:
-    """Return a remark on each fact that the memory holds other than the calls wrote it, or lacks though they wrote it.
+    """Return a remark on each fact that no call wrote as it is stored, and on each written fact that is missing.
 
-    The words of a fact must come from one call. Neither the agent nor the store is known to be at fault for others.
+    All words of a fact must come from one call. The recording does not show whether agent or store is at fault.
     """
     script = _Script(recording)
     remarks = _find_lost_facts(script)
@@ -113,7 +113,7 @@ def _find_lost_facts(script: _Script) -> list[str]:
 
 
 def agent_draft(name: str, recording: Recording) -> tuple[Draft, list[str]]:
-    """Return a draft that an agent passes if it does not write what the recorded one wrote, and remarks."""
+    """Return a draft that an agent passes if it does not write what the recorded agent wrote, and remarks."""
     script = _Script(recording, is_violation=True)
     texts = [text for text in (script.text(fact.content) for fact in recording.held) if text]
     texts = [text for text in (*texts, *script.refused_texts) if "${secret:" not in text]
@@ -157,12 +157,12 @@ def _draft(
 
 
 def parse_draft(draft: Draft, file: str) -> Scenario:
-    """Return the scenario of a draft. Raises BadInput if it is invalid."""
+    """Return the draft as a Scenario. Raises BadInput if it is invalid."""
     return read_scenario(parse_json(json.dumps(draft), file), Path(file).name)
 
 
 def write_draft(path: Path, draft: Draft) -> None:
-    """Write a draft to a new file. An existing file is not replaced, and an invalid scenario is not written."""
+    """Write a draft to a new file. Raises BadInput if the file exists or the draft is not a valid scenario."""
     text = json.dumps(draft, indent=2, ensure_ascii=False) + "\n"
     try:
         if path.exists():
@@ -176,16 +176,16 @@ def write_draft(path: Path, draft: Draft) -> None:
 
 @dataclass(slots=True)
 class _Fact:
-    """A fact that the agent wrote or found: its texts, the first to the last."""
+    """A fact that the agent wrote or found. `texts` are its successive contents, the oldest first."""
 
     name: str
     texts: list[str]
     is_found: bool = False
-    """The agent found it by a search, so a step of the script must find it, too."""
+    """The agent got the fact's id from a search or a list, so the script also gets it by a search."""
     is_changed: bool = False
     is_forgotten: bool = False
     is_credential: bool = False
-    """It was written with a credential, in its text or its metadata, so that a sound store does not have it."""
+    """It was written with a credential in its text or metadata, so a correct store does not keep it."""
 
     @property
     def first(self) -> str:
@@ -202,10 +202,10 @@ class _Fact:
 
 
 class _Script:
-    """The calls as steps. Each fact has one name, which replaces its ids."""
+    """Turns recorded calls into steps of a scenario. Steps refer to a fact by a name instead of its ids."""
 
     def __init__(self, recording: Recording, *, is_violation: bool = False) -> None:
-        """`is_violation`: all calls are steps of the violation, in their order."""
+        """Convert the calls. With `is_violation`, all calls become steps of the violation, in their order."""
         self.recording = recording
         self.steps: list[Draft] = []
         self.offences: list[Draft] = []
@@ -225,18 +225,18 @@ class _Script:
         for call in recording.calls:
             self._add(call)
         if not self.steps and not self.offences:
-            raise BadInput("recording", "no memory call succeeded", remedy="let the agent use its memory")
+            raise BadInput("recording", "no memory call succeeded", remedy="record an agent that uses its memory")
         if not is_violation:  # facts that are changed are in the setup, so that mutants keep their owner
             written = {fact.name for fact in self.facts if fact.is_setup}
             self.steps = [step for step in self.steps if not (step["do"] == "remember" and step.get("as") in written)]
 
     @property
     def is_curated(self) -> bool:
-        """Whether a curation was applied, which may remove facts. A dry run may not."""
+        """Whether a call applied a curation, which may remove facts; a dry run does not count."""
         return any(step["do"] == "curate" and step["apply"] for step in self.steps)
 
     def text(self, raw: str) -> str:
-        """Return the text in one line of valid UTF-8, with planted values for credentials."""
+        """Return the text as one line of valid UTF-8, with a placeholder in place of each credential."""
         text = _one_line(raw)
         for credential, placeholder in self._planted.items():
             text = text.replace(credential, placeholder)
@@ -284,7 +284,7 @@ class _Script:
         self._append(call, step)
 
     def _remark_on_others(self, call: ToolCall, known: Collection[str]) -> None:
-        """Name arguments with a credential that no step repeats, so that the draft says nothing about them."""
+        """Add a remark for each argument with a credential that the draft leaves out."""
         if "content" not in call.arguments:
             return  # all arguments are the content
         for name, value in call.arguments.items():
@@ -364,7 +364,7 @@ class _Script:
 
 
 def _store_assertions(script: _Script, capabilities: Collection[Capability]) -> list[Draft]:
-    """Return what is true of every sound memory after the accepted steps."""
+    """Return assertions that hold in every correct store after the accepted steps."""
     facts = [fact for fact in script.facts if not (fact.is_found or fact.is_credential or _is_planted(fact.texts[-1]))]
     current = _unique([HARMLESS, *(fact.texts[-1] for fact in facts if not fact.is_forgotten)])
     # a violation with offences only does not make the accepted steps
@@ -468,7 +468,7 @@ def _one_line(raw: str) -> str:
 
 
 def _similar_secret(text: str, start: int, end: int) -> str | None:
-    """Return the kind of planted secret that is recognised as the same kind of credential in this place, or None."""
+    """Return the kind of planted secret that is detected here as the same kind of credential; None if no kind is."""
     kind = _kind_at(text, start, end) or credential_in(text)
     samples: Mapping[str, str] = {name: make(Random(0)) for name, make in SECRETS.items()}
     return next(
@@ -482,5 +482,5 @@ def _similar_secret(text: str, start: int, end: int) -> str | None:
 
 
 def _kind_at(text: str, start: int, end: int) -> str | None:
-    """Return the kind of the credential in this part of the text."""
+    """Return the kind of the credential at text[start:end], or None."""
     return next((one.kind for one in find_credentials(text) if one.start < end and start < one.end), None)

@@ -1,4 +1,4 @@
-"""Records what an agent does with a memory store, as a scenario draft that is proved by replaying it."""
+"""Records the calls of an agent to a memory store as a scenario draft, and replays the draft to check it."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class RecordedDraft(Record):
     shows: Shows
     replays: tuple[Replay, ...]
     for_a_person: tuple[str, ...] = ()
-    """What could not be turned into an assertion."""
+    """Remarks on what could not be turned into an assertion, for the person who edits the draft."""
     credential: str | None = None
-    """The kind of text in the file that looks like a credential."""
+    """The kind of credential that the file seems to contain; None if it seems to contain none."""
 
     @property
     def is_proved(self) -> bool:
-        """Whether the draft is red where the fault is, and green where it is not."""
+        """Whether the replays prove what the draft shows: it fails where the fault is and passes where it is not."""
         return self.shows != _UNPROVED
 
 
@@ -60,7 +60,9 @@ def record(
     prompt: str | None = None,
     quiet: bool = False,
 ) -> RecordedDraft:
-    """Run a command in front of a store and write its calls as a scenario draft, which is replayed first.
+    """Run an agent's command with a store, and write the recorded calls to `file` as a scenario draft.
+
+    The draft is replayed before it is written; the replays are in the result.
 
     `is_good`: the agent behaved well. `prompt`: what the user said to the agent; replaces `${prompt}` in the command.
     `quiet`: the output of the command goes to standard error.
@@ -111,7 +113,10 @@ async def _record(
 async def _prove(
     name: str, recording: Recording, resolved: ResolvedStore, wiring: Wiring, *, is_good: bool
 ) -> tuple[Shows, Draft, list[Replay], list[str]]:
-    """Choose the draft by its replays: on the reference store it must be green, on a faulty store red."""
+    """Replay the drafts and return what they show, the chosen draft, its replays and remarks.
+
+    A fault of the store is proved by a draft that fails (`red`) on this store and passes (`green`) on the reference.
+    """
     reference = await _opened(wiring.store(REFERENCE))
     recorded = await _opened(resolved)
     stores = [recorded] if recorded.subject.name == REFERENCE else [recorded, reference]
@@ -144,7 +149,7 @@ async def _opened(resolved: ResolvedStore) -> Store:
 
 @asynccontextmanager
 async def _open_store(resolved: ResolvedStore, folder: Path) -> AsyncIterator[OpenStore]:
-    """Yield the function that opens the store; on a live store, for a user of its own that is deleted at the end."""
+    """Yield the function that opens the store; on a live store, for a new user whose facts are deleted at the end."""
     if resolved.isolation == "folder":
         yield resolved.open
         return

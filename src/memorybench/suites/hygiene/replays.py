@@ -1,4 +1,4 @@
-"""Replay a draft without a journal: is it red or green on a store, and which assertions prove nothing?"""
+"""Replays a draft without a journal: does it fail (`red`) or pass (`green`) on a store? Removes useless assertions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SEED = 0
 
 
 class Replay(Record):
-    """What `hygiene run` says about a draft on one store."""
+    """The result of a draft on one store. `red`: it fails; `green`: it passes."""
 
     store: str
     verdict: Literal["red", "green", "cannot tell"]
@@ -31,7 +31,7 @@ class Replay(Record):
 
 
 async def replay(scenario: Scenario, store: Store) -> Replay:
-    """Run both phases of a draft on a store. Its mutants were run by `mend_draft`."""
+    """Run both phases of a draft on a store, without mutants; `mend_draft` runs those."""
     outcomes = await _outcomes(scenario, store, self_checks=False)
     reasons = [_reason(outcome) for outcome in outcomes if outcome.status == "failed" or outcome.score("passed") == 0]
     skips = [_reason(outcome) for outcome in outcomes if outcome.status == "skipped"]
@@ -40,7 +40,7 @@ async def replay(scenario: Scenario, store: Store) -> Replay:
 
 
 async def replay_as_agent(scenario: Scenario, store: Store) -> Replay:
-    """Make the calls of the violation as if an agent made them, and check the assertions for agents."""
+    """Make the calls of the violation as if an agent made them, and check the assertions of the phase `real_model`."""
     play = Play(store, cast(Any, UnrecordedSteps()), {"replay": scenario.id}, scenario.users)
     await play.claim()
     async with play.open() as open_store, open_fixture(open_store, scenario, SEED) as fixture:
@@ -54,7 +54,7 @@ async def replay_as_agent(scenario: Scenario, store: Store) -> Replay:
 
 
 async def mend_draft(draft: Draft, reference: Store) -> tuple[Draft, list[str]]:
-    """Remove the assertions that the reference store does not pass, or that nothing can break; return remarks on them.
+    """Remove assertions that the reference store does not pass or that no script breaks; return the draft and remarks.
 
     Mutants that no assertion detects are listed as harmless, because the recording does not show that they do harm.
     """
@@ -80,7 +80,10 @@ async def mend_draft(draft: Draft, reference: Store) -> tuple[Draft, list[str]]:
 
 
 def _without(draft: Draft, claims: Any) -> tuple[Draft, list[str]]:
-    """Return the draft without these assertions, unless none would be left for a phase."""
+    """Return the draft without the assertions with these claims, and the removed claims.
+
+    The draft is unchanged if no assertion would be left.
+    """
     kept = [one for one in draft["assertions"] if one["claim"] not in claims]
     if not kept:
         return draft, []
@@ -89,7 +92,7 @@ def _without(draft: Draft, claims: Any) -> tuple[Draft, list[str]]:
 
 
 async def _outcomes(scenario: Scenario, store: Store, *, self_checks: bool) -> list[Outcome]:
-    """Return the outcomes of a run, in order. Nothing is recorded."""
+    """Run a scenario without recording anything; return its outcomes in order."""
     steps = UnrecordedSteps()
     plan = HygienePlan([scenario], store, seed=SEED, self_checks=self_checks, run="replay")
     return [await _perform(job, steps) for job in plan.plan().jobs]
