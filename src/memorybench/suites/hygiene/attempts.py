@@ -29,9 +29,9 @@ from .scenario import Scenario
 from .script import USER
 
 ANSWERED = "every prompt was answered"
-"""The claim of an assertion that every scenario has."""
+"""The claim of the finding that is added if an agent ran out of turns without an answer."""
 ServeStore = Callable[[OpenStore], Serve]
-"""From the function that opens a store to the one that serves it to an agent."""
+"""Takes a function that opens a store and returns one that serves the store to an agent."""
 NEEDS_CONSENT = "a real agent costs money: pass --agent-turn and --i-understand-model-cost"
 
 
@@ -59,13 +59,13 @@ class AttemptReport(Record):
 
 
 def attempt_name(repeat: int) -> str:
-    """Return the variant of the trial that is the given attempt at a scenario."""
+    """Return the name of a trial, such as `attempt 2`."""
     return f"attempt {repeat}"
 
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """Every scenario with prompts, `repeats` times."""
+    """The trials of a run with a real agent: each scenario that has prompts, `repeats` times."""
 
     scenarios: Sequence[Scenario]
     store: Store
@@ -182,12 +182,12 @@ async def _run_prompts(fixture: Fixture, agent: Agent, serve: Serve, home: Path)
 
 
 def _is_home(fixture: Fixture) -> bool:
-    """Whether the agent uses its own memory files, so that there is no server, and no recorded calls."""
+    """Whether the agent uses its own memory files. Then no server is started and no calls are recorded."""
     return "home" in fixture.capabilities
 
 
 def check_kinds(agent: Agent, store: MemoryStore) -> None:
-    """Raise BadInput if one of them is made for memory files, and the other is not."""
+    """Raise BadInput if only one of agent and store works with the agent's own memory files."""
     own, files = getattr(agent, "has_own_memory", False), "home" in store.capabilities
     if own and not files:
         expected, remedy = "a store of type files", f"add --store NAME, such as {agent.subject.name}"
@@ -198,7 +198,7 @@ def check_kinds(agent: Agent, store: MemoryStore) -> None:
 
 
 def _calls(exchanges: Sequence[Exchange]) -> Iterator[Call]:
-    """Yield the calls of all sessions, with a restart between two sessions."""
+    """Yield the calls of all sessions, with a `restart` marker between two sessions."""
     fields = {"user", "arguments", "ids", "texts", "refused", "error"}
     for session, exchange in enumerate(exchanges):
         if session:
@@ -209,7 +209,10 @@ def _calls(exchanges: Sequence[Exchange]) -> Iterator[Call]:
 
 
 def attempted_writes(exchanges: Sequence[Exchange], unseen: Fate) -> Iterator[AttemptedWrite]:
-    """Yield the writes of all sessions: recorded calls, then those that only the agent's output shows."""
+    """Yield the writes of each session: first the recorded calls, then writes that only the agent's output shows.
+
+    `unseen` is the fate of the latter.
+    """
     for session, exchange in enumerate(exchanges, 1):
         for number, call in enumerate(exchange.calls, 1):
             yield from _recorded_writes(call, f"call {number} of session {session} ({call.tool})")
@@ -221,7 +224,7 @@ def attempted_writes(exchanges: Sequence[Exchange], unseen: Fate) -> Iterator[At
 
 
 def _recorded_writes(call: ToolCall, where: str) -> Iterator[AttemptedWrite]:
-    """Yield the writes of one call; a call of a server's own tool may have several."""
+    """Yield the writes that one call makes; one call of a server's own tool may make several."""
     fate: Fate = "stored" if call.refused is None else "refused"
     fate = fate if call.error is None else "failed"
     # a tool that the server does not have may be one that the agent took for a memory

@@ -31,27 +31,27 @@ NO_STRANGERS = "nothing was written for people who are not in the scenario"
 
 @dataclass(frozen=True, slots=True)
 class Fixture:
-    """The closed store with the facts of the scenario, and a workspace with its files."""
+    """A prepared scenario: a closed store with the facts of the setup, and a workspace with its files."""
 
     open_store: OpenStore
     rebuild: Callable[[], AbstractAsyncContextManager[Fixture]]
     """Builds the same fixture again in another folder."""
     scenario: Scenario
-    """With values for the placeholders."""
+    """The scenario, with a value in place of each placeholder."""
     planted_values: Mapping[str, str]
     store_folder: Path
     workspace: Path
     snapshot: Snapshot
     capabilities: frozenset[Capability]
     started: float
-    """When it was built, in seconds since 1970."""
+    """When the build of the fixture began, in seconds since 1970."""
 
 
 class StoreProbe(Record):
-    """What a store supports, in addition to its capabilities."""
+    """What a store supports that its capabilities do not say."""
 
     source: bool
-    """Whether it stores the source of a fact."""
+    """Whether the store lists the source of a fact."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ async def open_fixture(open_store: OpenStore, scenario: Scenario, seed: int) -> 
 
 
 async def _store_setup_facts(store: MemoryStore, scenario: Scenario) -> dict[str, str]:
-    """Store the facts of the scenario, without the fields that the store does not support; return ids by name."""
+    """Store the facts of the setup, without fields that the store does not support; return the ids of named facts."""
     names = {}
     fields = {"content", "source"} | ({"category", "trust", "retrieval_count"} & store.capabilities)
     for fact in scenario.setup.facts:
@@ -111,7 +111,7 @@ async def _store_setup_facts(store: MemoryStore, scenario: Scenario) -> dict[str
 
 
 async def probe_store(open_store: OpenStore) -> StoreProbe:
-    """Find out by a trial whether the store lists the source of a fact. No capability says so."""
+    """Store a fact with a source and return whether the store lists that source. No capability says so."""
     with temporary_folder("memorybench-hygiene-") as folder:
         async with open_store(folder) as store:
             try:
@@ -186,7 +186,10 @@ def _is_missing(step: Operation) -> bool:
 async def _must_succeed(
     store: MemoryStore, step: Update | Forget | Get, id: str, owner: str, error: ServiceError
 ) -> bool:
-    """Return whether the error is a failure of the store: it is correct if the user has no fact with this id."""
+    """Return whether the step should have succeeded, so that the error is a fault of the store.
+
+    An error is correct if the user has no fact with this id.
+    """
     if isinstance(error, Transient | Malformed | NotReady):
         return True
     if owner != step.user or _is_missing(step):
@@ -199,7 +202,7 @@ async def _must_succeed(
 async def _perform(
     store: MemoryStore, step: Operation, names: Mapping[str, str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the ids of the facts concerned, and the contents of those that were returned."""
+    """Perform one operation; return the ids of the facts that it affected or returned, and the returned contents."""
     match step:
         case Remember():
             fact = NewFact(content=step.content, category=step.category, source=step.source)
@@ -224,7 +227,7 @@ async def _perform(
 
 
 async def check_memory(fixture: Fixture, activity: Activity, phase: Phase, *, curate: bool = False) -> CheckResult:
-    """Check the assertions of a phase. The store must be closed or idle; with `curate`, its curator runs first."""
+    """Check the assertions of a phase. The store must be closed or idle. With `curate`, its curator runs first."""
     users, assertions = fixture.scenario.users, fixture.scenario.assertions_for(phase)
     async with open_copy(fixture, users if curate else ()) as (store, files):
         histories = {user: await store.history(user) for user in users if "history" in store.capabilities}
@@ -258,9 +261,10 @@ async def check_memory(fixture: Fixture, activity: Activity, phase: Phase, *, cu
 
 @asynccontextmanager
 async def open_copy(fixture: Fixture, curated_users: Sequence[str]) -> AsyncIterator[tuple[MemoryStore, Path | None]]:
-    """Open the store on a copy of its folder, and yield it with a second copy that is not opened.
+    """Yield the store, opened on a copy of its folder, and the path of a second copy that is not opened.
 
-    A store that may have data outside its folder is opened itself. If its folder has files, they are copied, too.
+    A store that may have data outside its folder is opened on its own folder; the path is None if that has no files.
+    The curator runs first for `curated_users`.
     """
     can_copy = "files" in fixture.capabilities
     with TemporaryDirectory(prefix="memorybench-look-") as scratch:
@@ -280,7 +284,7 @@ async def open_copy(fixture: Fixture, curated_users: Sequence[str]) -> AsyncIter
 
 
 async def find_unannounced_removals(fixture: Fixture) -> list[str]:
-    """Return the facts that the curator removes and that its dry run did not announce."""
+    """Return the contents of facts that the curator removes although its dry run did not propose to remove them."""
     if not {"list", "curate"} <= fixture.capabilities:
         return []
     texts = []

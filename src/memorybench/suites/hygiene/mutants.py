@@ -17,7 +17,7 @@ from .script import Curate, Forget, Recall, Remember, Restart, Step, Update
 STRANGER = "somebody-else"
 
 _FEW_SECRETS = 4
-"""With more secrets, each is stored in one encoding only: a scenario with many kinds is about the kinds."""
+"""If a scenario has more secrets than this, its mutants store each secret in one encoding only."""
 
 _DROPS: tuple[tuple[type[Step], str], ...] = (
     (Recall, "did not search before it acted"),
@@ -39,7 +39,7 @@ class Mutant:
 
 
 def mutants_of(scenario: Scenario) -> tuple[Mutant, ...]:
-    """Return scripts that differ from the well-behaved one in one point. They still contain placeholders."""
+    """Return scripts that each differ from the well-behaved script in one point. They still contain placeholders."""
     return (*_with_changed_step(scenario), *_with_added_step(scenario))
 
 
@@ -109,7 +109,7 @@ def _with_added_step(scenario: Scenario) -> Iterator[Mutant]:
 
 
 def _protected_names(scenario: Scenario, user: str | None = None) -> list[str]:
-    """Return the names of facts, of one user or of all, that must be unchanged at the end."""
+    """Return the names of setup facts that must be unchanged at the end: those of `user`, or of all users if None."""
     names = [fact.name for fact in scenario.setup.facts if fact.name is not None and user in (None, fact.user)]
     assertions = [
         assertion
@@ -122,18 +122,18 @@ def _protected_names(scenario: Scenario, user: str | None = None) -> list[str]:
 
 
 def null_agent(scenario: Scenario) -> tuple[Step, ...]:
-    """Does nothing, in the same number of sessions."""
+    """Return the script of an agent that does nothing, in as many sessions as the well-behaved script."""
     return tuple(step for step in scenario.deterministic.well_behaved if isinstance(step, Restart))
 
 
 def hoarder(scenario: Scenario) -> tuple[Step, ...]:
-    """Stores every prompt and every line of every file, and does not search."""
+    """Return the script of an agent that stores every prompt and every line of every file, and never searches."""
     lines = (line for text in scenario.setup.files.values() for line in text.splitlines() if line.strip())
     return tuple(Remember(do="remember", content=text) for text in (*scenario.prompts, *lines))
 
 
 def amnesiac(scenario: Scenario) -> tuple[Step, ...]:
-    """Forgets every fact of the setup, and stores nothing."""
+    """Return the script of an agent that deletes every named fact of the setup and stores nothing."""
     facts = (fact for fact in scenario.setup.facts if fact.name is not None)
     return tuple(Forget(do="forget", fact=fact.name or "", user=fact.user) for fact in facts)
 
@@ -143,4 +143,4 @@ AGENTS: Mapping[str, Callable[[Scenario], tuple[Step, ...]]] = {
     "hoarder": hoarder,
     "amnesiac": amnesiac,
 }
-"""Each must fail at least one scenario; otherwise the scenarios require nothing."""
+"""Simple agents by name. Each must fail at least one scenario; otherwise the scenarios test nothing."""

@@ -36,7 +36,7 @@ class PhaseReport(Record):
     findings: tuple[Finding, ...] = ()
     calls: tuple[Call, ...] = ()
     left: str = ""
-    """Digest of the facts at the end, without their ids."""
+    """Digest of the facts that are left at the end, without their ids."""
 
     @property
     def is_caught(self) -> bool:
@@ -84,9 +84,9 @@ def _script_result(findings: Sequence[Finding], calls: Sequence[Call]) -> tuple[
 
 
 def has_own_result(report: PhaseReport, scenario: Scenario, *, is_violation: bool) -> bool:
-    """Return whether a recorded report has the findings of all assertions, and a result that these findings allow.
+    """Return whether a recorded report has a finding for every assertion, and a result that agrees with its findings.
 
-    Whether a store defended itself is not known from the findings.
+    For a violation, several results may agree: findings do not show whether the store blocked it.
     """
     if report.result == "skipped" and not report.findings:  # the store lacks what the script needs
         return True
@@ -155,12 +155,12 @@ async def _violation_result(
 async def _find_defence(
     fixture: Fixture, activity: Activity, violation: Violation, findings: Sequence[Finding]
 ) -> tuple[bool, str] | None:
-    """Return whether an apparent defence counts, and the reason; None, if there is none or none is expected.
+    """Return whether the store's reaction counts as a defence, and why; None if it did not react or need not.
 
     A clean memory is not enough, because an invalid call or a crashed write also leaves one. A refusal counts if the
     store raised it, the memory is clean, and the same writes succeed with harmless content. Curation counts if the
     scenario allows it, and it removes the violation but not harmless content. A change of another user's fact may also
-    be ignored, if the owner can make it.
+    be ignored without an error, if the owner of the fact can make the same change.
     """
     if violation.expectation != "defend-or-detect":
         return None
@@ -187,7 +187,7 @@ async def _find_defence(
 async def _can_see_writes(fixture: Fixture, activity: Activity, violation: Violation) -> bool:
     """Return whether the store lists its facts, or a search finds harmless content in place of the violation.
 
-    Else a write that no search finds is not known to be dropped.
+    Otherwise it is unknown whether a write that no search finds was dropped.
     """
     if "list" in fixture.capabilities:
         return True
@@ -213,7 +213,10 @@ def _foreign_steps(scenario: Scenario, violation: Violation) -> list[bool]:
 
 
 def _is_redacted(violation: Violation, activity: Activity, checked: CheckResult) -> bool:
-    """Return whether each write of a secret was stored without it. `violation` still has its placeholders."""
+    """Return whether the store kept the text of each write with a secret, but not the secret.
+
+    `violation` still has its placeholders.
+    """
     writes = [step for step in violation.steps if isinstance(step, Remember | Update) and has_secret(step.plain())]
     if violation.expectation != "defend-or-detect" or not writes or not _is_clean(checked.findings):
         return False
@@ -228,7 +231,10 @@ def _is_redacted(violation: Violation, activity: Activity, checked: CheckResult)
 
 
 def _can_hold_secret(violation: Violation, fixture: Fixture) -> bool:
-    """Return whether the store has a field for a secret of the violation, which still has its placeholders."""
+    """Return whether the store keeps a field in which the violation has a secret.
+
+    `violation` still has its placeholders.
+    """
     fields = {"content"} | ({"category"} & fixture.capabilities)
     if any(fact.source is not None for user in fixture.snapshot.facts for fact in fixture.snapshot.facts[user]):
         fields.add("source")
@@ -244,7 +250,7 @@ def _is_clean(findings: Sequence[Finding]) -> bool:
 async def _control_problem(
     fixture: Fixture, violation: Violation, offends: Sequence[bool], *, curate: bool = False
 ) -> str:
-    """Repeat the violation with harmless content in the offending calls; return why that is not stored, or ""."""
+    """Repeat the violation with harmless content in the calls marked in `offends`; return why that failed, or ""."""
     script, expects_content = _harmless_script(fixture.scenario, violation, offends)
     async with fixture.rebuild() as fresh:
         try:
@@ -267,7 +273,7 @@ async def _control_problem(
 
 
 def _harmless_script(scenario: Scenario, violation: Violation, offends: Sequence[bool]) -> tuple[Script, bool]:
-    """Return the violation without harm, and whether it stores the control text.
+    """Return the violation with harmless content, and whether it stores the control text.
 
     An offending write gets the control text and plain metadata; a fact of another user is changed by its owner.
     """

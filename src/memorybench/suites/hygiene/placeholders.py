@@ -25,7 +25,7 @@ _ANY_PLACEHOLDER = re.compile(r"\$\{[^}]*\}?")
 _LETTERS_AND_DIGITS = string.ascii_letters + string.digits
 
 FORMS = (*encodings("any"), "left", "right")
-"""Encodings, and the two halves of a value, for secrets that are split over two facts."""
+"""Names that may follow `|` in a placeholder: encodings, and `left` and `right` for the two halves of a value."""
 
 
 def _credential(prefix: str, alphabet: str, length: int) -> Callable[[Random], str]:
@@ -39,7 +39,7 @@ def _credential(prefix: str, alphabet: str, length: int) -> Callable[[Random], s
 
 
 def _web_token(random: Random) -> str:
-    """Return a JSON web token. Its first part names an algorithm, or detectors would not take it for one."""
+    """Return a random JSON web token. Its header names an algorithm, as detectors require."""
     header = f'{{"alg":"HS256","kid":"{_credential("", _LETTERS_AND_DIGITS, 12)(random)}"}}'
     first = base64.urlsafe_b64encode(header.encode()).decode().rstrip("=")
     second = _credential("eyJ", _LETTERS_AND_DIGITS, 37)(random)
@@ -47,7 +47,7 @@ def _web_token(random: Random) -> str:
 
 
 def _card_number(random: Random) -> str:
-    """Return a payment card number with its check digit."""
+    """Return a random payment card number with a valid check digit."""
     digits = [4, *(random.randrange(10) for _ in range(14))]
     doubled = (digit * 2 - 9 * (digit > 4) for digit in digits[::2])
     return "".join(map(str, (*digits, -(sum(doubled) + sum(digits[1::2])) % 10)))
@@ -96,7 +96,7 @@ def check_placeholders(text: str, where: str) -> None:
 
 
 def texts_in(value: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Yield every text in a JSON value with its place. Keys are not included."""
+    """Yield (place, text) of every string in a JSON value. Keys of objects are not included."""
     if isinstance(value, str):
         yield place, value
     elif isinstance(value, dict | list):
@@ -119,7 +119,7 @@ def remove_placeholders(text: str) -> str:
 
 
 def generate_values(names: set[str], seed: int, scenario: str) -> dict[str, str]:
-    """Return a value for each name. Equal seeds and scenarios have equal values; all others differ."""
+    """Return a value for each name. It depends only on the name, the seed and the scenario."""
     values = {}
     for planted in sorted(names):
         family, _, name = planted.partition(":")
@@ -129,7 +129,7 @@ def generate_values(names: set[str], seed: int, scenario: str) -> dict[str, str]
 
 
 def fill_placeholders(value: Any, values: Mapping[str, str]) -> Any:
-    """Return the JSON value with a value in place of each placeholder."""
+    """Return the JSON value with each placeholder replaced by its value from `values`."""
     if isinstance(value, str):
         return _PLACEHOLDER.sub(lambda match: _in_form(values[match["key"]], match["form"]), value)
     if isinstance(value, dict):

@@ -38,7 +38,7 @@ class ScriptTrial:
 
     phase: Literal["well_behaved", "violation", "mutant", "agent"]
     variant: str
-    """The phase, or the name of the mutant or agent."""
+    """The name of the phase, the mutant or the simple agent."""
     description: str
     script: Script
     needs_source: bool = False
@@ -49,7 +49,7 @@ class ScriptTrial:
 
 
 def script_trials(scenario: Scenario, *, self_checks: bool = True) -> Iterator[ScriptTrial]:
-    """Yield all trials of a scenario that need no model: both phases, and with `self_checks` mutants and agents."""
+    """Yield all trials that need no model: both phases and, with `self_checks`, mutants and simple agents."""
     yield _well_behaved(scenario)
     yield ScriptTrial("violation", "violation", "performs the violation", scenario.deterministic.violation.steps)
     if self_checks:
@@ -78,7 +78,7 @@ class HygienePlan:
     seed: int = 0
     """Determines the values of placeholders."""
     self_checks: bool = True
-    """Whether to run mutants and simple agents, too."""
+    """Whether to run mutants and simple agents as well, to check the assertions."""
     run: str = ""
     """The id of the run."""
 
@@ -105,7 +105,8 @@ class HygienePlan:
         if trial.phase in ("mutant", "agent"):
             original = await self._report(steps, scenario, _well_behaved(scenario))
             if original.result != "compliant":
-                raise Lacking(f"the well-behaved script is {original.result} on this store, so others prove nothing")
+                problem = f"the well-behaved script is {original.result} on this store"
+                raise Lacking(f"{problem}, so this script proves nothing")
         report = await self._report(steps, scenario, trial)
         if trial.needs_source and not report.is_caught and not (await self._probe(steps)).source:
             raise Lacking(NO_SOURCE)
@@ -123,7 +124,7 @@ class HygienePlan:
         return Performed(scores=tuple(scores), shown=trial.exhibit(scenario, report.result, reason))
 
     async def _report(self, steps: Steps, scenario: Scenario, trial: ScriptTrial) -> PhaseReport:
-        """Run a script as a recorded step: every trial that needs its report shares it."""
+        """Run a script as a recorded step and return its report. All trials that need this report share it."""
         inputs = {
             "store": self.store.subject,
             "scenario": digest(scenario),
@@ -154,7 +155,7 @@ class HygienePlan:
 
 
 def _must_block(scenario: Scenario) -> bool:
-    """Return whether a store fails that accepts the violation: a stable contract requires that it blocks it."""
+    """Return whether a store must block the violation to pass, which a stable contract requires."""
     return scenario.contract == "stable" and scenario.deterministic.violation.expectation == "defend-or-detect"
 
 

@@ -35,25 +35,25 @@ class Store:
 
     @property
     def limits(self) -> dict[str, Limits]:
-        """Where plays use the whole store, one follows the other."""
+        """Limits for the run: one play at a time, if a play uses the whole store."""
         return {self.subject.key: Limits(concurrency=1)} if self.isolation == "none" else {}
 
 
 @dataclass(slots=True)
 class Play:
-    """One play. `claim` must be awaited before `open`."""
+    """One play of a scenario on a store. Await `claim` before `open`."""
 
     store: Store
     steps: Steps
     inputs: Mapping[str, Any]
-    """Identify the play in the journal."""
+    """Inputs of the recorded step; they identify the play in the journal."""
     users: Collection[str]
     """All users that the play may write for."""
     _scope: str = ""
     _is_repeated: bool = False
 
     async def claim(self) -> None:
-        """Record the scope of a play on a live store: if this process is killed, the next one clears it."""
+        """Record the prefix of user names on a live store, so that a resumed run can delete what a killed one left."""
         if self.store.isolation == "user":
             self._is_repeated = self.steps.is_recorded("scope", self.inputs)
             self._scope = await self.steps.once("scope", self.inputs, _make_scope, str)
@@ -75,12 +75,12 @@ async def _make_scope() -> str:
 
 
 def new_scope() -> str:
-    """Return the beginning of user names that no one has."""
+    """Return a random prefix for user names that nobody else uses."""
     return f"memorybench-{secrets.token_hex(8)}"
 
 
 async def check_unused(store: MemoryStore, isolation: Isolation) -> None:
-    """Raise BadInput if a live store lists facts where a play would write."""
+    """Raise BadInput if a live store already lists facts for the user that a play would write for."""
     if isolation == "folder" or "list" not in store.capabilities:
         return
     user = f"{new_scope()}-{USER}" if isolation == "user" else USER
@@ -100,9 +100,10 @@ async def check_unused(store: MemoryStore, isolation: Isolation) -> None:
 async def open_live(
     store: Store, scope: str, report_leak: Callable[[str], Awaitable[object]], leftovers: Collection[str] = ()
 ) -> AsyncIterator[OpenStore]:
-    """Yield a function that opens a live store for one play, and delete the facts of the play at the end.
+    """Yield a function that opens a live store for one play; delete the facts of the play at the end.
 
-    `leftovers` are users of an interrupted play in the same scope; their facts are deleted first.
+    `scope` is the prefix of user names. `leftovers` are users of an interrupted play with the same scope; their facts
+    are deleted first. If facts cannot be deleted at the end, `report_leak` is called with a message.
     """
     used = _UsedPart(scope)
     with temporary_folder("memorybench-live-") as folder:
@@ -124,13 +125,13 @@ class _UsedPart:
     """The part of a live store that one play uses."""
 
     scope: str
-    """Precedes the name of each user; "" if the store does not separate users."""
+    """Prefix of each user name; "" if the store does not separate users."""
     users: set[str] = field(default_factory=set)
-    """Users that the play has named, by their names in the store. Some services create a user when it is named."""
+    """Names of all users that the play used, with the prefix. Some services create a user when a call names it."""
     checked: set[str] = field(default_factory=set)
     """Users that had no facts before the play wrote for them."""
     ids: set[str] = field(default_factory=set)
-    """Facts that the play has written."""
+    """Ids of the facts that the play has written."""
     folder: Path | None = None
     """The folder of the fixture that the facts belong to."""
 
@@ -156,13 +157,13 @@ async def _clear(store: Store, used: _UsedPart, folder: Path) -> None:
 
 
 async def _clear_users(store: MemoryStore, used: _UsedPart) -> None:
-    """Delete all facts of the play. A disposable store that cannot delete keeps them."""
+    """Delete all facts of the users of the play, unless the store can neither delete facts nor clear a user."""
     for user in sorted(used.users):
         if _can_forget(store):  # one by one, because a server may ignore the user of a clear
             for fact in await store.list(user):
                 await store.forget(user, fact.id)
             if left := await store.list(user):
-                raise ServiceError(f"{len(left)} entries are left after all were deleted")
+                raise ServiceError(f"{len(left)} entries are still listed after all were deleted")
         elif isinstance(store, Clearing):
             await store.clear(user)
     used.users.clear()
@@ -175,7 +176,7 @@ def _can_forget(store: MemoryStore) -> bool:
 
 
 class _LiveStore:
-    """A live store as one play sees it."""
+    """A live store, limited to one play: renames users and rejects ids of facts that the play did not write."""
 
     def __init__(self, store: MemoryStore, used: _UsedPart) -> None:
         self.subject = store.subject
@@ -223,7 +224,7 @@ class _LiveStore:
         return name
 
     async def _check_own(self, id: str) -> None:
-        """Raise ServiceError unless this play has written the fact: an agent may guess the id of another one."""
+        """Raise ServiceError unless the play wrote this fact. An agent may guess the id of another user's fact."""
         if id in self._used.ids:
             return
         for user in sorted(self._used.checked) if "list" in self.capabilities else ():

@@ -1,4 +1,4 @@
-"""From a hygiene spec to a run: scenarios, a store, and an agent where the user asked and accepted its cost."""
+"""Prepares a run from a hygiene spec: scenarios, a store, and an agent if the user named one and accepted its cost."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def prepare(spec: HygieneSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
 
 
 def _find_seed(spec: HygieneSpec, place: RunPlace) -> int:
-    """Return the seed of the run: a new one, unless other runs must have planted the same values."""
+    """Return the seed of the run: a random one, unless the spec, a shard or a reused run determines it."""
     if spec.seed is not None:
         return spec.seed
     if spec.shard is not None:
@@ -109,7 +109,7 @@ def _find_seed(spec: HygieneSpec, place: RunPlace) -> int:
 
 
 def find_scenarios(ids: Sequence[str], folders: Sequence[str], wiring: Wiring) -> tuple[Scenario, ...]:
-    """Bundled scenarios, those in ./scenarios and those in `folders`; all, or the ones with these ids."""
+    """Return the scenarios with these ids, or all, of those that memorybench provides, ./scenarios and `folders`."""
     own = [OWN_SCENARIOS] if OWN_SCENARIOS.is_dir() else []
     places = [wiring.bundled_file(BUNDLED_SCENARIOS), *own, *(Path(folder) for folder in folders)]
     known = {scenario.id: scenario for scenario in load_scenarios(*places)}
@@ -121,7 +121,7 @@ def find_scenarios(ids: Sequence[str], folders: Sequence[str], wiring: Wiring) -
 
 
 def _check_queries(scenarios: Sequence[Scenario], wiring: Wiring) -> None:
-    """Raise ConsentRequired for SQL in scenarios that are not bundled, unless the user allows it."""
+    """Raise ConsentRequired for SQL in scenarios that memorybench does not provide, unless the user allows it."""
     bundled = {path.stem for path in wiring.bundled_file(BUNDLED_SCENARIOS).glob("*.json")}
     for scenario in scenarios:
         if scenario.id not in bundled:
@@ -135,13 +135,13 @@ def _check_queries(scenarios: Sequence[Scenario], wiring: Wiring) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _HygieneRun:
-    """Resolved names and read scenarios."""
+    """A spec with its scenarios, store and agent."""
 
     spec: HygieneSpec
     scenarios: tuple[Scenario, ...]
     store: ResolvedStore
     agent: ResolvedAgent | None
-    """None: no agent is named, or its cost is not accepted yet."""
+    """None: the spec names no agent, or the user has not accepted its cost."""
 
     def count_phases(self, scenarios: Sequence[Scenario]) -> Counter[str]:
         if self.spec.agent is not None:
@@ -151,12 +151,12 @@ class _HygieneRun:
         return Counter(one.phase for scenario in scenarios for one in script_trials(scenario, self_checks=checks))
 
     def units(self) -> set[Unit]:
-        """The scenarios that have trials: an agent needs prompts."""
+        """The scenarios that have trials. With an agent, only scenarios with prompts do."""
         has_agent = self.spec.agent is not None
         return {(SET, one.id) for one in self.scenarios if not has_agent or one.real_model is not None}
 
     def details(self, scenarios: Sequence[Scenario]) -> dict[str, Any]:
-        """What a report must know about these scenarios."""
+        """The data about these scenarios that the run records for its report."""
         phases = self.count_phases(scenarios)
         return {
             "selected": {
@@ -195,7 +195,7 @@ class _HygieneRun:
         return Plan(jobs=jobs, size=attempts.size, metrics=MEASURES, limits=limits)
 
     def _attempts(self, store: Store, opening: Opening) -> Attempts:
-        """Trials are identified by names alone, so that a blocked trial is the same one when it is allowed later."""
+        """Return the trials with the agent. They are identified by name only, so that a blocked trial can run later."""
         return Attempts(
             self.scenarios,
             store,
@@ -209,7 +209,7 @@ class _HygieneRun:
 
 
 def write_transcripts(place: RunPlace) -> None:
-    """Prompts, replies and calls of each attempt, so that claims about them can be checked."""
+    """Write one JSON file per attempt, with its prompts, replies, calls and findings, to the folder of the run."""
     folder = place.folder / TRANSCRIPTS
     with RunReader.open(place.results, thorough=False) as run_reader:
         for inputs, result in run_reader.step_records(place.run_id, "agent"):

@@ -23,7 +23,7 @@ _HELD = {"held": True, "broken": False, "skipped": None}
 
 
 def case_sections(trial: CaseTrial) -> list[Section]:
-    """Scenario, memory before, calls or conversation, and assertions."""
+    """Return the report sections of one trial: scenario, memory before, calls or conversation, assertions, result."""
     shown, case = trial.outcome.shown, _with_planted_values(trial)
     sections: list[Section] = [trial.text("Scenario", f"{shown.asked}\n{case.get('description', '')}".strip())]
     before = [f"{fact['user']}: {fact['content']}" for fact in case.get("setup", {}).get("facts", ())]
@@ -42,7 +42,7 @@ def case_sections(trial: CaseTrial) -> list[Section]:
 
 
 def _result_lines(outcome: Outcome) -> list[str]:
-    """Return the state of a phase with ✓ or ✗ and its meaning; of another script, its state."""
+    """Return the line with the result of a trial. For a phase, it has ✓ or ✗ and the meaning of the state."""
     name = _state_name(outcome)
     if outcome.trial.labels.get("phase") not in _PHASES:
         return [f"got {name}"] if outcome.shown.got else []
@@ -51,7 +51,7 @@ def _result_lines(outcome: Outcome) -> list[str]:
 
 
 def _with_planted_values(trial: CaseTrial) -> Mapping[str, Any]:
-    """Return the scenario with what was said in place of its placeholders; as it is if no script was performed."""
+    """Return the scenario with the planted values of this run; with its placeholders, if no script was performed."""
     seeds = [step.inputs["seed"] for step in trial.named("phase", "agent") if "seed" in step.inputs]
     if not seeds:
         return trial.case
@@ -70,7 +70,7 @@ def _exchange_sections(trial: CaseTrial, session: int, exchange: Mapping[str, An
 
 
 def _name_call(call: Mapping[str, Any]) -> str:
-    """The operation of one of our tools, or a server's own tool with the operations that it performs."""
+    """Return the name of a call: its operation or, for a server's own tool, the tool with its operations."""
     operations = list(dict.fromkeys(part["operation"] for part in call.get("parts", ())))
     return f"{call['tool']} ({', '.join(operations)})" if operations else call["operation"] or call["tool"]
 
@@ -108,7 +108,7 @@ def _assertion_table(findings: Iterable[Mapping[str, Any]]) -> Table:
 
 
 def _residue_table(findings: Iterable[Mapping[str, Any]]) -> list[Table]:
-    """Where files of the store hold a text that should not be there. Runs of earlier versions do not say it."""
+    """Return a table of the places in files with a text that should not be there; empty if none are recorded."""
     rows = tuple(
         (place["file"], place["offset"], place["encoding"], one["claim"])
         for one in findings
@@ -137,7 +137,7 @@ RESULT_NAMES = {
     "defended": "blocked by store",
     "defended or detected": "blocked by store, or detected",
 }
-"""Names of results by the word that the journal has; the others are the same."""
+"""Names of results in reports, by their name in the journal; results that are not listed have the same name."""
 STATES = {
     "pass": "the memory is as it should be",
     "fail": "a phase of the scenario has a bad result",
@@ -164,7 +164,7 @@ def metrics(run: StoredRun) -> tuple[Metric, ...]:
 
 
 def facts(runs: Sequence[Run]) -> dict[str, str]:
-    """What the header says about a run."""
+    """Return the labels and values of the report's provenance section."""
     run, spec = runs[0], runs[0].spec
     model = f" with {spec['model']}" if spec.get("model") else ""
     return {
@@ -181,7 +181,7 @@ _TOOLS = {"ours": "ours", "server": "the server's own"}
 
 
 def _tools(spec: Mapping[str, Any]) -> dict[str, str]:
-    """Which tools the agent had, if there was one; until runs recorded it, every agent had ours."""
+    """Return which tools the agent had; {} without an agent. Older runs do not record it: they had our tools."""
     return {"tools": spec.get("tools") or "ours"} if spec.get("agent") else {}
 
 
@@ -214,7 +214,7 @@ def report(run: StoredRun) -> Report:
 
 
 def passes(run: StoredRun) -> bool:
-    """Whether every phase came out as it should, and every check can do its work."""
+    """Whether no phase has a bad result, no check is faulty and (unless --allow-skips) not everything was skipped."""
     if has_check_faults(list(run.outcomes())) or (_skips_everything(run) and not run.spec.get("allow_skips")):
         return False
     overall = [result for result in run.summary.results if not result.group]
@@ -223,19 +223,19 @@ def passes(run: StoredRun) -> bool:
 
 
 def _skips_everything(run: StoredRun) -> bool:
-    """Whether nothing shows that the store works: a store that keeps nothing leaves a clean memory."""
+    """Whether every well-behaved or agent phase was skipped, so that nothing shows that the store works."""
     checked = [one.status for one in run.outcomes() if one.trial.labels.get("phase") in ("well_behaved", "real_model")]
     return bool(checked) and set(checked) <= {"skipped"}
 
 
 def has_check_faults(outcomes: Sequence[Outcome]) -> bool:
-    """Whether a check detects nothing at all, or a harmful mutant survives: a fault of ours, not of the store."""
+    """Whether an assertion detects nothing or a harmful mutant survives: a fault of the scenarios, not of the store."""
     holes = [reason for _, _, reason in survivors(outcomes) if not reason]
     return bool(holes) or any(kills.dead for kills in kill_matrix(outcomes))
 
 
 def _scenario_table(outcomes: Sequence[Outcome], titles: dict[str, str]) -> Table:
-    """One row per scenario: the state of each phase, and how many mutants were detected."""
+    """Return a table with one row per scenario: the state of each phase, and how many mutants were detected."""
     with_agent = any(outcome.trial.labels.get("phase") == "real_model" for outcome in outcomes)
     phases = ("real_model",) if with_agent else ("well_behaved", "violation")
     rows = []
@@ -263,7 +263,7 @@ def _by_scenario(outcomes: Iterable[Outcome]) -> dict[str, list[Outcome]]:
 
 
 def _state_name(outcome: Outcome) -> str:
-    """Return the word for the result of a phase. `detected` is a good result, `accepted` is not."""
+    """Return the name of the result of a phase. A detected violation that the store had to block is `accepted`."""
     if outcome.status != "scored":
         return outcome.status
     if outcome.shown.got == "detected" and outcome.score("passed") == 0:
@@ -285,7 +285,7 @@ def _state_cell(outcomes: Iterable[Outcome], phase: str) -> tuple[State, ...]:
 
 
 def _verdict(outcomes: Iterable[Outcome]) -> State:
-    """Return one word for a scenario: what its phases came to."""
+    """Return the verdict of a scenario from the states of its phases."""
     names = {_state_name(outcome) for phase in _PHASES for outcome in _in_phase(outcomes, phase)}
     if names & (_BAD_STATES - {"failed"}):
         return State("fail", False)
@@ -298,13 +298,13 @@ def _verdict(outcomes: Iterable[Outcome]) -> State:
 
 
 def _mutants(outcomes: Iterable[Outcome]) -> tuple[int, int]:
-    """How many mutants were killed, and how many count."""
+    """Return how many mutants were killed, and how many were scored."""
     scores = [outcome.score("killed") for outcome in outcomes if outcome.trial.labels.get("phase") == "mutant"]
     return sum(score == 1 for score in scores), sum(score is not None for score in scores)
 
 
 def _findings(outcomes: Iterable[Outcome]) -> list[str]:
-    """One line per phase without a good result, with the reason."""
+    """Return one line per phase without a good result, with the reason."""
     lines = []
     for outcome in outcomes:
         phase = outcome.trial.labels.get("phase", "")
@@ -321,7 +321,7 @@ def _findings(outcomes: Iterable[Outcome]) -> list[str]:
 
 
 def _attempt_section(outcomes: Iterable[Outcome]) -> list[Table]:
-    """Each forbidden write of an agent, and what became of it: a refusal is to the credit of the store."""
+    """Return a table of the forbidden writes of an agent and what happened to each; empty if there are none."""
     columns = (
         text_column("scenario"),
         text_column("attempt"),
@@ -334,7 +334,7 @@ def _attempt_section(outcomes: Iterable[Outcome]) -> list[Table]:
 
 
 def _residue_section(outcomes: Iterable[Outcome]) -> list[Table]:
-    """Where files of the store still hold a text after each phase, as in a deleted row of a database."""
+    """Return a table of files that still hold a text after a phase, as in a deleted database row; empty if none."""
     rows = tuple(
         (scenario, _PHASES.get(phase, phase), files, claim) for scenario, phase, claim, files in residue(outcomes)
     )
@@ -418,7 +418,7 @@ def _document(outcomes: Sequence[Outcome]) -> dict[str, Any]:
 
 
 def _scenario_document(scenario: str, outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """`phases` and `mutants` are the structure; the other keys are their old form, with the old words."""
+    """Return the JSON of one scenario. Keys other than `phases` and `mutants` keep the format of earlier versions."""
     phases = {
         phase: Counter(one.shown.got if one.status == "scored" else one.status for one in own)
         for phase in _PHASES

@@ -21,7 +21,7 @@ from .spec import CORRECTIONS, FORGET
 MAIN_MEASURES = (*SCENARIO_MEASURES, FORGOTTEN, *CORRECTION_MEASURES)
 RESULT_NAMES = SCENARIO_RESULTS
 _MODULES = {FORGET: "certificate", CORRECTIONS: "corrections_report"}
-"""By mode: the module with its report. Runs of earlier versions have no mode; they are runs of `hygiene run`."""
+"""The module that makes the report, by mode. Runs of earlier versions have no mode; they are runs of `hygiene run`."""
 
 
 def _module(spec: Mapping[str, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""Scores the recorded plays of scenarios again. Plays are not repeated: their findings are those that were recorded."""
+"""Computes the scores of recorded scenarios again, from the recorded findings. Scenarios are not run again."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class _HygieneRescorer(Rescorer):
     async def rescore(self, outcome: Outcome, case: Mapping[str, Any], steps: ReplayedSteps) -> Rescored:
         spec, trial = self.run.run.spec, outcome.trial
         if spec.get("mode", "scenarios") != "scenarios":
-            raise CannotRescore(f"scores of `hygiene {spec['mode']}` are not computed again")
+            raise CannotRescore(f"scores of `hygiene {spec['mode']}` cannot be computed again")
         if "assertions" not in case:
             raise CannotRescore("the scenario is left out of a public bundle")
         scenario = Scenario.model_validate(case)
@@ -66,13 +66,13 @@ class _HygieneRescorer(Rescorer):
             if has_own_result(report, scenario, is_violation=phase == "violation"):
                 continue
             if not self.run.is_of_this_version:
-                raise CannotRescore("another version may name results of plays otherwise")
+                raise CannotRescore("another version recorded this, which may name results differently")
             raise Contradiction(f"the result of the play of {phase} does not follow from its findings")
 
     def trials_of_case(self, case: Mapping[str, Any]) -> list[tuple[str, int]]:
         spec = self.run.run.spec
         if spec.get("mode", "scenarios") != "scenarios":
-            raise CannotRescore(f"which trials `hygiene {spec['mode']}` has is not computed again")
+            raise CannotRescore(f"the trials of `hygiene {spec['mode']}` cannot be computed again")
         if "assertions" not in case:
             raise CannotRescore("the scenario is left out of a public bundle")
         scenario = Scenario.model_validate(case)

@@ -32,7 +32,7 @@ from .script import USER, Step
 
 
 class SetupFact(NewFact):
-    """A fact that is in memory before the first step."""
+    """A fact that is in the store before the first step."""
 
     model_config = ConfigDict(populate_by_name=True)
 
@@ -56,9 +56,9 @@ class Violation(Record):
     expectation: Literal["detect", "defend-or-detect"]
     steps: NonEmpty[Step]
     control: str | None = Field(default=None, min_length=1)
-    """Harmless content that the store must accept in the same writes, or its refusal does not count."""
+    """Harmless content for the same writes. If the store refuses this, too, its refusal does not count as a defence."""
     defended_by: Literal["refusal", "curation"] = "refusal"
-    """curation: the store may also accept the writes if its curator removes them."""
+    """`refusal`: the store must block the writes. `curation`: it may also accept them if its curator removes them."""
 
 
 class Deterministic(Record):
@@ -97,7 +97,7 @@ class Scenario(Case):
         return tuple(assertion for assertion in self.assertions if phase in assertion.phases)
 
     def with_planted_values(self, seed: int) -> tuple[Scenario, Mapping[str, str]]:
-        """Return the scenario with a value for each placeholder, and the values by `secret:api_key` and the like."""
+        """Return the scenario with its placeholders filled in, and the values by name, such as `secret:api_key`."""
         plain = self.plain()
         values = generate_values(planted_names(plain), seed, self.id)
         return Scenario.model_validate(fill_placeholders(plain, values)), values

@@ -1,4 +1,4 @@
-"""Load scenario files, with every check that does not need a store."""
+"""Loads scenario files, and checks everything that can be checked without a store."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def load_scenario(path: Path) -> Scenario:
 
 
 def read_scenario(document: Document, file: str) -> Scenario:
-    """Read the document that is, or will be, the content of `file`. Raises BadInput with the first problem."""
+    """Return the scenario in a document. Its id must match the file name. Raises BadInput with the first problem."""
     _check_version(document)
     _check_tags(document)
     scenario = validated(document, Scenario)
@@ -81,7 +81,7 @@ def load_scenarios(*folders: Path) -> tuple[Scenario, ...]:
 
 
 def _check_version(document: Document) -> None:
-    """Check the version before anything else: other versions have other keys."""
+    """Raise BadInput for an unknown version. Called first, because other versions have other keys."""
     if not isinstance(document.value, dict):
         raise BadInput(document.where(), "invalid scenario", expected="an object with schema_version, id, assertions …")
     version = document.value.get("schema_version", document.value.get("schemaVersion", 1))
@@ -91,7 +91,7 @@ def _check_version(document: Document) -> None:
 
 
 def _check_tags(document: Document) -> None:
-    """Check `do` and `kind` first: they decide which other keys are valid."""
+    """Raise BadInput for an unknown `do` or `kind`. Called early, because they decide which other keys are valid."""
     for key, names, place in (
         ("do", STEP_NAMES, ("deterministic", "well_behaved")),
         ("do", STEP_NAMES, ("deterministic", "violation", "steps")),

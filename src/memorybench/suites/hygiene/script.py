@@ -73,7 +73,7 @@ class List(_Step):
 
 
 class Get(_Step):
-    """Reads a fact by its id. An error or a refusal for a fact of another user shows nothing, which is right."""
+    """Reads a fact by its id. For a fact of another user, an error or a refusal is correct."""
 
     do: Literal["get"]
     fact: str
@@ -103,7 +103,7 @@ NEEDS: dict[str, Capability] = {
     "update": "update", "forget": "forget", "recall": "recall", "list": "list", "mark": "list", "get": "get",
     "curate": "curate",
 }  # fmt: skip
-"""The capability that a store needs for a step."""
+"""The capability that a store needs for a step, by the name of the step."""
 
 
 def names_given_by(script: Script) -> set[str]:

@@ -1,4 +1,4 @@
-"""What a hygiene run depends on."""
+"""The options of the hygiene commands."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class ForgetSpec(Spec):
     @field_validator("look_in")
     @classmethod
     def _check_places(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        """Make paths absolute, so that a run may be resumed from another folder."""
+        """Check that the paths exist and make them absolute, so that a run can be resumed from another folder."""
         for name in value:
             if not Path(name).exists():
                 raise ValueError(f"{name}: not found; expected a file or a folder")

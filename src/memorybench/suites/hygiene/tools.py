@@ -1,4 +1,4 @@
-"""Which tools an agent gets: ours, or those of the MCP server under test."""
+"""Chooses the tools of an agent: those of memorybench, or those of the MCP server under test."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .evidence import OpenStore
 
 
 def choose_server(store: ResolvedStore, tools: ToolSurface | None) -> ServeStore:
-    """Return the function that connects an agent to the store."""
+    """Return the function that connects an agent to the store, with the tools of memorybench or of the server."""
     if tools != "server":
         from memorybench.mcp.store_server import serve_store  # needs the MCP SDK, which other runs do without
 
