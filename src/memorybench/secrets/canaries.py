@@ -1,7 +1,7 @@
 """Finds a planted secret in any encoding, whole, in part or split over several texts.
 
-A canary is generated for one run and occurs nowhere else. So a large part of it is proof: sixteen characters or three
-fifths in a row, pieces that together make up nearly all of it, or short words that do so in order.
+A planted secret (canary) is generated for one run and occurs nowhere else. So a large part of it proves that it was
+stored: sixteen characters or three fifths in a row, or pieces that together make up nearly all of it.
 """
 
 from __future__ import annotations
@@ -23,35 +23,35 @@ from .decoding import LOOK_ALIKES, decodings, text_in
 PIECE = 5
 """Minimum characters of a piece of a split secret; shorter pieces occur by chance."""
 _NEARBY, _NEARBY_PIECE = 500, 3
-"""Texts up to this many letters, and the minimum piece in them if all other pieces are there too."""
+"""The most letters of a short text, and the minimum characters of a piece in it if it contains all pieces."""
 _VAST, _VAST_PIECE = 5_000, 8
-"""Texts above this many letters, and the minimum piece in them: large files contain every five-digit number."""
+"""A text with more letters than this is large; the minimum characters of a piece in a large text."""
 _STRETCH, _SHARE = 16, 0.6
 _ALL_NEARBY, _ALL = 0.9, 0.75
-"""The share of the secret that the pieces must cover. A character is lost where an encoding is split."""
+"""The share of the secret that pieces must cover, in one text and in several. Splitting encoded text loses some."""
 _LONG = 24
-"""Letters in a row that prove a secret even if they come in words of two letters."""
+"""Number of letters in a row that prove a secret even if they come in words of two letters."""
 _MOST_LETTERS = 4_000
-"""Characters of all texts whose words may be pieces of a secret."""
+"""If all texts together have more characters, their words are not searched for pieces of a secret."""
 _SHORTEST_ENCODED = 6
-"""Bytes. Shorter secrets occur by chance in decoded noise."""
+"""In bytes. Shorter secrets occur by chance in decoded text, so only the plain text is searched for them."""
 _SHORTEST_SPLIT = 2 * PIECE
 _SHORTEST_REVERSED = 10
-"""Letters. A shorter word can be another word when reversed."""
+"""In letters. A shorter word may be another word when reversed."""
 
 _CODECS = ("utf-8", "utf-16-le", "utf-16-be")
 _FEWEST_LETTERS = 5
-"""Different letters of a text that is searched for with any key."""
+"""A text with fewer different letters is not searched for in XORed form."""
 _XOR_CHUNK = 2**22
-"""Bytes that are searched for XORed copies at a time: each search needs a few times the memory."""
+"""Bytes that are searched for XORed copies at a time, to limit memory."""
 
 _LARGEST_ENCODED = 2**20
-"""Bytes of a file in which the place of an encoded text is looked for: each try decodes a part of it once more."""
+"""In bytes. In larger files, the offset of an encoded text is not determined, which takes many decodings."""
 _WINDOWS = (2**18, 2**15, 2**12, 2**9)
-"""Bytes of the parts in which it is looked for, each within the one before."""
+"""Sizes in bytes of the ever smaller parts in which the offset of an encoded text is searched."""
 
 _LONGEST_CACHED = 50_000
-"""Characters of a text whose decodings are kept for the next secret."""
+"""In characters. Decodings of longer texts are not cached."""
 
 _NOT_WORDS = re.compile(r"[\W_]+")
 _ASCII_NOT_WORDS = bytes(octet for octet in range(128) if not chr(octet).isalnum())
@@ -62,17 +62,17 @@ _ZERO_WIDTH = "\N{ZERO WIDTH SPACE}"
 
 class Sighting(Record):
     encoding: str
-    """The encoding; `…, in part` if only a part was found, `…, split` if pieces were found."""
+    """The encoding, followed by `, in part` if only one part was found, or `, split` if several pieces were found."""
     where: str
-    """The name of the text; of all texts with a piece, if it is split."""
+    """The name of the text; if the secret is split, the names of all texts with a piece, joined by ` + `."""
 
 
 FindText = Callable[[str, Mapping[str, str]], list[Sighting]]
-"""Finds a text in named texts."""
+"""Searches for a text in named texts: `find_text` or `find_secret`."""
 
 
 def encodings(secret: str) -> dict[str, str]:
-    """Return the secret in each named encoding, for planting it."""
+    """Return the secret in each encoding that memorybench plants, by the name of the encoding."""
     octets = secret.encode()
     return {
         "plain": secret,
@@ -108,7 +108,7 @@ def _base64(octets: bytes) -> str:
 
 
 def find_secret(secret: str, texts: Mapping[str, str]) -> list[Sighting]:
-    """Return every text that contains the secret, then what the other texts contain of it together.
+    """Return a sighting per text that contains the secret, then one if the other texts together contain its pieces.
 
     Each text is reported once, with the simplest encoding that matches. The pieces of a split secret may be anywhere
     in `texts`, each in another encoding.
@@ -133,15 +133,18 @@ def find_secret(secret: str, texts: Mapping[str, str]) -> list[Sighting]:
 
 
 def find_text(text: str, texts: Mapping[str, str]) -> list[Sighting]:
-    """Return every text that contains all of `text` in any encoding. For sentences, whose parts occur elsewhere."""
+    """Return a sighting per named text that contains all of `text`, in any encoding.
+
+    Unlike `find_secret`, it does not accept parts: parts of a sentence also occur elsewhere.
+    """
     encoded = {name: find_each([text], one).get(text) for name, one in texts.items()}
     return [Sighting(encoding=encoding, where=name) for name, encoding in encoded.items() if encoding]
 
 
 def find_each(wanted: Iterable[str], text: str, check: Callable[[], None] = lambda: None) -> dict[str, str]:
-    """Return the encoding of each wanted text that is whole in `text`, which is decoded once for all of them.
+    """Return the encoding of each wanted text that `text` contains as a whole; others are not in the result.
 
-    `check` is called again and again; an error that it raises ends the search.
+    `text` is decoded once for all wanted texts. `check` is called repeatedly; an error that it raises ends the search.
     """
     needles = {one: _needles_of_text(one) for one in wanted}
     found: dict[str, str] = {}
@@ -159,9 +162,9 @@ def find_each(wanted: Iterable[str], text: str, check: Callable[[], None] = lamb
 
 
 def locate(text: str, octets: bytes, find: FindText) -> tuple[str, int | None] | None:
-    """Return the encoding in which bytes contain a text, and the first byte of it; None if they do not.
+    """Return the encoding in which bytes contain a text, and the offset of its first byte; None if they do not.
 
-    The byte is unknown if the text is encoded and the bytes are many. `find` is `find_text` or `find_secret`.
+    The offset is None if the text is encoded and there are too many bytes. `find` is `find_text` or `find_secret`.
     """
     plain = plain_offsets(text, octets)
     if plain:
@@ -171,7 +174,7 @@ def locate(text: str, octets: bytes, find: FindText) -> tuple[str, int | None] |
 
 
 def plain_offsets(text: str, octets: bytes) -> list[int]:
-    """Return where bytes contain a text as it is, in UTF-8 or UTF-16."""
+    """Return the offsets at which bytes contain a text unchanged, in UTF-8 or UTF-16."""
     return sorted(at for codec in _CODECS for at in _offsets(text.encode(codec), octets))
 
 
@@ -183,7 +186,7 @@ def _offsets(needle: bytes, octets: bytes) -> Iterator[int]:
 
 
 def find_xored(texts: Iterable[str], octets: bytes) -> dict[str, list[tuple[int, int]]]:
-    """Return where bytes contain each text, every byte of it XORed with one key: the first byte, and the key.
+    """Return, per text, (offset, key) of each copy in which every byte of the text is XORed with the same key.
 
     The XOR of two neighbouring bytes does not depend on the key, so one search finds every key in linear time.
     """
@@ -206,13 +209,13 @@ def find_xored(texts: Iterable[str], octets: bytes) -> dict[str, list[tuple[int,
 
 
 def _differences(octets: bytes) -> bytes:
-    """Return the XOR of each byte with the one before it."""
+    """Return the XOR of each byte with the previous byte."""
     number = int.from_bytes(octets)
     return (number ^ number >> 8).to_bytes(len(octets))
 
 
 def first_byte(text: str, octets: bytes, find: FindText) -> int | None:
-    """Return the first byte of an encoded text that is in `octets`; None if they are too many."""
+    """Return the offset at which an encoded text begins that `octets` contain; None if there are too many bytes."""
     if len(octets) > _LARGEST_ENCODED:
         return None
 
@@ -230,13 +233,13 @@ def first_byte(text: str, octets: bytes, find: FindText) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """One decoding of a text, and its letters and digits alone."""
+    """One decoding of a text. `letters` are its letters and digits only."""
 
     encoding: str
     text: str
     letters: str
     folded: str
-    """The text without case."""
+    """The decoded text, case-folded."""
 
     @classmethod
     def of(cls, encoding: str, text: str) -> _View:
@@ -245,7 +248,7 @@ class _View:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A part of the secret's letters that occurs in a text."""
+    """A part of the secret that occurs in a text; `start` and `end` are offsets in the secret's letters."""
 
     start: int
     end: int
@@ -258,7 +261,7 @@ class _Piece:
 
 
 def _needles(secret: str) -> dict[str, str]:
-    """Return the letters to search for, by transformation of the secret; empty if the secret is too short."""
+    """Return the letters to search for: of the secret, reversed, rot13 and both; empty if the secret is too short."""
     letters = _letters(secret)
     if len(letters.encode()) < _SHORTEST_ENCODED:
         return {}
@@ -267,7 +270,7 @@ def _needles(secret: str) -> dict[str, str]:
 
 
 def _needles_of_text(text: str) -> dict[str, str]:
-    """Return the letters of a whole text to search for. A short word can be another word when reversed."""
+    """Return the same as `_needles`; for a short text, which may be another word when reversed, only its letters."""
     needles = _needles(text)
     if len(needles.get("", "")) < _SHORTEST_REVERSED:
         return {form: needle for form, needle in needles.items() if not form}
@@ -275,7 +278,7 @@ def _needles_of_text(text: str) -> dict[str, str]:
 
 
 def _is_short(secret: str) -> bool:
-    """Return whether a secret would occur by chance in noise, so that only the text itself is searched."""
+    """Return whether a secret is so short that it occurs by chance in decoded text. Only the plain text is searched."""
     return len(secret.encode()) < _SHORTEST_ENCODED
 
 
@@ -287,7 +290,7 @@ def _letters(text: str) -> str:
 
 
 def _views(secret: str, text: str) -> Iterator[_View]:
-    """Yield the decodings of `text`. For a short secret only the text itself: it would occur in noise by chance."""
+    """Yield the text and its decodings; for a short secret, which occurs by chance in decodings, only the text."""
     yield _View.of("", text)
     if not _is_short(secret):
         yield from _cached_views(text) if len(text) <= _LONGEST_CACHED else _decoded_views(text)
@@ -301,7 +304,7 @@ def _decoded_views(text: str) -> Iterator[_View]:
 
 @lru_cache(maxsize=32)
 def _cached_views(text: str) -> tuple[_View, ...]:
-    """Decode a text once for all secrets that are searched for in it."""
+    """Return the decodings of a text. Cached, because several secrets are searched for in the same text."""
     return tuple(_decoded_views(text))
 
 
@@ -364,7 +367,7 @@ def _common_parts(needle: str, letters: str, shortest: int) -> Iterator[tuple[in
 
 
 def _occurrence(secret: str, pieces: Sequence[_Piece], size: int) -> str:
-    """Return how the secret occurs in the text that the pieces come from, or "" if that is not proven."""
+    """Return the encoding (`…, in part` or `…, split`) if the pieces of one text prove the secret, or ""."""
     telling = min(_STRETCH, max(_SHORTEST_ENCODED, _SHARE * len(secret)))
     part = next((piece for piece in pieces if piece.length >= telling), None)
     if part is not None:
@@ -381,9 +384,9 @@ def _split(pieces: Iterable[_Piece], size: int, order: Sequence[str]) -> list[Si
 
 
 def _in_short_words(needle: str, texts: Mapping[str, str]) -> list[Sighting]:
-    """Find a secret that whole words make up in order, each of two letters or more, in one text or in several.
+    """Return a sighting if consecutive whole words of two letters or more make up the secret, in one or several texts.
 
-    Many words are not searched, nor is a number: such words would occur by chance.
+    Large texts are not searched, and numbers are not searched for: their parts occur by chance.
     """
     if len(needle) < _SHORTEST_SPLIT or needle.isdigit() or sum(map(len, texts.values())) > _MOST_LETTERS:
         return []
@@ -410,7 +413,7 @@ def _as_split(used: Sequence[_Piece]) -> str:
 
 
 def _cover(pieces: Sequence[_Piece], size: int, share: float) -> Sequence[_Piece]:
-    """Return the fewest pieces, longest first, that cover this share of the secret; empty if even all do not."""
+    """Return pieces, longest first, that together cover this share of the secret; empty if all of them do not."""
     if size < _SHORTEST_SPLIT:
         return ()
     used: list[_Piece] = []

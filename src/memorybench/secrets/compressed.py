@@ -15,25 +15,25 @@ from io import BytesIO
 from typing import Any
 
 _LARGEST = 8 * 2**20
-"""Decompressed bytes that are read of one stream: a small stream may expand to gigabytes."""
+"""The most decompressed bytes of one stream that are read: a small stream may expand to gigabytes."""
 _LARGEST_IN_ALL = 64 * 2**20
 _MOST_STREAMS = 2_000
 _MOST_LAYERS = 3
-"""Streams in streams that are read, such as a zip archive in a zip archive."""
+"""The most levels of nested streams that are read, such as a zip archive in a zip archive."""
 _PIECE = 16 * 2**10
-"""Bytes that are decompressed at a time: what is left after a stream is copied."""
+"""Bytes that are decompressed at a time. Small, because the bytes after the end of a stream are copied."""
 _LONG, _DENSE = 128, 0.75
-"""Bytes, and the share of them that compression leaves, from which bytes are taken for packed or encrypted."""
+"""At least `_LONG` bytes count as packed or encrypted if compression leaves more than the share `_DENSE` of them."""
 _SHORT, _READABLE = 24, 0.6
-"""Between `_SHORT` and `_LONG` bytes, compression tells nothing: they are taken for packed if less than `_READABLE` of
-them are printable or zero (of random bytes, 0.38 are). Fewer bytes are never taken for packed."""
+"""From `_SHORT` to `_LONG` bytes, compression proves nothing: they count as packed if less than the share `_READABLE`
+is printable or zero (of random bytes, 0.38 are). Fewer bytes than `_SHORT` never count as packed."""
 _STARTS = re.compile(
     rb"\x78[\x01\x5e\x9c\xda]|\x1f\x8b\x08|BZh[1-9]|\xfd7zXZ\x00|\x5d\x00\x00[\x00-\x80][\x00-\x10](?:\xff{8}|.{5}\0{3})\0",
     re.DOTALL,
 )
 _ZIP_START, _ZIP_END = b"PK\x03\x04", b"PK\x05\x06"
 _ZIP_HEADER = struct.Struct("<26xHH")
-"""The header of a member ends with the lengths of its name and of its extra field."""
+"""Reads the header of a zip member, whose last fields are the lengths of its name and of its extra field."""
 _UNSUPPORTED = {
     b"\x28\xb5\x2f\xfd": "zstd",
     b"\x04\x22\x4d\x18": "lz4",
@@ -48,18 +48,18 @@ _UNSUPPORTED = {
     b"\x89LZO": "lzop",
     b"\x1f\x9d": "compress",
 }
-"""By the first bytes of a file: formats that the standard library does not read."""
+"""Formats that the standard library cannot read, by the first bytes of a file."""
 _OFTEN_PACKED = {
     b"PAR1": "parquet",
     b"LANC": "lance",
     b"\x57\xfb\x80\x8b\x24\x75\x47\xdb": "LevelDB",
     b"ORC": "orc",
 }
-"""By the last bytes of a file, perhaps before a length: formats whose parts may be packed in ways that are not read."""
+"""Formats whose parts may be compressed in ways that are not read, by the last bytes of a file."""
 
 
 Span = tuple[int, int]
-"""The first byte, and the one after the last."""
+"""The offset of the first byte, and the offset after the last byte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,22 +70,22 @@ class Stream:
     encoding: str
     content: bytes
     packed: tuple[Span, ...] = ()
-    """The parts of the content that are streams themselves, each read to its end."""
+    """The places in `content` of compressed streams that were read completely."""
 
 
 @dataclass(slots=True)
 class Unpacked:
-    """The compressed parts of a file, and what could not be read of them."""
+    """The decompressed streams of a file, and reasons why parts could not be read."""
 
     streams: list[Stream] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
-    """Why parts were not read."""
+    """The reasons why parts were not read."""
     rest: bytes = b""
-    """The bytes that are in no stream."""
+    """The bytes of the file that belong to no compressed stream."""
     packed: tuple[Span, ...] = ()
-    """The streams that were read to their end: what they hold is in `streams` and not in their own bytes."""
+    """The places of compressed streams that were read completely; their contents are in `streams`."""
     octets: int = 0
-    """Decompressed bytes of all streams."""
+    """The number of decompressed bytes of all streams."""
 
     def note(self, reason: str) -> None:
         if reason not in self.unread:
@@ -99,7 +99,7 @@ class Unpacked:
 
     @property
     def is_full(self) -> bool:
-        """Whether the limits are reached; notes that there may be more."""
+        """Whether the limits are reached. If so, adds a reason to `unread`."""
         if len(self.streams) < _MOST_STREAMS and self.octets < _LARGEST_IN_ALL:
             return False
         self.note(f"more than {_MOST_STREAMS:,} compressed streams, or {_LARGEST_IN_ALL // 2**20} MB in them")
@@ -116,12 +116,12 @@ _READERS: tuple[tuple[bytes, str, Callable[[], Any]], ...] = (
 
 
 def streams_in(octets: bytes) -> Iterator[Stream]:
-    """Yield the parts of `octets` that can be decompressed; a broken stream is read up to its fault."""
+    """Yield the parts of `octets` that can be decompressed. A damaged stream is read up to the damage."""
     yield from unpack(octets).streams
 
 
 def unpack(octets: bytes) -> Unpacked:
-    """Decompress every part of `octets`, also streams in streams, and note what is not read."""
+    """Decompress every compressed stream in `octets`, also nested ones, and note what could not be read."""
     unpacked = Unpacked()
     parts = _unpack(octets, unpacked)
     unpacked.rest = b"".join(
@@ -142,7 +142,7 @@ def gaps(spans: Iterable[Span], octets: bytes) -> list[Span]:
 
 
 def looks_packed(octets: bytes) -> bool:
-    """Return whether bytes are neither text nor anything that compression makes shorter."""
+    """Return whether bytes seem to be compressed or encrypted: they are not text and do not compress well."""
     if len(octets) < _SHORT or not _is_binary(octets):
         return False
     if len(octets) < _LONG:
@@ -151,7 +151,7 @@ def looks_packed(octets: bytes) -> bool:
 
 
 def packing_format(octets: bytes) -> str:
-    """Return the format of a file whose parts may be packed, such as `parquet`; "" if it is none of those."""
+    """Return the format of a file whose parts are often compressed, such as `parquet`; "" for other files."""
     if not _is_binary(octets):
         return ""
     return next((name for end, name in _OFTEN_PACKED.items() if end in octets[-len(end) - 1 :]), "")
@@ -162,7 +162,7 @@ def _is_binary(octets: bytes) -> bool:
 
 
 _Part = tuple[int, int, bool]
-"""The first byte of a stream, the one after its last, and whether it was read to its end."""
+"""The offset of a stream, the offset after its last byte, and whether it was read to its end."""
 
 
 def _whole(parts: Iterable[_Part]) -> tuple[Span, ...]:
@@ -170,7 +170,7 @@ def _whole(parts: Iterable[_Part]) -> tuple[Span, ...]:
 
 
 def _unpack(octets: bytes, unpacked: Unpacked, layer: int = 0) -> Sequence[_Part]:
-    """Add the streams of `octets`; return where they are."""
+    """Add the decompressed streams of `octets` to `unpacked`; return the places of the compressed ones."""
     first = len(unpacked.streams)
     for start, name in _UNSUPPORTED.items():
         if octets.startswith(start):
@@ -196,9 +196,9 @@ def _unpack(octets: bytes, unpacked: Unpacked, layer: int = 0) -> Sequence[_Part
 
 
 def _read_streams(octets: bytes, unpacked: Unpacked, known: Sequence[Span]) -> Iterator[_Part]:
-    """Add the streams that begin with the bytes of a known format, and yield where they are.
+    """Add the streams that begin with the first bytes of a known format, and yield their places.
 
-    Within a stream that was read, such bytes occur by chance.
+    Places in `known` are skipped: inside a stream that was read, such bytes occur by chance.
     """
     view, at = memoryview(octets), 0
     while (match := _STARTS.search(octets, at)) is not None:
@@ -222,7 +222,10 @@ def _read_streams(octets: bytes, unpacked: Unpacked, known: Sequence[Span]) -> I
 
 
 def _decompress(reader: Any, octets: memoryview) -> tuple[bytes, int, bool]:
-    """Return what a stream holds, its length, and whether it has an end. Reads one byte beyond the limit."""
+    """Return the content of a stream, its compressed length, and whether its end was reached.
+
+    Reads at most one byte more than the limit, so that the caller can see that the limit was exceeded.
+    """
     content, at = bytearray(), 0
     try:
         while at < len(octets) and not reader.eof and len(content) <= _LARGEST:
@@ -235,7 +238,7 @@ def _decompress(reader: Any, octets: memoryview) -> tuple[bytes, int, bool]:
 
 
 def _inflate(octets: memoryview, unpacked: Unpacked) -> Iterator[_Part]:
-    """Read bytes that are deflate streams without a header, one after another."""
+    """Add consecutive deflate streams without a header to `unpacked`, and yield their places."""
     at, has_end = 0, True
     while at < len(octets) and has_end and not unpacked.is_full:
         content, consumed, has_end = _decompress(zlib.decompressobj(-zlib.MAX_WBITS), octets[at:])
@@ -246,7 +249,7 @@ def _inflate(octets: memoryview, unpacked: Unpacked) -> Iterator[_Part]:
 
 
 def _data_of(member: zipfile.ZipInfo, octets: bytes) -> _Part:
-    """Return where the data of a member is: after its header, the name and the extra field."""
+    """Return the place of the data of a zip member: after its header, name and extra field."""
     header = octets[member.header_offset : member.header_offset + _ZIP_HEADER.size]
     start = member.header_offset + sum((_ZIP_HEADER.size, *_ZIP_HEADER.unpack(header)))
     return start, start + member.compress_size, True

@@ -1,6 +1,6 @@
 """Detects credentials that are ordinary words or short numbers: seed phrases, door codes, a word to type when asked.
 
-The value proves little here, so the words around it must be plain.
+The value itself proves little here, so the words around it must be clear.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _FUNCTION_WORDS = frozenset(
      "que",
      "los", "las", "por", "con", "una", "del", "para", "uma", "com", "não", "dos", "das")
 )  # fmt: skip
-"""Words of three letters and more that ordinary sentences need and the word lists of BIP 39 do not contain."""
+"""Common words of three or more letters that are not in the word lists of BIP 39, so not in a seed phrase."""
 _MOST_REPEATED, _FEW_INITIALS = 2, 4
-"""Words of a seed phrase that occur again. Published test vectors repeat more."""
+"""A seed phrase repeats at most this many words, and has more different first letters than this number."""
 _SEED_LENGTH = 12
 _WALLET = re.compile(
     r"seed|recovery|mnem[oóôô]?\w*ni|wallet|ledger|trezor|metamask|bip-?39|wiederherst|récupération|recupera[cç]|"
@@ -78,7 +78,7 @@ SPACED_SEED = re.compile(
 
 
 def has_seed_phrase(match: re.Match[str]) -> bool:
-    """Return whether twelve words in a row could be of a wallet's word list, after words about wallets."""
+    """Return whether the match has twelve words in a row that could be a seed phrase, near words about wallets."""
     if not _WALLET.search(match.string, max(match.start() - 120, 0), match.end() + 60):
         return False
     streak: list[str] = []
@@ -107,7 +107,7 @@ def is_typed_word(match: re.Match[str]) -> bool:
 
 
 def changed_words(match: re.Match[str]) -> bool:
-    """Return whether both values could be passwords that consist of letters."""
+    """Return whether both the old and the new value of the match could be passwords made of letters."""
     values = [match[name].rstrip(".,;!") for name in ("old", "value")]
     if values[0].lower() == values[1].lower():
         return False
@@ -124,7 +124,7 @@ def is_german_word(match: re.Match[str]) -> bool:
 
 
 def is_spaced_seed(match: re.Match[str]) -> bool:
-    """Return whether groups of four base32 letters are mixed with digits as in a seed, not words or numbers."""
+    """Return whether groups of four base32 characters mix letters and digits, as in a seed and not in words."""
     groups = match["value"].split()
     mixed = sum(any(map(str.isdigit, group)) and any(map(str.isalpha, group)) for group in groups)
     letters = sum(any(map(str.isalpha, group)) for group in groups)

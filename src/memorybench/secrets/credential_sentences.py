@@ -1,7 +1,7 @@
-"""Detects passwords by one rule: a word about passwords or logins, and near it a value that looks chosen.
+"""Detects passwords by one rule: a word about passwords or logins, and near it a value that looks like a password.
 
-How much the value must look like a password depends on the words between. After "the password is", a word with a number
-is enough. After "log in with", only a value that nobody would write otherwise counts.
+How much the value must look like a password depends on the words between them. After "the password is", a word with a
+number is enough. After "log in with", only a value that can hardly be anything else counts.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _HEAD = re.compile(
     rf"(?P<link>\s*[?,;–—-]?\s*(?:(?:it|that)\s+|{_NOW}\s+)?\b{VERB}(?:\s+{_NOW})?\b\s*[:=]?|\s*(?:[:=]|->|=>|→)|)\??{OPENING}",
     re.I,
 )
-"""All there may be between the word for a password and the value if the value is said to be the password."""
+"""Matches the text between "password" and a value if the text says that the value is the password."""
 _SAID = re.compile(rf"(?:\b{VERB}(?:\s+{_NOW})?\b\s*:?|[:=→>]|[\s(][\"'`“‘«„‚]){OPENING}\Z", re.I)
 CHANGED = re.compile(
     r"\b(?:chang|set|reset|updat|rotat|switch|ge?änder|änder|gesetz|setz|umgestell|remis|modifi|cambi|puse|puest|mud|alter|"
@@ -126,11 +126,11 @@ _PUBLIC_ID = re.compile(
     r"(?:pk|cus|sub|acct|price|prod|pi|ch|in|org|usr|pub)[_-].*|AAAA.*|0x(?:.{40}|[0-9A-F]{8}|[0-9A-F]{16})|(?:0x)?[0-9A-F]{40}"
 )
 _BEFORE, _AFTER = 130, 60
-"""Characters around a value in which the words about it are."""
+"""Numbers of characters before and after a value that are searched for words about it."""
 _SETTING_NAME = re.compile(r"[\"'][\w.-]+[\"']\s*[:=]\s*[\"']?\Z|\w=[\"']?\Z")
 """The name of another setting in JSON, HTML or a program, directly before a value."""
 _LONG = 12
-"""Characters of a value that is hardly the name of a product with a number."""
+"""In characters. A value of this length or more is unlikely to be a product name with a number."""
 _VALUE = re.compile(r"(?<![^\s\"'`“‘«»›‹„‚(*:=/|,])(?=\S*[\d!@#$%^&*?])[^\s\"'`“”‘’«»›‹„<>]{6,100}")
 _UNLOCKING_PHRASE = re.compile(
     r"\b(?:unlock|open|decrypt|log|entsperr|öffn|entschlüssel|ouvr|déverrouill|déchiffr|abr|desbloque|descifr|decifr)\w*"
@@ -190,7 +190,7 @@ _PART_END = re.compile(r"[-._!@#$%^&*?]+")
 
 
 def look_of(value: str) -> Look:
-    """Return how much the value, without quotes and punctuation after it, looks like a password."""
+    """Return how much a value looks like a password. It must not include quotes or final punctuation."""
     if not looks_secret(value, technical=False) or is_hash_or_uuid(value) or not any(map(str.isalpha, value)):
         return Look.OTHER
     if _REFERENCE.fullmatch(value):
@@ -212,7 +212,7 @@ def look_of(value: str) -> Look:
 
 
 def find_keys(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the places of random values that the words around them call a key, token or secret."""
+    """Yield (start, end) of random values that the words around them call a key, token or secret."""
     for match in _RANDOM.finditer(text):
         setting = _SETTING.match(match[0])
         value = match[0][setting.end() if setting else 0 :].rstrip(".")
@@ -233,7 +233,7 @@ def find_keys(text: str) -> Iterator[tuple[int, int]]:
 
 
 def find_passphrases(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the places of several words in quotes, or after a colon to the end of the line, that are a password."""
+    """Yield (start, end) of passwords of several words, in quotes or between a colon and the end of the line."""
     for match in _PHRASE.finditer(text):
         before = sentence_before(text, match.start("words"))
         name = last_match(_PASSWORD, before) or last_match(_UNLOCKING_PHRASE, before)
@@ -259,7 +259,7 @@ def find_passphrases(text: str) -> Iterator[tuple[int, int]]:
 
 
 def find_passwords(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the places of the passwords in a text."""
+    """Yield (start, end) of the passwords in a text."""
     for match in _VALUE.finditer(text):
         start, value = match.start(), match[0].rstrip(".,;:)]}*|")
         user = _USER.match(value)
@@ -273,7 +273,7 @@ def find_passwords(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _needed(text: str, start: int, end: int, *, has_user: bool) -> int:
-    """Return how much a value between these places must look like a password."""
+    """Return the least Look that text[start:end] must have to count as a password; above CERTAIN: it never counts."""
     never = Look.CERTAIN + 1
     before = sentence_before(text, start)
     after = sentence_after(text, end)

@@ -1,4 +1,4 @@
-"""Judges the value beside a credential's name: chosen or random, or an amount, version, identifier or sample."""
+"""Decides whether a value looks like a password or key, or is an amount, version, identifier or sample."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ _SHA = re.compile(r"[0-9a-f]{7,64}", re.I)
 _SIGNS = "!@#$%^&*+=~?"
 _STRONG_SIGNS = "!@#$%^&*?"
 _ENTROPY = 3.0
-"""Bits per character. Sixteen random letters and digits have 3.5 or more. Identifiers made of words have about as much,
-so a mixture of letters and digits is required as well."""
+"""The least entropy of a random value, in bits per character. Sixteen random letters and digits have 3.5 or more.
+Identifiers made of words have about as much, so a mixture of letters and digits is required as well."""
 
 
 def _bare(value: str) -> str:
@@ -76,9 +76,9 @@ def _bare(value: str) -> str:
 
 
 def looks_secret(value: str, *, technical: bool = True) -> bool:
-    """Return whether the value mixes letters with digits or signs, and is no amount, date, version or sample.
+    """Return whether the value could be a secret: it mixes letters with digits or signs, or has 16 digits or signs.
 
-    `technical` accepts names such as `sha256`, which people do use as passwords.
+    Amounts, dates, versions, addresses and samples do not count; nor, without `technical`, do names such as `sha256`.
     """
     value = _bare(value)
     if len(value) < 6 or is_sample(value) or _AMOUNT.fullmatch(value) or _ENVIRONMENT_NAME.fullmatch(value):
@@ -111,7 +111,10 @@ def is_state(value: str) -> bool:
 
 
 def is_strong(value: str, *, sign: bool = False) -> bool:
-    """Return whether a value looks like a password without a name beside it; `sign` requires punctuation in it."""
+    """Return whether a value looks like a password even without a word such as "password" near it.
+
+    With `sign`, it must contain one of the characters `!@#$%^&*?`.
+    """
     value = value.strip("\"'`“”‘’").rstrip(".,;:)]*")
     if not 7 <= len(value) <= 40 or not looks_secret(value, technical=False) or not any(map(str.isdigit, value)):
         return False
@@ -150,7 +153,7 @@ def is_random(value: str) -> bool:
 
 
 def is_hex_key(value: str) -> bool:
-    """Return whether the value has the length of a hexadecimal key; hashes have it too, so the context must decide."""
+    """Return whether the value could be a key of 32 to 64 hex digits. Hashes look the same; the context must decide."""
     return 32 <= len(value) <= 64 and _SHA.fullmatch(value) is not None and _entropy(value) >= _ENTROPY
 
 

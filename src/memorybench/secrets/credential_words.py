@@ -1,7 +1,7 @@
 """Detects credentials by their name in a sentence ("my password is …") and the value beside it.
 
-The name alone proves nothing ("the token is expired", "the key is AES-256"): the value must look chosen or random. The
-names and verbs are those of English, German, French, Spanish and Portuguese.
+The name alone proves nothing ("the token is expired", "the key is AES-256"): the value must look like a password or a
+random key. The names and verbs are those of English, German, French, Spanish and Portuguese.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class FoundValue:
 
 
 _CARD = re.compile(r"\d(?<![\w.-].)(?:[ -]?\d){12,18}(?![.-]?\w)")
-"""It begins with a digit, not with what must not precede it, because that is faster."""
+"""A payment card number. The lookbehind comes after the first digit, because that is faster."""
 _ISSUERS = re.compile(r"4|5[1-5]|2[2-7]|3[47]|6011|65")
 _CARD_LENGTHS = (13, 15, 16, 19)
 
@@ -65,7 +65,7 @@ _KEY_NAME = (
     r"privada))"
 )
 _FORM = r"(?:_?(?:b64|base64|hex|enc|encoded|plain|raw|value|text|\d{1,2}))?"
-"""The end of a name of a setting: `token_b64`, `password2`."""
+"""The optional end of a setting's name, as in `token_b64` or `password2`."""
 _NAME = rf"(?P<name>{PASSWORD}|{_KEY_NAME})"
 _VALUE = r"(?P<quote>[\"'`“‘«„]?)(?P<value>(?:\S ){5,100}\S(?!\S)|[^\s\"'`”’»“]{1,200})"
 _GIVEN = re.compile(
@@ -77,11 +77,11 @@ _TYPED = re.compile(
     r"(?:^|[,;/|&(]\s*|\b(?:my|and)\s+)pass\s*:\s*|\blogin\s+\S{1,64}\s+password\s+)[\"']?(?P<value>[^\s\"']{6,200})",
     re.I | re.M,
 )
-"""Command-line and config file syntax."""
+"""A password in the syntax of a command line or config file."""
 _SLASH = re.compile(
     r"(?:^|(?<=[\s:(*|`\"]))[a-z][\w.@+-]{1,64}\s+/\s+[`\"'*]{0,2}(?P<value>[^\s/`\"']{8,64})", re.I | re.M
 )
-"""`admin / Kestrel!22`: without any name."""
+"""A user and a password without a name, as in `admin / Kestrel!22`."""
 _OWNED = re.compile(
     rf"\b(?!(?:the|das|die|le|la|el|a|o)\s+(?!user)){_WHOSE}\s+(?:[\w'’-]+\s+){{0,2}}{PASSWORD}\s+is\s+"
     r"(?P<value>[a-z]{6,40})[.!]?[ \t]*$",
@@ -94,7 +94,7 @@ _PHRASE = re.compile(
     re.I | re.M,
 )
 _JOINTS = 3
-"""Hyphens of a passphrase, which may then contain any words."""
+"""A passphrase with at least this many hyphens may contain any words."""
 _ONE_TIME = re.compile(
     r"(?:(?<![a-z0-9])(?:totp|2fa|mfa|otp|authenticator|authentifi\w*|google auth\w*|authy)(?![a-z0-9])|"
     r"two[- ]factor|zwei-?faktor|2-?step|"
@@ -136,7 +136,7 @@ _Accepts = Callable[[re.Match[str]], bool]
 
 
 def _value_is(*checks: Callable[[str], bool]) -> _Accepts:
-    """Return a check of the group `value` that any of the checks passes."""
+    """Return a function that tells whether the group `value` of a match passes at least one of the checks."""
     return lambda match: any(check(match["value"]) for check in checks)
 
 
@@ -152,9 +152,9 @@ def _accepts_quoted(match: re.Match[str]) -> bool:
 @dataclass(frozen=True, slots=True)
 class _Rule:
     kind: WordedKind | None
-    """None: by the name that was matched."""
+    """The kind of credential; None: the matched name decides."""
     words: tuple[str, ...]
-    """Lower-case strings of which one is near each match: a fast check."""
+    """Lower-case strings. The pattern is only tried near one of them, which saves time."""
     pattern: re.Pattern[str]
     accepts: _Accepts
     starts_with_name: bool = False
@@ -162,7 +162,7 @@ class _Rule:
 
 
 _NAME_START = re.compile(rf"(?:\b|(?<=_)|(?=passw))(?={PASSWORD}|{_KEY_NAME})")
-"""Where a name begins in a text in lower case."""
+"""Matches where the name of a credential begins, in lower-case text."""
 _NAMES = (*_PASSWORD_WORDS, *_KEY_WORDS)
 _OF_WORDS = (
     _Rule(
@@ -237,7 +237,7 @@ _GROUPS: tuple[tuple[tuple[_Rule, ...], _Near | None], ...] = (
     (_QUOTED, find_quotes),
     (_OF_WORDS, None),
 )
-"""Rules, and the function that returns where values for them may be; None: anywhere."""
+"""Groups of rules, each with the function that finds where their values may be; None: anywhere."""
 _Find = Callable[[str], Iterator[tuple[int, int]]]
 _SENTENCES: tuple[tuple[WordedKind, tuple[str, ...], _Find, _Near | None], ...] = (
     ("PIN", pin_sentences.NAMES, pin_sentences.find_pins, find_candidates),
@@ -250,7 +250,7 @@ _ALL_WORDS = frozenset(word for words in _WORDS_OF_RULES for word in words)
 
 
 def find_values(text: str) -> Iterator[FoundValue]:
-    """Yield the credentials that the text names and contains."""
+    """Yield the credentials that are recognised by the words around them, card numbers and one-time password seeds."""
     for match in _CARD.finditer(text):
         if _is_card(match[0]):
             yield FoundValue("payment card number", match.start(), match.end())
@@ -293,7 +293,7 @@ def find_values(text: str) -> Iterator[FoundValue]:
 
 
 def _is_mentioned(text: str, start: int, end: int) -> bool:
-    """Return whether the value is an example, or part of an Amazon resource name, which says where a secret is kept."""
+    """Return whether the value is an example, or part of an Amazon resource name, which only refers to a secret."""
     return (
         credential_sentences.is_example(text, start)
         or re.search(r"\barn:aws[\w-]*:\S*\Z", text[max(start - 200, 0) : end]) is not None

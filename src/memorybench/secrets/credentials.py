@@ -1,7 +1,7 @@
 """Detects credentials in a text by the format of known keys and by the words around them.
 
-Planted secrets are found by canaries.py. This detector prefers misses to false alarms: a memory must not refuse "the
-password policy".
+Planted secrets are found by canaries.py. This detector prefers misses to false alarms: it must not report
+"the password policy".
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from .provider_keys import KeyKind, find_keys
 Kind = KeyKind | WordedKind
 
 _SHORT = 4_000
-"""Characters of a text that is decoded as a whole. Of a longer one, only runs that look encoded are decoded."""
+"""In characters. A longer text is not decoded as a whole, only its parts that look encoded."""
 _ENCODED_RUNS = (
     re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,}+={0,2}(?:\n[A-Za-z0-9+/_-]{16,}={0,2})*"),
     re.compile(r"(?=[0-9A-Fa-f&%=\\])(?:(?:0x|\\+[xu]?|%|=|&#x?)?[0-9A-Fa-f]{2,8};?[ ,:]{0,2}){8,}"),
     re.compile(r"(?:%[0-9A-Fa-f]{2}[\w.-]?){4,}"),
 )
-"""One pattern each, because that is faster than one for all."""
+"""Patterns of text that looks encoded. Separate patterns are faster than one combined pattern."""
 _BATCH = 4_000
-"""Characters of runs that are decoded together. A longer run is decoded in its own alignment only."""
+"""The most characters that are decoded together. A longer encoded part is decoded only from its first character."""
 
 _USER_AND_PASSWORD = re.compile(r"^[\w.@+-]{2,64}:(?P<value>[\x21-\x7e]{8,64})$", re.M)
-"""What the header of HTTP basic authentication encodes."""
+"""A line `user:password`, as encoded in the header of HTTP basic authentication."""
 _SPELLED_OUT = re.compile(r"(?:(?<=\s)|^)(?:[\w+/=-]{1,4}[ \t]){5,}[\w+/=-]{1,4}(?=\s|$|[.,;])")
 _LONGEST_SPELLED_OUT = 64
 _TOKEN = re.compile(r"(?<!\S)(?=\S*[^A-Za-z\s.,;:/-])\S{16,200}(?!\S)")
-"""May be a key with its letters rearranged: ordinary words are shorter, and have letters only."""
+"""A token that may be a rotated or reversed key: longer than ordinary words, and not only letters."""
 _DIGEST = re.compile(r"(?:[\w-]{0,12}[=:])?[0-9a-f]{32,128}", re.I)
 _ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}|\\[0-3xu]")
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")
@@ -50,7 +50,7 @@ _LONG_NAME = re.compile(
 )
 """Names of credentials that do not occur by chance when the letters of ordinary text are rotated."""
 _OF_LETTERS: tuple[Kind, ...] = ("connection string with a password", "bearer token")
-"""Kinds whose format has few fixed letters: ordinary text has it too when its letters are rotated."""
+"""Kinds whose format has so few fixed characters that rotated ordinary text matches it, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Credential:
     kind: Kind
     start: int
     end: int
-    """Characters of the text; of the encoded run, if the credential is encoded."""
+    """`start` and `end` are offsets in the text; if the credential is encoded, those of its encoded form."""
 
 
 def credential_in(text: str) -> Kind | None:
@@ -78,7 +78,7 @@ def credential_in(text: str) -> Kind | None:
 
 
 def find_credentials(text: str) -> list[Credential]:
-    """Return the credentials of a text in the order of their places, also in encoded runs. Overlaps are joined."""
+    """Return the credentials in a text, also encoded ones, in order. Of those that overlap, only the first counts."""
     found = [*_keys(text), *_encoded(text), *_rotated(text), *_values(text), *_said_to_be_rotated(text)]
     found += _in_rewritten_lines(text, found)
     found.sort(key=lambda credential: (credential.start, -credential.end))
@@ -90,7 +90,7 @@ def find_credentials(text: str) -> list[Credential]:
 
 
 def _in_rewritten_lines(text: str, found: Sequence[Credential]) -> Iterator[Credential]:
-    """Yield lines that contain a credential once letters are normalized, or escapes such as `%3A` are replaced."""
+    """Yield a credential per line that contains one after Unicode normalization or after replacing escapes (`%3A`)."""
     if text.isascii() and not _ESCAPE.search(text):
         return
     for line in re.finditer(r"[^\n]+", text):
@@ -105,7 +105,10 @@ def _in_rewritten_lines(text: str, found: Sequence[Credential]) -> Iterator[Cred
 
 
 def shape_in(text: str) -> Kind | None:
-    """Return the kind of key whose format occurs in the text as it stands, or None. Sample keys count."""
+    """Return the kind of the first key in the text, recognised by its format without decoding, or None.
+
+    Sample keys count.
+    """
     return next((key.kind for key in find_keys(text, samples=True)), None)
 
 
@@ -126,7 +129,7 @@ def _values(text: str) -> Iterator[Credential]:
 
 
 def _in_encoded_text(text: str) -> Kind | None:
-    """Return the kind of credential in any decoding of a short text; of rearranged texts, only keys count."""
+    """Return the kind of credential in any decoding of a short text. In reversed or re-cased text, only keys count."""
     decoded = []
     is_digest = _DIGEST.fullmatch(text) is not None
     for decoding in decodings(text):
@@ -150,7 +153,7 @@ def _in_encoded_text(text: str) -> Kind | None:
 
 
 def _encoded(text: str) -> Iterator[Credential]:
-    """Yield credentials in encoded runs. Runs are decoded in batches, then one by one if a batch has a credential."""
+    """Yield the credentials in encoded parts of a text. Parts are decoded in batches; if one matches, one by one."""
     batch: list[re.Match[str]] = []
     for run in _encoded_runs(text):
         if len(run[0]) > _BATCH:
@@ -178,7 +181,7 @@ def _rotated(text: str) -> Iterator[Credential]:
 
 
 def _said_to_be_rotated(text: str) -> Iterator[Credential]:
-    """Yield the credentials near the word rot13 that are in rot13. Rotation keeps the places of the letters."""
+    """Yield the credentials that are encoded in rot13 near the word "rot13"."""
     end = 0
     for name in _ROT13.finditer(text):
         start = max(name.start() - _AROUND_ROT13, end)
@@ -188,7 +191,7 @@ def _said_to_be_rotated(text: str) -> Iterator[Credential]:
 
 
 def _encoded_runs(text: str) -> Iterator[re.Match[str]]:
-    """Yield the runs that look encoded in the order of their places, without overlaps."""
+    """Yield the parts of the text that look encoded, in order and without overlaps."""
     end = 0
     for run in sorted(
         (run for pattern in _ENCODED_RUNS for run in pattern.finditer(text)), key=lambda run: (run.start(), -run.end())
@@ -209,12 +212,12 @@ def _in_batch(batch: list[re.Match[str]]) -> Iterator[Credential]:
 
 @lru_cache(maxsize=2_000)
 def cached_credential_in(text: str) -> Kind | None:
-    """Return the same as `credential_in`, for callers that check the same texts many times."""
+    """Return the same as `credential_in`, cached, for callers that check the same texts repeatedly."""
     return credential_in(text)
 
 
 def _spelled_out(text: str) -> Iterator[str]:
-    """Yield runs of short tokens without their blanks, such as a key spelled letter by letter."""
+    """Yield sequences of short tokens joined without spaces, such as a key that is spelled letter by letter."""
     for run in _SPELLED_OUT.findall(text):
         pieces = run.split()
         # ordinary short words may precede the key

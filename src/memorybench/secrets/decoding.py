@@ -1,7 +1,7 @@
 """Decodes a text in every known way, two levels deep; base64 three.
 
-Each decoder decodes as much as it can at every alignment. Text that was never encoded becomes noise; only runs that
-could be text are kept.
+Each decoder decodes as much as it can, from every possible starting position. Text that was never encoded becomes
+noise; only parts of the result that could be text are kept.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from urllib.parse import unquote, unquote_plus
 
 _DEPTH = 3
-"""Levels of encoding. On the last one, only base64 is decoded."""
+"""Levels of nested encodings that are decoded. On the last level, only base64 is decoded."""
 _WORTH_DECODING = 12
-"""Minimum characters of a line. Noise is usually shorter."""
+"""Minimum characters of a decoded line that is decoded again. Noise is usually shorter."""
 
 _PRINTABLE = rb"[\t\n\r\x20-\x7e]|[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}"
 _TEXT_RUN = re.compile("[\t\n\r\x20-\x7e\x80-\ufffc\ufffe-\U0010ffff]{5,}")
@@ -30,7 +30,7 @@ _TEXT = re.compile(rb"(?:" + _PRINTABLE + rb")*+")
 _ONE_TOKEN = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 _HEX = re.compile(r"[0-9A-Fa-f]+")
 _UTF_16 = re.compile(rb"(?:[A-Za-z ]\0){3}[A-Za-z ](?:\0|(?<=\0.\0.\0.\0.))", re.DOTALL)
-"""Four letters. It begins with one, because files have long runs of zeros."""
+"""Four letters in UTF-16. The pattern begins with a letter, because files have long sequences of zeros."""
 _UTF_32 = re.compile(rb"(?:[A-Za-z ]\0{3}){3}")
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffd]+")
 _NO_CONTROL = "[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffd]"
@@ -43,16 +43,16 @@ _ASCII_BETWEEN_HEX = b"%:.,;_- \t\n\r\f\v\x1c\x1d\x1e\x1f"
 _HEX_RUN = re.compile(r"[0-9a-f]{8,}")
 _BASE64 = f"{string.ascii_letters}{string.digits}+/"
 _UNLIKE_A_WORD = re.compile(r".+[A-Z]|(?=.*[a-z]).*[!#$%&*<=>?@^`{|}~]")
-"""A capital after the first letter, or punctuation beside letters: other tokens are words and numbers, not base85."""
+"""Matches a token that may be base85: a capital after the first letter, or punctuation and letters."""
 _BASE85 = f"{string.digits}{string.ascii_uppercase}{string.ascii_lowercase}!#$%&()*+-;<=>?@^_`{{|}}~"
 _ASCII85 = "".join(map(chr, range(ord("!"), ord("u") + 1)))
 _BASE85_RUNS = tuple(
     (re.compile(rf"[{re.escape(alphabet)}]{{8,}}"), bytes.maketrans(alphabet.encode(), bytes(range(85))))
     for alphabet in (_BASE85, _ASCII85)
 )
-"""For each alphabet: a run of it, and the table of its digits."""
+"""For each base85 alphabet: a pattern of its characters, and the table that maps them to digits."""
 _LONGEST_BASE85 = 1_000
-"""Characters without a blank. Longer tokens are embedded files, which take too long to decode."""
+"""In characters. Longer tokens are embedded files, which take too long to decode."""
 
 _OCTAL = re.compile(r"[01][0-7]{2}|[4-7][0-7]")
 _BYTE = re.compile(r"[01]{8}")
@@ -60,19 +60,19 @@ _BINARY_RUN = re.compile(r"(?:[01]{8}[\s,]*){4,}")
 _BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _BASE58_RUN = re.compile(rf"(?<![A-Za-z0-9+/_=-])(?=[A-Za-z]*\d)[{_BASE58}]{{12,400}}(?![A-Za-z0-9+/_=-])")
 _MOST_BASE58 = 500
-"""Tokens that are decoded. The arithmetic is slow, and a memory with more of them is a list of addresses."""
+"""The most base58 tokens of a text that are decoded, which is slow. A text with more is a list of addresses."""
 _ROT47 = str.maketrans({chr(33 + at): chr(33 + (at + 47) % 94) for at in range(94)})
 ROTATIONS = ("rot13", "rot47")
 _COMPRESSED = re.compile(rb"\x1f\x8b\x08|\x78[\x01\x5e\x9c\xda]")
 _MOST_COMPRESSED, _LONGEST_EXPANDED = 50, 2**20
-"""Attempts per text, and bytes of an expanded text: a small file may expand without end."""
+"""The most streams of a text that are decompressed, and the most bytes of each, because a small one may be huge."""
 _SHORTEST_EXPANDED = 5
 
 _BASE32 = f"{string.ascii_uppercase}234567"
 _BASE32_DIGITS = str.maketrans(_BASE32, "0123456789abcdefghijklmnopqrstuv")
 
 _UU_LINE = re.compile(r"^([!-M])([ -`]{4,61}) *\r?$", re.M)
-"""One character for the number of bytes, and four for every three bytes; some programs add a checksum."""
+"""A uuencoded line: one character for the number of bytes, then four per three bytes, sometimes a checksum."""
 
 LOOK_ALIKES: Mapping[str, str] = {
     "A": "АΑ", "B": "ВΒ", "C": "СϹ", "E": "ЕΕ", "H": "НΗ", "I": "ІΙ", "J": "Ј", "K": "КΚ", "M": "МΜ", "N": "Ν",
@@ -80,14 +80,14 @@ LOOK_ALIKES: Mapping[str, str] = {
     "h": "һ", "i": "іι", "j": "ј", "k": "кκ", "n": "п", "o": "оο", "p": "рρ", "q": "ԛ", "r": "г", "s": "ѕ", "t": "τ",
     "u": "υ", "v": "ν", "w": "ԝ", "x": "хχ", "y": "уγ", "3": "З",
 }  # fmt: skip
-"""Cyrillic and Greek letters that look like a Latin one."""
+"""Cyrillic and Greek letters that look like a Latin letter, by the Latin letter."""
 _LATIN = str.maketrans({other: latin for latin, others in LOOK_ALIKES.items() for other in others})
 
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
     name: str
-    """`base64`, `hex of base64` …; "" is the text itself."""
+    """The encoding, such as `base64` or `hex of base64`; "": the text itself."""
     text: str
 
 
@@ -122,9 +122,9 @@ def _worth_decoding(text: str) -> str:
 
 
 def text_in(octets: bytes, shortest: int = 1) -> str:
-    """Return the text in bytes of any kind, in UTF-8 or UTF-16, also in parts that gzip or zlib compressed.
+    """Return the text in any bytes, in UTF-8, UTF-16 or UTF-32, also in parts that are compressed with gzip or zlib.
 
-    Runs between other bytes with fewer than `shortest` characters are left out: most of them are noise.
+    Sequences of text of fewer than `shortest` characters between other bytes are left out: most of them are noise.
     """
     texts = [octets.decode("utf-8", "replace")]
     texts += [expanded.decode("utf-8", "replace") for expanded in _expanded(octets)]
@@ -139,7 +139,7 @@ def text_in(octets: bytes, shortest: int = 1) -> str:
 
 
 def may_be_encoded(run: str) -> bool:
-    """Return whether a run, decoded from its first character, begins with text or compressed data."""
+    """Return whether a string may be encoded: decoded, it begins with text or compressed data, or it has separators."""
     if not _ONE_TOKEN.fullmatch(run):
         return True  # codes with separators, or several lines
     token = run.rstrip("=")[:64].replace("-", "+").replace("_", "/")
@@ -154,7 +154,7 @@ def may_be_encoded(run: str) -> bool:
 
 
 def decode_long(run: str) -> str:
-    """Return the text of one long run of base64 or hex, such as an embedded file; "" if it is not text."""
+    """Return the decoded text of one long base64 or hex string, such as an embedded file; "" if it is not text."""
     letters = re.sub(r"[^A-Za-z0-9+/]", "", run.replace("-", "+").replace("_", "/"))
     octets = [base64.b64decode(_padded(letters))]
     if _HEX.fullmatch(letters):
@@ -164,7 +164,7 @@ def decode_long(run: str) -> str:
 
 
 def replace_escapes(text: str) -> list[str]:
-    """Return the text with the escapes of URLs replaced, and with those of programming languages replaced."""
+    """Return up to two versions of the text: with URL escapes decoded, and with backslash escapes decoded."""
     return [plain for plain in (_from_url(text), _from_escapes(text)) if plain]
 
 
@@ -173,7 +173,7 @@ def _from_url(text: str) -> str:
 
 
 def _from_escapes(text: str) -> str:
-    """Decode escapes of JSON and programming languages."""
+    """Decode backslash escapes, as in JSON and programming languages."""
     if "\\" not in text:
         return ""
     plain = _ESCAPED.sub(_escaped_character, _ESCAPED_BLANK.sub(" ", text))
@@ -199,7 +199,7 @@ def _from_look_alikes(text: str) -> str:
 
 
 def _from_codes(text: str) -> str:
-    """Decode decimal numbers as ASCII codes; others are skipped."""
+    """Decode decimal numbers as ASCII codes; other numbers are skipped."""
     numbers = (number for number in _NUMBER.findall(text) if len(number) in (2, 3))
     return _text_among(bytes(code for number in numbers if 0x20 <= (code := int(number)) < 0x7F))
 
@@ -211,7 +211,7 @@ def _from_hex(text: str) -> str:
 
 
 def _without_separators(text: str) -> str:
-    """Join hex digits: remove what may be between them."""
+    """Remove separators and prefixes (`0x`, `:`, spaces) between hex digits."""
     if not text.isascii():
         return _BETWEEN_HEX.sub("", text)
     octets = text.encode().replace(b"0x", b"").replace(b"\\x", b"")
@@ -219,7 +219,7 @@ def _without_separators(text: str) -> str:
 
 
 def _from_base64(text: str) -> str:
-    """Ignore blanks and other characters in between, and try all four alignments."""
+    """Decode base64 from each of the first four characters on, ignoring characters that are not base64."""
     url_safe = _keep(_BASE64, text.replace("-", "+").replace("_", "/"))
     letters = dict.fromkeys((url_safe, _keep(_BASE64, text)))
     shifted = (run[shift:] for run in letters for shift in range(4))
@@ -227,7 +227,7 @@ def _from_base64(text: str) -> str:
 
 
 def _keep(alphabet: str, text: str) -> str:
-    """Return the characters of the text that are in the alphabet. A table is much faster than a pattern."""
+    """Return the characters of the text that are in the alphabet."""
     octets = text.encode("ascii", "ignore")
     return octets.translate(None, bytes(octet for octet in range(128) if chr(octet) not in alphabet)).decode()
 
@@ -238,7 +238,7 @@ def _padded(run: str) -> str:
 
 
 def _from_base32(text: str) -> str:
-    """Decode as one large number; its bits, shifted by up to a byte, cover all alignments."""
+    """Decode base32 from every possible starting position, by shifting the bits of one large number."""
     letters = _keep(_BASE32, text.upper())
     if not letters:
         return ""
@@ -271,7 +271,7 @@ def _base58_bytes(letters: str) -> bytes:
 
 
 def _from_uuencoding(text: str) -> str:
-    """Decode lines whose length is what their first character says; blanks at the end may be missing."""
+    """Decode uuencoded lines, whose first character is their length; spaces at the end may be missing."""
     octets = []
     for first, body in _UU_LINE.findall(text):
         size = ord(first) - 0x20
@@ -295,11 +295,11 @@ def _reversed(text: str) -> str:
 
 
 REARRANGEMENTS: tuple[Callable[[str], str], ...] = (_from_rot13, _from_rot47, _reversed)
-"""Each moves or replaces single characters, so that a rearranged token is as long as before."""
+"""Functions that move or replace single characters, so that the length of a token does not change."""
 
 
 def _expanded(octets: bytes) -> Iterator[bytes]:
-    """Yield what gzip or zlib compressed, wherever it begins."""
+    """Yield the decompressed content of each gzip or zlib stream in the bytes."""
     for attempt, magic in enumerate(_COMPRESSED.finditer(octets)):
         if attempt >= _MOST_COMPRESSED:
             return
@@ -323,7 +323,7 @@ def _from_base85(text: str) -> str:
 
 
 def _base85_bytes(run: str, digits: bytes) -> Iterator[bytes]:
-    """Yield the bytes of a run at each of the five alignments. base64.b85decode rejects runs with an invalid block."""
+    """Yield the base85 text decoded from each of the first five characters on, also if it has invalid blocks."""
     values = run.encode().translate(digits) + bytes([84] * 4)
     blocks = zip(values, values[1:], values[2:], values[3:], values[4:], strict=False)
     numbers = [min((((a * 85 + b) * 85 + c) * 85 + d) * 85 + e, 0xFFFFFFFF) for a, b, c, d, e in blocks]
@@ -339,7 +339,7 @@ def _lines(decoded: Iterator[bytes]) -> str:
 
 
 def _text_among(octets: bytes) -> str:
-    """Return the runs that are text in UTF-8, or Latin text in UTF-16."""
+    """Return the parts of the bytes that are text in UTF-8, or Latin text in UTF-16."""
     return "\n".join(_TEXT_RUN.findall(octets.replace(b"\0", b"").decode("utf-8", "replace")))
 
 

@@ -1,7 +1,7 @@
 """Decides which parts of a text to hide because of its credentials.
 
-A detector needs only the beginning of a credential to recognise it. Hiding must remove all of it, so the spans are
-generous: words around a credential may be hidden too.
+A detector needs only the beginning of a credential to recognise it. Hiding must remove all of it, so more than
+the credential may be hidden, such as the words after it.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from .credential_values import looks_secret
 from .credentials import Credential, credential_in, find_credentials
 
 Span = tuple[int, int]
-"""The first character, and the one after the last."""
+"""The offset of the first character, and the offset after the last character."""
 
 _PART = 4_000
 """Characters of the parts in which a text is searched for credentials that are spelled out or split. The detector
 decodes longer texts only where they look encoded."""
 _BEFORE = 80
-"""Characters before a value in which its name is."""
+"""The number of characters before a value that are searched for its name."""
 _CLOSING = {'"': '"', "'": "'", "`": "`", "“": "”", "„": "“", "‘": "’", "«": "»", "‚": "‘"}
 _TOKEN_REST = re.compile(r"[^\s\"'`<>“”‘’«»]*")
 _LINE_REST = re.compile(r"[^\n]*")
@@ -41,7 +41,7 @@ _TOKEN = re.compile(r"[^\s,;\"'`<>“”‘’«»]+")
 
 
 def spans_to_hide(text: str) -> list[Span]:
-    """Return the parts of the text to hide, in order and apart. Without them, the text contains no known credential."""
+    """Return the parts of the text to hide, in order and without overlaps, so that no known credential is left."""
     spans = [span for credential in find_credentials(text) for span in _around(credential, text)]
     masked = mask(text, spans)
     for start, end in _parts(masked):
@@ -50,14 +50,14 @@ def spans_to_hide(text: str) -> list[Span]:
 
 
 def mask(text: str, spans: Iterable[Span]) -> str:
-    """Return the text with asterisks in these spans. Blanks and the length stay."""
+    """Return the text with asterisks in place of the characters in these spans, except white space."""
     for start, end in spans:
         text = text[:start] + re.sub(r"\S", "*", text[start:end]) + text[end:]
     return text
 
 
 def _around(found: Credential, text: str) -> Iterator[Span]:
-    """Yield the whole of a credential, and the values that follow it as in a list."""
+    """Yield the whole credential, and values that follow it in the same line or list."""
     start = found.start
     rest = text[found.end : _matched_end(_TOKEN_REST, text, found.end)]
     end = found.end + len(rest.rstrip(".,;:!?)]}"))
@@ -83,7 +83,7 @@ def _around(found: Credential, text: str) -> Iterator[Span]:
 
 
 def _values_after(text: str, start: int) -> Iterator[Span]:
-    """Yield what looks like another value in the rest of the line: "for staging it is A, for production B"."""
+    """Yield further values in the rest of the line, such as B in "for staging it is A, for production B"."""
     end = _matched_end(_LINE_REST, text, start)
     for match in _NEXT_VALUE.finditer(text, start, end):
         if match["value"]:
@@ -102,7 +102,7 @@ def _matched_end(pattern: re.Pattern[str], text: str, start: int) -> int:
 
 
 def _parts(text: str) -> Iterator[Span]:
-    """Yield parts of whole lines. A longer line is a part of its own."""
+    """Yield parts of the text, of whole lines and at most _PART characters; a longer line is a part of its own."""
     start = 0
     while start < len(text):
         end = len(text)
@@ -113,7 +113,7 @@ def _parts(text: str) -> Iterator[Span]:
 
 
 def _hidden_lines(text: str, start: int, end: int) -> Iterator[Span]:
-    """Yield the lines of a part with a credential that has no place of its own, such as one that is spelled out."""
+    """Yield the lines with a credential whose exact place is unknown, such as one that is spelled letter by letter."""
     if credential_in(text[start:end]) is None:
         return
     lines = [match.span() for match in re.compile(r"[^\n]+").finditer(text, start, end)]

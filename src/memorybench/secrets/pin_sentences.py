@@ -1,6 +1,6 @@
 """Detects PINs and door codes: a few digits that the words around them call a code, or say to open something.
 
-The digits prove nothing, so the words must be plain.
+The digits themselves prove nothing, so the words around them must be clear.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _COUNTED = re.compile(
     r"\s+(?!(?:and|at|on|to|then|last|when|for|und|dann|an|am|auf|scharf|frei|ein|et|y|e|puis|luego)\b)[^\W\d_]{2,}",
     re.I,
 )
-"""A number before a noun is an amount."""
+"""Matches the text after a number that is an amount: a noun."""
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _NAMED_AFTER = re.compile(
     rf"\s+(?:is|ist|est|es|é)\s+(?:my|his|her|our|their|the|mein\w*|unser\w*|die|mon|le|la|mi|el|minha|a|o)\s+"
@@ -66,11 +66,11 @@ NAMES = (
     "cadenas", "puerta", "caja", "candado",
     "edific", "cofre", "cadeado", "prédio", "sperr", "verrou", "desbloq", "disarm",
 )  # fmt: skip
-"""Lower-case strings of which one is near each code."""
+"""Lower-case strings. PINs are only searched for near one of them, which saves time."""
 
 
 def find_pins(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the places of PINs and door codes."""
+    """Yield (start, end) of the PINs and door codes in a text."""
     for match in _CODE.finditer(text):
         start, end = match.span("value")
         if _is_code(match["value"].rstrip("#*"), sentence_before(text, start), sentence_after(text, end)):

@@ -1,7 +1,7 @@
 """Detects keys by the format that their provider documents: a fixed prefix, an alphabet, a length, a checksum.
 
-A wrong checksum excuses no key: a mistyped or shortened key is still a leak. With a right
-checksum, a key that looks like a sample counts as well.
+A key with a wrong checksum is reported, too: a mistyped or shortened key is still a leak. A key with a right checksum
+is reported even if it looks like a sample.
 """
 
 from __future__ import annotations
@@ -138,22 +138,22 @@ _RULES: tuple[tuple[KeyKind, str, str], ...] = (
     ("basic credentials", "~asic", r"(?i:authorization[\"']?\s*[:=]\s*[\"']?basic)\s+[A-Za-z0-9+/]{8,}"),
     ("bearer token", "~earer ~EARER", r"(?i:\bbearer)\s+(?=[A-Za-z._~+/=-]*[0-9])[A-Za-z0-9._~+/=-]{16,}"),
 )  # fmt: skip
-"""The kind, strings that occur in such a key, and the pattern. A key begins with the string unless `~` precedes it.
+"""The kind of key, literals of which it contains one, and its pattern. A key begins with a literal that has no `~`.
 Patterns have no boundary before a long prefix, so that they also match decoded, reversed or joined text."""
 _INSIDE, _LONGEST = 330, 5_000
-"""Characters of a key before a string with `~`, and of a key."""
+"""The most characters of a key before a literal with `~`, and after the start of the literal."""
 _SHORTEST_KEY = 15
-"""Characters without a blank that every key has which cannot contain blanks."""
+"""In characters. Every key that cannot contain white space is at least this long."""
 
 
 class _Literal(NamedTuple):
     kind: KeyKind
     literal: str
     inside: int
-    """Characters of a key before the literal."""
+    """The most characters of a key before the literal; 0: the key begins with it."""
     pattern: str
     has_blanks: bool
-    """Whether there may be blanks in the match."""
+    """Whether the match may contain white space."""
 
 
 _LITERALS = tuple(
@@ -188,7 +188,10 @@ class FoundKey:
 
 
 def find_keys(text: str, *, samples: bool = False) -> Iterator[FoundKey]:
-    """Yield the keys whose format occurs in the text as it is; `samples` also yields keys that look like samples."""
+    """Yield the keys in a text, recognised by their format without decoding.
+
+    Keys that look like samples are left out, unless `samples` is true.
+    """
     tokens = "\n".join(token for token in text.split() if len(token) >= _SHORTEST_KEY)
     # almost always none, and much faster than a search for the patterns
     present = [rule for literal, rule in _WITHOUT_BLANKS if literal in tokens]
@@ -216,7 +219,7 @@ def find_keys(text: str, *, samples: bool = False) -> Iterator[FoundKey]:
 
 
 def _matches(text: str, rule: _Literal) -> Iterator[re.Match[str]]:
-    """Yield the matches around each place of the literal."""
+    """Yield the matches of the rule's pattern at or around each occurrence of its literal."""
     literal, inside, pattern = rule.literal, rule.inside, rule.pattern
     at, reached = text.find(literal), 0
     while at >= 0:
@@ -250,7 +253,7 @@ def _is_user_and_password(encoded: str) -> bool:
 
 
 def _has_header(token: str) -> bool:
-    """Return whether the first part of a JSON web token names an algorithm."""
+    """Return whether the first part of a JSON web token is a header that names an algorithm or a key."""
     part = token.partition(".")[0]
     try:
         header = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 REDACTED = "[redacted]"
 SHORTEST = 8
-"""Characters. A shorter value occurs in ordinary text, so that redacting it would damage results."""
+"""In characters. A shorter value occurs in ordinary text, so redacting it would damage results."""
 
 _SHORTEST_LINE = 16
 _SCHEME = re.compile(r"(?i:bearer|token|basic|apikey)\s+(\S+)")
@@ -22,15 +22,15 @@ _ENCODED_LETTERS = {
     "#": re.compile(r"#(?:0*(?:4[89]|5[0-7]|6[5-9]|[78]\d|9[07-9]|1[01]\d|12[0-2])\b|[xX]0*[3-7][0-9A-Fa-f]\b)"),
     "\\": re.compile(r"\\(?:[ux](?:00)?[3-7][0-9A-Fa-f]|U000000|u\{)"),
 }
-"""ASCII letters and digits in URLs, in HTML and in string literals: only unusual texts encode these. One pattern per
-first character, because that is much faster than one for all."""
+"""Patterns of ASCII letters and digits that are escaped in URLs, HTML and string literals, which is unusual. One
+pattern per first character, because that is much faster than one for all."""
 _OTHERWISE = {"+": "-", "/": "_"}  # base64 for URLs
 
 
 class Redactor:
-    """Replaces secrets in plain text and in the encodings that errors, logs and documents give them.
+    """Replaces secrets in texts, plain or in the encodings that occur in errors, logs and documents.
 
-    All parts of a program must share one, because secrets are added while it runs, such as the token of a login.
+    All parts of a program must share one Redactor, because secrets such as login tokens are added while it runs.
     """
 
     __slots__ = ("_anchors", "_secrets")
@@ -41,7 +41,7 @@ class Redactor:
         self.add(*secrets)
 
     def add(self, *values: str) -> None:
-        """Redact these values, too. Those of less than `SHORTEST` characters are ignored."""
+        """Redact these values as well. Values of fewer than `SHORTEST` characters are ignored."""
         found = {part for value in values for part in _secrets_in(value) if len(part) >= SHORTEST}
         if found <= self._secrets.keys():
             return
@@ -70,7 +70,7 @@ class Redactor:
 
 
 class _Secret:
-    """The patterns of one secret. They are compiled when they are first needed: most never are."""
+    """The patterns of one secret, compiled when they are first needed."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -81,7 +81,7 @@ class _Secret:
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
-        """Matches it in any encoding that leaves ASCII letters and digits as they are."""
+        """Matches the secret in any encoding that does not change ASCII letters and digits, and in hex and base64."""
         return re.compile("|".join(_pattern(form, _spell_symbol) for form in self._forms))
 
     @cached_property
@@ -90,14 +90,14 @@ class _Secret:
 
 
 def _replacement(match: re.Match[str]) -> str:
-    """Return the replacement, so that JSON stays valid if the letter after a backslash began the match."""
+    """Return the replacement text; after a single backslash, with another one, so that JSON stays valid."""
     before = match.string[max(0, match.start() - 64) : match.start()]
     backslashes = len(before) - len(before.rstrip("\\"))
     return f"\\{REDACTED}" if backslashes % 2 else REDACTED
 
 
 def _secrets_in(value: str) -> Iterable[str]:
-    """Yield the value without the spaces around it, and the parts of it that are secrets on their own."""
+    """Yield the stripped value and the parts that are secrets themselves: bearer token, URL password, long lines."""
     value = value.strip()
     yield value
     if scheme := _SCHEME.fullmatch(value):
@@ -110,7 +110,7 @@ def _secrets_in(value: str) -> Iterable[str]:
 
 
 def credentials_in_url(url: str) -> list[str]:
-    """Return the password of a URL, as written and decoded; without a password, its user."""
+    """Return the password of a URL, as written and decoded; if it has none, its user; else an empty list."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -124,10 +124,10 @@ def _encodes_letters(text: str) -> bool:
 
 
 def _base64_middle(octets: bytes, shift: int) -> str:
-    """The base64 characters that depend on these bytes alone, when `shift` (mod 3) bytes stand before them.
+    """Return the base64 characters that depend only on these bytes, if `shift` (0 to 2) bytes come before them.
 
-    So a key is found inside the base64 of `user:key` or `Bearer key`. The characters it shares with its
-    neighbours, at most one at each end, are left standing.
+    So a key is found inside the base64 of `user:key` or `Bearer key`. At most one character at each end, which
+    also depends on neighbouring bytes, is not redacted.
     """
     first = -(-shift * 8 // 6)
     end = (shift + len(octets)) * 8 // 6
@@ -135,7 +135,7 @@ def _base64_middle(octets: bytes, shift: int) -> str:
 
 
 def _anchor(form: str) -> str:
-    """The longest part that every spelling of it has in common, if letters are not encoded."""
+    """Return the longest sequence of ASCII letters and digits: the part that most encodings do not change."""
     runs: list[str] = re.findall(r"[A-Za-z0-9]*", form)
     return max(runs, key=len)
 
@@ -153,7 +153,7 @@ def _spell_symbol(character: str) -> str:
 
 @cache
 def _any_spelling(character: str) -> str:
-    """A pattern for a character as it is, in URLs, in HTML, and as repr() and JSON write it."""
+    """Return a pattern for a character, unchanged or escaped as in URLs, HTML, repr() and JSON."""
     literal = re.escape(character) if character.isalnum() else rf"\\{{0,16}}{re.escape(character)}"
     return f"(?:{'|'.join([literal, *_encodings(character), *_OTHERWISE.get(character, '')])})"
 

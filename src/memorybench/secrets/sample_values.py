@@ -1,4 +1,4 @@
-"""Tells sample values such as `<your-key>`, `${VAR}` and `xxxx` from real credentials."""
+"""Distinguishes sample values such as `<your-key>`, `${VAR}` and `xxxx` from real credentials."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def is_sample(value: str) -> bool:
 
 
 def _is_sequence(value: str) -> bool:
-    """Return whether half the characters repeat or continue the one before: `1234567890abcdef`, `aaaa`."""
+    """Return whether at least half of 12 or more characters equal or follow the previous one: `1234567890abcdef`."""
     codes = [ord(letter) for letter in value.lower() if letter.isalnum()]
     steps = sum(after - before in (0, 1) for before, after in pairwise(codes))
     return len(codes) >= 12 and 2 * steps >= len(codes)

@@ -13,23 +13,23 @@ _LETTER = re.compile(r"[^\W\d_]")
 _SHORTEST_TOKEN, _LONG_NUMBER = 6, 16
 _QUOTE = re.compile(r"[\"'`“‘«„]\w{6}")
 _BEFORE, _AFTER = 120, 220
-"""Characters around a word in which its value is."""
+"""Numbers of characters before and after a word in which its value may be."""
 
 Windows = list[tuple[int, int]]
 
 
 def find_candidates(text: str) -> list[int]:
-    """Return where there is what every value has that does not consist of words only."""
+    """Return the places of digits and signs such as `!`, which every value has unless it consists of words."""
     return [match.start() for match in _CANDIDATE.finditer(text)]
 
 
 def find_quotes(text: str) -> list[int]:
-    """Return where a quoted word begins."""
+    """Return the places where a quoted word of at least six letters begins."""
     return [match.start() for match in _QUOTE.finditer(text)]
 
 
 def find_tokens(text: str) -> list[int]:
-    """Return the candidates in tokens that may be a password, also if it is spelled letter by letter."""
+    """Return the places in tokens that may be a password, including one that is spelled letter by letter."""
     found = []
     for at in find_candidates(text):
         before = text[max(at - _SHORTEST_TOKEN, 0) : at].split(" ")[-1]
@@ -45,7 +45,7 @@ def find_tokens(text: str) -> list[int]:
 
 
 class WordPlaces:
-    """Finds words of rules in a text. Many rules have the same words, so that places are kept."""
+    """Finds the words of rules in a text. Places are cached, because many rules have the same words."""
 
     def __init__(self, text: str, words: Iterable[str]) -> None:
         self.lowered = text.replace("İ", "I").lower()  # İ is the only letter that becomes two
@@ -56,7 +56,10 @@ class WordPlaces:
         return not self._present.isdisjoint(words)
 
     def windows(self, words: Sequence[str], candidates: Sequence[int] | None) -> Windows:
-        """Return the parts of the text with one of the words and a candidate nearby; overlapping parts are one."""
+        """Return (start, end) of the parts of the text with one of the words and, if given, a candidate near it.
+
+        Parts that overlap are joined.
+        """
         windows: Windows = []
         for at in sorted({at for word in words if word in self._present for at in self._find(word)}):
             if candidates is not None:
@@ -82,7 +85,7 @@ class WordPlaces:
 
 
 class NameStarts:
-    """Finds the matches of patterns that begin with a name. Several patterns begin with the same names."""
+    """Finds the matches of patterns that begin with the name of a credential. Places of names are cached."""
 
     def __init__(self, lowered: str, name: re.Pattern[str]) -> None:
         self._lowered = lowered
@@ -90,7 +93,7 @@ class NameStarts:
         self._starts: dict[tuple[int, int], list[int]] = {}
 
     def matches(self, pattern: re.Pattern[str], part: str, start: int) -> Iterator[re.Match[str]]:
-        """Yield the matches of a pattern in a part of the text that begins at `start`."""
+        """Yield the matches of a pattern in `part`, which begins at offset `start` of the text."""
         span = (start, start + len(part))
         if span not in self._starts:
             self._starts[span] = [match.start() for match in self._name.finditer(self._lowered, *span)]
