@@ -1,4 +1,4 @@
-"""From names to live objects, and the only reader of the environment.
+"""Turns names of providers, models, stores … into open objects. Only this package reads environment variables.
 
 Names to objects
   live.py            LiveWiring: what suites receive as `Wiring`

@@ -1,4 +1,4 @@
-"""From an agent's name to an agent that can be prompted."""
+"""Looks up agents by name and opens them."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from .models import MODEL_VARIABLE, ModelResolver, ResolvedModel
 
 @dataclass(frozen=True, slots=True)
 class ResolvedAgent:
-    """An agent that was looked up. Nothing is opened yet."""
+    """An agent whose config was found and checked, but that is not open yet."""
 
     config: AgentConfig
     model: ResolvedModel | None = None
-    """The model of a built-in agent."""
+    """The model of a built-in agent; None for a command-line agent."""
     model_name: str | None = None
-    """The model name that a command-line agent is given."""
+    """The model name that is passed to a command-line agent; None: its default."""
 
     @property
     def name(self) -> str:
@@ -43,7 +43,7 @@ class ResolvedAgent:
 def resolve_agent(
     catalog: Catalog, name: str, model: str | None, consent: Consent, *, need_keys: bool = True
 ) -> ResolvedAgent:
-    """Raises where consent, a model, a key or a program is missing."""
+    """Return the agent with this name. Raises BadInput if consent, a model, a key or a program is missing."""
     check_consent(catalog, catalog.chosen("agent", name), consent)
     config = catalog.agent(name, environment() if need_keys else None)
     check_sdk(f'agent "{name}"')

@@ -17,7 +17,10 @@ from .consent import require_code
 
 
 def load_evaluator(named: str | None, consent: Consent) -> Callable[[Question, str], Awaitable[float]]:
-    """Loads `./file.py:function` of question, gold answer and response, plain or async, giving a share of 0 to 1."""
+    """Return an evaluator that calls the user's function `./file.py:function` and returns a score from 0 to 1.
+
+    The function, which may be async, gets the question, the gold answer and the response.
+    """
     where = f"customEvaluator {named}"
     function = load_function(where, named or "", consent)
 
@@ -25,14 +28,17 @@ def load_evaluator(named: str | None, consent: Consent) -> Callable[[Question, s
         returned = function(question.question, question.answers[0] if question.answers else "", response)
         value = float(await returned if inspect.isawaitable(returned) else returned)
         if not 0 <= value <= 1:
-            raise BadInput(where, f"returned {value}", expected="True, False or a share from 0 to 1")
+            raise BadInput(where, f"returned {value}", expected="True, False or a number from 0 to 1")
         return value
 
     return evaluate
 
 
 def load_function(where: str, named: str, consent: Consent, base: Path | None = None) -> Callable[..., Any]:
-    """Loads `./file.py:function` (relative to `base`, else to the current folder) or `module:function`."""
+    """Import and return the function `./file.py:function` or `module:function`.
+
+    A file is relative to `base`; None: to the current folder. Raises ConsentRequired unless the user allows code.
+    """
     place, _, name = named.rpartition(":")
     if not place or not name:
         raise BadInput(where, "no function is named", expected="./file.py:function or module:function")
@@ -42,7 +48,7 @@ def load_function(where: str, named: str, consent: Consent, base: Path | None = 
             path = (base or Path()) / place
             spec = importlib.util.spec_from_file_location(f"memorybench_custom_{path.stem}", path)
             if spec is None or spec.loader is None or not path.is_file():
-                raise BadInput(where, "Python file not found", remedy="check the path, relative to this folder")
+                raise BadInput(where, f"Python file not found: {path.absolute()}", remedy="check the path")
             module = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(module)
         else:
@@ -55,6 +61,6 @@ def load_function(where: str, named: str, consent: Consent, base: Path | None = 
         raise BadInput(where, f"import failed: {type(error).__name__}: {error}") from error
     function = getattr(module, name, None)
     if not callable(function):
-        raise BadInput(where, f"{place} has no function {name}")
+        raise BadInput(where, f"{place} has no function {name}", remedy="check the name of the function")
     loaded: Callable[..., Any] = function
     return loaded

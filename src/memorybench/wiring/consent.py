@@ -1,4 +1,4 @@
-"""Whether a config may run code and send variables.
+"""Checks whether a config may run code and send environment variables.
 
 Bundled configs and installed plug-ins may. Any other config needs the user's consent on this command line:
 `--allow-code` for programs, modules, containers and SQL, `--allow-env NAME` for a variable that is not its own key.
@@ -37,11 +37,11 @@ _OF_OTHERS = (
     r"|PG[A-Z]+|HOME|PATH|USER|LOGNAME|SHELL|PWD|OLDPWD|HOSTNAME|LANG|TERM|EDITOR|MAIL|TMPDIR|TZ"
     r"|[A-Z_]*(?:PROXY|PYTHONPATH|LD_PRELOAD|LD_LIBRARY_PATH)"
 )
-"""Variables of well-known services and of the system: no key of a config that names them as its own."""
+"""Variables of well-known services and of the system. A config of the user needs consent to use one as its key."""
 
 
 def entry_uses(catalog: Catalog, entry: Entry, variables: Mapping[str, str] | None = None) -> Uses:
-    """Return what the config of an entry uses, without its provider. A baseline uses nothing."""
+    """Return the code and variables that the config of an entry uses, not those of its provider."""
     if entry.kind not in _CONFIG_KINDS:
         return Uses()
     config = getattr(catalog, entry.kind)(entry.name)
@@ -49,7 +49,7 @@ def entry_uses(catalog: Catalog, entry: Entry, variables: Mapping[str, str] | No
 
 
 def own_uses(catalog: Catalog, entry: Entry) -> Uses:
-    """Return what the config of an entry uses; without what the provider that it extends uses in the same way."""
+    """Return what the config of an entry uses, except uses that it inherits unchanged from the config it extends."""
     uses = entry_uses(catalog, entry)
     if entry.base is None:
         return uses
@@ -61,7 +61,7 @@ def own_uses(catalog: Catalog, entry: Entry) -> Uses:
 
 
 def with_provider(catalog: Catalog, entry: Entry) -> list[Entry]:
-    """Return the entry, and that of the provider on which a store or extractor is built."""
+    """Return the entry and, for a store or extractor that uses a provider, the entry of the provider."""
     provider = getattr(catalog, entry.kind)(entry.name).provider if entry.kind in ("store", "extractor") else None
     return [entry] if provider is None else [entry, catalog.chosen("provider", provider)]
 
@@ -103,7 +103,7 @@ def require_code(where: str, uses: Sequence[Use], consent: Consent) -> None:
 
 
 def missing_consent(catalog: Catalog, entry: Entry) -> list[str]:
-    """Return the flags that an entry and its provider need."""
+    """Return the command-line flags that allow what an entry, its provider and the configs they extend use."""
     entries = list(with_provider(catalog, entry))
     for one in entries:  # grows by what they extend
         entries += [one.base] if one.base is not None else []
@@ -112,14 +112,14 @@ def missing_consent(catalog: Catalog, entry: Entry) -> list[str]:
 
 
 def needed_flags(uses: Uses) -> list[str]:
-    """Return the flags that a config of a user needs."""
+    """Return the command-line flags that a user's own config with these uses needs."""
     if uses.code:
         return [ALLOW_CODE]
     return [f"{ALLOW_ENV} {name}" for name in dict.fromkeys(use.value for use in uses_to_allow(uses))]
 
 
 def uses_to_allow(uses: Uses, consent: Consent | None = None) -> list[Use]:
-    """Return the variables that a config would send and that are neither its own key nor allowed."""
+    """Return the variables that a config would send, except its own key and those that the user allowed."""
     allowed = consent or Consent()
     if allowed.code:
         return []
@@ -134,13 +134,13 @@ def _is_key_of_others(use: Use) -> bool:
 
 
 def _address_settings() -> dict[str, str]:
-    """Return the variables that move a service to another address."""
+    """Return the environment variables that set the address of a service."""
     return {name: value for name, value in environment().items() if name.endswith(("_URL", "_HOST", "_ENDPOINT"))}
 
 
 @lru_cache(maxsize=4)
 def _hosts_by_key(settings: tuple[tuple[str, str], ...]) -> Mapping[str, frozenset[str]]:
-    """Return the hosts that get a key, by its variable: those of bundled cards and of models."""
+    """Return, by variable, the hosts to which configs and models of memorybench send the key in it."""
     from memorybench.models.presets import PRESETS
 
     hosts: dict[str, set[str]] = defaultdict(set)

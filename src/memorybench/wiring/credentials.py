@@ -27,14 +27,14 @@ _SETTINGS = (
     "URL", "URI", "HOST", "PORT", "MODEL", "NAME", "PATH", "DIR", "FOLDER", "HOME", "LEVEL", "MODE", "VERSION", "IMAGE",
     "TAG", "USER", "DB", "DATABASE", "REGION", "FILE", "TYPE", "PROVIDER", "ENDPOINT", "PROJECT",
 )  # fmt: skip
-"""Last words of variables that are usually not secret, so that results may show them."""
+"""Last words of the names of variables that are usually not secret; their values are not redacted."""
 
 
 def learn_secrets(config: Record, file: Path | None) -> None:
-    """Redact the credentials of a config from now on. It must be read without an environment.
+    """Redact the credentials of a config in all later output. The config must still contain variable names, not values.
 
-    These are the variables of its `auth`, headers, embedder, model and database, other variables that are named like
-    secrets, and the `.env` file of its containers.
+    Credentials are the values of the variables of its `auth`, headers, embedder, model and database, of variables that
+    are named like secrets, and in the `.env` file of its containers.
     """
     uses = uses_of(config, file, environment())
     names = [use.value for use in uses.credentials]

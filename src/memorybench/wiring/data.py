@@ -32,7 +32,7 @@ class DataStatus:
     licence: str
     size: int | None
     where: str
-    """The file or folder, present or not; for data without files, where it comes from."""
+    """The path, whether the file exists or not; for data without files, where it comes from."""
     pinned: bool
     present: bool
 
@@ -44,7 +44,7 @@ def cache_folder() -> Path:
 
 
 def source(config: BenchmarkConfig, catalog: Catalog) -> Source:
-    """Return the files of a benchmark."""
+    """Return the data files of a benchmark: where they are and where they are downloaded from."""
     file = catalog.chosen("benchmark", config.name).file
     return source_of(
         catalog.benchmark(config.name, environment()),
@@ -83,7 +83,7 @@ def pull_all(
     announce: Callable[[Source], None],
     progress: Callable[[Piece], Progress],
 ) -> None:
-    """Download the data of these benchmarks, calling `announce` before each."""
+    """Download the data of these benchmarks. Calls `announce` before each download and `progress` per file."""
     sources = []
     for config in _benchmarks(catalog, list(dict.fromkeys(names))):
         where = f'benchmark "{config.name}"'
@@ -100,7 +100,7 @@ def pull_all(
 
 
 def verify(catalog: Catalog, names: Sequence[str]) -> Iterator[tuple[Source, State]]:
-    """Verify the checksums of these benchmarks, by default of all whose data is present."""
+    """Yield the result of checking the data files of these benchmarks; without names, of all whose data is present."""
     for config in _benchmarks(catalog, names):
         if config.data.type not in WITHOUT_FILES:
             files = source(config, catalog)

@@ -17,7 +17,7 @@ from memorybench.text.sanitize import preview
 from .renaming import rename_dataset
 
 _LARGEST_WITHOUT_INDEX = 64 * 2**20
-"""Bytes of a data file that is parsed again to show a conversation of it."""
+"""In bytes. A larger data file without an index is not parsed to show a conversation."""
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def open_dataset(config: BenchmarkConfig, catalog: Catalog, *, file: Path | None = None) -> Dataset:
-    """Read the data of a benchmark from this machine; nothing is downloaded.
+    """Open the data of a benchmark on this machine; nothing is downloaded.
 
     `file` replaces the file or folder that the config names.
     """
@@ -69,7 +69,7 @@ def open_dataset(config: BenchmarkConfig, catalog: Catalog, *, file: Path | None
 
 
 def preview_file(file: Path, samples: int, data_files: Mapping[str, str]) -> dict[str, Any]:
-    """Read the data of the benchmark config in a file, as `preview_data` does; see `preview_benchmark`."""
+    """Read a benchmark config from a file and return a preview of its data, as `preview_benchmark` does."""
     from memorybench.datasets.config_reading import read_benchmark
     from memorybench.datasets.locating import source_of
     from memorybench.files.yaml_file import load_yaml
@@ -86,9 +86,9 @@ def preview_file(file: Path, samples: int, data_files: Mapping[str, str]) -> dic
 def preview_benchmark(
     config: BenchmarkConfig, catalog: Catalog, samples: int, data_files: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Read the data of a benchmark in the catalog, as `preview_data` does.
+    """Return a preview of the data of a benchmark in the catalog; see `preview_data`.
 
-    `data_files` has the name of a benchmark and the file or folder that replaces the one of its config.
+    `data_files` maps the name of the benchmark to a file or folder that replaces the one in its config.
     """
     from .data import source
 
@@ -114,7 +114,7 @@ def _check_mapped(config: BenchmarkConfig) -> None:
 
 
 def preview_data(config: BenchmarkConfig, located: Source, samples: int = 3) -> dict[str, Any]:
-    """Read the whole data of a benchmark, and return counts, samples and what was left out, as JSON data."""
+    """Read all data of a benchmark; return counts, `samples` examples and what was left out, as JSON values."""
     from memorybench.datasets.locating import unpacked_source
     from memorybench.datasets.mapped import open_mapped
     from memorybench.datasets.sources import missing, verify_files
@@ -151,14 +151,14 @@ def preview_data(config: BenchmarkConfig, located: Source, samples: int = 3) -> 
 def reopen_dataset(
     config: BenchmarkConfig, catalog: Catalog, recorded: Fingerprint, *, file: Path | None, folders: Sequence[Path]
 ) -> Dataset:
-    """Open the data of a run again, to show it; raise BadInput if it is not here, or has changed since.
+    """Open the data of a recorded run, to show it. Raises BadInput if the data is missing or has changed since the run.
 
     Files must be in the cache or below one of `folders`, and are parsed only if their fingerprint is the recorded one.
     Nothing is downloaded, and no plug-in is loaded.
     """
     where = f'benchmark "{config.name}"'
     if config.data.type == "plugin" or config.is_built:
-        raise BadInput(where, "its conversations are made by code, which does not run for a page")
+        raise BadInput(where, "its conversations are made by code, which does not run to show a page")
     changed = BadInput(where, "the data or its config changed since the run", expected="the recorded fingerprint")
     if config.data.type in WITHOUT_FILES:
         dataset = open_dataset(config, catalog)

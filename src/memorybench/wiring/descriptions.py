@@ -50,16 +50,16 @@ _KINDS: tuple[Kind, ...] = ("provider", "baseline", "benchmark", "extractor", "s
 @dataclass(frozen=True, slots=True)
 class Description:
     facts: Mapping[str, str]
-    """By name, in reading order; some are empty."""
+    """Label and value of each fact, in display order. A value may be empty."""
     uses: Uses
     needs_consent: Sequence[str]
-    """The flags without which it is refused."""
+    """The flags that the user must pass, or else the entry is refused."""
     settings: Sequence[Key] = ()
     prompts: Mapping[str, str] = field(default_factory=dict)
-    """By use: what the answering model and the judge are sent, with variables."""
+    """The prompt templates of the answering model and the judge, by use."""
 
     def plain(self) -> dict[str, Any]:
-        """Return JSON-compatible data."""
+        """Return the description as JSON-compatible data."""
         shown: dict[str, Any] = {}
         if self.settings:
             shown["settings"] = {key.name: {"value": key.default, "meaning": key.effect} for key in self.settings}
@@ -68,7 +68,7 @@ class Description:
         return {**self.facts, **shown, "uses": {**asdict(self.uses), "needs_consent": list(self.needs_consent)}}
 
     def rows(self) -> list[tuple[str, str]]:
-        """Return what a table shows."""
+        """Return the rows (label, value) of a table, without empty values."""
         titles = {"sql": "SQL", "images": "containers", "other_variables": "other variables"}
         rows = [(name, fact) for name, fact in self.facts.items() if name != "command"]  # shown as a program
         for use in fields(self.uses):
@@ -88,7 +88,7 @@ def _use_text(use: Use) -> str:
 
 
 def describe(name: str, folder: Path, extra: Sequence[Path], kind: str | None = None) -> Description:
-    """Without a kind, the first entry of that name."""
+    """Return the description of an entry or model. Without a kind, the first entry with that name is described."""
     catalog = Catalog(folder, extra)
     if "(" not in name and (kind == "model" or (kind is None and ("/" in name or OF_OPENAI.fullmatch(name)))):
         has_entry = any(entry.name == name for one in _KINDS for entry in catalog.entries(one))
@@ -130,7 +130,7 @@ def _find(catalog: Catalog, name: str, kind: str | None) -> Entry:
 
 
 def provider_settings(catalog: Catalog, entry: Entry) -> list[Key]:
-    """Return what an expression or a config with `extends` can set."""
+    """Return the settings that an expression such as `name(key=value)` or a config with `extends` can set."""
     config = catalog.provider(entry.name)
     try:
         provider = registered_class(catalog, config)
@@ -148,7 +148,7 @@ def provider_settings(catalog: Catalog, entry: Entry) -> list[Key]:
 
 
 def card_text(name: str, folder: Path, extra: Sequence[Path], kind: str | None = None) -> str:
-    """Return the config of an entry as a file to save under another name and to edit."""
+    """Return the YAML config of an entry with a new name, for the user to save and edit."""
     catalog = Catalog(folder, extra)
     entry = _find(catalog, name, kind)
     document = catalog.document(entry.kind, entry.name) if entry.kind in KINDS else None
@@ -257,7 +257,7 @@ def _model_facts(model: ResolvedModel) -> dict[str, str]:
 
 
 def _gold_facts(config: BenchmarkConfig) -> dict[str, str]:
-    """What makes an answer right, besides the method."""
+    """Return what counts as a right answer, apart from the evaluation method."""
     mapping = config.mapping
     if mapping is None:
         return {}
@@ -272,7 +272,7 @@ def _gold_facts(config: BenchmarkConfig) -> dict[str, str]:
 
 
 def _answer_mode(mapping: SchemaMapping) -> str:
-    """`any`, `all` or `rubric`; "" for a benchmark without gold answers."""
+    """Return how gold answers are used: `any`, `all` or `rubric`; "" for a benchmark without gold answers."""
     many = mapping.questions
     if many.rubric_field if many else mapping.rubric:
         return "rubric"
@@ -280,7 +280,7 @@ def _answer_mode(mapping: SchemaMapping) -> str:
 
 
 def _prompts(config: BenchmarkConfig) -> dict[str, str]:
-    """The prompts of the answering model and of the judge that a run without prompt flags uses."""
+    """Return the prompts of the answering model and the judge that a run uses by default."""
     answering, judging = config.evaluation.answer_prompt, config.evaluation.judge_prompts
     mapping = config.mapping
     many = mapping.questions if mapping else None

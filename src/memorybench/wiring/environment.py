@@ -1,4 +1,4 @@
-"""The environment. It is read here and nowhere else."""
+"""Environment variables and the redactor. No other module reads the environment."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def environment() -> Mapping[str, str]:
 
 
 def first_variable(*names: str) -> str | None:
-    """The value of the first of these variables that is set."""
+    """Return the value of the first of these variables that is set and not empty, or None."""
     return next((value for name in names if (value := environment().get(name))), None)
 
 
 def named_variables(names: Sequence[str], flag: str) -> dict[str, str]:
-    """Return the values of these variables; raise BadInput if one is not set."""
+    """Return the values of these variables. Raises BadInput, which names `flag`, if one is not set."""
     for name in names:
         if name not in environment():
             raise BadInput(flag, f"the variable {name} is not set", remedy=f"set it, or leave it out of {flag}")
@@ -36,7 +36,7 @@ def named_variables(names: Sequence[str], flag: str) -> dict[str, str]:
 
 
 def set_variables(values: Mapping[str, str]) -> None:
-    """Set variables of this process."""
+    """Set environment variables of this process."""
     os.environ.update(values)
 
 
@@ -48,9 +48,9 @@ def _shared_redactor() -> Redactor:
 
 
 def redactor() -> Redactor:
-    """Return the redactor of this process. All parts share it: each must know the secrets that another one meets.
+    """Return the redactor that all parts of this process share.
 
-    It knows variables whose name or value looks like a secret; credentials.py adds those that configs use.
+    It redacts variables whose name or value looks like a secret; credentials.py adds those that configs use.
     """
     from memorybench.secrets.redaction import credentials_in_url
 
@@ -66,7 +66,10 @@ def redactor() -> Redactor:
 
 
 def _header_values(headers: str) -> list[str]:
-    """Return the secrets of `name=value,name=value`, as written and decoded, and each without `Bearer` or `Basic`."""
+    """Return the secret values of headers in the form `name=value,name=value`.
+
+    Each is returned as written and URL-decoded, with and without a scheme such as `Bearer`.
+    """
     from urllib.parse import unquote
 
     pairs = [pair.partition("=") for pair in headers.split(",")]
@@ -80,7 +83,7 @@ def _header_values(headers: str) -> list[str]:
 
 
 def learn_journal(url: str | None) -> None:
-    """Redact the password of the address of a database from now on."""
+    """Redact the password in the address of a journal database in all later output."""
     if url is not None:
         from memorybench.journal.places import passwords_in
 
@@ -88,7 +91,7 @@ def learn_journal(url: str | None) -> None:
 
 
 def forget_secrets() -> None:
-    """Begin with a new redactor: each command of a process has its own."""
+    """Discard the redactor, so that the next command of this process starts with a new one."""
     _shared_redactor.cache_clear()
 
 
@@ -99,7 +102,10 @@ def is_secret_name(name: str) -> bool:
 
 
 def fault() -> Callable[[], None] | None:
-    """For tests: `MEMORYBENCH_FAULT_AT=n` kills this process at the n-th time a commit begins or ends."""
+    """Return a function that kills this process at its n-th call, or None unless `MEMORYBENCH_FAULT_AT=n` is set.
+
+    For tests: the journal calls it whenever a commit begins or ends.
+    """
     place = environment().get(_FAULT_VARIABLE)
     if place is None:
         return None

@@ -33,7 +33,7 @@ _COMMAND = "command"
 
 @dataclass(frozen=True, slots=True)
 class ResolvedExtractor:
-    """An extractor whose names are resolved; nothing is opened yet."""
+    """An extractor whose config was found and checked, but that is not open yet."""
 
     name: str
     config: ExtractorConfig
@@ -49,7 +49,7 @@ class ResolvedExtractor:
         return load_type(self.config.type).spends
 
     def described(self) -> str:
-        """Return the text that must be unchanged when a run is resumed."""
+        """Return a text that identifies the extractor. If it changes, a run cannot be resumed."""
         model = f"\n{self.model.described()}" if self.model else ""
         places = [self.config.function.rpartition(":")[0]] if self.config.function else []
         places += [word for word in shlex.split(self.config.command or "") if word.endswith(".py")]
@@ -92,7 +92,10 @@ def resolve_extractor(
     *,
     need_keys: bool = True,
 ) -> ResolvedExtractor:
-    """Choose by the name of a config or a provider, by `module:function`, or by a command line."""
+    """Return the extractor with this name or command line; exactly one of them must be given.
+
+    `name` is a config, a provider or `module:function`. Raises BadInput if something that it needs is missing.
+    """
     if (name is None) == (command is None):
         raise BadInput(FLAG, "missing extractor", expected="--extractor NAME or --extractor-command LINE")
     if command is not None:

@@ -1,4 +1,4 @@
-"""What `doctor` checks: packages, keys and programs, and what each missing one prevents."""
+"""The checks of `doctor`: which packages, keys and programs are present, and what needs each of them."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _DEPENDENCIES = ("aiohttp", "genai-prices", "numpy", "pydantic", "python-jsonpat
 
 
 class Finding(Record):
-    """One thing that was checked."""
+    """The result of one check of `doctor`."""
 
     area: str
     name: str
     found: bool
     detail: str = ""
     needed: bool = False
-    """Whether nothing works without it."""
+    """Whether memorybench does not work at all without it."""
     remedy: str = ""
 
 
@@ -104,7 +104,7 @@ def _programs() -> Iterator[Finding]:
 
 
 def _answers(*command: str) -> bool:
-    """Return whether a program ends without an error, soon."""
+    """Return whether a program exits with code 0 within 10 seconds."""
     try:
         return subprocess.run(command, capture_output=True, timeout=_LONGEST_WAIT, check=False).returncode == 0
     except (OSError, subprocess.TimeoutExpired):

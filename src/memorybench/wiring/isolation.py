@@ -1,8 +1,8 @@
-"""Whether a run can use a memory without touching the data of others.
+"""Checks whether a run can use a memory without reading or changing other data in it.
 
-A memory is live if the run does not create it: a URL, a hosted account, or a program that is given no folder of ours. A
-live memory is used only with users or scopes that the run makes up and clears, unless the user says that it is
-disposable.
+A memory is live if the run does not create it: a URL, a hosted account, or a program that does not get a folder of the
+run. A run uses a live memory only with new users or scopes, which it clears afterwards, unless the user says that the
+memory is disposable.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _DISPOSABLE = "or add --store-is-disposable if everything in it may be changed a
 def check_provider_isolation(config: ProviderConfig, where: str) -> None:
     """Raise BadInput if a hosted provider cannot clear its scopes, or may delete more than its scopes.
 
-    When a config is read, it is checked that every endpoint and every tool uses the scope.
+    That every endpoint and tool uses the scope is already checked when the config is read.
     """
     if config.type != "hosted" or config.endpoints is None:
         return
@@ -44,9 +44,10 @@ def check_provider_isolation(config: ProviderConfig, where: str) -> None:
 def find_isolation(
     config: StoreConfig, provider: ProviderConfig | None, *, disposable: bool, reads_only: bool = False
 ) -> Isolation:
-    """Return what keeps a run apart from other data; raise BadInput if nothing does and the store is not disposable.
+    """Return what separates the data of a run from other data: a folder, a user or nothing (`none`).
 
-    `provider` is the config of a store of type provider. A command that only reads needs nothing.
+    `provider` is the config of the store's provider, if it has one. A command that only reads needs no separation.
+    Raises BadInput if nothing separates the data and the store is not disposable.
     """
     if not _is_live(config, provider):
         return "folder"
@@ -61,13 +62,13 @@ def find_isolation(
     if not separates_users and not can_clear:
         raise BadInput(
             where,
-            "is a live memory that neither separates users nor can be emptied: scenarios would mix",
+            "is a live memory that neither separates users nor can be emptied, so scenarios would share data",
             expected=f"{_USERS}, or {_DELETION}",
             remedy="see docs/live-memories.md",
         )
     raise BadInput(
         where,
-        "is a live memory, and the run could not keep its own data apart from other data",
+        "is a live memory, and the run could not separate its own data from other data",
         expected=_DELETION if separates_users else _USERS,
         remedy=f"add it (docs/live-memories.md), {_DISPOSABLE}",
     )

@@ -98,7 +98,7 @@ class LiveWiring:
         *,
         need_keys: bool = True,
     ) -> None:
-        """`folder` is searched for configs, too; None: the current folder. A dry run does not need keys."""
+        """Search configs in `config_dirs` and `folder`; None: the current folder. `need_keys` is false in a dry run."""
         self.missing: list[BadInput] = []
         """What a dry run did not need and a run will: keys that are not set."""
         self._need_keys = need_keys
@@ -116,7 +116,7 @@ class LiveWiring:
         return wiring
 
     def _resolve(self, resolve: Callable[..., T]) -> T:
-        """Return what `resolve(need_keys=…)` returns. A dry run keeps the error that a run would end with."""
+        """Return the result of `resolve`. In a dry run, add to `missing` the error that a real run would raise."""
         if self._need_keys:
             return resolve(need_keys=True)
         found = resolve(need_keys=False)
@@ -212,7 +212,7 @@ class LiveWiring:
         return open_dataset(config, self.catalog, file=file)
 
     def reopen_dataset(self, name: str, recorded: Fingerprint, file: Path | None, folders: Sequence[Path]) -> Dataset:
-        """Open the data of an earlier run to show it; `folders` are those whose files may be read."""
+        """Open the data of an earlier run to show it. Only files in the cache and below `folders` are read."""
         from .datasets import reopen_dataset
 
         return reopen_dataset(self.benchmark(name), self.catalog, recorded, file=file, folders=folders)

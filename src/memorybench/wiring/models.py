@@ -1,4 +1,4 @@
-"""From a model's name to a model that can be asked."""
+"""Looks up models by name and opens them."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ if TYPE_CHECKING:
 MODEL_VARIABLE = "MEMORYBENCH_MODEL"
 NO_MODEL = "none"
 _LONGEST_REPLY = 1024
-"""Tokens. An answer is a few words and a verdict one, but some models think aloud first; a loop must end."""
+"""Most tokens of a reply. Answers are short, but some models reason in the reply first; repetition must end."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedModel:
-    """A model that was looked up and has its key. Nothing is opened yet."""
+    """A model whose address and settings were found, but that is not open yet."""
 
     name: str
     address: ModelAddress | None
-    """None: a scripted model, which needs no server."""
+    """Where and how the model is called; None: a scripted model, which needs no server."""
     temperature: float | None = 0.0
-    """None: the default of the server."""
+    """The sampling temperature; None: the default of the server."""
 
     def described(self) -> str:
-        """What must be unchanged when a run is resumed."""
+        """Return a text that identifies the model and its settings. If it changes, a run cannot be resumed."""
         where = self.address.base_url if self.address else "here"
         temperature = "default" if self.temperature is None else f"{self.temperature:g}"
         text = f"{self.name}\nat {where}\ntemperature {temperature}"
@@ -95,7 +95,7 @@ class ResolvedModel:
         )
 
     async def open_embedder(self, stack: AsyncExitStack, dimensions: int | None) -> Embedder:
-        """Open the model as an embedder: it must have the API of OpenAI."""
+        """Open the model as an embedder. Raises BadInput unless its server has OpenAI's API."""
         address = self.address
         if address is None or address.kind != "openai":
             raise BadInput(f'model "{self.name}"', "is not an embedding model", expected="a server with OpenAI's API")
@@ -121,9 +121,10 @@ class ModelResolver:
     def choose(
         self, name: str | None, variable: str | None, defaults: Sequence[ModelChoice | None]
     ) -> ResolvedModel | None:
-        """Return the model named, else the one in the variable, else the first default; None: no model.
+        """Return the model with this name, else the one named in the environment variable, else the first default.
 
-        A model that was named and lacks its key is an error; a default that lacks its key is left out.
+        Returns None if the name is "none", there is no default, or the default has no key. Raises BadInput if a model
+        that was named has no key.
         """
         name = name or (environment().get(variable) if variable else None)
         if name == NO_MODEL:
@@ -141,7 +142,7 @@ class ModelResolver:
         return name is not None and (has_address(name) or self.catalog.has_card(name))
 
     def resolve(self, name: str) -> ResolvedModel:
-        """Return a model that the user asked for by name. Raise BadInput if its key is needed and missing."""
+        """Return the model with this name. Raises BadInput if its key is needed and not set."""
         model = self._resolve(name)
         if model.address is not None and self.need_key:
             try:

@@ -11,7 +11,7 @@ from .environment import forget_secrets, redactor
 
 
 class CleanedStream:
-    """A text stream that changes every text before it writes it. It is otherwise the stream that it writes to."""
+    """A text stream that applies `clean` to every text and writes it to another stream."""
 
     def __init__(self, stream: TextIO, clean: Callable[[str], str]) -> None:
         self._stream = stream
@@ -31,7 +31,7 @@ class CleanedStream:
 
 @contextmanager
 def redacted_output() -> Iterator[None]:
-    """Print through the redactor, which learns secrets while the command runs."""
+    """Redact everything that is written to standard output and standard error inside the `with` block."""
     forget_secrets()
     clean = redactor().clean
     before = sys.stdout, sys.stderr

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 def registered_class(catalog: Catalog, config: ProviderConfig) -> type[LocalProvider] | None:
-    """Return the class that an entry point registers for this config; None for HTTP and for a user's own file."""
+    """Return the built-in or plug-in class of a provider; None for HTTP providers and for a user's own Python file."""
     adapter = config.adapter or ""
     if adapter.startswith(BUILTIN):
         return load_built_in(adapter.removeprefix(BUILTIN))
@@ -56,7 +56,7 @@ def registered_class(catalog: Catalog, config: ProviderConfig) -> type[LocalProv
 
 
 def check_provider(catalog: Catalog, entry: Entry, consent: Consent, *, need_keys: bool = True) -> None:
-    """Raise BadInput if a variable, a package or a permission is missing that the provider needs."""
+    """Raise BadInput if a variable, a package or a consent that the provider needs is missing."""
     check_consent(catalog, entry, consent)
     where = f'provider "{entry.name}"'
     config = catalog.provider(entry.name, environment() if need_keys else None)
@@ -106,13 +106,13 @@ def _check_models(
 
 
 def folder_name(provider: str) -> str:
-    """Return a file name for the data of a provider. An expression may contain any character."""
+    """Return the name of the folder for a provider's data. For an expression, it contains a digest of the settings."""
     expression = parse_expression(provider)
     return f"{expression.name}-{digest(provider)[:12]}" if expression.settings else provider
 
 
 def may_spend(config: ProviderConfig) -> bool:
-    """Return whether calls of the provider may cost money: its own price, or a model or embedder that it calls."""
+    """Return whether calls of the provider may cost money: it is not local, or it calls a model or a paid embedder."""
     pays_for_vectors = config.local is not None and config.local.embedding.provider != "local"
     return config.type != "local" or config.enhancement_model is not None or pays_for_vectors
 
@@ -127,7 +127,7 @@ def _embedder_key(embedding: Embedding) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """An open provider, with what the engine must know about it."""
+    """An open provider, with its limits and properties for the engine."""
 
     provider: Provider
     limits: Limits
@@ -150,9 +150,9 @@ class ProviderOpener:
         threshold: float | None,
         keep_on_disk: bool = False,
     ) -> None:
-        """`stores` is the folder for the data of local providers.
+        """Use the folder `stores` for the data of local providers.
 
-        With `keep_on_disk`, all of them store their data there; otherwise only those whose data was paid for.
+        With `keep_on_disk`, all of them store their data there; otherwise only those whose calls may cost money.
         """
         self._stack = stack
         self._catalog = catalog
@@ -202,7 +202,7 @@ class ProviderOpener:
         )
 
     async def embedder(self, embedding: Embedding | None = None) -> Embedder:
-        """Open the embedder of a config, or the local one, which is opened once."""
+        """Open the embedder of a config; None: the local embedder, which is opened once per run."""
         if embedding is None or embedding.provider == "local":
             if self._local_embedder is None:
                 from memorybench.embedding.local import open_local_embedder
@@ -282,7 +282,7 @@ class ProviderOpener:
         )
 
     def _load_signer(self, entry: Entry, config: ProviderConfig) -> Callable[..., Any] | None:
-        """Import the function that signs requests. `check_consent` made sure that its code is allowed."""
+        """Return the user's function that signs requests, or None. `check_consent` has checked that code is allowed."""
         if config.connection.sign is None:
             return None
         from memorybench.providers.storage.paths import find_file
@@ -295,7 +295,7 @@ class ProviderOpener:
 
 
 def described(catalog: Catalog, entry: Entry) -> str:
-    """Return the text that must be unchanged when a run is resumed, with the version of the code that is used."""
+    """Return a text that identifies the provider's config and code. If it changes, a run cannot be resumed."""
     if entry.kind == "baseline":
         return f"baseline {entry.name}"
     config = catalog.provider(entry.name)

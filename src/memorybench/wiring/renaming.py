@@ -12,9 +12,9 @@ from memorybench.providers.plugin import NAMES_BEFORE_0_2
 
 
 def rename_provider(provider: Provider, name: str, settings: Mapping[str, Any] | None = None) -> Provider:
-    """Return the provider under another name; members named as in version 0.1 are also given their new names.
+    """Return the provider with another name and with `settings` added to those of its subject.
 
-    `settings` are added to those of its subject.
+    Methods that still have their name of version 0.1 are also available under the new name.
     """
     members = {new: getattr(provider, old) for new, old in NAMES_BEFORE_0_2.items() if not hasattr(provider, new)}
     if provider.subject.name != name or settings:
@@ -29,9 +29,9 @@ def rename_dataset(dataset: Dataset, name: str) -> Dataset:
 
 
 def _replace_members(original: object, members: Mapping[str, object]) -> Any:
-    """Return an object like the original with some members replaced.
+    """Return an object that forwards to the original, with some members replaced.
 
-    All others are properties of its class: isinstance with a protocol does not see what __getattr__ returns.
+    The others are forwarded by properties, because isinstance with a protocol ignores __getattr__.
     """
 
     def forward(name: str) -> property:

@@ -24,7 +24,10 @@ _INSTALLED = frozenset({"site-packages", "dist-packages"})
 
 
 def code_of(catalog: Catalog, entry: Entry) -> str:
-    """Describe the modules that the config of an entry names, and the Python files in its command lines."""
+    """Return digests of the modules that the config of an entry names and of the Python files in its commands.
+
+    Returns "" for an installed entry. See `describe_code`.
+    """
     if entry.is_installed:
         return ""
     uses = entry_uses(catalog, entry)
@@ -35,10 +38,10 @@ def code_of(catalog: Catalog, entry: Entry) -> str:
 
 
 def describe_code(places: Iterable[str], folder: Path | None = None) -> str:
-    """Return a line with a digest for each place, a file or a module, and for each module of the user that it imports.
+    """Return a line with a digest for each file or module in `places`, and for each of the user's modules they import.
 
-    A file is looked for in `folder` and in the working folder. Modules of Python, of memorybench and of installed
-    packages are left out, and so is a place that is not found.
+    A file is searched for in `folder` and in the working folder. Modules of Python, of memorybench and of installed
+    packages are left out, and so are files and modules that are not found.
     """
     folders = [folder, Path()] if folder else [Path()]
     todo: list[tuple[str, Path | None]] = []
@@ -59,7 +62,7 @@ def describe_code(places: Iterable[str], folder: Path | None = None) -> str:
 
 
 def _imported(text: str, name: str, file: Path) -> Iterator[str]:
-    """The full names that a module imports: of modules, and of what may be a module or a part of one."""
+    """Yield the full names that a module imports. A name may be a module or a member of one."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError):
@@ -75,7 +78,7 @@ def _imported(text: str, name: str, file: Path) -> Iterator[str]:
 
 
 def _find_module(name: str) -> Path | None:
-    """The file of a module of the user. Only the top-level name is looked up, because a lookup imports the parents."""
+    """Return the file of one of the user's own modules; None for other modules. Imports nothing."""
     top, *rest = name.split(".")
     if not top or top == "memorybench" or top in sys.stdlib_module_names:
         return None

@@ -34,21 +34,21 @@ _TIMEOUT = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """What a running server told about itself."""
+    """The result of probing a running server."""
 
     url: str
-    """The address that the paths of its requests begin with."""
+    """The base address of its requests."""
     health: str
-    """The path that answered; empty if none did."""
+    """The path of its health check, the first that answered; "" if none did."""
     description: str
-    """The path of its OpenAPI description; empty if it has none."""
+    """The path of its OpenAPI description; "" if it has none."""
     guesses: Guesses | None
     other_server: str = ""
-    """Another server that the description names, and that is not used."""
+    """Another server that the description names but that is not used; "" if there is none."""
 
     @property
     def missing(self) -> Sequence[str]:
-        """What the user must add, one line each."""
+        """What the user must change or add in the config, one line each."""
         guesses = self.guesses
         if guesses is None:
             return ["it has no OpenAPI description: the requests are examples, and must be changed"]
@@ -72,7 +72,7 @@ class Probed:
 
 
 def starting_files(kind: StarterKind, name: str, folder: Path) -> list[Path]:
-    """Return the files that will be written. Raise BadInput if the name is invalid or taken, or one of them exists."""
+    """Return the paths of the files to write. Raises BadInput if the name is invalid or taken, or if a file exists."""
     safe_name(name, "NAME")
     place, suffix = _FILES[kind]
     files = [folder / place / f"{name}.{suffix}"]
@@ -106,7 +106,7 @@ def write_starting_files(kind: str, name: str, files: Sequence[Path], probed: Pr
 
 
 async def probe(url: str) -> Probed:
-    """Ask a running server for its health and its description. Sends GET requests without credentials, only to it."""
+    """Ask a running server for its health and its OpenAPI description, with GET requests without credentials."""
     try:
         check_url(url)
     except BadInput as error:
@@ -183,7 +183,7 @@ def _provider_text(text: str, name: str, probed: Probed | None) -> str:
 
 
 def _fields(request: Guess) -> str:
-    """Return the lines of the body and the query string, with a place for the scope, which every request must name."""
+    """Return the YAML lines for the query and body of a request. Adds a field for the scope if there is none."""
     body, query = dict(request.body), dict(request.query)
     if not request.has_scope:
         (query if request.method == "GET" else body)["user"] = "$.scope"

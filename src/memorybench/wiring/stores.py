@@ -1,4 +1,4 @@
-"""From a store's name to a memory store that hygiene can test."""
+"""Looks up memory stores by name and opens them, for the hygiene suite."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .source_code import code_of
 
 @dataclass(frozen=True, slots=True)
 class ResolvedStore:
-    """A store that was looked up. Nothing is opened yet."""
+    """A store whose config was found and checked, but that is not open yet."""
 
     config: StoreConfig
     catalog: Catalog
@@ -41,7 +41,7 @@ class ResolvedStore:
         return self.config.name
 
     def described(self) -> str:
-        """What must be unchanged when a run is resumed."""
+        """Return a text that identifies the store's config and code. If it changes, a run cannot be resumed."""
         text = config_text(self.config.plain()) + code_of(self.catalog, self.catalog.chosen("store", self.name))
         if self.config.provider is None:
             return text
@@ -53,7 +53,10 @@ class ResolvedStore:
         )
 
     def choose_tools(self, chosen: ToolSurface | None) -> ToolSurface:
-        """Return which tools an agent gets: those of an MCP server, as far as that is safe and can be judged."""
+        """Return which tools an agent gets: `ours` or those of the store's own MCP server (`server`).
+
+        None chooses `server` if that is safe and its results can be judged. Raises BadInput if `server` is not possible.
+        """
         if chosen == "ours":
             return "ours"
         problem = self._find_tool_problem()
@@ -96,7 +99,7 @@ def _names_users(config: StoreConfig) -> bool:
 
 
 def resolve_store(catalog: Catalog, name: str, consent: Consent, *, need_keys: bool = True) -> ResolvedStore:
-    """Raises where consent, a variable, a package or a program is missing."""
+    """Return the store with this name. Raises BadInput if consent, a variable, a package or a program is missing."""
     check_consent(catalog, catalog.chosen("store", name), consent)
     known = environment() if need_keys else None
     config = catalog.store(name, known)

@@ -1,4 +1,4 @@
-"""From the name of a source to traces and operations in files: a LangSmith project, or files of several formats."""
+"""Fetches traces and memory operations from a LangSmith project or from files of several formats."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class LangSmithTraces:
 
 @dataclass(frozen=True, slots=True)
 class FileOperations:
-    """Searches and writes in files of spans."""
+    """The memory searches and writes that are recorded in files of spans."""
 
     path: Path
     source: str
@@ -101,7 +101,7 @@ class FileOperations:
 
 @dataclass(frozen=True, slots=True)
 class LangSmithOperations:
-    """Searches and writes in the runs of a LangSmith project."""
+    """The memory searches and writes that are recorded in the runs of a LangSmith project."""
 
     traces: LangSmithTraces
     selection: Selection
@@ -135,7 +135,7 @@ async def _store_runs(service: LangSmith, path: Path) -> None:
 
 
 async def open_langfuse(stack: AsyncExitStack) -> FeedbackSink:
-    """Open the scores of Langfuse; the keys were checked before."""
+    """Open a client that sends scores to Langfuse. Raises BadInput if a key is not set."""
     public, secret = langfuse_keys()
     http = await stack.enter_async_context(open_http(redactor()))
     url = first_variable(*LANGFUSE_URLS) or LANGFUSE_URL
@@ -194,7 +194,10 @@ def _langsmith_key() -> str:
 
 
 def parse_duration(text: str) -> timedelta | None:
-    """Parses `24h`, `30m`, `7d`, `2w` or `45s`; None for other texts. Raise OverflowError if it is too long."""
+    """Parse a duration such as `45s`, `30m`, `24h`, `7d` or `2w`; return None for other texts.
+
+    Raises OverflowError if it is too long.
+    """
     number, unit = text[:-1], text[-1:]
     if unit not in _UNITS or not (number.isascii() and number.isdecimal()):
         return None
@@ -202,7 +205,7 @@ def parse_duration(text: str) -> timedelta | None:
 
 
 def parse_time(since: str) -> datetime:
-    """Parses a duration before now, such as `24h`, or a date."""
+    """Return the time that a duration before now (such as `24h`) or a date means; UTC unless it names a time zone."""
     try:
         if (duration := parse_duration(since)) is not None:
             return datetime.now(UTC) - duration
@@ -213,5 +216,5 @@ def parse_time(since: str) -> datetime:
 
 
 async def _with_retries(ask: Ask) -> Reply:
-    """Pages are fetched before there is a run, with the retries that steps have."""
+    """Send a request with the same retries as a step of a run."""
     return await with_retries(ask, RateLimiter("LangSmith", Limits(), Stop()), RetryState())

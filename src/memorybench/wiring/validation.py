@@ -1,4 +1,4 @@
-"""Whether a config or a results file is valid, and one line about it."""
+"""Checks whether a config or a results file is valid, and describes it in a line."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def describe_config(document: Document) -> str:
 
 
 def _hints(provider: ProviderConfig) -> Iterator[str]:
-    """Yield what a run does not do or notice because of the config, although the service may offer it."""
+    """Yield hints on what a run will not measure, use or notice because the config does not describe it."""
     endpoints, capabilities = provider.endpoints, provider.capabilities
     if endpoints is None:
         return
@@ -109,7 +109,7 @@ def _hints(provider: ProviderConfig) -> Iterator[str]:
 
 
 def _describe_data(benchmark: BenchmarkConfig, document: Document) -> tuple[str, Sequence[str]]:
-    """Read the data if it is local, and return the number of questions and lines about what was read."""
+    """Return a text with the number of questions, and lines about the data; both are empty if the data is not local."""
     if benchmark.data.type != "local" or (benchmark.mapping is None and benchmark.cues is None):
         return "", ()
     source = source_of(benchmark, beside=Path(document.path).parent, cache=cache_folder())
