@@ -55,7 +55,7 @@ class ResolvedStore:
     def choose_tools(self, chosen: ToolSurface | None) -> ToolSurface:
         """Return which tools an agent gets: `ours` or those of the store's own MCP server (`server`).
 
-        None chooses `server` if that is safe and its results can be judged. Raises BadInput if `server` is not possible.
+        None chooses `server` if that is safe and its results can be judged. Raises BadInput if `server` is impossible.
         """
         if chosen == "ours":
             return "ours"
