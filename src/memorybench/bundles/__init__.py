@@ -1,7 +1,7 @@
 """Bundles: one file with a run that others can open, recompute and check.
 
 making.py contents.py rows.py documents.py   make a bundle from a run: its rows, and descriptions for other tools
-archive.py      the zip file, written the same way each time and read with suspicion
+archive.py      the zip file: writes reproducible bytes, and checks everything that it reads
 signing.py      signatures
 verification.py checks a bundle
 bundled_run.py  the run of the bundle that is checked

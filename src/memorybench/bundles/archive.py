@@ -1,4 +1,4 @@
-"""The file of a bundle: a zip with a fixed set of names, written the same way each time and read with suspicion.
+"""The file of a bundle: a zip with a fixed set of names. Writes reproducible bytes, and checks everything it reads.
 
 A bundle may come from a stranger. Only the names below are read, each once, and nothing is unpacked to a path that the
 file chooses.
@@ -39,17 +39,17 @@ CONTENT = (
 """The files that the manifest lists. A bundle has all of them."""
 _LARGEST = 4 * 1024**3
 _MOST_VALUES = 2_000_000
-"""In one JSON text: a value takes up to a hundred times its size in memory."""
+"""The most values in one JSON text. In memory, a value takes up to a hundred times its size in the file."""
 _LARGEST_SMALL = 256 * 1024**2
-"""Bytes of a file that is read as a whole."""
+"""The most bytes of a file that is read as a whole."""
 _LONGEST_LINE = 64 * 1024**2
 _MOST_TIMES, _ALWAYS = 250, 64 * 1024**2
-"""How many times larger than the bundle its content may be, and the size up to which that does not matter."""
+"""The content may be this many times larger than the bundle; content up to `_ALWAYS` bytes is always accepted."""
 _CHUNK = 1024 * 1024
 _LOCAL, _END = struct.Struct("<26xHH"), struct.Struct("<4s16xH")
-"""The header of an entry, with the lengths of its name and extra fields, and the end of the file, with its comment."""
+"""Read the lengths of name and extra fields from an entry's header, and the comment's length from the file's end."""
 _DESCRIPTOR = 24
-"""Most bytes that follow an entry whose size was not known when its header was written."""
+"""The most bytes of a data descriptor, which follows an entry whose size was unknown when its header was written."""
 _TIME = (1980, 1, 1, 0, 0, 0)
 _EXPECTED = "a file that `memorybench bundle` wrote"
 _DIGEST = r"^[0-9a-f]{64}$"
@@ -61,18 +61,18 @@ class Entry(Record):
 
 
 class Manifest(Record):
-    """What a bundle contains. A signature covers `root`, which covers everything else."""
+    """The list of files of a bundle. A signature covers `root`, which covers everything else."""
 
     format: Literal["memorybench-bundle/1"]
     public: bool
     """Whether texts of questions, memories, prompts and replies are left out."""
     files: Mapping[str, Entry]
     root: str = Field(pattern=_DIGEST)
-    """The root of a Merkle tree (RFC 6962) whose leaves are the files, sorted by name."""
+    """The root of a Merkle tree (RFC 6962) whose leaves are the format and the files, sorted by name."""
 
 
 def merkle_root(files: Mapping[str, Entry], public: bool) -> str:
-    """Return the root of the tree. The first leaf is the format, so that no byte of the manifest can be changed."""
+    """Return the root of the Merkle tree. It covers the whole manifest: the first leaf is the format and `public`."""
     texts = [canonical([FORMAT, public]), *(canonical([name, files[name].plain()]) for name in sorted(files))]
     level = [hashlib.sha256(b"\0" + text.encode()).digest() for text in texts]
     while len(level) > 1:
@@ -84,7 +84,7 @@ def merkle_root(files: Mapping[str, Entry], public: bool) -> str:
 def write_archive(
     path: Path, files: Mapping[str, Path], *, public: bool, sign: Callable[[Manifest], str] | None = None
 ) -> Manifest:
-    """Write a bundle from the files of CONTENT; the same files give the same bytes."""
+    """Write a bundle with these files, by name, and return its manifest. The same files give the same bytes."""
     entries = {}
     for name, source in files.items():
         with source.open("rb") as file:
@@ -106,7 +106,7 @@ def write_archive(
 
 
 def _zip_info(name: str) -> zipfile.ZipInfo:
-    """Return an entry that depends neither on the time nor on the machine."""
+    """Return zip metadata that does not depend on the time or the machine."""
     info = zipfile.ZipInfo(name, _TIME)
     info.compress_type, info.create_system = zipfile.ZIP_DEFLATED, 3
     info._compresslevel = 9  # type: ignore[attr-defined]  # public as `compress_level` from Python 3.13 on
@@ -115,7 +115,7 @@ def _zip_info(name: str) -> zipfile.ZipInfo:
 
 
 class Archive:
-    """An open bundle. `open_archive` makes it, and has checked names and sizes."""
+    """An open bundle. Use `open_archive`, which checks names and sizes, to create it."""
 
     def __init__(self, path: Path, archive: zipfile.ZipFile) -> None:
         self.path = path
@@ -127,7 +127,7 @@ class Archive:
         return self.text(SIGNATURE) if SIGNATURE in self._archive.NameToInfo else None
 
     def text(self, name: str) -> str:
-        """Return a whole file."""
+        """Return the text of a whole file. Raises BadInput if it is too large, damaged or not JSON."""
         with self._errors(name), self._archive.open(name) as file:
             content = file.read(_LARGEST_SMALL + 1)
         if len(content) > _LARGEST_SMALL:
@@ -135,7 +135,7 @@ class Archive:
         return self._json_text(name, content)
 
     def _json_text(self, name: str, content: bytes, line: int = 1) -> str:
-        """Return the text. Raise BadInput if it is not strict JSON: of two equal keys, programs read different ones."""
+        """Return the content as text. Raises BadInput if it is not strict JSON, such as an object with a key twice."""
         self._check_values(name, content)
         try:
             text = content.decode()
@@ -149,7 +149,7 @@ class Archive:
             raise self._invalid(f"{name} has more than {_MOST_VALUES:,} values in one text")
 
     def lines(self, name: str) -> Iterator[str]:
-        """Yield the lines of a file, one at a time."""
+        """Yield the lines of a JSONL file, one at a time. Raises BadInput for a line that is not JSON."""
         with self._errors(name), self._archive.open(name) as file:
             number = 0
             while line := file.readline(_LONGEST_LINE + 1):
@@ -159,7 +159,7 @@ class Archive:
                 yield self._json_text(name, line, number)
 
     def changed_files(self) -> list[str]:
-        """Return the files whose content is not that of the manifest; `manifest.json` if its root is wrong."""
+        """Return the files whose digest or size differs from the manifest, and `manifest.json` if its root is wrong."""
         changed = []
         for name, entry in self.manifest.files.items():
             digest, size = hashlib.sha256(), 0
@@ -186,7 +186,7 @@ class Archive:
 
 @contextmanager
 def open_archive(path: Path) -> Iterator[Archive]:
-    """Open a bundle; raise BadInput unless it has exactly the names of a bundle, of sizes that can be read."""
+    """Open a bundle. Raises BadInput if files are missing, unknown or too large."""
     try:
         with zipfile.ZipFile(path) as archive:
             _check_entries(path, archive.infolist())
@@ -218,11 +218,11 @@ def _check_entries(path: Path, entries: Iterable[zipfile.ZipInfo]) -> None:
     if missing:
         raise _invalid(path, f"lacks {', '.join(missing)}")
     if total > min(_LARGEST, max(_ALWAYS, _MOST_TIMES * path.stat().st_size)):
-        raise _invalid(path, f"would unpack to {total:,} bytes, which is too much")
+        raise _invalid(path, f"would unpack to {total:,} bytes, which is too large")
 
 
 def _check_layout(path: Path, archive: zipfile.ZipFile) -> None:
-    """Raise BadInput if bytes are outside the entries: other programs may find other files in them."""
+    """Raise BadInput if the zip has bytes outside its entries, in which other programs may find other files."""
     entries = sorted(archive.infolist(), key=lambda info: info.header_offset)
     starts = [*(info.header_offset for info in entries), archive.start_dir]
     with path.open("rb") as file:

@@ -19,29 +19,29 @@ from .contents import KeptRows
 from .rows import AttemptRow, CaseRow, NoteRow, OutcomeRow, RunRow, StepRow
 
 AUDIT_DATA = "dataset"
-"""How the fingerprint of an audit's conversations is named, before their id."""
+"""First word of the name of an audit dataset's fingerprint; its id follows."""
 
 
 @dataclass(slots=True)
 class BundledRun:
-    """The run of a bundle in memory, and the data that is available here."""
+    """The run of a bundle, read into memory, and the benchmark data that is available on this machine."""
 
     archive: Archive
     rows: KeptRows
     run: RunRow
     datasets: Mapping[str, Dataset | AuditDataset]
-    """By benchmark."""
+    """The available data, by benchmark."""
     known_config: Callable[[str], str | None] = lambda _: None
-    """Returns the text of the config that a benchmark has here; None if the benchmark is not known here."""
+    """Returns the text of a benchmark's config on this machine; None if the benchmark is unknown here."""
     cases: dict[tuple[str, str], CaseRow] = field(default_factory=dict)
-    """By benchmark and id."""
+    """The cases, by benchmark and case id."""
     steps: dict[str, StepRow] = field(default_factory=dict)
     attempted: set[str] = field(default_factory=set)
-    """The keys of steps that were tried."""
+    """The keys of steps that were attempted, whether or not they have a result."""
     outcomes: list[OutcomeRow] = field(default_factory=list)
     judge_notes: list[str] = field(default_factory=list)
     same_inputs: set[str] = field(default_factory=set)
-    """The keys of steps whose inputs the code makes again; `judge_claims` and `score_claims` add them."""
+    """The keys of steps whose inputs were recomputed and are equal; `judge_claims` and `score_claims` add them."""
 
     @property
     def is_public(self) -> bool:
@@ -49,11 +49,11 @@ class BundledRun:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the run has all trials that its settings ask for."""
+        """Whether the run is complete and not a shard, so that it has all trials of its settings."""
         return self.run.status == "complete" and not self.run.spec.get(SHARD)
 
     def read(self) -> Iterator[str]:
-        """Read all rows; yield the names of those that occur twice."""
+        """Read all rows into memory; yield the names of rows that occur twice."""
         for case in self.rows.of(CASES, CaseRow):
             if (case.benchmark, case.id) in self.cases:
                 yield f"case {case.id}"
@@ -79,7 +79,7 @@ class BundledRun:
                 self.judge_notes.append(note.text)
 
     def recorded(self) -> RecordedRun:
-        """Return the run, with the available data that has the recorded fingerprint."""
+        """Return the run for rescoring, with the available data whose fingerprint is the recorded one."""
         same = {name: one for name, one in self.datasets.items() if self.has_fingerprint(name, one)}
         conversations = {name: one for name, one in same.items() if isinstance(one, AuditDataset)}
         for benchmark, recorded in self._recorded_conversations():
@@ -108,7 +108,7 @@ class BundledRun:
         return marks.get(f"benchmark {name}") or marks.get(f"{AUDIT_DATA} {name}")
 
     def _recorded_conversations(self) -> Iterator[tuple[str, AuditDataset]]:
-        """Yield the audit datasets that are small enough for their texts to be in the bundle."""
+        """Yield (id, dataset) of the audit datasets whose texts are in the bundle; only small ones are."""
         for name, mark in self.run.fingerprints.items():
             kind, _, id = name.partition(" ")
             if kind == AUDIT_DATA and mark.text is not None:

@@ -23,18 +23,18 @@ _MOST_EXAMPLES = 5
 
 
 class Claim(Record):
-    """One kind of statement that a bundle makes."""
+    """One kind of statement that a bundle makes, and the result of checking it."""
 
     name: str
     level: Level
     n: int | None = None
-    """How many statements there are of that kind and level."""
+    """The number of statements with this name and level; None: not counted."""
     text: str
-    """What exactly was checked, or why it was not."""
+    """What was checked and found, or why it was not checked."""
     examples: tuple[str, ...] = ()
     """Some of the statements that are contradicted, or only declared."""
     names: tuple[str, ...] = ()
-    """Of scores and configs: which ones."""
+    """For claims about scores and configs: their names."""
 
 
 class Verification(Record):
@@ -47,7 +47,7 @@ class Verification(Record):
     public: bool
     claims: tuple[Claim, ...]
     same_inputs: frozenset[str] = Field(frozenset(), exclude=True)
-    """The keys of steps whose inputs the code makes again from the case and earlier steps."""
+    """The keys of steps whose inputs were recomputed from the case and earlier steps and are equal."""
 
     @property
     def contradicted(self) -> list[Claim]:
@@ -59,7 +59,11 @@ class Verification(Record):
 
     @property
     def level(self) -> Literal["contradicted", "consistent", "recomputed", "recomputed with data"]:
-        """The level of the whole: what scores rest on. Measures are always recomputed from scores."""
+        """The level of the whole bundle.
+
+        `consistent`: no score could be recomputed. `recomputed`: scores were. `recomputed with data`: the questions
+        were also compared with the data.
+        """
         if not self.is_consistent:
             return "contradicted"
         if all(one.level != "proved" for one in self.claims if one.name == "scores"):
@@ -79,7 +83,7 @@ def claim(
     n: int | None = None,
     names: Sequence[str] = (),
 ) -> Claim:
-    """Return a claim; without `n`, there are as many statements as examples."""
+    """Return a claim with at most five examples; without `n`, the number of examples given is its count."""
     count = len(examples) or None if n is None else n
     return Claim(
         name=name, level=level, text=text, n=count, examples=tuple(examples[:_MOST_EXAMPLES]), names=tuple(names)
@@ -87,7 +91,7 @@ def claim(
 
 
 def outcome_name(outcome: Outcome) -> str:
-    """Return how messages name the trial of an outcome."""
+    """Return a short name of the trial of an outcome, for messages."""
     trial = outcome.trial
     parts = (trial.benchmark, trial.case_id, trial.subject.name, trial.variant, trial.repeat_name)
     return bundle_text(" × ".join(part for part in parts if part))
@@ -98,5 +102,5 @@ def name_list(names: Iterable[str]) -> str:
 
 
 def bundle_text(text: str) -> str:
-    """Return a text of the bundle for messages: short, and without control characters."""
+    """Return a text of the bundle, shortened and without control characters, for messages."""
     return shorten(printable(text), 400)

@@ -1,7 +1,7 @@
-"""Writes the rows of a run into files, and files back into a journal.
+"""Writes the rows of a run into files, and imports such files into a journal.
 
-A bundle's report is made from the rows of the bundle, not from the journal that they come from: whoever opens the
-bundle makes the same report from the same rows.
+A bundle's report is made from the rows of the bundle, not from the original journal, so that everyone who opens the
+bundle can make the same report.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from .rows import AttemptRow, CaseRow, NoteRow, OutcomeRow, RunRow, StepRow
 T = TypeVar("T", bound=Record)
 
 _PATHS = ("config_dirs", "data_files", "errata", "dataset", "cases", "probe_file", "folders")
-"""Keys of a spec that name files of the machine that made the run: only the last part of a path is kept."""
+"""Keys of a spec that contain paths. Only the last part of each path is kept in a bundle."""
 _SHARED_TEXTS = ("provider ", "config of ", "answer prompts of ", "judge prompts of ", "answering model", "judge model")
-"""How the names of fingerprints begin whose texts a public bundle keeps: settings and prompts, not data."""
+"""A public bundle keeps the texts of fingerprints whose names begin so: settings and prompts, not data."""
 _SHARED_RESULTS = (JUDGE_CHECK,)
-"""Steps whose results a public bundle keeps: counts that the report needs."""
+"""Names of steps whose results a public bundle keeps, because the report needs their counts."""
 _RECORDS: Mapping[str, type[Record]] = {
     CASES: CaseRow,
     STEPS: StepRow,
@@ -49,7 +49,7 @@ _RECORDS: Mapping[str, type[Record]] = {
 
 
 def write_rows(run_reader: RunReader, run: Run, folder: Path, *, public: bool) -> dict[str, Path]:
-    """Write the files with the rows of a run; return them by name."""
+    """Write the rows of a run to files in `folder`; return their paths by name. `public` leaves texts out."""
     files = {name: folder / name for name in (RUN, *_RECORDS)}
     files[RUN].write_text(canonical(_run_row(run, public).plain()) + "\n", encoding="utf-8")
     rows = run_reader.bundle_rows(run.id)
@@ -78,7 +78,7 @@ def _run_row(run: Run, public: bool) -> RunRow:
 
 
 def without_paths(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a spec with the last parts of its paths only: the others tell about a machine, and lead nowhere else."""
+    """Return a spec with only the last part of each path, because folders reveal details of the author's machine."""
     return {key: _last_part(value) if key in _PATHS else value for key, value in spec.items()}
 
 
@@ -146,7 +146,7 @@ class Rows:
     """The rows of a bundle, read from the bundle or from the files that it is made of."""
 
     where: str
-    """How errors name the bundle."""
+    """The name of the bundle in errors."""
     text: Callable[[str], str]
     lines: Callable[[str], Iterator[str]]
 
@@ -175,12 +175,12 @@ class Rows:
         try:
             return record.model_validate_json(text)
         except (ValidationError, RecursionError) as error:
-            raise BadInput(self.where, f"{part} does not have the form of a bundle") from error
+            raise BadInput(self.where, f"{part} does not have the format of a bundle") from error
 
 
 @dataclass(frozen=True, slots=True)
 class KeptRows(Rows):
-    """Rows that are read and checked once, and kept in memory."""
+    """Rows that are read and validated once and then kept in memory."""
 
     _kept: dict[str, list[Any]] = field(default_factory=dict)
 
@@ -199,7 +199,7 @@ def opened_run(rows: Rows) -> Iterator[tuple[str, Path]]:
 
 
 def import_rows(rows: Rows, results: Path, run_id: str | None = None) -> str:
-    """Write the run of a bundle into a results folder, under its id or another one, and return the id."""
+    """Write the run of a bundle into a results folder, with its own id or `run_id`; return the id."""
     row = rows.run()
     run_id = run_id or row.id
     spec = {**without_paths(row.spec), "config_dirs": []}
@@ -253,5 +253,5 @@ def report_document(run: str, results: Path) -> Mapping[str, Any]:
 
 
 def pretty(document: Any) -> str:
-    """Return JSON for people, the same on each machine."""
+    """Return indented JSON that is the same on each machine."""
     return json.dumps(document, indent=1, ensure_ascii=False, sort_keys=True, allow_nan=False) + "\n"

@@ -17,11 +17,11 @@ from .bundled_run import BundledRun
 from .claims import Claim, bundle_text, claim, name_list
 
 CONFIG_OF = "config of "
-"""How the fingerprint of a benchmark's config is named, before the benchmark."""
+"""Prefix of the name of a benchmark config's fingerprint; the name of the benchmark follows."""
 
 
 def data_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescorer | None) -> Iterator[Claim]:
-    """Check fingerprints, and that the cases are those which the settings select from the data."""
+    """Check fingerprints and configs, and that the cases are those that the settings select from the data."""
     yield from _fingerprint_claims(bundle)
     yield from _config_claims(bundle)
     yield from _case_claims(bundle, recorded, rescorer)
@@ -52,7 +52,7 @@ def _fingerprint_claims(bundle: BundledRun) -> Iterator[Claim]:
 
 
 def _config_claims(bundle: BundledRun) -> Iterator[Claim]:
-    """Compare the config of each benchmark with the one that it has here: scores are computed by the recorded one."""
+    """Compare the recorded config of each benchmark, which scores depend on, with its config on this machine."""
     proved, others = 0, []
     for title, mark in bundle.run.fingerprints.items():
         if not title.startswith(CONFIG_OF):
@@ -99,7 +99,7 @@ def _case_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescorer |
 
 
 def _changed_cases(bundle: BundledRun, dataset: object, rescorer: Rescorer | None) -> Sequence[str] | None:
-    """Return the ids of cases that are not those of the data; None if this is unknown."""
+    """Return the ids of cases that differ from the data; None if they cannot be compared."""
     if dataset is None or rescorer is None or rescorer.changed_cases is None:
         return None
     try:
@@ -109,7 +109,7 @@ def _changed_cases(bundle: BundledRun, dataset: object, rescorer: Rescorer | Non
 
 
 def _selection_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescorer | None) -> Iterator[Claim]:
-    """Check that the settings of a complete run select exactly its cases from the data."""
+    """Check that the settings select exactly the cases of the run from the data, if the run is complete."""
     wrong, proved, declared = [], 0, []
     is_whole = bundle.is_whole
     own: dict[str, set[str]] = defaultdict(set)
@@ -144,7 +144,7 @@ def _selected_cases(bundle: BundledRun, dataset: object, rescorer: Rescorer | No
 
 
 def _setting_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescorer | None) -> Iterator[Claim]:
-    """Check the settings that follow from the cases. Reports rest on them: which measures there are, and on chance."""
+    """Check the settings that can be derived from the cases. A report depends on them, for example for its measures."""
     has_cases = all((row.body.trial.benchmark, row.body.trial.case_id) in bundle.cases for row in bundle.outcomes)
     if rescorer is None or rescorer.derived_settings is None:
         return
@@ -163,5 +163,5 @@ def _setting_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescore
 
 
 def _unordered(value: Any) -> str:
-    """Return a text that does not depend on the order of a list: that of the questions may be another one."""
+    """Return a value as text; lists with the same items in another order give the same text."""
     return canonical(sorted(map(canonical, value)) if isinstance(value, list) else value)

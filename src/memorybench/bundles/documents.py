@@ -1,4 +1,4 @@
-"""Descriptions of a bundle for other tools: RO-Crate, Croissant and Every Eval Ever. Each follows from other files."""
+"""Describes a bundle for other tools: RO-Crate, Croissant and Every Eval Ever. All are derived from other files."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _FIELDS: Mapping[str, Sequence[tuple[str, str, str]]] = {
 
 
 def ro_crate(run: RunRow) -> dict[str, Any]:
-    """Return an RO-Crate 1.1. It has no digests: the manifest has those, also of this file."""
+    """Return RO-Crate 1.1 metadata, without digests, which are in the manifest."""
     graph: list[dict[str, Any]] = [
         {
             "@id": RO_CRATE,
@@ -96,7 +96,7 @@ def ro_crate(run: RunRow) -> dict[str, Any]:
 
 
 def croissant(run: RunRow, entries: Mapping[str, Entry]) -> dict[str, Any]:
-    """Return Croissant 1.0 metadata of the rows."""
+    """Return Croissant 1.0 metadata that describes the rows as a dataset."""
     return {
         "@context": _CROISSANT_CONTEXT,
         "@type": "sc:Dataset",
@@ -140,7 +140,7 @@ def croissant(run: RunRow, entries: Mapping[str, Entry]) -> dict[str, Any]:
 
 
 def every_eval_ever(run: RunRow, report: Mapping[str, Any], outcomes: Entry) -> list[dict[str, Any]]:
-    """Return one record per subject by the schema of Every Eval Ever. Only shares are listed: it needs a range."""
+    """Return one record per subject in the format of Every Eval Ever. It needs a range, so only shares are listed."""
     end = run.finished or run.created
     subjects = dict.fromkeys(result["subject"] for result in report["results"])
     name, _, version = run.program.partition(" ")
@@ -203,7 +203,7 @@ def _results(run: RunRow, subject: str, report: Mapping[str, Any]) -> Iterator[d
 
 
 def _models(run: RunRow) -> dict[str, str]:
-    """What else took part. The schema is about models; what memorybench measures is often a memory."""
+    """Return the answering model and the judge, which the schema does not provide for."""
     names = {"answering_model": run.spec.get("answerer"), "judge": run.spec.get("judge")}
     return {key: str(name) for key, name in names.items() if name}
 

@@ -1,4 +1,4 @@
-"""Checks which models a run asked, and what its judge replied, to questions and to cases with known answers."""
+"""Checks which models a run called, and the verdicts of its judge on answers and on cases with known answers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def judge_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescorer |
 
 
 def _model_claims(bundle: BundledRun) -> Iterator[Claim]:
-    """Check that every model that a step called is one of the settings."""
+    """Check that every model that a step called is named in the settings."""
     if bundle.is_public:
         return  # the inputs of steps are left out, and listed as unchecked
     judges, answerers = (str(bundle.run.spec.get(key) or "").split(", ") for key in ("judge", "answerer"))
@@ -70,7 +70,7 @@ def _model_claims(bundle: BundledRun) -> Iterator[Claim]:
 
 
 def _other_subjects(bundle: BundledRun) -> list[str]:
-    """Return the steps that name another subject than their inputs. Reports show times and costs by subject."""
+    """Return the steps whose recorded subject differs from the model or provider in their inputs."""
     asked = {"search": "provider", "answer": "model", **dict.fromkeys(VERDICTS, "model")}
     wrong = []
     for step in bundle.steps.values():
@@ -84,7 +84,7 @@ def _other_subjects(bundle: BundledRun) -> list[str]:
 
 
 def _model_of(step: StepRow) -> Subject | None:
-    """Return the model that a step asked; None if it asked none."""
+    """Return the model in the inputs of a step; None if there is none."""
     model = step.inputs.get("model") or step.inputs.get("judge") if isinstance(step.inputs, dict) else None
     return Subject.model_validate(model) if isinstance(model, dict) else None
 
@@ -119,7 +119,7 @@ def _verdict_claims(bundle: BundledRun) -> Iterator[Claim]:
 
 
 def _canary_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescorer | None) -> Iterator[Claim]:
-    """The counts of a check of the judge follow from its recorded verdicts on canaries."""
+    """Check that the counts of the judge check follow from the recorded verdicts on canaries (known answers)."""
     checks = [step for step in bundle.steps.values() if step.name == JUDGE_CHECK]
     verdicts = [key for key, step in bundle.steps.items() if step.name == CANARY]
     if not checks:
@@ -174,7 +174,7 @@ def _canary_level(
 
 
 def _expected_canaries(bundle: BundledRun, rescorer: Rescorer) -> int | None:
-    """Return how many canaries the settings ask for; None if this is unknown."""
+    """Return how many canaries (known answers) the settings require; None if unknown."""
     asked = bundle.run.spec.get("canaries")
     if asked is not None:
         return asked if isinstance(asked, int) else 0
@@ -192,7 +192,7 @@ def _expected_canaries(bundle: BundledRun, rescorer: Rescorer) -> int | None:
 
 
 def _note_claims(bundle: BundledRun, recorded: RecordedRun) -> Iterator[Claim]:
-    """What the report says about the check of the judge follows from its counts."""
+    """Check that the notes about the judge check follow from its counts."""
     checks = [step for step in bundle.steps.values() if step.name == JUDGE_CHECK]
     if any(step.result is None for step in checks) or not recorded.is_of_this_version:
         return  # left out, or written in other words

@@ -1,4 +1,4 @@
-"""Builds a static page from bundles that were verified. A bundle that contradicts itself is listed as refused."""
+"""Builds a static page from verified bundles. A bundle with a contradicted claim is listed as refused."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ from .verification import verify_bundle
 
 PAGE, BUNDLES = "index.html", "bundles"
 GetDatasets = Callable[[Path], Mapping[str, Dataset | AuditDataset]]
-"""Returns the data of a bundle's benchmarks, as far as it is on this machine."""
+"""Returns the data of a bundle's benchmarks that is available on this machine, by benchmark."""
 _UNTOLD = ("Run ID", "Providers", "Benchmarks")
-"""Facts about a run that the rows have anyway."""
+"""Facts about a run that are left out of the details, because the rows of the page show them."""
 VERIFICATION = {
     "recomputed with data": "scores recomputed, questions checked",
     "recomputed": "scores recomputed, questions declared",
     "consistent": "scores declared, measures recomputed",
 }
-"""What the page says about each level of a whole bundle."""
+"""The text on the page for each level of a bundle."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One subject of one bundle."""
+    """One row of a leaderboard: one subject of one bundle."""
 
     subject: str
     role: str
     measures: tuple[Measure, ...]
-    """The main ones; the first decides about the order."""
+    """The main measures. Entries are ordered by the first one."""
     cost: str
     verification: str
     signature: str
@@ -87,7 +87,7 @@ def build_leaderboard(
     keys: Sequence[PublicKey] = (),
     known_config: Callable[[str], str | None] = lambda _: None,
 ) -> Leaderboard:
-    """Verify all bundles of a folder, and write the page with copies of those that are not contradicted."""
+    """Verify all bundles of a folder; write the page, and copies of the bundles without contradicted claims."""
     paths = sorted(path for path in folder.glob("*.mbz") if path.is_file())
     if not paths:
         raise BadInput(str(folder), "has no bundles", expected="files that end with .mbz")
@@ -189,7 +189,7 @@ def _order(entry: Entry) -> tuple[bool, float]:
 
 
 def _file_name(path: Path, root: str) -> str:
-    """Return a name that is safe in an address, and unique."""
+    """Return a unique file name that is safe in a URL."""
     stem = re.sub(r"[^A-Za-z0-9_-]+", "-", path.stem).strip("-")[:60] or "bundle"
     return f"{stem}-{root[:12]}.mbz"
 

@@ -29,14 +29,14 @@ from .documents import croissant, every_eval_ever, ro_crate
 from .rows import RunRow
 
 Sign = Callable[[Manifest, RunRow, Mapping[str, Any]], str]
-"""From a manifest, the row of the run and its report to the text of the signature."""
+"""Takes the manifest, the row of the run and its report; returns the text of the signature."""
 
 
 def make_bundle(stored: StoredRun, output: Path, *, public: bool = False, sign: Sign | None = None) -> Manifest:
-    """Write the bundle of a run; the same run and key give the same bytes."""
+    """Write the bundle of a run to `output` and return its manifest. The same run and key give the same bytes."""
     run = stored.run
     if len(stored.parts) > 1:
-        raise BadInput("RUN", "several shards", remedy="make one run of them first: memorybench merge")
+        raise BadInput("RUN", "consists of several shards", remedy="merge them first: memorybench merge")
     if run.status == "running":
         raise BadInput(run.id, "is running", remedy="bundle it when it has ended")
     with temporary_folder("memorybench-bundle-") as folder:
@@ -64,9 +64,9 @@ def _report(folder: Path, files: Mapping[str, Path], run: str, public: bool) -> 
 
 
 def derived_texts(run: RunRow, report: Mapping[str, Any], entries: Mapping[str, Entry]) -> dict[str, str]:
-    """Return the files that follow from the rows: the report, and descriptions for other tools.
+    """Return the contents of the files that are derived from the rows: the report, and descriptions for other tools.
 
-    `entries` are those of the files with rows.
+    `entries` are the digests and sizes of the files with rows.
     """
     texts = {REPORT: pretty(report), RO_CRATE: pretty(ro_crate(run))}
     texts[EVERY_EVAL_EVER] = pretty(every_eval_ever(run, report, entries[OUTCOMES]))

@@ -1,6 +1,6 @@
 """Asks another judge about a sample of the verdicts of a bundle, and compares the two.
 
-Each verdict of the sample is asked for once, as a run in the journal: repeating the command resumes it.
+The calls are a run in the journal, so each verdict is paid for once: repeating the command resumes the run.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from .rows import OutcomeRow, StepRow
 
 SUITE = "rejudge"
 _JUDGED = ("judge", STEP, SUPPORT)
-"""Steps with a verdict that scores rest on. Those on canaries have known answers instead."""
+"""Names of steps with a verdict on which a score depends; verdicts on canaries (known answers) are not included."""
 _LONGEST = 200
 
 
@@ -51,7 +51,7 @@ class JudgedStep:
     verdict: Verdict
     judge: Subject
     trials: tuple[str, ...]
-    """The names of the trials that rest on it."""
+    """The names of the trials whose scores depend on this verdict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +60,13 @@ class Sample:
     seed: int
     steps: tuple[JudgedStep, ...]
     available: int
-    """How many verdicts it is drawn from."""
+    """The number of verdicts that the sample is drawn from."""
     left_out: Mapping[str, int]
-    """By reason: verdicts that cannot be asked for again."""
+    """The number of verdicts that the other judge cannot be asked for, by reason."""
 
 
 class Rejudged(Record):
-    """One verdict of the sample, and that of the other judge."""
+    """One recorded verdict of the sample, and the verdict of the other judge; None if it gave none."""
 
     key: str
     step: str
@@ -97,9 +97,9 @@ class Rejudging:
     verdicts: tuple[Rejudged, ...]
     run_id: str
     cost: float
-    """Dollars; replies that an earlier sample paid for are not included."""
+    """In dollars, without replies that were reused from an earlier sample."""
     unknown_costs: int
-    """Calls whose cost is not known."""
+    """The number of calls whose cost is unknown."""
     is_interrupted: bool
 
     @property
@@ -116,7 +116,7 @@ class Rejudging:
 
     @property
     def confusion(self) -> Confusion:
-        """The recorded judge stands in the place of the person."""
+        """The confusion matrix. The recorded judge takes the place of the person."""
         return Confusion.of((one.recorded, bool(one.verdict)) for one in self.compared)
 
     @property
@@ -159,7 +159,7 @@ class Rejudging:
 
 
 def draw_sample(path: Path, found: Verification, size: int, seed: int) -> Sample:
-    """Draw verdicts of a verified bundle at random. A larger size contains a smaller one's sample."""
+    """Draw `size` verdicts of a verified bundle at random. With one seed, a larger sample contains a smaller one."""
     if found.public:
         raise BadInput(
             "--rejudge",
@@ -186,7 +186,7 @@ def draw_sample(path: Path, found: Verification, size: int, seed: int) -> Sample
             else:
                 steps.append(_judged_step(step, trials[step.key]))
     if not steps:
-        raise BadInput("--rejudge", f"{path} has no verdict of a judge that can be asked for again")
+        raise BadInput("--rejudge", f"{path} has no verdicts that another judge can be asked for")
     chosen = sorted(steps, key=lambda step: digest([seed, step.key]))[:size]
     return Sample(found.root, seed, tuple(chosen), len(steps), dict(left_out))
 
@@ -215,7 +215,7 @@ def _trial_name(outcome: Outcome) -> str:
 
 
 def expected_cost(sample: Sample, model: ResolvedModel) -> float | None:
-    """Estimate the dollars of all calls; None if a price is unknown."""
+    """Return the estimated cost of all calls in dollars; None if a price is unknown."""
     prices = [model.price(estimated_tokens(step.prompt), VERDICT_TOKENS) for step in sample.steps]
     return None if None in prices else sum(price or 0.0 for price in prices)
 
@@ -230,7 +230,7 @@ def rejudge(
     concurrency: int = 10,
     budget: float | None = None,
 ) -> Rejudging:
-    """Ask the model about each verdict of the sample, until `budget` dollars are spent."""
+    """Ask the model for its own verdict on each step of the sample, until `budget` dollars are spent."""
     marks = {
         "bundle": Fingerprint.of(sample.root),
         "sample": Fingerprint.of_list([step.key for step in sample.steps]),

@@ -1,4 +1,4 @@
-"""Makes the report and the descriptions again from the rows of a bundle."""
+"""Checks the report and the descriptions of a bundle, by making them again from its rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DERIVED = (REPORT, RO_CRATE, EVERY_EVAL_EVER, CROISSANT)
 
 
 def report_claims(bundle: BundledRun) -> Iterator[Claim]:
-    """The report and the descriptions follow from the rows."""
+    """Check that the report and the descriptions can be made again from the rows with the same result."""
     if without_paths(bundle.run.spec) != dict(bundle.run.spec):
         yield claim("report", "contradicted", "the settings have paths, which a bundle never has", [RUN])
         return

@@ -31,9 +31,9 @@ class CaseRow(Record):
     benchmark: str
     id: str
     body: Mapping[str, Any]
-    """Of a public bundle, the case without its texts."""
+    """The case; in a public bundle, without its texts."""
     digest: str | None = None
-    """Of a public bundle, the digest of the whole case."""
+    """In a public bundle, the digest of the complete case; else None."""
 
 
 class _Spent(Record):
@@ -51,14 +51,14 @@ class StepRow(_Spent):
     subject: str
     inputs: Any
     result: Any
-    """Both are null in a public bundle, except for results that the report needs and that contain no texts."""
+    """In a public bundle, `inputs` and `result` are null, except results without texts that the report needs."""
     digests: tuple[str, str] | None = None
-    """Of a public bundle, the digests of inputs and result."""
+    """In a public bundle, the digests of inputs and result; else None."""
     started: str
     seconds: float = Field(ge=0)
     reused_from: str | None
     reused_cost: tuple[Annotated[float, Field(ge=0)] | None] | None = None
-    """Of a reused step: what it cost in the run that made it, if that is known here."""
+    """For a reused step, a tuple with its cost in the run that made it, or (None,); None if that run is not here."""
     attempt: int | None = Field(ge=0, le=_COUNT)
     shared: bool
 
@@ -79,7 +79,7 @@ class OutcomeRow(Record):
     finished: str
     body: Outcome
     digest: str | None = None
-    """Of a public bundle, the digest of the whole outcome."""
+    """In a public bundle, the digest of the complete outcome; else None."""
 
 
 class NoteRow(Record):

@@ -29,11 +29,11 @@ _NO_RESULT = "a call of the trial has no result, so that scores may be missing"
 _REDACTED_VERDICT = "a secret was removed from a reply of the judge, which cannot be read again"
 _OTHER_VERDICT = "a reply of the judge, read again, does not give its verdict"
 _UNLIKE = 1e-9
-"""How much a recomputed score may differ, relative to its size: other versions of numpy may round otherwise."""
+"""The largest relative difference of a recomputed score. Other versions of numpy may round differently."""
 
 
 def score_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescorer | None) -> Iterator[Claim]:
-    """Compute the scores of each trial again from its case and its recorded steps."""
+    """Check the scores of each trial by computing them again from its case and its recorded steps."""
     found = blocking(_rescore(bundle, rescorer, is_of_this_version=recorded.is_of_this_version))
     if found.proved:
         text = f"computed again from cases and recorded steps: {name_list(found.proved)}"
@@ -105,15 +105,15 @@ async def _rescore(bundle: BundledRun, rescorer: Rescorer | None, *, is_of_this_
 @dataclass(slots=True)
 class _Rescores:
     proved: Counter[str] = field(default_factory=Counter)
-    """By name: scores that were computed again."""
+    """The number of scores that were computed again with the same result, by name."""
     declared: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    """By reason and name: scores that were not."""
+    """The number of scores that were not computed again, by reason and name."""
     wrong: list[str] = field(default_factory=list)
     same_inputs: list[str] = field(default_factory=list)
     groups: int = 0
-    """Trials whose labels and clusters were not made again."""
+    """The number of trials whose labels and clusters were not computed again."""
     texts: int = 0
-    """Trials whose texts were made again."""
+    """The number of trials whose displayed texts were computed again with the same result."""
 
     def declare(self, reason: str, names: Mapping[str, int]) -> None:
         self.declared[reason].update(names)

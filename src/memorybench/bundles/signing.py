@@ -129,7 +129,7 @@ def check_installed() -> None:
 
 
 def make_keys(path: Path) -> str:
-    """Write a new private key, and the public one beside it with the suffix .pub; return the id of the key."""
+    """Write a new private key to `path` and the public key to the same name with .pub; return the id of the key."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
@@ -152,7 +152,7 @@ def make_keys(path: Path) -> str:
 
 
 def statement(root: str, run: RunRow, report: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is signed: the root of the bundle, and the main figures as its author states them."""
+    """Return the statement that is signed: the root of the bundle, and the measures of its report."""
     name, _, version = run.program.partition(" ")
     return {
         "_type": STATEMENT,
@@ -187,7 +187,7 @@ def _signed_measures(report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 def signature_claims(
     text: str | None, manifest: Manifest, run: RunRow, report: Mapping[str, Any], keys: Sequence[PublicKey]
 ) -> Iterator[Claim]:
-    """Check the signature of a bundle with the keys that the user trusts; `report` is that of the bundle."""
+    """Check the signature of a bundle with the public keys that the user trusts. `report` is the bundle's report."""
     if text is None:
         if keys:
             yield claim("signature", "contradicted", "the bundle has no signature")
@@ -228,7 +228,7 @@ def signature_claims(
 
 
 def _encoded(kind: str, payload: bytes) -> bytes:
-    """Return the pre-authentication encoding of DSSE."""
+    """Return the bytes that DSSE signs: its pre-authentication encoding of the payload."""
     return b"DSSEv1 %d %s %d %s" % (len(kind), kind.encode(), len(payload), payload)
 
 

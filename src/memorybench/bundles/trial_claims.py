@@ -16,7 +16,7 @@ from .claims import Claim, bundle_text, claim, outcome_name
 
 
 def input_claims(bundle: BundledRun) -> Iterator[Claim]:
-    """A step's key is the digest of its name and inputs."""
+    """Check that the key of each step is the digest of its name and inputs."""
     if bundle.is_public:
         yield claim("inputs of steps", "unchecked", "left out of a public bundle", n=len(bundle.steps))
         return
@@ -37,7 +37,7 @@ def input_claims(bundle: BundledRun) -> Iterator[Claim]:
 
 
 def trial_claims(bundle: BundledRun, rescorer: Rescorer | None) -> Iterator[Claim]:
-    """Each planned trial has one outcome, which rests on recorded steps and on a recorded case."""
+    """Check that each planned trial has one outcome, with recorded steps and a recorded case."""
     wrong, unknown = [], ""
     places = set()
     for row in bundle.outcomes:
@@ -84,7 +84,7 @@ def trial_claims(bundle: BundledRun, rescorer: Rescorer | None) -> Iterator[Clai
 
 
 def _other_subjects(bundle: BundledRun) -> list[str]:
-    """Return how the subjects of a run with all outcomes differ from those of its settings."""
+    """Return problems: benchmarks or subjects of a complete run's outcomes that differ from the settings."""
     spec = bundle.run.spec
     benchmarks, subjects = spec.get("benchmarks"), spec.get("subjects")
     if not _are_names(benchmarks) or not _are_names(subjects):
@@ -114,7 +114,7 @@ def _other_subjects(bundle: BundledRun) -> list[str]:
 
 
 def _other_trials(bundle: BundledRun, rescorer: Rescorer | None) -> list[str]:
-    """Return how the trials of a run with all outcomes differ: every subject gets every case in every repeat."""
+    """Return problems: in a complete run, every subject must have every case in every repeat."""
     repeats = bundle.run.spec.get("repeats") or 1
     if not isinstance(repeats, int) or not 1 <= repeats <= max(1, len(bundle.outcomes)):
         return ["the settings have another number of repeats"]
@@ -146,7 +146,7 @@ def _other_trials(bundle: BundledRun, rescorer: Rescorer | None) -> list[str]:
 def _trials_of_case(
     bundle: BundledRun, benchmark: str, id: str, rescorer: Rescorer | None
 ) -> Collection[tuple[str, int]] | None:
-    """Return the variant and repeat of each trial that a case implies; None: one trial per repeat."""
+    """Return (variant, repeat) of each trial that a case must have; None: one trial per repeat, of any variant."""
     if rescorer is None or rescorer.trials_of_case is None:
         return None
     case = bundle.cases.get((benchmark, id))

@@ -1,7 +1,7 @@
-"""Checks a bundle: what follows from its other parts is computed again by the code that computed it first.
+"""Checks a bundle: everything that can be derived from other parts of it is computed again and compared.
 
-Nothing is called and nothing is downloaded. What no computation can show, such as that a model really gave a recorded
-reply, is listed as declared. The modules named after claims make the checks.
+No service is called and nothing is downloaded. What no computation can show, such as that a model really gave a
+recorded reply, is listed as declared. The modules `*_claims.py` make the checks.
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ def verify_bundle(
     keys: Sequence[PublicKey] = (),
     known_config: Callable[[str], str | None] = lambda _: None,
 ) -> Verification:
-    """Check a bundle. `datasets` has the available data by benchmark; `keys` are the keys that you trust.
+    """Check a bundle and return the claims with their results.
 
-    `known_config` returns the text of the config that a benchmark has here: a bundle has a config of its own.
+    `datasets` is the available data by benchmark; `keys` are the public keys that the user trusts; `known_config`
+    returns the text of a benchmark's config on this machine, to compare with the one in the bundle.
     """
     with open_archive(path) as archive:
         rows = KeptRows.in_archive(archive)
@@ -58,7 +59,7 @@ def verify_bundle(
             claims += _claims(bundle)
         except (*ERRORS, RuntimeError) as error:
             raise BadInput(
-                str(path), f"does not have the form that memorybench writes ({bundle_text(str(error))})"
+                str(path), f"does not have the format that memorybench writes ({bundle_text(str(error))})"
             ) from error
         claims += signature_claims(archive.signature, archive.manifest, run, _report(archive), keys)
         return _verification(archive, run, claims, bundle.same_inputs)
@@ -97,7 +98,7 @@ def _declared_claims(bundle: BundledRun) -> Iterator[Claim]:
 
 
 def _report(archive: Archive) -> Mapping[str, Any]:
-    """Return the report of the bundle; it is checked elsewhere."""
+    """Return the report of the bundle, or one without results if it is malformed. report_claims.py checks it."""
     try:
         report = json.loads(archive.text(REPORT))
         for result in report["results"]:
