@@ -1,1 +1,1 @@
-"""The command line: one file per verb. Nothing heavy is imported before a verb is called."""
+"""The command line: one file per verb. Large modules are imported only when a verb needs them."""

@@ -1,4 +1,4 @@
-"""Command-line arguments: those that follow from the fields of a spec, and those that several verbs share."""
+"""Command-line arguments: those that are made from the fields of a spec, and those that several verbs share."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _ALIASES = (
     ("--question-type", "--question-types"),
     ("--measure", "--measures"),
 )
-"""Names that verbs use for the same thing."""
+"""Pairs of flags that mean the same. A verb that has one of them also accepts the other."""
 
 
 class Parser(argparse.ArgumentParser):
-    """Reports a wrong command line as one line, with the nearest word."""
+    """An ArgumentParser that raises BadInput for an invalid command line and suggests the most similar argument."""
 
     given: Sequence[str] = ()
     """The words on the command line."""
@@ -51,7 +51,7 @@ class Parser(argparse.ArgumentParser):
         raise BadInput(where, problem, remedy=close or f"`{self.prog} --help` shows all arguments")
 
     def _option_names(self) -> list[str]:
-        """Return the options of the command that was given; of all commands, if none was."""
+        """Return the flags of the verb on the command line; of all verbs, if it names none."""
         parsers: list[argparse.ArgumentParser] = [self]
         for parser in parsers:  # grows by the parsers of its verbs
             for action in parser._actions:
@@ -62,7 +62,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def add_aliases(parser: argparse.ArgumentParser) -> None:
-    """Accept both names of each pair where one is an argument. The other one is not in --help."""
+    """Accept the other name of each flag in _ALIASES, without showing it in --help."""
     known = parser._option_string_actions
     for names in _ALIASES:
         for name, other in (names, names[::-1]):
@@ -80,7 +80,10 @@ def add_fields(
     defaults: Mapping[str, str] | None = None,
     without: Collection[str] = (),
 ) -> None:
-    """Adds a flag or positional argument for each field that has a help text. `defaults` are texts for --help."""
+    """Add a flag or positional argument for each field of the spec that is marked as one, except those in `without`.
+
+    `defaults` are texts for --help, by field.
+    """
     from memorybench.suites.spec import Spec, flag_options, is_flag
 
     own_first = sorted(
@@ -104,7 +107,7 @@ def add_fields(
 
 
 def _shape(field: FieldInfo, options: Mapping[str, Any]) -> dict[str, Any]:
-    """How argparse reads the field: as a switch, a choice, a list or one word."""
+    """Return the argparse options that read the field as a switch, a choice, a list or one word."""
     kind = field.annotation
     if kind is bool:
         return {"action": "store_false" if field.default is True else "store_true"}
@@ -131,7 +134,7 @@ def _default_text(field: FieldInfo) -> str:
 
 
 def given_fields(args: argparse.Namespace, spec: type[Record]) -> dict[str, Any]:
-    """The fields that were given on the command line, as the spec takes them."""
+    """Return the fields of the spec that were given on the command line, with values that the spec accepts."""
     from memorybench.suites.spec import check_not_empty, flag_name, flag_options
 
     given: dict[str, Any] = {}
@@ -153,7 +156,7 @@ def given_fields(args: argparse.Namespace, spec: type[Record]) -> dict[str, Any]
 
 
 def named_files(values: Sequence[str], flag: str) -> dict[str, str]:
-    """Parses NAME=PATH, each name once. Paths may hold commas."""
+    """Parse values of the form NAME=PATH into a dict. Raises BadInput if one is malformed or a name occurs twice."""
     files: dict[str, str] = {}
     for value in values:
         name, equals, path = value.partition("=")
@@ -166,7 +169,7 @@ def named_files(values: Sequence[str], flag: str) -> dict[str, str]:
 
 
 def add_action(actions: Any, name: str, about: str) -> argparse.ArgumentParser:
-    """Add an action to those that `add_subparsers` returned."""
+    """Add an action, such as `list` in `data list`, to the result of `add_subparsers`; return its parser."""
     parser: argparse.ArgumentParser = actions.add_parser(name, help=about, description=about, allow_abbrev=False)
     return parser
 
@@ -193,7 +196,7 @@ def given_budget(args: argparse.Namespace) -> float | None:
 
 
 def add_list(parser: argparse.ArgumentParser, *names: str, **options: str) -> None:
-    """Adds a list that may be given with spaces, with commas, or by repeating the flag."""
+    """Add a flag for a list, whose items are separated by spaces or commas, or given by repeating the flag."""
     parser.add_argument(*names, nargs="+", action="extend", default=None, **options)  # type: ignore[arg-type]
 
 
@@ -264,7 +267,7 @@ def folders(args: argparse.Namespace) -> list[Path]:
 
 
 def place_words(args: argparse.Namespace) -> list[str]:
-    """Return the flags that a command needs to find the same runs."""
+    """Return the flags, such as --results, with which another command finds the same runs."""
     typed: list[Path] = getattr(args, "typed_results", args.results)  # without the folder of opened bundles
     words = ["--results", *map(str, typed)] if typed else []
     if args.journal is not None:

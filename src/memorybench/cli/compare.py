@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def compare_providers(args: argparse.Namespace) -> int:
-    """`results --compare`: the providers of the given runs, or of the latest ones. An old form of `compare`."""
+    """Run `results --compare`, an old form of `compare`: compare providers of the given runs, or of the latest ones."""
     from memorybench.core.errors import BadInput
     from memorybench.suites.run_comparison import compare_runs
 

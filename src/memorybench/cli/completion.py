@@ -22,7 +22,7 @@ _NAMES: Mapping[str, tuple[Kind, ...]] = {
     "names": ("benchmark",),  # of `data pull`
     "name": ("provider", "baseline", "benchmark", "extractor", "store", "agent"),  # of `describe`
 }
-"""By the destination of an argument: the kinds of entries that it names."""
+"""The kinds of catalog entries that an argument names, by the argument's `dest`."""
 _FOLDERS, _FILES = ("DIR", "FOLDER"), ("FILE", "PATH", "CASES", "DATASET")
 """Metavars of arguments that are completed as paths."""
 
@@ -67,7 +67,7 @@ def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
 def _add_completions(
     action: argparse.Action, names: Mapping[str, list[str]], file: Mapping[str, Any], folder: Mapping[str, Any]
 ) -> None:
-    """Adds what the flag may be followed by. The parser is not used for anything else, so choices refuse nothing."""
+    """Add the possible values of an argument, for completion only: this parser never parses a command line."""
     if action.choices is None and action.metavar == "NAME" and names.get(action.dest):
         action.choices = names[action.dest]
     elif action.metavar in _FOLDERS:

@@ -80,7 +80,7 @@ _LEFT_OUT = {
     "longmemeval": "questions to abstain from, of several sessions, on time or preferences, and answers of more than"
     " six words",
 }
-"""By benchmark: questions whose answer no single turn states."""
+"""Which questions a conversion leaves out, by benchmark: those whose answer is not in a single turn."""
 
 
 def _convert(args: argparse.Namespace) -> int:
@@ -171,7 +171,7 @@ def _list(catalog: Catalog, as_json: bool) -> int:
 
 
 def _show(rows: list[DataStatus]) -> None:
-    """Two lines per dataset, because paths are long."""
+    """Print two lines per dataset; the second one is its path, which may be long."""
     from memorybench.text.sanitize import sanitize
 
     width = max(len(row.name) for row in rows)
@@ -184,7 +184,7 @@ def _show(rows: list[DataStatus]) -> None:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[Piece], Progress]]:
-    """A progress bar on a terminal, lines in a pipe; both on standard error."""
+    """Yield a function that shows the progress of a file on standard error: a bar on a terminal, else lines."""
     if not sys.stderr.isatty():
         yield _lines
         return

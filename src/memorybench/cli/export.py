@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
 
 @contextmanager
 def _open_output(path: Path | None, *, is_json: bool) -> Iterator[TextIO]:
-    """The file, or standard output as UTF-8. Texts of others must not control a terminal."""
+    """Yield the file, or standard output in UTF-8; on a terminal, control characters are removed."""
     from memorybench.files.writing import replacing
     from memorybench.text.sanitize import escape_json, sanitize
     from memorybench.wiring.output import CleanedStream
@@ -112,7 +112,7 @@ def _tables(stored: StoredRun, form: str, wanted: str | None) -> str:
 
 
 def _find_table(wanted: str, tables: Sequence[Table]) -> Table:
-    """The table with this number, counting from 1, or with a title that begins with these words."""
+    """Return the table with this number, counting from 1, or with a title that begins with this text."""
     from memorybench.core.errors import BadInput
 
     if wanted.isdecimal() and 1 <= int(wanted) <= len(tables):

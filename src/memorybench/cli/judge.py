@@ -79,7 +79,7 @@ def _calibration(args: argparse.Namespace) -> Calibration:
 
 
 def _figures(calibration: Calibration, score: tuple[float, int | None] | None) -> dict[str, tuple[Interval, int]]:
-    """Each figure with the number of responses it is computed from."""
+    """Return each figure by name, with the number of responses that it is computed from."""
     from memorybench.metrics.agreement import agreement, correct_for_judge, kappa, sensitivity, specificity
 
     confusion = calibration.confusion
@@ -129,7 +129,7 @@ def _spelled(found: Interval) -> str:
 
 
 def _score(text: str) -> tuple[float, int | None]:
-    """Parses `0.71`, or `355/500`, from which an interval follows."""
+    """Parse a score such as `0.71` or `355/500`; return the share and the number of answers, or None for `0.71`."""
     hits, slash, n = text.partition("/")
     try:
         score = int(hits) / int(n) if slash else float(hits)

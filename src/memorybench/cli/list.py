@@ -24,7 +24,7 @@ _SECTIONS = (
     ("models", "models and the prefixes of model names"),
     ("suites", "suites"),
 )
-"""By flag: what it selects."""
+"""The kinds of entries that each flag selects."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

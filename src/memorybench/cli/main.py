@@ -50,9 +50,9 @@ ACTIONS = {
     "audit": ("probes", "list the probes of a dataset, or write them to a file"),
     "online": ("receive", "store spans that agents send by OTLP/HTTP"),
 }
-"""By verb that runs a suite: a word after it that is a command of its own, and its help."""
+"""Actions that have their own command, such as `audit probes`: the word after the verb and its help, by verb."""
 VERB_ALIASES = {"bench": "eval"}
-"""The suite is called bench, its verb eval."""
+"""Other names of verbs: the suite of the verb `eval` is called bench."""
 MEMAUDIT_VERBS = {"audit": VERBS["audit"], "validate": "check a dataset and count its probes"}
 _PRINTING_VERBS = frozenset(
     {"results", "show", "compare", "runs", "export", "list", "describe", "schema", "doctor", "validate", "completion"}
@@ -129,7 +129,7 @@ def _run(
 
 
 def _opened_bundles(args: argparse.Namespace) -> AbstractContextManager[None]:
-    """Open the bundles that a command which reads runs names in place of runs."""
+    """Open the bundles on the command line of a verb that reads runs. Does nothing for other verbs."""
     if args.verb not in _READING_VERBS or not any(BUNDLE_SUFFIX in word for word in args.command_line):
         return nullcontext()
     from .opened_bundles import opened_bundles
@@ -138,10 +138,10 @@ def _opened_bundles(args: argparse.Namespace) -> AbstractContextManager[None]:
 
 
 def _collect_garbage_rarely() -> None:
-    """Spare the collector the classes and functions of imported modules, which are never garbage.
+    """Make the garbage collector run rarely, because the objects of imported modules are never garbage.
 
-    By default it searches them again and again while modules are imported, and once more at exit: a fifth of the time
-    of a short command. A run of one question creates more than 50,000 objects that stay.
+    With the default threshold, searching them takes a fifth of the time of a short command. A run of one question
+    creates more than 50,000 objects that stay.
     """
     gc.set_threshold(100_000)
     atexit.register(gc.freeze)
@@ -183,7 +183,7 @@ def _parser(
 
 
 def is_action(given: Sequence[str], action: str) -> bool:
-    """Return whether the word after the verb is this action, and not the name of a dataset."""
+    """Return whether the word after the verb is this action and not, for example, the name of a dataset."""
     return [word for word in given if not word.startswith("-")][1:2] == [action]
 
 

@@ -1,4 +1,4 @@
-"""Opens bundles for commands that read runs: their rows are in a temporary results folder while the command runs."""
+"""Opens bundles for commands that read runs, by importing them into a temporary results folder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LONGEST_STEM = 50
 
 @contextmanager
 def opened_bundles(args: argparse.Namespace) -> Iterator[None]:
-    """Replace each FILE.mbz among the runs by the id under which it can be read, and search its folder, too."""
+    """Import each FILE.mbz that `args` names in place of a run, and put the id of the imported run into `args`."""
     from memorybench.core.errors import BadInput
     from memorybench.processes.programs import temporary_folder
 
@@ -54,13 +54,13 @@ def _words(value: object) -> list[str]:
 
 
 def _file(name: str) -> str:
-    """Return the path of FILE.mbz or FILE.mbz:PROVIDER; "" if the name is another one."""
+    """Return the path in FILE.mbz or FILE.mbz:PROVIDER; "" if the name is not of a bundle that exists."""
     head = name if name.endswith(_SUFFIX) else name.rpartition(f"{_SUFFIX}:")[0] + _SUFFIX
     return head if head != _SUFFIX and Path(head).is_file() else ""
 
 
 def _open(path: Path, results: Path, taken: Collection[str]) -> str:
-    """Write the rows of a bundle into the folder; return the id of the run, which is the name of the file."""
+    """Import a bundle into the results folder; return the id of the run, which is made from the name of the file."""
     from memorybench.bundles.archive import open_archive
     from memorybench.bundles.contents import Rows, import_rows
     from memorybench.core.errors import BadInput
@@ -69,7 +69,8 @@ def _open(path: Path, results: Path, taken: Collection[str]) -> str:
     names = (f"{stem}{mark}{_SUFFIX}" for mark in ("", *(f"-{number}" for number in range(2, 1000))))
     with open_archive(path) as archive:
         if changed := archive.changed_files():
-            raise BadInput(str(path), f"{', '.join(changed)} changed", remedy=f"memorybench verify {path}")
+            problem = f"{', '.join(changed)} changed since the bundle was made"
+            raise BadInput(str(path), problem, remedy=f"memorybench verify {path}")
         run_id = import_rows(Rows.in_archive(archive), results, next(name for name in names if name not in taken))
     print(f"{path}: its figures are not checked; memorybench verify {path} recomputes them", file=sys.stderr)
     return run_id

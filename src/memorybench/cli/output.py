@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def print_paged(draw: Callable[[Console], object]) -> None:
-    """Print what `draw` shows: through a pager if it is longer than the terminal."""
+    """Print what `draw` prints to a console, through a pager if it is longer than the terminal."""
     import pydoc
 
     from memorybench.reporting.terminal import console
@@ -29,7 +29,7 @@ def print_paged(draw: Callable[[Console], object]) -> None:
 
 
 def print_wrapped(line: str, file: TextIO | None = None) -> None:
-    """Print a line in the width of the terminal; names and commands in it are not broken."""
+    """Print a text wrapped to the width of the terminal, without breaking words."""
     from textwrap import fill
 
     from memorybench.reporting.terminal import console

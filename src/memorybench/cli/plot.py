@@ -94,7 +94,7 @@ def _find(args: argparse.Namespace) -> Spec:
 
 
 def _slope(args: argparse.Namespace) -> Spec:
-    """Compare two providers of the run, or the run with another one."""
+    """Return the slope chart that compares two providers of the run, or two runs."""
     from memorybench.charts.run_charts import RunCharts, slope
     from memorybench.core.errors import BadInput
     from memorybench.suites.registry import read_run

@@ -26,7 +26,7 @@ _EPILOGS = {
 
 
 def configure(parser: argparse.ArgumentParser, verb: str) -> None:
-    """Adds the arguments of a verb, or an action for each of its commands."""
+    """Add the arguments of a verb; if the verb has several commands, add an action for each."""
     from memorybench.suites.registry import commands
 
     found = commands(verb)
@@ -115,7 +115,7 @@ def _run(suite: Suite, command: Command, args: argparse.Namespace) -> int:
 
 
 def _from_environment() -> dict[str, str]:
-    """The options that GitHub Actions sets."""
+    """Return the options that are set by variables of GitHub Actions."""
     from memorybench.wiring.environment import first_variable
 
     summary = first_variable("GITHUB_STEP_SUMMARY")
@@ -123,7 +123,7 @@ def _from_environment() -> dict[str, str]:
 
 
 def _end(finished: FinishedRun, options: RunOptions, args: argparse.Namespace) -> int:
-    """Prints how the run ended, writes the files for CI and returns the exit code."""
+    """Print how the run ended, write the files for CI and return the exit code."""
     from memorybench.suites.finished import exit_code, write_ci_files
     from memorybench.wiring.environment import redactor
 
@@ -138,7 +138,7 @@ def _end(finished: FinishedRun, options: RunOptions, args: argparse.Namespace) -
 
 
 def _show_finished(finished: FinishedRun, options: RunOptions, args: argparse.Namespace) -> int:
-    """Shows a run that --resume found complete."""
+    """Show a run that was already complete when --resume was called; return the exit code."""
     from memorybench.reporting.json_document import to_json
     from memorybench.reporting.terminal import console, show_report, whole_in
 
@@ -185,7 +185,7 @@ def _show_plan(start: Start, missing: list[str], as_json: bool) -> None:
 
 
 def _show_samples(prepared: PreparedRun) -> None:
-    """Says how many histories are added to each memory: a sample of few questions may need all of them."""
+    """Print how many histories are added to each memory: even a small sample of questions may need all of them."""
     from memorybench.reporting.terminal import console
     from memorybench.suites.sampling import sample_text
 
@@ -234,7 +234,7 @@ def _show(start: Start, finished: FinishedRun) -> None:
 
 
 def _comparison_hint(start: Start, finished: FinishedRun, results: str) -> dict[str, str]:
-    """The command that lists the questions that got worse, if the run missed its baseline."""
+    """Return the command that lists the questions that got worse, if the run missed its baseline, else {}."""
     baseline, place = start.baseline, start.place
     if baseline is None or not any(check.missed and check.name.startswith("baseline") for check in finished.checks):
         return {}

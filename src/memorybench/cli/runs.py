@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def show_runs(args: argparse.Namespace) -> int:
-    """List runs; for `results` without a run, too."""
+    """List runs, for `runs list` and for `results` without a run."""
     from memorybench.core.report_sections import Column, Table, text_column
     from memorybench.reporting.terminal import console, show_table
 
@@ -242,7 +242,7 @@ def _delete_rows(args: argparse.Namespace, rows: Sequence[ListedRun], kept: dict
 
 
 def _confirmed(rows: Sequence[ListedRun]) -> bool:
-    """Ask on standard error, because standard output may be a JSON document."""
+    """Ask whether to delete these runs and return the answer. Asks on standard error: standard output may be JSON."""
     from memorybench.core.errors import BadInput
 
     if not sys.stdin or not sys.stdin.isatty():

@@ -1,4 +1,4 @@
-"""Standard streams that may be closed, full, or of an encoding without the characters that we print."""
+"""Makes standard streams safe: they may be closed or full, or their encoding may lack characters that we print."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from memorybench.wiring.output import CleanedStream
 
 
 class OutputLost(BaseException):
-    """Standard output cannot be written, and the verb has no other purpose."""
+    """Ends a verb that only prints, because standard output cannot be written."""
 
 
 class _Output(io.FileIO):
-    """Drops all output after the first write that fails, because a run must not stop for it."""
+    """A raw file that drops all output after the first failed write, so that a run continues."""
 
     failure: OSError | None = None
     stop_on_failure = False
@@ -37,7 +37,7 @@ class _Output(io.FileIO):
 
 
 def prepare_streams(*, as_json: bool) -> None:
-    """Make printing safe. A stream that someone replaced, as test tools do, keeps its destination."""
+    """Set up standard streams so that printing does not fail. Streams that were replaced, as in tests, are kept."""
     for number in (0, 1, 2):
         try:
             os.fstat(number)
@@ -56,13 +56,13 @@ def prepare_streams(*, as_json: bool) -> None:
 
 
 def stop_when_output_is_lost() -> None:
-    """Let a failed write end the verb: for verbs that only print."""
+    """End the verb at the first failed write to standard output. For verbs that only print."""
     if (output := _output()) is not None:
         output.stop_on_failure = True
 
 
 def output_failure() -> OSError | None:
-    """Flush standard output and return why it could not be written; None also if its reader went away."""
+    """Flush standard output; return the error of a failed write, or None. A closed pipe is not an error."""
     sys.stdout.flush()
     output = _output()
     failure = output.failure if output is not None else None
@@ -90,7 +90,7 @@ def _plain_text(error: UnicodeError) -> tuple[str, int]:
 
 
 def _json_escapes(error: UnicodeError) -> tuple[str, int]:
-    """JSON has characters beyond ASCII only inside strings, where an escape means the same."""
+    """Encode characters as JSON escapes (an error handler for `codecs`)."""
     assert isinstance(error, UnicodeEncodeError)
     utf_16 = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{high:02x}{low:02x}" for high, low in zip(utf_16[::2], utf_16[1::2], strict=True)), error.end

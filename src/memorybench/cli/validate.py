@@ -71,7 +71,7 @@ def describe_file(path: Path) -> str:
 
 
 def _described_by_suite(path: Path, first: Mapping[str, Any]) -> str | None:
-    """Return what the suite says about a file that begins with this row; None if no suite knows it."""
+    """Return a suite's description of a file that begins with this row; None if no suite recognises it."""
     from memorybench.suites.registry import suites
 
     described = (suite.describe_file(path, first) for suite in suites())

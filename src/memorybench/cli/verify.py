@@ -95,9 +95,9 @@ def run(args: argparse.Namespace) -> int:
 def at_hand(
     file: Path, given: Sequence[str], wiring: LiveWiring, *, is_strict: bool = True
 ) -> dict[str, Dataset | AuditDataset]:
-    """Open the data that is available: what ships with memorybench, and the files that the user names.
+    """Open the data of the bundle's benchmarks that is available: bundled data, and the files in `given` (NAME=PATH).
 
-    With `is_strict`, a name that is not a benchmark of the bundle is an error.
+    With `is_strict`, a name that is not a benchmark of the bundle is an error; otherwise it is ignored.
     """
     from memorybench.bundles.archive import open_archive
     from memorybench.bundles.bundled_run import AUDIT_DATA
@@ -127,7 +127,7 @@ def at_hand(
         known = name in wiring.catalog.names("benchmark")
         if not known and name in files:
             raise BadInput(
-                "--data", f'benchmark "{name}" is not known here', remedy="name the folder of its config: --config-dir"
+                "--data", f'benchmark "{name}" has no config here', remedy="name the folder of its config: --config-dir"
             )
         if known:
             config = wiring.benchmark(name)
@@ -137,7 +137,7 @@ def at_hand(
 
 
 def config_texts(wiring: LiveWiring) -> Callable[[str], str | None]:
-    """Return a function from the name of a benchmark to the text of its config here; None if it is not known here."""
+    """Return a function that returns the text of a benchmark's config on this machine, or None if it is unknown."""
     names = frozenset(wiring.catalog.names("benchmark"))
     return lambda name: wiring.describe_benchmark(wiring.benchmark(name).name) if name in names else None
 

@@ -107,7 +107,7 @@ def _start(names: Sequence[str], searched: list[Path]) -> tuple[list[Path], str]
 
 
 def _listen(host: str, port: int | None) -> socket.socket:
-    """Open the port; without --port any free one if the default is in use."""
+    """Return a socket that listens on the port; None: the default port or, if that is in use, any free one."""
     from memorybench.core.errors import BadInput
 
     for number in (DEFAULT_PORT, 0) if port is None else (port,):

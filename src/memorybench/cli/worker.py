@@ -1,4 +1,4 @@
-"""Joins a run that another process has begun, on this or another machine, until every question has an outcome."""
+"""Joins a run that another process started, on this or another machine, and works until all trials are done."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import argparse
 from .arguments import add_consent, add_fields, add_json, given_fields, positive, split_list
 
 _MORE_CONSENT = ("store_is_disposable", "agent_turn", "i_understand_model_cost")
-"""Fields of specs, besides --allow-code and --allow-env, that are not saved with a run."""
+"""Consents that are not saved with a run, so each worker needs them; besides --allow-code and --allow-env."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
