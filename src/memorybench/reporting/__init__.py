@@ -1,4 +1,4 @@
-"""Renderers: one file per format. They know the sections of `core.report_sections`, never a suite.
+"""Renderers: one file per format. They render the sections of `core.report_sections` and do not depend on suites.
 
 Reports
   terminal.py        a report on the terminal

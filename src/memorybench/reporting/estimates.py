@@ -39,5 +39,5 @@ def show_estimates(out: Console, planned: int, rows: Sequence[Mapping[str, Any]]
 
 
 def unknown_costs(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the subjects and stages of unknown cost."""
+    """Return the names `subject: stage` of the rows whose cost is unknown."""
     return list(dict.fromkeys(f"{row['subject']}: {row['stage']}" for row in rows if row["cost"] is None))

@@ -49,7 +49,7 @@ COLUMNS: Mapping[str, Kind] = {
     "output_tokens": "integer",
     "cost": "number",
 }
-"""The columns that every export has. One column per label and per score follows."""
+"""The columns of every export and their types. After them come one column per label and one per score."""
 _HEADLINE_SCORES = ("correct", "rubric_score", "answer_f1", "recall@5", "passed")
 
 
@@ -59,13 +59,13 @@ class Layout:
 
     kinds: Mapping[str, Kind]
     labels: Mapping[str, str]
-    """The column of each label."""
+    """The name of the column for each label."""
     scores: Mapping[str, str]
-    """The column of each score."""
+    """The name of the column for each score."""
 
 
 def layout(outcomes: Iterable[Outcome]) -> Layout:
-    """Names a column for each label and score; a name that is taken gets the prefix `label_` or `score_`."""
+    """Return the columns for these outcomes. If the name of a label or score is taken, it gets a prefix (`label_`…)."""
     labels: dict[str, None] = {}
     scores: dict[str, None] = {}
     for outcome in outcomes:
@@ -84,7 +84,7 @@ def layout(outcomes: Iterable[Outcome]) -> Layout:
 
 
 def rows(trials: Iterable[RecordedTrial], columns: Layout) -> Iterator[dict[str, Any]]:
-    """One row per trial, with a value or None for each column."""
+    """Yield one row per trial, with a value or None for each column."""
     for trial in trials:
         outcome = trial.outcome
         values = {
@@ -131,7 +131,7 @@ def _trial_values(recorded: RecordedTrial) -> dict[str, Any]:
 
 
 def _rubric_values(recorded: RecordedTrial) -> dict[str, Any]:
-    """Return the items of a question's rubric; scores only if every item was judged."""
+    """Return the rubric columns: items, weights and, if every item was judged, scores; {} without a rubric."""
     rubric = recorded.case.get("rubric")
     if not rubric:
         return {}
@@ -175,7 +175,7 @@ def _step_values(recorded: RecordedTrial) -> dict[str, Any]:
 
 
 def write(rows: Iterable[dict[str, Any]], columns: Layout, form: Format, file: IO[str]) -> int:
-    """Writes rows as they come and returns how many there were."""
+    """Write rows one by one and return how many there were."""
     written = 0
     csv_writer = csv.writer(file, lineterminator="\n")
     if form == "csv":

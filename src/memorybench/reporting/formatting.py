@@ -1,4 +1,4 @@
-"""Formats numbers and table cells as text. A value that was not measured is a dash, never a zero."""
+"""Formats numbers and table cells as text. A value that was not measured is shown as a dash, never as zero."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MARKS = {True: "✓", False: "✗", None: "–"}
 
 
 def cell_text(cell: Cell, shows: Part = "value") -> str:
-    """The text of a table cell; `shows` selects the part of a measure."""
+    """Return a table cell as text; `shows` selects which part of a measure is shown."""
     match cell:
         case None:
             return ABSENT
@@ -36,7 +36,7 @@ def cell_text(cell: Cell, shows: Part = "value") -> str:
 
 
 def footnotes(table: Table) -> list[str]:
-    """Explains the signs in the cells of a table that are not numbers."""
+    """Return a line that explains the sign for an unknown price, if the table has one."""
     cells = [cell for row in (*table.rows, *table.detail_rows) for cell in row]
     has_unknown_price = any(isinstance(cell, Money) and cell.dollars is None for cell in cells)
     return [f"{UNKNOWN_PRICE}: a model has no known price"] if has_unknown_price else []
@@ -53,7 +53,10 @@ def _measure(measure: Measure, shows: Part) -> str:
 
 
 def _difference(difference: Difference) -> str:
-    """`+11.2 [+4.1, +18.3]*`, in percentage points or the measure's unit; the star marks a significant difference."""
+    """Return a difference such as `+11.2 [+4.1, +18.3]*`, in percentage points or the measure's unit.
+
+    The star marks a significant difference.
+    """
     if difference.value is None:
         return ABSENT
     ends = [end for end in (difference.low, difference.high) if end is not None]
@@ -81,7 +84,7 @@ def value(measure: Measure) -> str:
 
 
 def with_interval(measure: Measure) -> str:
-    """`62.3% [57.1, 67.2]`; only the value where there is no interval."""
+    """Return a text such as `62.3% [57.1, 67.2]`; only the value if there is no interval."""
     if measure.value is None or measure.low is None or measure.high is None:
         return value(measure)
     if measure.unit:
@@ -100,7 +103,7 @@ def seconds(amount: float) -> str:
 
 
 def about(dollars: float) -> str:
-    """Return dollars with two significant digits."""
+    """Return an amount in dollars as text, with two significant digits."""
     rounded = float(f"{dollars:.2g}")
     if rounded >= 10 or not rounded:
         return f"${rounded:,.0f}"

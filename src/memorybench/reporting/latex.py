@@ -27,11 +27,11 @@ _ESCAPES = {
     "✓": r"$\checkmark$",
     "✗": r"$\times$",
 }
-"""Characters that LaTeX reads as commands, and those that its usual fonts lack."""
+"""Replacements for characters that LaTeX reads as commands, and for those that its usual fonts lack."""
 
 
 def to_latex(tables: Iterable[Table]) -> str:
-    """One `table` environment per table, with caption and label."""
+    """Return one LaTeX `table` environment per table, with caption and label."""
     return "\n\n".join(_table(table) for table in tables) + "\n"
 
 

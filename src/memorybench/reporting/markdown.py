@@ -15,7 +15,7 @@ _GLOSSARY = "memorybench's docs/glossary.md defines the terms of this report, an
 
 
 def to_markdown(report: Report, checks: Iterable[str] = ()) -> str:
-    """The report; `checks` are lines about thresholds, which follow the title."""
+    """Return a report as Markdown. `checks` are lines about thresholds, which are put after the title."""
     parts = [f"# {_inline(report.title)}"]
     parts += [_inline(line) for line in checks]
     parts += [f"> {_inline(line)}" for line in report.warnings]
@@ -73,7 +73,7 @@ def _cases(section: Cases) -> list[str]:
 
 
 def _quoted(text: str) -> str:
-    """The text as a code block, with a fence that the text does not contain."""
+    """Return a text as a code block, with a fence that the text does not contain."""
     text = sanitize(text)
     fence = "```"
     while fence in text:
@@ -89,5 +89,5 @@ def _notes(section: Notes) -> list[str]:
 
 
 def _inline(text: str) -> str:
-    """The text on one line, with the characters escaped that would end a table cell or begin HTML."""
+    """Return a text on one line, with characters escaped that would end a table cell or begin HTML."""
     return re.sub(r"<(?=[a-zA-Z/!?])", "&lt;", " ".join(sanitize(text).split()).replace("|", "\\|"))

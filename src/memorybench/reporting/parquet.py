@@ -18,7 +18,7 @@ _ROWS_PER_GROUP = 5000
 
 
 def write_parquet(rows: Iterable[dict[str, Any]], columns: Layout, path: Path) -> int:
-    """Writes rows in groups, so that a long run needs little memory, and returns how many there were."""
+    """Write rows in groups, so that a long run needs little memory; return how many there were."""
     try:
         import pyarrow
         from pyarrow import parquet

@@ -1,4 +1,4 @@
-"""How far a run is: counted from the events of the engine, and read by displays here or in another process."""
+"""Counts the progress of a run from the events of the engine, for displays in this or another process."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from memorybench.core.trials import STATUSES, Outcome
 from memorybench.files.reading import read_inside
 
 FILE_NAME = ".progress"
-"""In the folder of a run while a process performs it; read by `results --watch`."""
+"""The progress file in the folder of a run, while a process performs the run; `results --watch` reads it."""
 _HEADLINE_SCORES = ("correct", "rubric_score", "answer_f1", "recall@5")
 _WINDOW = 120.0
-"""Seconds over which a rate is measured: the first part of a resumed run is faster than the rest."""
+"""In seconds. Rates are measured over this time only, because the beginning of a resumed run is faster."""
 _LONGEST_REASON = 200
 _REQUEST = re.compile(r"\b[A-Z]+ https?://\S+: ")
-"""The method and address of a request, which would leave no room for the reason. The report has them."""
+"""The method and address of a request in an error, which are removed to leave room for the reason."""
 
 
 class Spent(Protocol):
-    """The costs of a run so far: its budget."""
+    """The costs of a run so far, in dollars. A run's budget implements it."""
 
     @property
     def spent(self) -> float: ...
@@ -38,28 +38,28 @@ class Spent(Protocol):
 
 
 class Block(Record):
-    """How far one provider, or other subject, is on one benchmark."""
+    """The progress of one subject, such as a provider, on one benchmark."""
 
     benchmark: str
     subject: str
     state: Literal["waiting", "working", "done"]
     done: int
-    """Trials with an outcome."""
+    """The number of trials with an outcome."""
     total: int
     added: int = 0
-    """Sessions, or turns, that were added to the memory."""
+    """The number of sessions or turns (see `unit`) that were added to the memory."""
     to_add: int = 0
     is_estimate: bool = False
     """Whether `to_add` is estimated, because some haystacks were not read yet."""
     unit: str = "sessions"
     problems: Mapping[str, int] = {}
-    """Trials without a score, by status."""
+    """The number of trials without a score, by status."""
     reason: str = ""
-    """The most frequent reason."""
+    """The most frequent reason why trials have no score."""
     score: float | None = None
     score_name: str = ""
     eta: float | None = None
-    """Seconds until it is done; None: unknown."""
+    """Estimated seconds until the block is done; None: unknown."""
     eta_of_adds: float | None = None
 
     @property
@@ -68,7 +68,7 @@ class Block(Record):
 
 
 class Snapshot(Record):
-    """How far a run is."""
+    """The progress of a run at one moment."""
 
     blocks: tuple[Block, ...]
     done: int
@@ -87,7 +87,7 @@ class Snapshot(Record):
 
 
 class _Rate:
-    """How long an event takes, in the last two minutes. Events of the same half second are stored as one."""
+    """Measures the seconds per event over the last two minutes. Events within half a second are stored as one."""
 
     def __init__(self) -> None:
         self._events: deque[tuple[float, int]] = deque()
@@ -110,12 +110,12 @@ class _Rate:
             self._begun, _ = self._events.popleft()
 
     def end(self) -> None:
-        """Stop the clock: no more events are expected."""
+        """Stop the clock, because no more events are expected; a later event restarts it."""
         self._ended = time.monotonic()
 
     @property
     def seconds_each(self) -> float | None:
-        """Seconds per event; None: unknown."""
+        """Seconds per event; None if there were no events."""
         number = sum(number for _, number in list(self._events))
         if not number or self._begun is None:
             return None
@@ -166,9 +166,9 @@ class _Counts:
 
     @property
     def to_add(self) -> int:
-        """Sessions of all haystacks; those that were not read yet are expected to be as long as the others.
+        """The number of sessions of all haystacks. Haystacks that were not read yet are assumed to have average length.
 
-        Once every trial is done there is none left: a resumed run adds only the haystacks of its remaining trials.
+        When every trial is done, it is the number that was added: a resumed run does not add all haystacks.
         """
         if self.done >= self.total:
             return self.added
@@ -176,7 +176,7 @@ class _Counts:
         return round(self._known_to_add * max(self.haystacks, read) / read) if read else 0
 
     def block(self, redact: Callable[[str], str], trial: float | None = None, add: float | None = None) -> Block:
-        """`trial` and `add` are seconds per trial and add to expect while it has no figures of its own."""
+        """Return the progress. `trial` and `add` are seconds per trial and per add, used until they are measured."""
         score, add_seconds = self._score(), self.adds.seconds_each
         reason, _ = self._reasons.most_frequent
         started = self.trials.seconds_each is not None or bool(self._haystacks)
@@ -199,9 +199,9 @@ class _Counts:
         )
 
     def _score(self) -> tuple[str, float] | None:
-        """The headline score so far; None in a resumed run, whose earlier trials are not read again.
+        """Return the name and mean of the headline score so far, or None.
 
-        None also while scored trials are undecided: their verdicts may differ from those of the others.
+        None in a resumed run, whose earlier trials are not read again, and while some scored trials have no verdict.
         """
         scored = self.done - self.problems.total()
         if self.is_resumed or self._sums.get("correct", (0.0, scored))[1] < scored:
@@ -227,7 +227,7 @@ class RunProgress:
         spent: Spent | None = None,
         redact: Callable[[str], str] = str,
     ) -> None:
-        """`totals` and `done` are trials by benchmark and subject."""
+        """Start counting. `totals` and `done` are numbers of trials by benchmark and subject."""
         self._counts = {key: _Counts(*key, total, done.get(key, 0)) for key, total in totals.items() if total}
         self._spent = spent
         self._redact = redact
@@ -281,7 +281,7 @@ def _mean(values: list[float | None]) -> float | None:
 
 @contextmanager
 def published(progress: RunProgress, folder: Path) -> Iterator[None]:
-    """Write the progress into the run's folder every second, for other processes; a full disk does not matter."""
+    """Write the progress into the run's folder every second, for other processes. Errors are ignored."""
     path, draft = folder / FILE_NAME, folder / f"{FILE_NAME}.part"
 
     def publish() -> None:
@@ -318,7 +318,7 @@ def every_second(work: Callable[[], None]) -> Iterator[None]:
 
 
 def read_progress(folder: Path) -> Snapshot | None:
-    """The progress that another process wrote; None: it wrote none, or an earlier version is running."""
+    """Return the progress that another process wrote; None if there is none or another version wrote it."""
     try:
         return Snapshot.model_validate_json(read_inside(folder.parent, f"{folder.name}/{FILE_NAME}"))
     except (OSError, ValueError):

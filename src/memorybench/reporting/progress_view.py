@@ -25,7 +25,7 @@ _PLAIN = str.maketrans({"×": "x", "…": "...", "–": "-"})
 
 @contextmanager
 def show_progress(progress: RunProgress) -> Iterator[None]:
-    """Show the progress of this process while the context is open."""
+    """Show the progress of a run of this process inside the `with` block."""
     if sys.stderr.isatty():
         with _live(progress.snapshot):
             yield
@@ -38,7 +38,7 @@ def show_progress(progress: RunProgress) -> Iterator[None]:
 
 @contextmanager
 def follow_progress(read: Callable[[], Snapshot | None]) -> Iterator[None]:
-    """Show the progress of another process while the context is open; `read` returns it."""
+    """Show the progress of another process, which `read` returns, inside the `with` block."""
     latest = Snapshot(blocks=(), done=0, total=0)
 
     def read_latest() -> Snapshot:
@@ -56,10 +56,10 @@ def follow_progress(read: Callable[[], Snapshot | None]) -> Iterator[None]:
 
 
 class ProgressLines:
-    """Prints lines: for pipes, files and logs."""
+    """Prints progress as lines, for pipes, files and logs."""
 
     def __init__(self, first: float | None = None) -> None:
-        """`first` is the time of the first lines of `show`; None: in ten seconds."""
+        """`first` is the time (of `time.monotonic`) from which `show` prints; None: ten seconds from now."""
         self._last = ""
         self._next = time.monotonic() + _SECONDS_BETWEEN_LINES if first is None else first
 
@@ -68,7 +68,7 @@ class ProgressLines:
         _print(_line(block) if is_done else f"{block.name}: added {block.added} {block.unit}")
 
     def show(self, snapshot: Snapshot) -> None:
-        """Print the blocks in work and the total every ten seconds, unless nothing has changed."""
+        """Print the unfinished blocks and the total, at most every ten seconds and only if something changed."""
         if time.monotonic() < self._next:
             return
         lines = [_line(block) for block in snapshot.blocks if block.state == "working"]
@@ -92,7 +92,7 @@ def _encodable(text: str, encoding: str) -> str:
 
 
 def _line(block: Block) -> str:
-    """`starter × bm25: 40/90 (44%) | ETA: 12s | 2 failed: timed out | recall@5 81.2%`"""
+    """Return a line such as `starter × bm25: 40/90 (44%) | ETA: 12s | 2 failed: timed out | recall@5 81.2%`."""
     parts = [_count(block)] if block.done or not block.to_add else []
     if block.added < block.to_add:
         about = "about " if block.is_estimate else ""
@@ -162,7 +162,7 @@ def _live(read: Callable[[], Snapshot]) -> Iterator[None]:
 
 
 def _bars(snapshot: Snapshot, console: Console) -> RenderableType:
-    """Rows of name, bar, count and notes, each of one line, that fit the terminal."""
+    """Return one line per row, with name, bar, count and notes, that fits the terminal."""
     from rich.progress_bar import ProgressBar
     from rich.table import Table
     from rich.text import Text
@@ -193,12 +193,12 @@ class _Row:
     notes: str
     done: int = 0
     total: int = 0
-    """0: the row has no bar."""
+    """The length of the bar in trials or sessions; 0: the row has no bar."""
     is_bad: bool = False
 
 
 def _rows(snapshot: Snapshot, height: int) -> list[_Row]:
-    """A row for each finished block, rows for adds and trials of those in work, then the total and the waiting ones."""
+    """Return rows for finished blocks, for the adds and trials of blocks in progress, the total, and waiting blocks."""
     finished = [block for block in snapshot.blocks if block.state == "done"]
     working = [block for block in snapshot.blocks if block.state == "working"]
     room = max(1, height - 5 - 2 * len(working))

@@ -13,12 +13,12 @@ from .json_document import to_json
 from .markdown import to_markdown
 
 _LONGEST_SUMMARY = 1024 * 1024
-"""Bytes. GitHub shows nothing of a longer summary of a step."""
+"""In bytes. GitHub does not show a longer summary at all."""
 _CUT = "\n\n> The report is shortened: GitHub shows at most 1 MiB. The whole report is report.md in the run's folder.\n"
 
 
 def append_summary(path: Path, markdown: str, redact: Callable[[str], str]) -> None:
-    """Append what fits, whole lines only. The file may hold text of earlier commands of the same step."""
+    """Append Markdown to the summary of a workflow step, only as many whole lines as GitHub's limit allows."""
     try:
         used = path.stat().st_size if path.is_file() else 0
         text = _fitting(redact(markdown) + "\n", _LONGEST_SUMMARY - used)
@@ -49,7 +49,7 @@ HTML_FILE = "report.html"
 def write_reports(
     report: Report, folder: Path, formats: Iterable[str] = FORMATS, html: str | None = None
 ) -> list[Path]:
-    """Write a file for each format, and `html` as another one, and return their paths."""
+    """Write a report file per format and, if given, `html` to report.html; return the paths."""
     files = []
     for name in formats:
         file_name, render = FORMATS[name]

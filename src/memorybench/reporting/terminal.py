@@ -1,4 +1,4 @@
-"""Renders reports for a terminal, with rich, which is imported late: `--help` must stay fast."""
+"""Renders reports for a terminal with rich, which is imported late so that `--help` stays fast."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _WRAPPED_WIDTH = 24
-"""How many characters a column that wraps is expected to need."""
+"""The expected width of a column that wraps, in characters."""
 _NARROWEST = 10
-"""How many it needs at least."""
+"""The least width of a column that wraps, in characters."""
 
 _COMMAND = re.compile(rf"(`{PROGRAM} [^`]+`|(?<=: ){PROGRAM} [a-z].*$)")
-"""A command in a text: in backticks, or after a colon at its end."""
+"""A command in a text: in backticks, or after a colon at the end of the text."""
 _LONGEST_CELL, _LONGEST_TEXT = 10_000, 1_000_000
-"""How many characters of a note or a cell, and of a text such as a prompt, are printed. Rich takes minutes for more."""
+"""The most characters of a cell or note, and of a text such as a prompt, that are printed. More takes minutes."""
 
 
 def console() -> Console:
@@ -49,12 +49,12 @@ def console() -> Console:
 
 
 def whole_in(run: Path) -> str:
-    """Where all columns of the tables of a run are shown."""
+    """Return the text that says where all columns of a run's tables can be seen."""
     return "a wider terminal or report.md" if (run / "report.md").exists() else "a wider terminal"
 
 
 def _clean(out: Console, text: str, longest: int = _LONGEST_CELL) -> str:
-    """The text as the console can print it: what the encoding lacks is replaced before lines are laid out."""
+    """Return a text that the console can print: shortened, without control characters, in its encoding."""
     text = sanitize(shorten(text, longest))
     if out.encoding.startswith("utf"):
         return text
@@ -62,7 +62,7 @@ def _clean(out: Console, text: str, longest: int = _LONGEST_CELL) -> str:
 
 
 def show_header(out: Console, title: str, facts: Mapping[str, str]) -> None:
-    """Shows the provenance of a run in a box."""
+    """Show facts about a run in a box, such as its id and settings."""
     from rich import box
     from rich.align import Align
     from rich.table import Table as RichTable
@@ -75,7 +75,7 @@ def show_header(out: Console, title: str, facts: Mapping[str, str]) -> None:
 
 
 def show_hints(out: Console, hints: Mapping[str, str]) -> None:
-    """Shows commands with their purposes, each on one line where it fits."""
+    """Show commands with their purposes, each on one line if it fits."""
     for command, purpose in ((sanitize(as_typed(command)), purpose) for command, purpose in hints.items()):
         line = f"  {command}    {purpose}"
         broken = f"  {_break_before_flags(command, out.width)}\n      {purpose}"
@@ -83,7 +83,7 @@ def show_hints(out: Console, hints: Mapping[str, str]) -> None:
 
 
 def _break_before_flags(command: str, width: int) -> str:
-    """Return a command on as many lines as it needs, each but the last with a backslash at its end."""
+    """Return a command, broken before flags into lines that fit the width, with a backslash at the end of each."""
     lines: list[str] = []
     for part in [command] if "'" in command else re.split(" (?=--)", command):
         if lines and len(lines[-1]) + len(part) + 7 <= width:
@@ -94,7 +94,10 @@ def _break_before_flags(command: str, width: int) -> str:
 
 
 def show_report(out: Console, report: Report, whole_in: str = "report.md") -> None:
-    """Shows all but the header, which is shown before a run begins; `whole_in` says where all columns are."""
+    """Show a report without its header, which is shown when a run begins.
+
+    `whole_in` says where all columns of the tables can be seen.
+    """
     for line in report.verdict:
         out.print()
         _print_text(out, line, "bold")
@@ -106,7 +109,7 @@ def show_report(out: Console, report: Report, whole_in: str = "report.md") -> No
 
 
 def _print_text(out: Console, text: str, style: str) -> None:
-    """Print a text. If it is too long for one line, commands in it have lines of their own, so they can be copied."""
+    """Print a text. If it is too long for one line, commands in it are put on separate lines, to be copied."""
     text = _clean(out, text)
     typed = as_typed(text)
     if len(typed) <= out.width:
@@ -142,7 +145,7 @@ def show_section(out: Console, section: Section, whole_in: str = "report.md") ->
 
 
 def show_table(out: Console, table: Table, whole_in: str = "a wider terminal") -> None:
-    """Shows the columns that fit; `whole_in` says where the others are."""
+    """Show the columns of a table that fit the terminal; `whole_in` says where the others can be seen."""
     from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text as RichText
@@ -173,9 +176,9 @@ def _text(out: Console, cell: Cell, column: Column) -> str:
 
 
 def _fitting_columns(out: Console, table: Table) -> list[tuple[int, Column]]:
-    """The columns that fit, with their places.
+    """Return the columns that fit the terminal, with their indexes.
 
-    Where the terminal is too narrow, headings are broken into lines, then intervals and counts are left out, then
+    If the terminal is too narrow, headings are broken into lines, then intervals and counts are left out, then
     columns of low priority. If that is not enough, texts are wrapped and columns dropped from the right: a number is
     never broken.
     """
@@ -200,7 +203,7 @@ def _can_shorten(column: Column) -> bool:
 
 
 def _shortened(column: Column) -> Column:
-    """The column with values only; its heading announces no interval."""
+    """Return the column with values only, without intervals in its cells and heading."""
     return replace(column, shows="value", heading=re.sub(r"\s*\[95%\]", "", column.heading))
 
 
@@ -216,7 +219,7 @@ def _width(out: Console, table: Table, columns: Sequence[tuple[int, Column]], wr
 
 
 def show_cases(out: Console, cases: Iterable[Case], if_empty: str) -> None:
-    """Shows cases as they come, then how many there were."""
+    """Show cases one by one, then their number, or `if_empty` if there are none."""
     count = 0
     for case in cases:
         count += 1
@@ -242,7 +245,7 @@ def show_text(out: Console, section: Text) -> None:
 
 
 def _wrapped(out: Console, text: str, indent: int) -> Iterator[str]:
-    """The lines of a text, wrapped so that they fit with an indent."""
+    """Yield the lines of a text, wrapped to the width of the terminal less an indent."""
     from rich.text import Text as RichText
 
     for line in _clean(out, text, _LONGEST_TEXT).expandtabs(4).split("\n"):

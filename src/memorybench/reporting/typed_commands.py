@@ -1,4 +1,4 @@
-"""Commands in hints and errors, written so that they work where the user typed the last one."""
+"""Rewrites commands in hints and errors so that they work in the shell of the user."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pathlib import Path
 
 PROGRAM = "memorybench"
 _COMMAND = re.compile(rf"(?<![\w./-])(?<!\ba )(?<!\bof )(?<!-m ){PROGRAM} (?=[a-z-])")
-"""The program before a verb. "a memorybench results file" is not a command, and "-m memorybench" is as typed."""
+"""The program name before a verb; not in "a memorybench results file" or after "-m"."""
 
 
 def as_typed(text: str) -> str:
-    """Return `text` with the program as it was started: `.venv/bin/memorybench list`, `python -m memorybench list`."""
+    """Return `text` with `memorybench` replaced by the way it was started, such as `python -m memorybench`."""
     program = _started_program(sys.argv[0])
     return text if program == PROGRAM else _COMMAND.sub(lambda _: f"{program} ", text)
 
@@ -31,7 +31,7 @@ def _started_program(started: str) -> str:
 
 
 def _shown(program: Path) -> str:
-    """Return its name if the shell finds it by that, else its path."""
+    """Return the name of a program if the shell finds it by its name, else its quoted path."""
     found = shutil.which(program.name)
     if found is not None and Path(found).absolute() == program.absolute():
         return program.name

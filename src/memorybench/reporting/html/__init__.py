@@ -1,7 +1,7 @@
 """Report sections as HTML, for the viewer and for reports in one file. Needs jinja2 (the extra `view`).
 
-`environment` makes templates that escape everything. `sections.html` has the macros, `style.css` the look: pages have
-no inline styles and no scripts of their own, so that a strict Content-Security-Policy holds. `report_page` makes a
+`environment` returns templates that escape everything. `sections.html` contains the macros, `style.css` the styles.
+Pages have no inline styles or scripts, so that they work with a strict Content-Security-Policy. `report_page` returns a
 report in one file.
 """
 
@@ -29,11 +29,14 @@ STYLE = FOLDER / "style.css"
 _SCRIPT = FOLDER / "report.js"
 _SHADES = 10
 _WIDTH, _MARGIN = 96, 4
-"""Of a drawn interval, in CSS pixels."""
+"""The width and the margin of a drawn interval, in CSS pixels."""
 
 
 def environment(*folders: Path, redact: Callable[[str], str] = str) -> Environment:
-    """Return templates of these folders. All text is escaped and has no control characters, bidi marks or secrets."""
+    """Return the Jinja environment for templates in these folders.
+
+    All text is escaped; control characters, bidi marks and secrets are removed.
+    """
     from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -81,7 +84,7 @@ def _report_template() -> Template:
 
 
 def report_page(report: Report, charts: Sequence[tuple[str, str]], **values: Any) -> str:
-    """Return a report as one page. Its policy allows this style and this script, and no request."""
+    """Return a report as one HTML page. Its Content-Security-Policy allows only its own style and script."""
     from markupsafe import Markup
 
     style, script = (path.read_text(encoding="utf-8") for path in (STYLE, _SCRIPT))
@@ -115,22 +118,22 @@ def cell_class(cell: Cell) -> str:
 
 
 def is_heat_map(table: Table) -> bool:
-    """Return whether a table has names in its first column, and shares in several others, which are then shaded."""
+    """Return whether a table is shaded as a heat map: it has one column of names and several columns of measures."""
     names = sum(column.align != "right" for column in table.columns)
     return names == 1 and sum(column.shows == "interval" for column in table.columns) > 1
 
 
 def shade(cell: Cell) -> str:
-    """Return the CSS class for the shade of a share."""
+    """Return the CSS classes that shade a cell by its share; without a share, no shade."""
     if not isinstance(cell, Measure) or cell.value is None or cell.unit:
         return "shade"
     return f"shade shade-{round(_SHADES * min(max(cell.value, 0.0), 1.0))}"
 
 
 def interval(cell: Cell) -> dict[str, float] | None:
-    """Return where the ends and the value of a share lie in a drawing; None: it cannot be drawn.
+    """Return the positions of `low`, `high` and `value` of a share in a drawing; None if it cannot be drawn.
 
-    A range that undecided pairs leave open has no value.
+    `value` is missing if undecided verdicts leave only a range.
     """
     if not isinstance(cell, Measure) or cell.unit:
         return None
