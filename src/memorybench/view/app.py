@@ -33,7 +33,7 @@ FILES = {
 }
 """The only files that are served, by name."""
 _PARTS = ("/progress", "/charts")
-"""Parts of a page, which have no address of their own."""
+"""Ends of the paths of requests that load only a part of a page."""
 PAGES: dict[str, Callable[[Request], Response]] = {
     "/": runs.page,
     "/compare": compare.page,
@@ -54,7 +54,7 @@ def create_app(
     token: str | None = None,
     redact: Callable[[str], str] = str,
 ) -> Starlette:
-    """Return the viewer of these results folders."""
+    """Return the web application that shows the runs in these results folders. `redact` removes secrets from pages."""
     results = Results(folders)
 
     @asynccontextmanager

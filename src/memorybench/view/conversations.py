@@ -1,8 +1,8 @@
 """The conversations of a run, read again from its data, because a run records the turns with evidence only.
 
-The data is that which the spec of the run names. It is read only if it is in this package, in the cache, or below the
-folder of the viewer or of the results, and if its fingerprint is the one that the run recorded: a results file from
-others makes no other file appear on a page.
+The spec of the run names the data. It is read only if it is in this package, in the cache, or below the folder of the
+viewer or of the results, and if it has the fingerprint that the run recorded. So a results file of another person
+cannot make the viewer show any other file.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from memorybench.files.reading import check_confined
 from memorybench.journal.rows import Fingerprint, Run
 
 _LARGEST_AUDIT = 16 * 2**20
-"""Bytes of an audit dataset, which is read into memory as a whole."""
+"""In bytes. Larger audit datasets are not read, because they are read into memory as a whole."""
 SUITES = ("bench", "audit")
-"""Those whose questions are about conversations: a scenario or a transcript is none."""
+"""The suites whose questions are about conversations."""
 ReadConversation = Callable[[str], Haystack]
 
 
 def open_conversations(run: Run, benchmark: str, results: Path) -> ReadConversation:
-    """Return the function that reads a conversation; raise BadInput if the data is not here or has changed."""
+    """Return a function that reads a conversation by its id. Raises BadInput if the data is missing or has changed."""
     kind = "dataset" if run.suite == "audit" else "benchmark"
     recorded = run.fingerprints.get(f"{kind} {benchmark}")
     if recorded is None:
@@ -73,7 +73,10 @@ def _find(name: object, folders: Sequence[Path]) -> Path:
 
 
 def _places(name: object, folders: Sequence[Path]) -> list[Path]:
-    """Return where a path of a spec may lead to below these folders; in one of them the run was probably started."""
+    """Return the existing files and folders that a path of a spec means if it is relative to one of these folders.
+
+    Paths that lead out of the folders are left out.
+    """
     found = []
     for folder in folders:
         try:

@@ -1,7 +1,7 @@
-"""The questions of runs in a temporary database, by which pages filter, search, count and page.
+"""A temporary database of the questions of runs, with which pages filter, search and count them.
 
-The results file has no index for this, and the viewer never writes to it. What the index holds is read from the
-outcomes once; while a run writes, only new outcomes are read.
+The results file has no index for this, and the viewer never writes to it. Outcomes are read once; while a run is in
+progress, only new outcomes are read.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ CREATE INDEX subjects ON trials (run, subject, reason);
 """
 _CHUNK = 2000
 _DECIDING = (*VERDICTS, "miss_stale", "miss_invented", "miss_not_used", "miss_not_retrieved")
-"""The scores that decide about the mark and the reason of a trial."""
+"""The scores that determine the mark and the failure reason of a trial."""
 UNEXPLAINED = "wrong, reason unknown"
-"""The outcome of a trial whose reason is `wrong`; trials with other reasons are wrong as well."""
+"""The name of the filter for trials whose reason is `wrong`, that is, wrong with no known cause."""
 _PHASES = ("well_behaved", "violation")
 _PASSED = ("right", "undecided", "skipped")
 _ROWS = "results.outcomes WHERE +run = :run AND rowid BETWEEN :first AND :last"
@@ -87,24 +87,24 @@ SELECT id, subject, variant, repeat, :number, trial, role,
     reason, got
 FROM explained JOIN questions USING (benchmark, case_id) WHERE questions.run = :number
 """  # noqa: S608  ours
-"""The mark and reason of each trial, as `outcome_mark` and `failure_reason` return them."""
+"""Adds the mark and reason of each trial; the same values as `outcome_mark` and `failure_reason` return."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which questions of a run a page lists."""
+    """Conditions on the questions that a page lists; an empty field is no condition."""
 
     benchmark: str = ""
     provider: str = ""
     outcome: str = ""
-    """right, wrong, undecided, UNEXPLAINED, or a status or other reason of a failure; of the provider, or of any."""
+    """right, wrong, undecided, UNEXPLAINED, a status or a failure reason, of `provider` or of any provider."""
     type: str = ""
     cluster: str = ""
     text: str = ""
     right: str = ""
-    """A provider that is right, …"""
+    """A provider that answered the question right."""
     wrong: str = ""
-    """… and one that is wrong in the same repeat."""
+    """A provider that answered the question wrong, in the same repeat in which `right` was right."""
 
     def parameters(self) -> dict[str, str]:
         return {name: getattr(self, name) for name in self.__slots__ if getattr(self, name)}
@@ -123,7 +123,7 @@ class Mark:
 
     @property
     def variant_order(self) -> tuple[int, str, int]:
-        """The phases of a scenario come first, then its mutants by name."""
+        """Sort key: the phases of a scenario come first, then its mutants by name."""
         return _PHASES.index(self.variant) if self.variant in _PHASES else len(_PHASES), self.variant, self.repeat
 
 
@@ -138,7 +138,7 @@ class Question:
     asked: str
     expected: str
     marks: tuple[Mark, ...] = ()
-    """Failures first, because a list has room for a few only."""
+    """The results of the question's trials, failures first, because a list shows only a few."""
 
 
 class QuestionIndex:
@@ -196,7 +196,7 @@ class QuestionIndex:
             return number, 0, ""
 
     def _add(self, number: int, run_id: str, first: int, last: int) -> None:
-        """Add the outcomes in these rows of the results file. SQLite does so without Python objects for each."""
+        """Add the outcomes in rows `first` to `last` of the results file, in SQL only, which is fast."""
         values = {"number": number, "run": run_id, "first": first, "last": last}
         with self._lock, self._transaction():
             self._db.execute(_ADD_QUESTIONS, values)
@@ -214,23 +214,23 @@ class QuestionIndex:
         self._db.execute("COMMIT")
 
     def subjects(self, run: int) -> dict[str, str]:
-        """Return the role of each provider, or other subject."""
+        """Return the role of each subject, such as `provider` or `baseline`."""
         return dict(self._choice(run, "SELECT subject, min(role) FROM trials WHERE run = ? GROUP BY subject"))
 
     def values(self, run: int, column: str) -> list[str]:
-        """Return the distinct values of `type`, `benchmark` or `cluster`, in the order of the plan."""
+        """Return the distinct values of the column `type`, `benchmark` or `cluster`, in the order of the questions."""
         assert column in ("type", "benchmark", "cluster")
         query = f"SELECT {column} FROM questions WHERE run = ? GROUP BY {column} ORDER BY min(place)"  # noqa: S608
         return [value for (value,) in self._choice(run, query) if value]
 
     def reasons(self, run: int, *, of_questions: bool = False) -> dict[tuple[str, str], int]:
-        """Return by provider and reason: the number of trials that are failures, or of questions that have one."""
+        """Return the number of failed trials, or of questions with a failed trial, by provider and reason."""
         counted = "DISTINCT question" if of_questions else "*"
         query = f"SELECT subject, reason, count({counted}) FROM trials WHERE run = ? AND reason != '' GROUP BY 1, 2"  # noqa: S608
         return {(subject, reason): n for subject, reason, n in self._choice(run, query)}
 
     def _choice(self, *values: Any) -> list[Any]:
-        """Return the rows of a query about a run; `values` are the run, the query and its other values."""
+        """Return the rows of a query, cached. `values` are the run, the query and the other values for the query."""
         run, query, *others = values
         with self._lock:
             if values not in self._choices:

@@ -1,4 +1,4 @@
-"""Makes slow parts of pages in background threads and keeps the latest ones."""
+"""Computes slow parts of pages in background threads and caches the latest ones."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from typing import Any, TypeVar
 Made = TypeVar("Made")
 Key = tuple[Hashable, ...]
 _MOST_KEPT: dict[Hashable, int] = {"compare": 4, "data": 2}
-"""By the kind of a part, which its key begins with. A comparison and data have all questions of a run."""
+"""The most parts that are cached, by kind (the first item of the key). These kinds hold all questions of a run."""
 _MOST_OTHERS = 64
 
 
 class Pending(Exception):
-    """A part is not ready yet; the page shall be asked for again."""
+    """Raised if a part of a page is not ready yet; the browser must request the page again."""
 
 
 class Jobs:
     def __init__(self, seconds: float = 2.0) -> None:
-        """`seconds`: how long a page waits for a part."""
+        """Create the cache. `seconds` is how long `get` waits for a part."""
         self._seconds = seconds
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="view")
         self._kept: OrderedDict[Key, Future[Any]] = OrderedDict()
         self._lock = Lock()
 
     def start(self, key: Key, make: Callable[[], Made]) -> Future[Made]:
-        """Start `make` unless it was started for this key; an error is forgotten, so that it is tried again."""
+        """Start `make` unless it was already started for this key. After an error, it is started again."""
         with self._lock:
             future = self._kept.get(key)
             if future is None or (future.done() and future.exception() is not None):
@@ -40,7 +40,7 @@ class Jobs:
             return future
 
     def get(self, key: Key, make: Callable[[], Made]) -> Made:
-        """Return what `make` returns, made once for each key. Raise Pending if it takes long, or its error."""
+        """Return the result of `make`, which is called once per key. Raises Pending if it takes long, or its error."""
         future = self.start(key, make)
         try:
             return future.result(self._seconds)

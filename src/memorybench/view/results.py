@@ -46,15 +46,15 @@ from .index import QuestionIndex
 from .jobs import Jobs
 
 MOST_COMPARED = 30_000
-"""Trials of a run whose providers are compared on its page; `Compare` compares those of larger runs."""
+"""The most trials that one page compares."""
 _MOST_COMPUTED = 2_000
-"""Trials of a run without a report whose headline is computed for the list of runs."""
+"""If a run without a saved report has more trials, the list of runs does not compute its headline."""
 _MOST_REPORTED = 10_000
-"""Trials of a run without a saved report whose report is computed for its page."""
+"""If a run without a saved report has more trials, its page does not compute the report."""
 
 
 class NotFound(Exception):
-    """The page that was asked for does not exist."""
+    """The requested page does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +67,16 @@ class RunRow:
     counts: Mapping[str, int]
     headlines: tuple[Headline, ...]
     measures: Mapping[tuple[str, str], tuple[Measure, ...]]
-    """By benchmark and subject, for all questions together."""
+    """The measures over all questions, by benchmark and subject."""
     cost: str
     benchmarks: Sequence[str]
     subjects: Sequence[str]
     progress: Snapshot | None = None
     failed_judges: tuple[str, ...] = ()
     problem: str = ""
-    """Why there are no figures."""
+    """Why the run has no figures; "" if it has."""
     name: str = ""
-    """The id of the run; FOLDER/RUN if another folder has a run of that id."""
+    """The id of the run; FOLDER/RUN if another folder has a run with the same id."""
 
     @property
     def url(self) -> str:
@@ -89,7 +89,7 @@ class RunRow:
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A results folder; `problem` says why it, or a run of it, cannot be read."""
+    """A results folder with its runs; `problem` says why the folder or one of its runs cannot be read."""
 
     place: int
     path: Path
@@ -140,7 +140,7 @@ class Results:
         return Folder(place, path, tuple(rows), "; ".join(problems))
 
     def _row(self, place: int, reader: RunReader, run: Run, tags: tuple[str, ...]) -> RunRow:
-        """Return a run with what its report says; that of a finished run is read once."""
+        """Return a run with the figures of its report; for a finished run, cached."""
         key = (str(place), run.id, run.created, run.status, run.finished or "")
         with self._lock:
             known = self._rows.get(key) if run.finished else None
@@ -164,7 +164,7 @@ class Results:
 
     @contextmanager
     def open(self, place: int, run_id: str) -> Iterator[StoredRun]:
-        """Open a run of one of the folders. An error about the form of what it recorded names the run."""
+        """Open a run of the results folder with index `place`. Errors about malformed recorded data name the run."""
         with self._open(place, run_id) as stored, explain_page(stored.run):
             yield stored
 
@@ -184,13 +184,13 @@ class Results:
             yield StoredRun(((reader, run),), lambda stored: suite_of(stored.run).metrics(stored))
 
     def report(self, place: int, stored: StoredRun) -> Report:
-        """Return the report of a run: the sections that `results` shows. It is made in a thread of its own."""
+        """Return the report of a run, with the sections that `results` shows. It is computed in a background thread."""
         state, run_id = self._state(place, stored), stored.run.id
         self.jobs.start(("questions", *state), lambda: self._index(place, run_id))  # the page needs both
         return self.jobs.get(("report", *state), lambda: self._make_report(place, run_id))[0]
 
     def _make_report(self, place: int, run_id: str) -> tuple[Report, Mapping[str, Spec]]:
-        """Return the report and its charts, except for those that the page makes from the index of questions."""
+        """Return the report and the specs of its charts, except the chart of failures, which the page makes itself."""
         with self.open(place, run_id) as stored:
             ((reader, run),) = stored.parts
             if (saved := load_report(stored)) is not None:
@@ -205,9 +205,9 @@ class Results:
     def charts(
         self, place: int, stored: StoredRun, failures: Mapping[tuple[str, str], int], seconds: float = 0.0
     ) -> tuple[list[tuple[str, str]], bool]:
-        """Return titles and SVG of the charts of a run, and whether all are drawn after some seconds.
+        """Return titles and SVG of the charts of a run, and whether they were drawn within `seconds`.
 
-        An empty drawing leaves the room of one that is not.
+        If not, each SVG is an empty placeholder of about the same size.
         """
         state, run_id = self._state(place, stored), stored.run.id
         specs = dict(self.jobs.get(("report", *state), lambda: self._make_report(place, run_id))[1])
@@ -221,18 +221,18 @@ class Results:
         return [(title, empty(spec)) for title, spec in titled.items()], False
 
     def draw(self, spec: Spec, title: str) -> str:
-        """Return a chart as SVG, drawn once."""
+        """Return a chart as SVG, cached."""
         return self.jobs.get(("charts", json.dumps(spec), title), lambda: render_in_child({title: spec}))[0][1]
 
     def comparison(self, place: int, stored: StoredRun) -> RunComparison | None:
-        """Compare the providers of a run; None if there is one only, or the run is too large to do so on its page."""
+        """Return a comparison of the providers of a run; None if it has only one, or too many trials for a page."""
         if stored.run.planned > MOST_COMPARED:
             return None
         key = ("compare", *self._state(place, stored))
         return self.jobs.get(key, lambda: self._compare(((place, stored.run.id, None),)))
 
     def compare(self, sides: Sequence[tuple[int, str, str | None]]) -> RunComparison:
-        """Compare runs, or subjects of runs, each given as folder, run and subject."""
+        """Compare runs or subjects of runs, each given as (index of the folder, run id, subject); subject None: all."""
         states, trials = [], 0
         for place, run_id, subject in sides:
             with self.open(place, run_id) as stored:
@@ -284,12 +284,12 @@ class Results:
             return compare_sides(chosen) if len(chosen) > 1 else None
 
     def conversation(self, place: int, run: Run, benchmark: str, id: str) -> Haystack:
-        """Return a conversation of a run; raise BadInput if its data is not here or has changed."""
+        """Return a conversation of a run. Raises BadInput if its data is missing or has changed since the run."""
         key = ("data", str(place), run.id, run.created, benchmark)
         return self.jobs.get(key, lambda: open_conversations(run, benchmark, self.folders[place]))(id)
 
     def questions(self, place: int, stored: StoredRun) -> int:
-        """Bring the index of questions up to date; return the number of the run in it."""
+        """Update the index of questions; return the run's number in the index."""
         key = ("questions", *self._state(place, stored))
         return self.jobs.get(key, lambda: self._index(place, stored.run.id))
 
@@ -299,13 +299,13 @@ class Results:
             return self.index.update(reader, run)
 
     def subjects(self, number: int, run: Run) -> dict[str, str]:
-        """Return the role of each subject: as the spec lists them, baselines last."""
+        """Return the role of each subject, in the order of the spec, baselines last."""
         roles = self.index.subjects(number)
         names = [*(name for name in subjects_of(run) if name in roles), *roles]
         return {name: roles[name] for name in sorted(dict.fromkeys(names), key=lambda name: roles[name] == "baseline")}
 
     def _state(self, place: int, stored: StoredRun) -> tuple[str, ...]:
-        """What changes when the results of a run change."""
+        """Return a cache key that changes when the results of a run change."""
         ((reader, run),) = stored.parts
         newest = "" if run.status == "complete" else str(reader.newest_row(run.id))
         return str(place), run.id, run.created, run.status, run.finished or "", newest
@@ -313,7 +313,7 @@ class Results:
 
 @contextmanager
 def explain_page(run: Run, part: str = "") -> Iterator[None]:
-    """As `explain_form`, for a page: templates fail with errors of their own."""
+    """Do the same as `explain_form`, also for errors that templates raise."""
     try:
         with explain_form(run, part=part):
             yield
@@ -335,7 +335,7 @@ def _with_report(row: RunRow, listed: ListedRun) -> RunRow:
 
 
 def _short_report(run: Run) -> Report:
-    """The report of a large run that has not saved one: to compute it would take minutes, again and again."""
+    """Return a short report for a large run without a saved report, because computing one would take minutes."""
     command = suite_of(run).command_of(run).name
     advice = f"This large run has no figures yet; `memorybench results {run.id}` computes those of the trials so far."
     if run.status == "complete":

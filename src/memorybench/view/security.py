@@ -1,8 +1,7 @@
 """Decides which requests are answered, and sets the headers of every response.
 
-A web page that the user has open elsewhere must not read results: the Host header must name this server (DNS
-rebinding), and requests that other sites cause are refused unless the user follows a link. There is no route that
-changes anything.
+Web pages of other sites in the user's browser must not read results. So the Host header must name this server (against
+DNS rebinding), and requests from other sites are refused, unless the user follows a link. No route changes anything.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _METHODS = ("GET", "HEAD")
 
 
 class Guard:
-    """Middleware that refuses unsafe requests before any page sees them."""
+    """Middleware that refuses unsafe requests before they reach a page, and adds security headers to responses."""
 
     def __init__(self, app: ASGIApp, host: str = "127.0.0.1", token: str | None = None) -> None:
         self._app = app
@@ -65,7 +64,10 @@ class Guard:
         return self._without_token(scope, headers) if self._token is not None else None
 
     def _without_token(self, scope: Scope, headers: Headers) -> Response | None:
-        """Return a refusal unless a cookie or a header has the token. One in the address becomes a cookie."""
+        """Return a refusal unless a cookie or a header has the token, else None.
+
+        If the address has the token, return a redirect that sets the cookie.
+        """
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         given = [value for name, value in query if name == "token"]
         if given and self._is_token(given[-1]):
@@ -86,7 +88,7 @@ class Guard:
 def is_own_host(header: str, bound: str) -> bool:
     """Return whether a Host header names this server.
 
-    A server on all addresses (0.0.0.0) is reached by any of them; only the token protects it.
+    If the server listens on all addresses (0.0.0.0), any IP address counts; only the token protects it.
     """
     name = header.rpartition(":")[0] if header.rpartition(":")[2].isdecimal() else header
     name = name.removeprefix("[").removesuffix("]").rstrip(".").lower()
@@ -102,7 +104,7 @@ def is_own_host(header: str, bound: str) -> bool:
 
 
 def _is_embedded(headers: Headers) -> bool:
-    """Return whether another site caused the request, other than by a link that the user follows."""
+    """Return whether another site sent the request, unless the user followed a link there."""
     if headers.get("sec-fetch-site", "none") in ("none", "same-origin"):
         return False
     return headers.get("sec-fetch-mode") != "navigate" or headers.get("sec-fetch-dest") != "document"

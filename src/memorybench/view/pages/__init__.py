@@ -30,6 +30,6 @@ def render(request: Request, template: str, /, **values: Any) -> HTMLResponse:
 
 
 def number(request: Request, name: str, least: int = 0) -> int:
-    """Return a number of the query; `least` if it is missing or invalid."""
+    """Return a number from the query string; `least` if it is missing, invalid or smaller."""
     text = request.query_params.get(name, "")
     return max(int(text), least) if text.isascii() and text.isdecimal() and len(text) < 10 else least

@@ -83,9 +83,9 @@ def page(request: Request) -> Response:
 
 
 def _default_sides(results: Results) -> list[str]:
-    """Return what is compared if nothing is chosen: the newest run that has two providers.
+    """Return the sides to compare if the user chose none: the providers of the newest run with several.
 
-    With more than two, all are compared: choosing the best two by their scores would need more than one test.
+    If there are more than two, the whole run: comparing only the best two would hide that several tests are made.
     """
     rows = [
         row
@@ -128,7 +128,10 @@ def _verdict(compared: RunComparison | None, report: Report | None) -> Sequence[
 def _tests_of_run(
     results: Results, sides: list[tuple[int, str, str | None]], compared: RunComparison | None
 ) -> tuple[str, int, int] | None:
-    """Return the page, the providers and the tests of a run of which some providers are compared; None for others."""
+    """Return the address, number of providers and number of tests of a run if only some of its providers are compared.
+
+    Returns None otherwise.
+    """
     runs = {side[:2] for side in sides}
     if compared is None or len(runs) > 1 or len(sides) < 2:
         return None
@@ -147,7 +150,7 @@ def _chart(results: Results, compared: RunComparison | None) -> str | None:
 
 
 def parse_side(text: str) -> tuple[int, str, str | None]:
-    """Parse `0/RUN` or `0/RUN:PROVIDER`, where 0 is the place of a results folder."""
+    """Parse `0/RUN` or `0/RUN:PROVIDER`, where 0 is the index of a results folder; return (folder, run, provider)."""
     place, _, rest = text.partition("/")
     run, _, subject = rest.partition(":")
     if not (place.isascii() and place.isdecimal() and len(place) < 6) or not run:
@@ -162,7 +165,7 @@ def _most_cases(compared: RunComparison | None, only: Only | None) -> int:
 
 
 def _linker(sides: list[tuple[int, str, str | None]], compared: RunComparison | None) -> Any:
-    """Return a function from a row of a table of questions to the page of the question."""
+    """Return a function that returns the address of the question that a table row is about."""
     pairs = compared.comparisons if compared else ()
     benchmarks = list(dict.fromkeys(pair.benchmark for pair in pairs))
     case_ids = {

@@ -27,12 +27,12 @@ from . import number, render, results_of
 from .question import case_of
 
 _QUESTIONS = 200
-"""Questions whose evidence is read for one page."""
+"""The most questions whose evidence is read for one page."""
 _TURNS = 200
-"""Turns on one page."""
+"""The most turns on one page."""
 _LONGEST_TURN = 20_000
 _RANKS = 10
-"""Memories of each provider that are marked; gold ones are marked at any rank."""
+"""How many memories of each provider are marked as retrieved; gold ones are marked at any rank."""
 _MOST_PROVIDERS = 18
 
 Cases = Sequence[tuple[Question, Mapping[str, Any]]]
@@ -46,11 +46,11 @@ class ShownTurn:
     speaker: str
     content: str
     questions: Sequence[Question] = ()
-    """Those whose evidence it is."""
+    """The questions for which the turn is evidence."""
     retrieved: Mapping[str, int] = field(default_factory=dict)
-    """Its best rank among the memories of each provider, for the chosen question."""
+    """The best rank of the turn among the memories of each provider, for the chosen question."""
     is_gold: bool = False
-    """Whether it is evidence of the chosen question; without a choice, of any."""
+    """Whether the turn is evidence for the chosen question or, if none is chosen, for any question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +58,16 @@ class ShownSession:
     id: str
     at: str
     first: int
-    """The place of its first turn."""
+    """The index of its first turn in the conversation."""
     size: int
     gold: int
-    """Turns that are evidence."""
+    """The number of its turns that are evidence."""
     is_gold: bool
-    """Whether it is evidence as a whole: not every benchmark names turns."""
+    """Whether the whole session is evidence, as in benchmarks that do not name turns."""
     retrieved: Mapping[str, int]
-    """As of a turn; of memories that name the session only."""
+    """The best rank per provider of memories that name only the session, not a turn."""
     best: Mapping[str, int]
-    """The best rank of the session or one of its turns."""
+    """The best rank per provider of the session or one of its turns."""
 
 
 def page(request: Request) -> Response:
@@ -137,7 +137,7 @@ def _turns_of(conversation: Haystack) -> list[ShownTurn]:
 
 
 def _recorded_turns(cases: Cases) -> list[ShownTurn]:
-    """Return the turns that the run has recorded as evidence, by date."""
+    """Return the turns that the run recorded as evidence, ordered by date."""
     turns: dict[str, ShownTurn] = {}
     for _, case in cases:
         for turn in gold_turns(case) or ():
@@ -197,7 +197,7 @@ def _by_session(
 
 
 def _retrieved(stored: StoredRun, question: Question, turns: set[str]) -> dict[str, dict[str, int]]:
-    """Return the best rank of each turn by provider; of a session for memories that do not name a turn."""
+    """Return, by turn id (session id for memories that name no turn), the best rank per provider."""
     firsts: dict[str, Mark] = {}
     for mark in question.marks:
         firsts.setdefault(mark.subject, mark)

@@ -1,4 +1,4 @@
-"""One question: gold turns, each provider's memories, answers, verdicts and steps: all that `show` has."""
+"""One question: gold turns, and each provider's memories, answers, verdicts and steps, as `show` prints them."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from .questions import filter_of
 _SHOWN_ABOVE = ("Question", "Expected", "Gold turns")
 _MOST_MEMORIES = 10
 _MOST_TRIALS = 18
-"""Trials on one page; a scenario has one for each mutant."""
+"""The most trials on one page; a scenario has one per mutant."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrialCard:
-    """What the page shows of one trial."""
+    """The content of the page about one trial."""
 
     trial: CaseTrial
     mark: Mark
     searches: tuple[tuple[str, tuple[dict[str, Any], ...], int], ...]
-    """Title, memories and the number of those left out, of each search."""
+    """Per search: its title, the shown memories, and the number of memories left out."""
     sections: tuple[Section, ...]
     scores: str
 
@@ -97,7 +97,7 @@ def page(request: Request) -> Response:
 
 
 def case_of(stored: StoredRun, question: Question, keys: list[str], full: bool) -> CaseView:
-    """Return a question with the trials of these keys."""
+    """Return a question with the trials that have these keys. `full` does not shorten texts."""
     ((reader, run),) = stored.parts
     case = reader.case(run.id, question.benchmark, question.case_id) or {}
     outcomes = reader.outcomes_of(run.id, keys)
@@ -131,7 +131,7 @@ def _is_of(mark: Mark, trial: Trial) -> bool:
 
 
 def _is_above(part: Section) -> bool:
-    """Return whether the page shows a section in a place of its own."""
+    """Return whether the page shows a section elsewhere, above the other sections."""
     if isinstance(part, Table):
         return part.title.startswith("Memories")
     return isinstance(part, Text) and part.title in _SHOWN_ABOVE
@@ -159,7 +159,7 @@ def _search(trial: CaseTrial, step: StepRecord, counts_turns: bool) -> tuple[str
 
 
 def _main_scores(trial: CaseTrial, level: str) -> str:
-    """Return the main scores; those of searches say which gold evidence they count."""
+    """Return the main scores as text. `level`, such as `turns`, says what search scores count."""
     of = f" of {level}" if level else ""
     of_searches = {"recall@5": of, "ndcg@10": of}
     names = {"correct": "", "rubric_score": "", "passed": "", "answer_f1": "", **of_searches, "context_tokens": ""}

@@ -16,7 +16,7 @@ OUTCOMES = ("right", "wrong", "undecided", UNEXPLAINED, *(reason for reason in F
 
 
 def filter_of(query: QueryParams) -> Filter:
-    """Read the filter of a page. SQLite refuses very long patterns, and no text of the index is that long."""
+    """Return the filter in the query string. Long values are cut, because SQLite rejects very long patterns."""
     return Filter(**{name: query.get(name, "")[:LONGEST_TEXT] for name in Filter.__slots__})
 
 

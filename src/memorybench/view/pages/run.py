@@ -23,11 +23,11 @@ from memorybench.view.results import is_running, run_url
 from . import render, results_of
 
 _LATER = ("Time and cost", "How the probes were made")
-"""Sections that stand below the questions."""
+"""Titles of sections that are shown below the questions."""
 _CASE_COLUMNS = ("scenario", "question id")
 _MOST_PAIRS = 15
 _SECONDS = 5.0
-"""How long the part with the charts waits for them."""
+"""Seconds that a request for the charts waits until they are drawn."""
 
 
 def page(request: Request) -> Response:
@@ -80,7 +80,7 @@ def page(request: Request) -> Response:
 
 
 def charts(request: Request) -> Response:
-    """The part of the page that has the charts: they are drawn after the page is shown."""
+    """Return the part of the page with the charts, which the browser loads after the page."""
     place, run_id = request.path_params["place"], request.path_params["run"]
     results = results_of(request)
     with results.open(place, run_id) as stored:
@@ -96,7 +96,7 @@ def _own_failures(reasons: Mapping[tuple[str, str], int], roles: Mapping[str, st
 
 
 def progress(request: Request) -> Response:
-    """The part of the page that shows progress, which a running run renews."""
+    """Return the part of the page with the progress, which the browser reloads while the run is in progress."""
     place, run_id = request.path_params["place"], request.path_params["run"]
     with results_of(request).open(place, run_id) as stored:
         response = render(
@@ -114,7 +114,7 @@ def progress(request: Request) -> Response:
 
 
 class Links:
-    """From cells of a report to the questions behind them."""
+    """Links cells of a report to the questions that they count."""
 
     def __init__(
         self, place: int, run_id: str, index: QuestionIndex, number: int, roles: Mapping[str, str], report: Report
@@ -168,7 +168,7 @@ def _facts(report: Report) -> Mapping[str, str]:
 def _disagreements(
     index: QuestionIndex, number: int, roles: Mapping[str, str]
 ) -> list[tuple[str, str, dict[str, int]]]:
-    """Return pairs of providers with the questions that both, one or neither got right."""
+    """Return pairs of providers with the numbers of questions that both, only one or neither got right."""
     names = [name for name, role in roles.items() if role != "baseline"] or list(roles)
     counted = [(a, b, index.agreement(number, a, b)) for a, b in list(combinations(names, 2))[:_MOST_PAIRS]]
     return [(a, b, counts) for a, b, counts in counted if any(counts.values())]
