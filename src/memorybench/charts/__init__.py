@@ -4,7 +4,7 @@ specs.py       one function per kind of chart, from plain values to a spec
 frontier.py    the chart of shares against a cost
 slope.py       the chart of two sides
 parts.py       what the charts share
-label_places.py  where labels stand, so that none covers another
+label_places.py  computes the places of labels, so that none covers another
 narrow.py      charts on a page of 360 pixels, and their sizes
 run_charts.py  the charts of a run, of a comparison and of several runs
 rendering.py   from a spec to SVG, PNG, PDF, or SVG that has the colours of the page around it

@@ -1,4 +1,4 @@
-"""The chart of shares against a cost, and where the labels of its points stand."""
+"""The chart of shares against a cost, and the places of the labels of its points."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .parts import (
 )
 
 _LABEL_WIDTH = 140
-"""Pixels that the label of a point may take."""
+"""The assumed width of the label of a point, in pixels."""
 
 
 def frontier_spec(
@@ -40,9 +40,9 @@ def frontier_spec(
     note: str = "",
     cost_text: Callable[[float], str] | None = None,
 ) -> Spec:
-    """Shares against a cost; a line joins the choices that no other one beats in both.
+    """Return a chart of shares against a cost. A line joins the points that no other point beats in both.
 
-    `cost_text` formats a cost for the label of its point; a narrow drawing has room for names only.
+    `cost_text` formats a cost for the label of its point; narrow charts show only names.
     """
     wide = _frontier(points, x_title, y_title, x_format, note, WIDTH, cost_text)
     slim = _frontier(points, x_title, y_title, x_format, note, NARROW, None)
@@ -122,7 +122,10 @@ def _frontier_title(lines: Sequence[str], width: int) -> Spec:
 
 
 def _cost_scale(costs: Sequence[float]) -> tuple[Spec, list[float]]:
-    """Return the scale of an axis and, if logarithmic, its ticks. A far point must not press others together."""
+    """Return the scale of the cost axis and its ticks.
+
+    It is logarithmic if costs differ by more than a factor of 10; a linear scale has an empty list of ticks.
+    """
     positive = [cost for cost in costs if cost > 0]
     if not positive or max(positive) <= 10 * min(positive):
         return {"zero": True}, []
@@ -134,14 +137,14 @@ def _cost_scale(costs: Sequence[float]) -> tuple[Spec, list[float]]:
 
 
 def _place(cost: float, ticks: Sequence[float]) -> float:
-    """Return where a cost is on the axis, from the left; `ticks` are those of a logarithmic one."""
+    """Return the distance of a cost from the left end of the axis; `ticks` is empty for a linear axis."""
     return log10(1 + cost / next(tick for tick in ticks if tick > 0)) if ticks else cost
 
 
 def _neighbours(
     data: Sequence[dict[str, Any]], ticks: Sequence[float], label_width: float
 ) -> list[list[dict[str, Any]]]:
-    """Group points whose labels may overlap: each is less than a label's part of the axis from the next."""
+    """Return groups of points whose labels may overlap. `label_width` is a share of the width of the axis."""
     ordered = sorted(data, key=lambda row: float(row["cost"]))
     width = _place(ordered[-1]["cost"], ticks) * label_width
     groups = [[ordered[0]]]
@@ -155,7 +158,7 @@ def _neighbours(
 def _has_room_before(
     row: Mapping[str, Any], data: Sequence[Mapping[str, Any]], ticks: Sequence[float], label_width: float
 ) -> bool:
-    """Whether a label would stick out of the chart, and there is room for it before the point."""
+    """Return whether a label must be left of its point: it would leave the chart on the right, and the left is free."""
     end = max(_place(one["cost"], ticks) for one in data)
     place = _place(row["cost"], ticks)
     near = [
@@ -169,7 +172,10 @@ def _has_room_before(
 
 
 def _point_label(y: Mapping[str, Any], is_before: bool, is_led: bool, halo: bool) -> Spec:
-    """The name of a point after or before it, or at the end of its leader; a halo keeps it readable on lines."""
+    """Return the layer with labels right or left of their points, or at the end of a leader line.
+
+    A halo keeps them readable on top of lines.
+    """
     side = {"align": "right", "dx": -7} if is_before else {"align": "left", "dx": 7}
     place = {"align": "left", "dx": LEADER + 3, "baseline": "middle"} if is_led else {"dy": -8, **side}
     stroke = {"stroke": LIGHT["panel"], "strokeWidth": 6, "strokeJoin": "round"} if halo else {}

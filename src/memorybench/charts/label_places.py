@@ -1,4 +1,4 @@
-"""Where labels stand beside values, so that none covers another."""
+"""Computes the places of labels beside values, so that none covers another."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .parts import LABEL_GAP
 def label_places(
     values: Sequence[float], height: float, domain: tuple[float, float], pixels: int = LABEL_GAP
 ) -> list[float]:
-    """Return places of labels beside these values: those that would overlap are around the middle of their values."""
+    """Return the place of each value's label. Labels that would overlap are spread around the mean of their values."""
     low, high = domain
     gap = pixels / height * (high - low)
     order = sorted(range(len(values)), key=lambda place: values[place])

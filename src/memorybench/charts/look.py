@@ -19,7 +19,7 @@ LIGHT: Mapping[str, str] = {
     "series-6": "#e69f00",
     "series-7": "#cc79a7",
 }
-"""By name. The series are those of Okabe and Ito, which people with colour blindness can tell apart."""
+"""Colours by name. The series colours are those of Okabe and Ito, which colour-blind people can distinguish."""
 DARK: Mapping[str, str] = {
     **LIGHT,
     "panel": "#1b1d20",

@@ -1,4 +1,4 @@
-"""Charts on a page: as they fit on 360 pixels, and how large they are."""
+"""Adapts charts to pages of 360 pixels, and computes the size of charts."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from .look import CONFIG
 from .parts import BESIDE, NARROW, NARROW_NAME, NARROW_PAGE, ROW, SLIM, Spec, whole
 
 _NARROW_TITLE: Mapping[str, Any] = {**CONFIG["title"], "frame": "bounds", "limit": NARROW_PAGE}
-"""It begins where the names of rows do."""
+"""A title that is aligned with the names of rows."""
 
 
 def without_slim(spec: Spec) -> Spec:
-    """Return a spec to be read by others."""
+    """Return a spec without the part for narrow pages, for export."""
     return {name: part for name, part in spec.items() if name != "usermeta"}
 
 
 def narrow(spec: Spec) -> Spec:
-    """Return the spec for a page of 360 pixels: its own, or one with figures above their rows."""
+    """Return a spec for a page of 360 pixels: the one added by `with_slim`, or one with figures above their rows."""
     if own := spec.get("usermeta", {}).get(SLIM):
         return {**whole(own), "config": {**CONFIG, "title": _NARROW_TITLE}}
     slim = [_narrow_part(part) for part in spec.get("vconcat", [spec])]
@@ -53,7 +53,7 @@ def _narrow_part(part: Spec) -> Spec:
 
 
 def size(spec: Spec) -> tuple[int, int]:
-    """Return about how wide and high a chart is, so that a page can leave room for it."""
+    """Return the approximate width and height of a chart in pixels, so that a page can reserve space for it."""
     if "vconcat" in spec:
         sizes = [size(part) for part in spec["vconcat"]]
         return max(width for width, _ in sizes), sum(height for _, height in sizes)

@@ -1,7 +1,7 @@
 """The charts of a page, and the HTML report with them.
 
-Every run writes this report as report.html. A renderer starts when the run ends, and draws while the rest of the page
-is made: with a second core, charts cost a run hardly any time.
+Every run writes this report as report.html. A renderer process starts when the run ends, and draws while the rest of
+the page is made, so that charts take almost no extra time on a machine with two cores.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .run_charts import CHARTS, RunCharts
 
 _MOST_COMPARED = 30_000
 _MOST_HELD = 10_000
-"""Trials whose outcomes are kept in memory, because charts, the comparison and the list of questions all need them."""
+"""The most trials of a run whose outcomes are kept in memory, for charts, the comparison and the questions."""
 TITLES = {
     "forest": "Results",
     "heat-map": "Results by type",
@@ -37,11 +37,11 @@ TITLES = {
     "score-context": "Score against context",
     "latency": "Latency",
 }
-"""The charts of a page about one run. `trend` depends on other runs."""
+"""The titles of the charts on a page about one run, by name. `trend` is missing: it depends on other runs."""
 
 
 def page_specs(stored: StoredRun, report: Report, leave_out: tuple[str, ...] = ()) -> dict[str, Spec]:
-    """Return the charts that say more than the tables of the report, by name."""
+    """Return the specs of the charts of a run, by name, without those in `leave_out` and a repeated heat map."""
     run_charts, left_out = RunCharts(stored), set(leave_out)
     if any(isinstance(part, Table) and is_heat_map(part) for part in report.sections):
         left_out.add("heat-map")
@@ -58,7 +58,7 @@ def html_report(stored: StoredRun, report: Report) -> str:
 
 @contextmanager
 def start_page() -> Iterator[MakePage]:
-    """Start a renderer, and give what makes the page of a run once its figures are there."""
+    """Start a renderer and yield the function that makes the page of a run from its report."""
     if not charts.is_installed():
         yield _without_renderer
         return
@@ -79,7 +79,7 @@ def _with_charts(renderer: Renderer, stored: StoredRun, report: Report) -> str:
 
 
 def _drawn(drawing: Future[list[tuple[str, str]]]) -> list[tuple[str, str]]:
-    """Return the charts; none if the renderer failed, which is no reason to lose the page."""
+    """Return the drawn charts; an empty list if the renderer failed, so that the page is still written."""
     try:
         return drawing.result()
     except (OSError, ValueError, subprocess.SubprocessError):
@@ -87,7 +87,7 @@ def _drawn(drawing: Future[list[tuple[str, str]]]) -> list[tuple[str, str]]:
 
 
 def _compare_subjects(stored: StoredRun) -> RunComparison | None:
-    """Compare the providers of a run; None if fewer than two share questions, or the run has too many trials."""
+    """Return a comparison of a run's providers; None if fewer than two share questions or it has too many trials."""
     if len(stored.parts) > 1 or stored.run.planned > _MOST_COMPARED:
         return None
     run = ComparedRun(stored, stored.folder, measures=tuple(suite_of(stored.run).main_measures(stored)))

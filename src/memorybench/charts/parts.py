@@ -1,4 +1,4 @@
-"""What the charts share: measures, values to draw, and parts of Vega-Lite specs."""
+"""Parts that charts share: sizes, values to draw, and parts of Vega-Lite specs."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ Spec = dict[str, Any]
 WIDTH = 420
 HEIGHT = 220
 ROW = 24
-"""Pixels: of the axes, and of a row of a chart with one row per name."""
+"""In pixels: width and height of the axes, and height of a row in a chart with one row per name."""
 NARROW = 190
-"""The width of axes on a page of 360 pixels."""
+"""The width of the axes on a page of 360 pixels."""
 NARROW_PAGE = 290
 NARROW_NAME = 110
-"""Pixels on such a page: in all, and of a name."""
+"""In pixels, on a page of 360 pixels: the width of a chart, and the least width of its axes."""
 LABEL_GAP = 15
-"""Pixels between the labels of two lines."""
+"""The least distance between two labels, in pixels."""
 LEADER = 22
-"""Pixels from a point to its label if others are near: a line joins the two."""
+"""The length in pixels of the line that joins a point to its label, if other points are near."""
 BESIDE: Mapping[str, Any] = {"value": WIDTH + 12}
-"""Where figures stand: on the right of the axes."""
+"""The position of figures: to the right of the axes."""
 SHARES: Mapping[str, Any] = {"format": "%", "tickCount": 5}
 NO_AXIS: Mapping[str, Any] = {"title": None, "grid": False}
 SLIM = "slim"
@@ -48,11 +48,11 @@ class Estimate:
     text: str = ""
     is_baseline: bool = False
     is_ideal: bool = False
-    """Whether it is given the gold evidence, which no memory is: it does not count as a choice."""
+    """Whether it is an upper bound that gets the gold evidence; it is left out of the line of best choices."""
     is_range: bool = False
-    """Whether undecided pairs leave the value open from `low` to `high`: no mark is drawn. `value` is the middle."""
+    """Whether undecided verdicts leave only a range, `low` to `high`. `value` is its middle; no mark is drawn."""
     line: int = 0
-    """In a trend, the number of the line that it is part of."""
+    """In a trend, the number of the line that joins this value with others."""
 
     def plain(self) -> dict[str, Any]:
         return {
@@ -67,7 +67,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Percentiles of many values, by which a box is drawn."""
+    """Percentiles of many values, drawn as a box."""
 
     name: str
     p5: float
@@ -80,7 +80,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A value of the first and of the second side."""
+    """The values of the first and the second side for one type of question."""
 
     name: str
     first: float
@@ -88,20 +88,20 @@ class Change:
 
 
 def captions_of(estimates: Sequence[Estimate]) -> list[str]:
-    """Return what must be said about the marks of these rows."""
+    """Return captions that explain grey marks and missing marks, if these rows have them."""
     has_baselines, has_ranges = any(one.is_baseline for one in estimates), any(one.is_range for one in estimates)
     return [_GREY] * has_baselines + [_OPEN] * has_ranges
 
 
 def layer(mark: Mapping[str, Any], **channels: Any) -> Spec:
-    """A mark in the tone of its row; `color=None` leaves the colour to the look."""
+    """Return a layer with a mark in the colour of its row; `color=None` uses the default colour."""
     tone = {"field": "tone", "type": "nominal", "scale": None}
     encoding = {"color": tone, **channels}
     return {"mark": dict(mark), "encoding": {name: one for name, one in encoding.items() if one is not None}}
 
 
 def rows_of(data: Sequence[Mapping[str, Any]], layers: Sequence[Spec]) -> Spec:
-    """A chart with one row per name."""
+    """Return a chart with one row per name."""
     y = {"field": "name", "type": "nominal", "sort": None, "axis": NO_AXIS}
     return {
         "width": WIDTH,
@@ -113,7 +113,7 @@ def rows_of(data: Sequence[Mapping[str, Any]], layers: Sequence[Spec]) -> Spec:
 
 
 def stacked(parts: Mapping[str, Spec], captions: Mapping[str, Sequence[str]] = _NO_CAPTIONS, **more: Any) -> Spec:
-    """Put charts below each other; captions stand below their titles."""
+    """Return charts below each other, with their titles and captions. `more` are further keys of the spec."""
     titled = [{"title": _title(title, captions.get(title, ())), **part} for title, part in parts.items()]
     return whole({"vconcat": titled, **more} if len(titled) > 1 else titled[0])
 
@@ -123,16 +123,16 @@ def _title(text: str, captions: Sequence[str]) -> str | Spec:
 
 
 def whole(spec: Spec) -> Spec:
-    """Add the look, which only the outermost spec may have."""
+    """Return a spec with colours and fonts, which only the outermost spec may have."""
     return {"config": dict(CONFIG), "background": LIGHT["panel"], "padding": 8, **spec}
 
 
 def with_slim(spec: Spec, slim: Spec) -> Spec:
-    """Add a spec for narrow pages, which `narrow` returns; Vega-Lite ignores `usermeta`."""
+    """Return a spec that also contains `slim`, the spec for narrow pages, in `usermeta`, which Vega-Lite ignores."""
     return {**spec, "usermeta": {SLIM: slim}}
 
 
 def shown_name(text: str) -> str:
-    """Return a text without control characters, cut if it is long."""
+    """Return a text without control characters and with at most 60 characters."""
     text = printable(text)
     return text if len(text) <= _LONGEST_NAME else text[: _LONGEST_NAME - 1] + "…"

@@ -20,19 +20,19 @@ from .parts import Spec
 
 FORMS = ("svg", "png", "pdf")
 COMMAND = (sys.executable, "-P", "-m", "memorybench.charts.rendering")
-"""Starts a process that draws; `-P`: it imports nothing from the current folder."""
+"""The command of the process that draws charts. `-P`: it imports nothing from the current folder."""
 _VERSION = "5.20"
-"""Of Vega-Lite."""
+"""The version of Vega-Lite."""
 _PIXELS = 3.0
-"""Of a PNG image, per unit of the chart."""
+"""Pixels of a PNG image per unit of the chart."""
 _WIDE = 720
-"""A chart of a page that is wider than this needs both columns."""
+"""In pixels. A wider chart takes both columns of a page."""
 _NAMES = {color: name for name, color in LIGHT.items()}
 _COLOR = re.compile(r'\b(fill|stroke)="(#[0-9a-f]{6})"')
 _NOT_INLINE = re.compile(
     r' (?:xmlns(?::xlink)?|version|role|aria-roledescription|font-family|class)="[^"<>]*"(?=[^<>]*>)'
 )
-"""Attributes that mean nothing, or something else, within a page."""
+"""SVG attributes that have no meaning, or another one, inside an HTML page."""
 
 
 def check_installed(where: str) -> None:
@@ -42,7 +42,7 @@ def check_installed(where: str) -> None:
 
 
 def render(spec: Spec, form: str, theme: str = "light") -> bytes:
-    """Return a file in one of FORMS."""
+    """Return a chart as the bytes of an SVG, PNG or PDF file."""
     import vl_convert
 
     themed = _replace(spec, {color: THEMES[theme][name] for name, color in LIGHT.items()})
@@ -57,9 +57,9 @@ def render(spec: Spec, form: str, theme: str = "light") -> bytes:
 
 
 def render_inline(spec: Spec, title: str) -> str:
-    """Return SVG for a page, with the colours and fonts of the page: light or dark. It has no styles of its own.
+    """Return SVG that takes its colours and fonts from the style of the HTML page around it.
 
-    A second drawing, of the class `slim`, is for narrow pages.
+    It contains two drawings; the one with the class `slim` is for narrow pages.
     """
     # the font of a page may be wider than the one that is measured here
     drawn = _inline({**spec, "padding": {"left": 28, "right": 30, "top": 4, "bottom": 4}}, title)
@@ -76,7 +76,7 @@ def _inline(spec: Spec, title: str, kind: str = "") -> str:
 
 
 def empty(spec: Spec) -> str:
-    """Return SVG that takes about as much room as the chart will."""
+    """Return an empty SVG of about the size of the chart."""
     return _empty(spec) + _empty(narrow(spec), "slim")
 
 
@@ -91,9 +91,9 @@ def _class(kind: str) -> str:
 
 
 class Renderer:
-    """A child that draws the charts of one page: the renderer keeps 80 MB and blocks other threads.
+    """A child process that draws the charts of one page, because drawing needs 80 MB and blocks other threads.
 
-    It loads its modules, which takes half a second, while this process does something else.
+    Enter it early: it loads its modules, which takes half a second, while this process continues.
     """
 
     def __enter__(self) -> Self:
@@ -109,7 +109,7 @@ class Renderer:
         return self
 
     def draw(self, specs: Mapping[str, Spec]) -> Future[list[tuple[str, str]]]:
-        """Return the titles and the SVG of charts, once they are drawn. Can be called once."""
+        """Return a future of the titles and SVG of these charts. Can be called only once."""
         return self._threads.submit(self._draw, json.dumps(specs))
 
     def _draw(self, specs: str) -> list[tuple[str, str]]:
@@ -125,7 +125,7 @@ class Renderer:
 
 
 def render_in_child(specs: Mapping[str, Spec]) -> list[tuple[str, str]]:
-    """Return titles and SVG for a page."""
+    """Draw charts in a child process; return their titles and SVG."""
     with Renderer() as renderer:
         return renderer.draw(specs).result()
 
@@ -141,7 +141,7 @@ def _replace(value: Any, colors: Mapping[str, str]) -> Any:
 
 
 def _with_tone(row: Any, colors: Mapping[str, str]) -> Any:
-    """Of data, only the tone is a colour."""
+    """Return a row of data with the colour in its field `tone` replaced; other fields are not colours."""
     return {**row, "tone": colors[row["tone"]]} if isinstance(row, dict) and "tone" in row else row
 
 

@@ -36,13 +36,13 @@ _STEPS = ("add", "settle", "wait_until_searchable", "search", "answer", "judge")
 
 @dataclass(frozen=True)
 class RunCharts:
-    """What charts read from a run; each part is read once."""
+    """The data of a run that charts need, each part computed once."""
 
     stored: StoredRun
 
     @cached_property
     def measures(self) -> Mapping[str, Sequence[str]]:
-        """By benchmark: the measures to show, which is one where providers are compared."""
+        """The measures to show, by benchmark; only the headline measure in suites that compare providers."""
         main = suite_of(self.stored.run).main_measures(self.stored)
         overall = {name: self.stored.summary.overall(name) for name in self.stored.summary.benchmarks}
         if set(main) <= set(HEADLINES):
@@ -69,7 +69,7 @@ class RunCharts:
 
 
 def estimate(measure: Measure | None, name: str, is_baseline: bool = False) -> Estimate | None:
-    """Return a share with its interval as charts show it; None: there is none, or it is another kind of number."""
+    """Return a measure as an Estimate; None if it has no value or is not a share from 0 to 1."""
     if measure is None or measure.value is None or measure.unit or not 0 <= measure.value <= 1:
         return None
     text = formatting.with_interval(measure)
@@ -77,7 +77,7 @@ def estimate(measure: Measure | None, name: str, is_baseline: bool = False) -> E
 
 
 def value_range(measure: Measure | None, name: str) -> Estimate | None:
-    """Return the range of a share that undecided pairs leave open; None: it has a value, or nothing is known."""
+    """Return the range of a share that undecided verdicts leave open; None if it has a value or no range."""
     if measure is None or measure.value is not None or measure.unit or measure.low is None or measure.high is None:
         return None
     middle = (measure.low + measure.high) / 2
@@ -116,7 +116,7 @@ def heat_map(charts: RunCharts) -> Spec | None:
 def _cells(
     charts: RunCharts, results: Sequence[Result], label: str, names: Sequence[str]
 ) -> dict[str, dict[tuple[str, str], Estimate]]:
-    """By title: providers as columns, or the measures of one provider where there are several."""
+    """Return the cells of heat maps by title. Columns are providers or, with several measures, the measures."""
     panels: dict[str, dict[tuple[str, str], Estimate]] = {}
     for result in results:
         for name in names:
@@ -130,7 +130,7 @@ def _cells(
 
 
 def score_cost(charts: RunCharts) -> Spec | None:
-    """Leaves out providers whose cost is unknown, and names them."""
+    """Return the chart of score against cost. Providers of unknown cost are left out and named; None: no costs."""
     of_benchmarks = charts.stored.summary.question_costs
     if not any(cost for costs in of_benchmarks.values() for cost in costs.values()):
         return None
@@ -170,13 +170,13 @@ def failures(charts: RunCharts) -> Spec | None:
 
 
 def failure_chart(counts: Mapping[tuple[str, str], int]) -> Spec | None:
-    """Failures by provider and reason. A skipped trial, such as a mutant that a store cannot have, is not one."""
+    """Return the chart of failures by provider and reason, without skipped trials; None if there are no failures."""
     drawn = {key: count for key, count in counts.items() if key[1] != "skipped"}
     return specs.failures(drawn, tuple(FAILURE_REASONS)) if drawn else None
 
 
 def trend(charts: RunCharts) -> Spec | None:
-    """The measures of the run's subjects over the newest runs of its folder."""
+    """Return the chart of the measures of the run's subjects over the newest runs of its folder."""
     rows = list_runs([charts.stored.folder], suites=[charts.stored.run.suite])[:_MOST_RUNS]
     panels: dict[str, list[Estimate]] = {}
     for result in _overall(charts):
@@ -197,13 +197,13 @@ def trend(charts: RunCharts) -> Spec | None:
 
 
 def trend_of(points: Sequence[tuple[Run, Measure]], subject: str, title: str) -> Spec | None:
-    """One share of a subject over the newest of these runs, the oldest first."""
+    """Return the chart of one share of a subject over the newest of these runs; None if fewer than two have it."""
     found = _over_runs(points[-_MOST_RUNS:], subject)
     return specs.trend({title: found}) if len(found) > 1 else None
 
 
 def _over_runs(points: Iterable[tuple[Run, Measure]], subject: str) -> list[Estimate]:
-    """The shares that have a value. A line ends where settings or questions change."""
+    """Return the shares that have a value. A new line begins where settings or questions change."""
     found: list[Estimate] = []
     line, before = 0, None
     for run, measure in points:
@@ -226,12 +226,12 @@ CHARTS: Mapping[str, tuple[str, Callable[[RunCharts], Spec | None]]] = {
     "failures": ("failures of each provider by reason", failures),
     "trend": ("the main measure over the runs of the results folder", trend),
 }
-"""Description and function of each chart of one run. `slope` is a chart of two sides."""
+"""The description and the function of each chart of one run, by name. `slope` is missing: it needs two sides."""
 SLOPE = "two providers or runs by question type"
 
 
 def slope(comparison: RunComparison) -> Spec | None:
-    """The best two of a comparison, by the first measure that has several types of questions."""
+    """Return the chart of the best two sides of a comparison, by the first measure with several types of questions."""
     drawn = [pair for pair in comparison.comparisons if _slope(pair) is not None]
     if not drawn:
         return None
@@ -259,7 +259,7 @@ def _overall(charts: RunCharts) -> list[Result]:
 
 
 def _labels(grouped: Sequence[Result]) -> list[str]:
-    """The labels of these groups that have several values, but not one for each question; the preferred one first."""
+    """Return the labels of these groups that have several, but not too many, values; the preferred one first."""
     values: dict[str, set[str]] = {}
     for result in grouped:
         for name, value in result.group.items():
@@ -275,7 +275,10 @@ def _frontier(
     x_format: str,
     cost_text: Callable[[float], str],
 ) -> Spec | None:
-    """Draw the first benchmark that has values for two providers; those whose cost is None are named as left out."""
+    """Return the chart of the first benchmark that has values for two providers.
+
+    Providers whose cost is None are named as left out.
+    """
     for benchmark, names in charts.measures.items():
         points, left_out = [], []
         for result in charts.stored.summary.overall(benchmark):

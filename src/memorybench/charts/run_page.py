@@ -1,4 +1,4 @@
-"""The page of a run as commands write it. Small runs, which have no charts, do not import the rest of this package."""
+"""Makes the HTML page of a run. For small runs, which have no charts, the rest of this package is not imported."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def start_page(run: Run) -> Iterator[MakePage]:
-    """Start the renderer of a run whose trials have ended, if its page gets charts."""
+    """Start the renderer, if the page of the run gets charts, and yield the function that makes the page."""
     if not (html_report.is_installed() and has_charts(run)):
         yield page_without_charts
         return
@@ -30,13 +30,13 @@ def start_page(run: Run) -> Iterator[MakePage]:
 
 
 def make_page(stored: StoredRun, report: Report) -> str | None:
-    """Return the page of a run that had ended before."""
+    """Return the HTML page of a run that has already ended."""
     with start_page(stored.run) as make:
         return make(stored, report)
 
 
 def missing_extra() -> str:
-    """Return what the pages of runs lack because a package is not installed; empty if nothing."""
+    """Return a text on what report.html lacks because a package is not installed; "" if nothing."""
     if not html_report.is_installed():
         return f"No {HTML_FILE} was written: {html_report.MISSING}"
     if not charts.is_installed():

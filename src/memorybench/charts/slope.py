@@ -1,4 +1,4 @@
-"""The chart of two sides: one line per type of question, which rises or falls."""
+"""The slope chart: compares two sides, with one rising or falling line per type of question."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from .look import LIGHT
 from .parts import LABEL_GAP, LEADER, SHARES, Change, Spec, layer, shown_name, whole, with_slim
 
 _NARROW_SIDE = 80
-"""Pixels of a side on a page of 360 pixels."""
+"""The distance between the two sides on a page of 360 pixels, in pixels."""
 
 
 def slope_spec(first: str, second: str, changes: Sequence[Change], title: str) -> Spec:
-    """Shares of two sides by type: lines that rise have the accent, lines that fall the warning colour.
+    """Return the chart of the shares of two sides by type, with one colour for rising and one for falling lines.
 
-    In a narrow drawing, the values stand below the name of their type.
+    In the narrow version, values are below the name of their type.
     """
     wide = _slope(first, second, changes, 240, LABEL_GAP, "  ")
     slim = _slope(first, second, changes, _NARROW_SIDE, 2 * LABEL_GAP, "\n")

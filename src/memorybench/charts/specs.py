@@ -1,6 +1,6 @@
 """One function per kind of chart, from plain values to a Vega-Lite spec.
 
-Values are in the data of a spec, and field names are our own: a provider's name is never an expression.
+Names and values of the user are only in the data of a spec, so that they are never evaluated as expressions.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from .parts import (
 _NARROW_COLUMNS = 5
 _NARROW_CELL = 42
 _NARROW_RUNS = 6
-"""What fits on a page of 360 pixels: columns of a heat map, pixels of a cell, runs of a trend."""
+"""Limits on a page of 360 pixels: columns of a heat map, pixels of a cell, and runs of a trend."""
 _SERIES = tuple(color for name, color in LIGHT.items() if name.startswith("series-"))
 _SECONDS = "datum.value < 1 ? format(1000 * datum.value, '~g') + ' ms' : format(datum.value, '~g') + ' s'"
 
 
 def forest(panels: Mapping[str, Sequence[Estimate]]) -> Spec:
-    """Shares with their intervals, one row each."""
+    """Return a chart of shares with their intervals, one row each."""
     x = {"type": "quantitative", "scale": {"domain": [0, 1]}, "axis": {**SHARES, "title": None}}
     layers = [
         layer({"type": "rule", "strokeWidth": 2}, x={**x, "field": "low"}, x2={"field": "high"}),
@@ -53,7 +53,10 @@ def forest(panels: Mapping[str, Sequence[Estimate]]) -> Spec:
 
 
 def heat_map(panels: Mapping[str, Mapping[tuple[str, str], Estimate]]) -> Spec:
-    """Shares by row and column; the darker, the higher. Narrow drawings have upright headings and fewer columns."""
+    """Return a heat map of shares by row and column; higher is darker.
+
+    The narrow version has upright headings and fewer columns.
+    """
     parts, slim = {}, []
     for title, cells in panels.items():
         data = [
@@ -101,7 +104,7 @@ def _heat_part(
 
 
 def latency(panels: Mapping[str, Sequence[Spread]]) -> Spec:
-    """Durations on a logarithmic axis: median, middle half, and 5th to 95th percentile."""
+    """Return a box plot of durations on a logarithmic axis: median, middle half, and 5th to 95th percentile."""
     shown = [one for rows in panels.values() for one in rows]
     first, last = floor(log10(min(one.p5 for one in shown))), ceil(log10(max(one.p95 for one in shown)))
     last = max(last, first + 1)
@@ -122,7 +125,7 @@ def latency(panels: Mapping[str, Sequence[Spread]]) -> Spec:
 
 
 def failures(counts: Mapping[tuple[str, str], int], reasons: Sequence[str]) -> Spec:
-    """Failures of each provider by reason."""
+    """Return a chart of the failures of each provider by reason."""
     used = [reason for reason in reasons if any(found == reason for _, found in counts)]
     data = [
         {"name": shown_name(subject), "reason": reason, "place": reasons.index(reason), "count": number}
@@ -153,9 +156,9 @@ def failures(counts: Mapping[tuple[str, str], int], reasons: Sequence[str]) -> S
 
 
 def trend(panels: Mapping[str, Sequence[Estimate]]) -> Spec:
-    """A share over runs, the oldest first. A line joins those that differ in nothing but their version.
+    """Return a chart of a share over runs, the oldest first. A line joins runs that differ only in their version.
 
-    A narrow drawing has the newest runs, with upright names and without dates.
+    The narrow version shows only the newest runs, with upright names and without dates.
     """
     wide = {"labelExpr": "split(substring(datum.value, 4), '\\n')", "labelAngle": 0, "labelLimit": 90}
     upright = {"labelExpr": "split(substring(datum.value, 4), '\\n')[0]", "labelAngle": -90, "labelLimit": 110}
