@@ -1,4 +1,4 @@
-"""The agent behind a `ForwardingServer`: where the requests and notifications of the real server go."""
+"""Sends the requests and notifications of the real server to the agent that uses a `ForwardingServer`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class AgentSide:
 
     @contextmanager
     def request(self, context: Context) -> Iterator[None]:
-        """The agent waits for the result of this request while the block runs."""
+        """Mark a request of the agent as in flight inside the `with` block."""
         self.in_flight.append(context)
         try:
             yield
@@ -42,7 +42,7 @@ class AgentSide:
             self.in_flight[:] = [other for other in self.in_flight if other is not context]
 
     def role_of(self, context: Context) -> ClientRole:
-        """Return the agent's name and abilities, and what passes on the server's requests to it."""
+        """Return a client role with the agent's name and abilities, whose callbacks send requests to the agent."""
         params = context.session.client_params
         if context.method == "initialize":
             with suppress(ValidationError):  # the SDK answers with the error
@@ -77,7 +77,10 @@ class AgentSide:
         return await self._ask_agent(types.ListRootsRequest(), types.ListRootsResult)
 
     async def _ask_agent(self, request: types.ServerRequest, result_type: type[ResultT]) -> ResultT | types.ErrorData:
-        """Send a request of the server to the agent, on the stream of the agent's newest request if there is one."""
+        """Send a request of the server to the agent and return its answer, or the error.
+
+        It is sent on the stream of the agent's newest request in flight, if there is one.
+        """
         able = [context for context in self.in_flight if context.session.can_send_request]
         sessions = [able[-1].session] if able else self.sessions
         if not sessions:

@@ -1,4 +1,6 @@
-"""Connect the standard streams of an agent that can only start programs to a recording proxy on this machine.
+"""Connects an agent to a recording proxy on this machine through standard input and output.
+
+For agents that can use MCP servers only as programs:
 
 python -m memorybench.mcp.bridge http://127.0.0.1:PORT/TOKEN/mcp
 """
@@ -31,7 +33,10 @@ Incoming = ReadStream[SessionMessage | Exception]
 
 
 async def run_bridge(url: str) -> str:
-    """Pass everything on in both directions until standard input ends; return why the proxy was not reached, if so."""
+    """Forward messages in both directions until standard input ends.
+
+    Returns why the proxy could not be reached; "" if it could.
+    """
 
     @asynccontextmanager
     async def connect(role: ClientRole) -> AsyncIterator[McpClient]:
@@ -60,9 +65,9 @@ async def run_bridge(url: str) -> str:
 
 @asynccontextmanager
 async def _answer_all(from_agent: Incoming, to_agent: WriteStream[SessionMessage]) -> AsyncIterator[Any]:
-    """Yield streams for a server, whose input ends when the agent's input has ended and every request has its reply.
+    """Yield streams for a server. Its input ends only when the agent's input has ended and every request has a reply.
 
-    Some agents write their requests and close the stream at once.
+    Needed because some agents write their requests and close the stream at once.
     """
     to_server, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, from_server = anyio.create_memory_object_stream[SessionMessage](0)

@@ -27,12 +27,12 @@ from memorybench.text.spelling import join_names, suggestion
 DEADLINE = 60.0
 MESSAGE_CAP = 32 * 2**20
 MAX_PAGES = 1_000
-"""A server whose list of tools has more pages is treated as broken."""
+"""The most pages of a list of tools; with more, Malformed is raised."""
 
 R = TypeVar("R", bound=BaseModel)
 _ANY_RESULT: TypeAdapter[Any] = TypeAdapter(dict[str, Any])
 FindFailure = Callable[[MCPError], Awaitable[MemorybenchError | None]]
-"""Returns the error of the transport that caused an error of the SDK, if there is one."""
+"""Returns the transport error that caused an error of the SDK; None if there is none."""
 
 # without a handler, Python prints warnings of the SDK to stderr, and they may quote secrets
 for _name in ("mcp", "client"):
@@ -58,7 +58,7 @@ class ToolResult:
     """The structured content; None if the server sent none."""
 
     def value(self) -> Any:
-        """Return the structured content, else the text as JSON, else the text."""
+        """Return the structured content; without it, the text parsed as JSON; if it is not JSON, the text."""
         if self.structured is not None:
             return self.structured
         try:
@@ -68,7 +68,7 @@ class ToolResult:
 
 
 class ClientRole(TypedDict, total=False):
-    """How the client presents itself to the server, and what answers the server's requests and notifications.
+    """The name and abilities that the client sends to the server, and the callbacks for the server's messages.
 
     The keys are arguments of the SDK's Client.
     """
@@ -80,13 +80,13 @@ class ClientRole(TypedDict, total=False):
     list_roots_callback: ListRootsFnT
     message_handler: MessageHandlerFnT
     mode: str
-    """`legacy`: by a handshake; `auto`, the default: without one if the server can."""
+    """`legacy`: connect with a handshake; `auto`, the default: without one if the server supports that."""
 
 
 class McpClient:
-    """Calls tools of one server, any number at once. Opened by `open_mcp_stdio` and `open_mcp_http`.
+    """Calls tools of one server; calls may run concurrently. Opened by `open_mcp_stdio` and `open_mcp_http`.
 
-    A call without a reply in time is cancelled and raises Transient: the server may have done the work.
+    A call that times out is cancelled and raises Transient; the server may still have done the work.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class McpClient:
         raise Malformed(f"{self._where}: tools/list has more than {MAX_PAGES:,} pages")
 
     async def require_tools(self, names: Iterable[str], where: str) -> None:
-        """Raise BadInput if the server lacks one of the tools that the config at `where` names."""
+        """Raise BadInput if the server lacks one of these tools. `where` is the place in the config that names them."""
         offered = [tool.name for tool in await self.list_tools()]
         for name in names:
             if name not in offered:
@@ -129,7 +129,7 @@ class McpClient:
                 )
 
     async def call_tool(self, name: str, arguments: Mapping[str, Any], *, deadline: float | None = None) -> ToolResult:
-        """Return the result of a tool; raise ToolError where the tool reports a failure."""
+        """Call a tool and return its result. Raises ToolError if the tool reports a failure. `deadline`: seconds."""
         request = types.CallToolRequest(params=types.CallToolRequestParams(name=name, arguments=dict(arguments)))
         # not session.call_tool, which may list the tools first to validate the result
         result = await self._send(request, types.CallToolResult, f"tools/call {name}", deadline)
@@ -140,7 +140,7 @@ class McpClient:
 
     @property
     def is_modern(self) -> bool:
-        """Whether the connection has no handshake, as from revision 2026-07-28 on."""
+        """Whether the connection has no handshake, as in protocol revisions since 2026-07-28."""
         return self._session.protocol_version in MODERN_PROTOCOL_VERSIONS
 
     async def forward(
@@ -148,7 +148,7 @@ class McpClient:
     ) -> dict[str, Any]:
         """Send any request and return its result unchanged.
 
-        Raises MCPError: the error of the server unchanged, or one that describes the failure of the connection.
+        Raises MCPError: the server's own error, or one that says why the connection failed.
         """
         request = types.Request[Any, str](method=method, params=None if params is None else dict(params))
         try:
@@ -192,7 +192,7 @@ async def open_client(
 ) -> AsyncIterator[McpClient]:
     """Connect to a server. `where` names it in errors.
 
-    The SDK's context managers must be left by the task that entered them, so a separate task enters and leaves them.
+    A separate task holds the connection, because the SDK requires the same task to open and close it.
     """
     connected: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
     closing = asyncio.Event()
@@ -222,7 +222,7 @@ async def open_client(
 async def raise_service_error(
     error: BaseException, where: str, redactor: Redactor, deadline: float | None, find_failure: FindFailure
 ) -> NoReturn:
-    """Raise the ServiceError that an error of the SDK means."""
+    """Raise the ServiceError that corresponds to an error of the SDK."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, MemorybenchError):
@@ -242,6 +242,6 @@ async def raise_service_error(
 
 
 def clean_excerpt(text: str, redactor: Redactor) -> str:
-    """Return the beginning of a server's text. It is redacted before it is cut: half a key is not recognised."""
+    """Return the beginning of a server's text, redacted before it is cut, because half a key would not be found."""
     text = printable(redactor.clean(text))
     return text if len(text) <= EXCERPT else f"{text[:EXCERPT]}…"

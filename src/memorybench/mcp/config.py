@@ -18,7 +18,7 @@ from memorybench.processes.programs import check_no_private_folder
 
 
 class ToolCall(Record):
-    """One call of a tool, in templates: `${name}` inside text, `$.name` for a whole value that keeps its type."""
+    """A call of a tool. Variables: `${name}` inside text, `$.name` for a whole value that keeps its type."""
 
     tool: str
     """The tool's name."""
@@ -41,7 +41,7 @@ class ServerConnection(Record):
     headers: Headers = Field(default_factory=dict)
     """Headers of every request to `url`, such as `Authorization: Bearer ${MY_KEY}`."""
     timeout: int = Field(default=60_000, ge=1)
-    """Milliseconds that a call may take."""
+    """Timeout of a call, in milliseconds."""
 
 
 def check_connection(connection: ServerConnection, part: Document) -> None:

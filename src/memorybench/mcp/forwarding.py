@@ -1,4 +1,4 @@
-"""An MCP server that passes everything on to another one, in both directions.
+"""An MCP server that forwards everything to another server, in both directions.
 
 The agent talks to our `ForwardingServer`, which talks to the real server as the agent would: with the agent's name and
 abilities. Each side negotiates its own protocol revision; the SDK translates between them.
@@ -28,13 +28,13 @@ from .agent_side import AgentSide, Context
 from .client import ClientRole, McpClient
 
 MAX_INPUT_ROUNDS = 10
-"""A server that asks for input more often during one request is treated as broken."""
+"""The most times that a server may ask for input during one request; then the request fails."""
 
 Connect = Callable[[ClientRole], AbstractAsyncContextManager[McpClient]]
 """Connects to the real server."""
 Send = Callable[[], Awaitable[dict[str, Any]]]
 Observe = Callable[[str, Mapping[str, Any], Send], Awaitable[dict[str, Any]]]
-"""Gets the method and params of each request of the agent, sends it, and returns its result."""
+"""Called with the method and params of each request of the agent and a function that sends it; returns the result."""
 
 _ENVELOPE = frozenset(
     {
@@ -44,7 +44,7 @@ _ENVELOPE = frozenset(
         types.CLIENT_CAPABILITIES_META_KEY,
     }
 )
-"""Keys of `_meta` that belong to one connection; the SDK adds those of the other."""
+"""Keys of `_meta` that are valid for one connection only. They are removed; the SDK adds its own."""
 _ANSWERED_HERE = frozenset({"initialize", "server/discover", "subscriptions/listen"})
 
 
@@ -60,9 +60,9 @@ async def send_directly(_method: str, _params: Mapping[str, Any], send: Send) ->
 async def open_forwarding(
     connect: Connect, observe: Observe = send_directly, *, same_revision: bool = False
 ) -> AsyncIterator[ForwardingServer]:
-    """Yield a server that connects to the real one at the agent's first request, and disconnects at the end.
+    """Yield a server that connects to the real server at the agent's first request, and disconnects at the end.
 
-    `same_revision`: with a handshake if the agent uses one, so that nothing is translated.
+    With `same_revision`, it uses a handshake if the agent does, so that nothing must be translated.
     """
     server = ForwardingServer(connect, observe, same_revision=same_revision)
     try:
@@ -72,7 +72,7 @@ async def open_forwarding(
 
 
 class ForwardingServer(Server[Any]):
-    """Opened by `open_forwarding`."""
+    """A server that forwards requests and notifications to the real server. Opened by `open_forwarding`."""
 
     def __init__(self, connect: Connect, observe: Observe, *, same_revision: bool) -> None:
         self._agent = AgentSide()
@@ -100,7 +100,7 @@ class ForwardingServer(Server[Any]):
         self._log_level = "debug"
 
     async def _connect_first(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        """Middleware: the answers to the first requests depend on the real server."""
+        """Middleware that connects to the real server before a request is handled: the answer may depend on it."""
         if ctx.request_id is not None:
             await self._connected(ctx)
         result = await call_next(ctx)
@@ -140,7 +140,7 @@ class ForwardingServer(Server[Any]):
             return await self._observe(context.method, params, send)
 
     async def _translate(self, client: McpClient, method: str, params: dict[str, Any]) -> dict[str, Any] | None:
-        """Answer a request that only servers with a handshake know; None for all other requests."""
+        """Return the answer to a request that only servers with a handshake support; None for other requests."""
         match method:
             case "ping":
                 pass
@@ -179,7 +179,7 @@ class ForwardingServer(Server[Any]):
             await self._start_listening(client, uri, resource_subscriptions=[uri])
 
     async def _start_listening(self, client: McpClient, name: str, **wanted: Any) -> None:
-        """Open a stream of notifications at a server without handshake. The message handler gets them."""
+        """Subscribe to notifications of a server without handshake. They arrive at the message handler."""
         started = asyncio.Event()
 
         async def listen() -> None:
@@ -195,7 +195,7 @@ class ForwardingServer(Server[Any]):
         waiting.cancel()
 
     async def _connected(self, context: Context) -> McpClient:
-        """Return the client; the first caller's name and abilities are presented to the server."""
+        """Return the client of the real server. The first call connects, with the name and abilities of its caller."""
         if self._client is None:
             self._client = asyncio.get_running_loop().create_future()
             role = self._agent.role_of(context)
@@ -231,7 +231,7 @@ class ForwardingServer(Server[Any]):
             await asyncio.gather(self._holder, return_exceptions=True)
 
     async def _adopt(self, client: McpClient) -> None:
-        """Present ourselves to the agent as the real server."""
+        """Copy name, capabilities and instructions of the real server, which the agent then sees."""
         session = client.sdk_client.session
         self._capabilities = session.server_capabilities or self._capabilities
         self.instructions = session.instructions
@@ -248,7 +248,10 @@ class ForwardingServer(Server[Any]):
 async def _answer_input_requests(
     client: McpClient, method: str, params: Mapping[str, Any], result: dict[str, Any]
 ) -> dict[str, Any]:
-    """Answer the questions in a result by requests to the agent, because its revision knows no such results."""
+    """Return the final result of a request. While a result asks for input, ask the agent and send its answers.
+
+    Needed for agents whose protocol revision has no results that ask for input.
+    """
     for _ in range(MAX_INPUT_ROUNDS):
         if result.get("resultType") != "input_required":
             return result

@@ -1,7 +1,7 @@
 """Connect to an MCP server over streamable HTTP.
 
-The SDK speaks the protocol; its requests are sent by our HTTP client, which has the caps, the deadlines, the forbidden
-addresses and the redaction of errors.
+The SDK implements the protocol; our HTTP client sends its requests, because it limits sizes and times, rejects
+forbidden addresses and redacts errors.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ async def open_mcp_http(
     deadline: float = DEADLINE,
     role: ClientRole | None = None,
 ) -> AsyncIterator[McpClient]:
-    """Connect to the server at `url`; `headers` go with every request.
+    """Connect to the server at `url`; `headers` are sent with every request.
 
-    `deadline` is the number of seconds that a call may take by default. A client with a `role` also receives what the
+    `deadline` is the default timeout of a call in seconds. A client with a `role` also receives messages that the
     server sends before the result of a call, and between calls.
     """
     where = describe("", check_url(url, insecure=True), redactor).strip()
@@ -65,10 +65,10 @@ async def open_mcp_http(
 
 
 class _Sender(httpx2.AsyncBaseTransport):
-    """Sends the requests of the SDK by `Http`.
+    """Sends the requests of the SDK with our `Http` client.
 
-    An exception here would end the whole connection of the SDK. So a failure becomes a JSON-RPC error, which fails one
-    call, and `find_failure` returns the exception behind it.
+    An exception here would end the whole connection of the SDK. So a failure is returned as a JSON-RPC error, which
+    fails only one call; `find_failure` returns the original exception.
     """
 
     def __init__(self, http: Http, *, streams: bool) -> None:
@@ -115,7 +115,7 @@ class _Sender(httpx2.AsyncBaseTransport):
 
 
 class _Pieces(httpx2.AsyncByteStream):
-    """The body of a stream of events. `stack` closes the connection."""
+    """The response body of an event stream. Closing it closes `stack` and so the connection."""
 
     def __init__(self, events: EventStream, stack: AsyncExitStack) -> None:
         self._events = events

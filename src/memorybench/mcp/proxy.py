@@ -31,7 +31,7 @@ from .forwarding import Connect, Send, open_forwarding
 
 NO_REPLY = "no reply before the session ended"
 _RECORDED = frozenset({"resources/read", "prompts/get"})
-"""Methods that are recorded besides tool calls, under their own names."""
+"""Methods that are recorded in addition to tool calls, with the method as the name of the tool."""
 
 # without a handler, Python prints warnings of the server to stderr
 logging.getLogger("uvicorn").addHandler(logging.NullHandler())
@@ -39,7 +39,7 @@ logging.getLogger("uvicorn").addHandler(logging.NullHandler())
 
 @dataclass(frozen=True, slots=True)
 class ToolAnswer:
-    """What a tool answers, and what the call did to the memory."""
+    """The answer of a tool, and what the call did to the memory."""
 
     text: str
     structured: Any = None
@@ -67,7 +67,7 @@ class ReadCall:
 
 
 ReadToolCall = Callable[[str, Mapping[str, Any], ToolResult, str | None], ReadCall]
-"""Gets the name, arguments, result and error of a call."""
+"""Takes the name, arguments, result and error of a tool call; returns what it did to the memory."""
 
 
 class Proxy:
@@ -86,7 +86,7 @@ class Proxy:
         return (sys.executable, "-P", "-m", "memorybench.mcp.bridge", self.url)
 
     def record(self, tool: str, arguments: Mapping[str, Any]) -> Callable[..., None]:
-        """Record a call at its beginning, and return the function that adds its end."""
+        """Record the start of a call; return a function that records its end, with further fields of the call."""
         self.connected = True  # some agents know their tools beforehand and never list them
         started, place = time.perf_counter(), len(self.calls)
         call = ToolCall(session=self._session, tool=tool, user=self._user, arguments=arguments, error=NO_REPLY)
@@ -100,7 +100,7 @@ class Proxy:
 
 
 class _StoreProxy(Proxy):
-    """Offers our own tools."""
+    """A proxy that offers the tools of memorybench."""
 
     def __init__(self, tools: Tools, session: int, user: str) -> None:
         super().__init__(session, user)
@@ -137,7 +137,7 @@ class _StoreProxy(Proxy):
 
 
 class _ServerProxy(Proxy):
-    """Passes on the requests of the agent to a server."""
+    """A proxy that forwards the requests of the agent to a server and records them."""
 
     def __init__(self, read_call: ReadToolCall, session: int, user: str) -> None:
         super().__init__(session, user)
@@ -182,7 +182,7 @@ class _ServerProxy(Proxy):
 
 @asynccontextmanager
 async def open_proxy(tools: Tools, *, session: int = 1, user: str = "user") -> AsyncIterator[Proxy]:
-    """Offer `tools` to one session of an agent that works for `user`."""
+    """Serve `tools` to one session of an agent that works for `user`, and record its calls."""
     proxy = _StoreProxy(tools, session, user)
     server = Server(
         "memory",
@@ -201,9 +201,9 @@ async def open_proxy(tools: Tools, *, session: int = 1, user: str = "user") -> A
 async def open_server_proxy(
     connect: Connect, read_call: ReadToolCall, *, session: int = 1, user: str = "user"
 ) -> AsyncIterator[Proxy]:
-    """Offer everything that a server has to one session of an agent that works for `user`.
+    """Forward one session of an agent that works for `user` to a server, and record its calls.
 
-    Raises the ServiceError of a server that cannot be reached, also where the agent failed for that reason.
+    If the server could not be reached, raises its ServiceError, instead of the error of the agent.
     """
     proxy = _ServerProxy(read_call, session, user)
     async with open_forwarding(connect, proxy.observe) as server, serve_http(server) as proxy.url:
@@ -217,10 +217,10 @@ async def open_server_proxy(
 
 @asynccontextmanager
 async def serve_http(server: Server[Any], *, stateless: bool = False) -> AsyncIterator[str]:
-    """Serve over streamable HTTP and yield the URL.
+    """Serve an MCP server over streamable HTTP and yield its URL.
 
-    It listens on a free port of the loopback address. A random token in its URL keeps other programs out. A `stateless`
-    server sends nothing but results.
+    It listens on a free port of the loopback address. A random token in the URL keeps other programs out. With
+    `stateless`, the server has no sessions and sends only results.
     """
     manager = StreamableHTTPSessionManager(
         server, json_response=stateless, stateless=stateless, max_request_body_size=MESSAGE_CAP

@@ -39,9 +39,9 @@ async def open_mcp_stdio(
     message_cap: int = MESSAGE_CAP,
     role: ClientRole | None = None,
 ) -> AsyncIterator[McpClient]:
-    """Start `command` with exactly the environment `env`; on exit, end it with everything it started.
+    """Start `command` with exactly the environment `env` and connect to it; on exit, end it with everything it started.
 
-    `deadline` is the number of seconds that a call may take by default.
+    `deadline` is the default timeout of a call in seconds; `message_cap` is the most bytes of a message.
     """
     where = Path(command[0]).name
     check_program(command[0], f'"{command[0]}"', path=env.get("PATH"))
@@ -63,7 +63,7 @@ async def open_mcp_stdio(
 async def _open_streams(
     program: Program, redactor: Redactor, message_cap: int, failure: asyncio.Future[MemorybenchError]
 ) -> AsyncIterator[Any]:
-    """A transport of the SDK. `failure` is set before the stream of incoming messages ends."""
+    """Yield the streams of an SDK transport. `failure` is set before the stream of incoming messages ends."""
     incoming_writer, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, outgoing_reader = anyio.create_memory_object_stream[SessionMessage](0)
 
@@ -101,7 +101,7 @@ async def _open_streams(
 
 
 def _parse_message(line: bytes) -> types.JSONRPCMessage:
-    """Return the message. Half of a surrogate pair, which no text can have, becomes U+FFFD."""
+    """Parse a line as a message; raises ValueError if it is none. A lone surrogate becomes U+FFFD."""
     try:
         return types.jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValueError:

@@ -1,7 +1,7 @@
 """A memory store as MCP tools: one tool per operation that the store has.
 
-The descriptions say only what the tools do. When to store something, and what not to store, is what the agent is tested
-on.
+The descriptions say only what the tools do. They do not say when to store something or what not to store, because that
+is what is tested.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from memorybench.core.stores import MemoryStore, NewFact, StoredFact
 from .proxy import ToolAnswer, open_proxy
 
 DEFAULT_LIMIT = 5
-"""Facts that a recall returns by default."""
+"""The number of facts that a recall returns by default."""
 
 
 class _Remember(Record):
@@ -75,7 +75,7 @@ _ARGUMENTS: Mapping[Operation, type[Record]] = {
 
 
 class StoreTools:
-    """The tools of one store, used in the name of `user`."""
+    """The tools of one store. All calls are made for `user`."""
 
     def __init__(self, store: MemoryStore, user: str = "user") -> None:
         self._store = store
@@ -129,7 +129,7 @@ class StoreTools:
 
 
 def serve_store(open_store: Callable[[Path], AbstractAsyncContextManager[MemoryStore]], user: str = "user") -> Serve:
-    """Return a function that opens a store on a folder and serves it to one session of an agent."""
+    """Return a function that opens a store on a folder and serves it to one session of an agent, recording calls."""
 
     @asynccontextmanager
     async def serve(folder: Path, session: int) -> AsyncIterator[Served]:
