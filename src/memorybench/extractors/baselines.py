@@ -15,7 +15,7 @@ from .config import Baseline
 from .plugin import ExtractorType, OpenContext
 
 NOTES = "notes"
-"""The block that the hoarder adds sentences to."""
+"""The name of the memory block to which the hoarder adds sentences."""
 _SENTENCE_ENDS = re.compile(r"(?<=[.!?])\s+|\n+")
 
 

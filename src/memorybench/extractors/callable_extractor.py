@@ -69,7 +69,7 @@ class CallableExtractor(ExtractorType):
 
 @asynccontextmanager
 async def open_callable(function: Function, name: str) -> AsyncIterator[CallableExtractor]:
-    """Open a function. `name` is shown in messages and reports, such as `module:function`."""
+    """Open a Python function as an extractor. `name`, such as `module:function`, is shown in messages and reports."""
     _check_parameters(function, name)
     settings = {"type": "callable", "source": _source(function)}
     yield CallableExtractor(Subject(role="extractor", name=name, settings=settings), function)
@@ -89,7 +89,7 @@ def _check_parameters(function: Function, name: str) -> None:
 
 
 def _source(function: Function) -> str:
-    """Return the digest of the function's file, so that an edited one is noticed; empty if it has no file."""
+    """Return a digest of the function's file, which changes when the file is edited; "" if it has no file."""
     try:
         file = inspect.getsourcefile(function)
         return digest(Path(file).read_text(encoding="utf-8"))[:16] if file else ""

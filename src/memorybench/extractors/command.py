@@ -35,7 +35,7 @@ OUTPUT_CAP = 8 * 2**20
 
 
 def split_command(command: str, where: str) -> tuple[str, ...]:
-    """Split a command line like a shell. It is run without a shell."""
+    """Split a command line into words as a shell does. Raises BadInput if it is empty or its quotes do not match."""
     try:
         words = tuple(shlex.split(command))
     except ValueError as error:
@@ -114,7 +114,7 @@ async def open_command(
 ) -> AsyncIterator[CommandExtractor]:
     """Open a program that runs in `folder`, for at most `deadline` seconds per conversation.
 
-    It gets `environment` only, with private folders in the place of the user's home.
+    It gets only the variables in `environment`, and private folders instead of the user's home.
     """
     program = folder / command[0] if "/" in command[0] else Path(command[0])
     if shutil.which(program, path=environment.get("PATH", os.defpath)) is None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from memorybench.http.client import Http
 
 REQUEST_VARIABLES = frozenset({"existingMemory", "conversation", "messages"})
-"""What the body may name."""
+"""The variables that the request body may use."""
 
 
 @dataclass(eq=False)
@@ -38,7 +38,7 @@ class HttpExtractor(ExtractorType):
     headers: Mapping[str, str] = field(repr=False)
     body: BodyTemplate
     output: Path
-    """Path to the new memory in the reply."""
+    """JSONPath to the new memory in the reply."""
     redactor: Redactor
 
     required_key = "url"
@@ -79,7 +79,7 @@ class HttpExtractor(ExtractorType):
 async def open_http_extractor(
     config: ExtractorConfig, *, key: str | None, redactor: Redactor
 ) -> AsyncIterator[HttpExtractor]:
-    """Open the endpoint of a config that was read with an environment. `key` is the value of `auth.envVar`."""
+    """Open the endpoint of a config whose variables have been replaced. `key` is the value of `auth.envVar`."""
     where = f'extractor "{config.name}"'
     if config.url is None:
         raise BadInput(where, "missing url", expected="an http extractor")

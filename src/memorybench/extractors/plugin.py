@@ -1,4 +1,4 @@
-"""What an extractor type declares about itself, and what it gets to open itself.
+"""The base class of extractor types, and the context that is passed to open an extractor.
 
 Each value of `type` in an extractor's config is a class that an entry point in the group `memorybench.extractors`
 registers. The built-in ones are listed in pyproject.toml.
@@ -27,21 +27,21 @@ GROUP = "memorybench.extractors"
 
 @dataclass(frozen=True, slots=True)
 class OpenContext:
-    """Everything that an extractor may need to open itself."""
+    """Everything that an extractor may need when it is opened."""
 
     name: str
     config: ExtractorConfig
     folder: Path
-    """Paths in the config are relative to it."""
+    """The folder that paths in the config are relative to."""
     run: str
     environment: Mapping[str, str]
     redactor: Redactor
     open_model: Callable[[], Awaitable[Model]]
     open_provider: Callable[[], Awaitable[Provider]]
     load_function: Callable[[], Callable[..., Any]]
-    """Imports the function of the config; the user has allowed it."""
+    """Imports and returns the function that the config names. The user has allowed this."""
     report_leak: Callable[[str], object]
-    """Reports a scope that could not be cleared."""
+    """Called with a message if the data of a run could not be deleted from a provider."""
 
 
 class ExtractorType:
@@ -51,9 +51,9 @@ class ExtractorType:
     keys: ClassVar[frozenset[str]]
     """Config keys that have an effect, in addition to those of every extractor."""
     spends: ClassVar[bool] = True
-    """A call may cost money."""
+    """Whether a call may cost money."""
     runs_code: ClassVar[bool] = False
-    """Runs a program or function that the config names; needs --allow-code."""
+    """Whether it runs a program or function that the config names, which needs --allow-code."""
     needs_model: ClassVar[bool] = False
 
     @classmethod

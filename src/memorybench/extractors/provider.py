@@ -1,4 +1,4 @@
-"""A memory provider as an extractor: what its store contains after adding the old memory and the conversation."""
+"""A memory provider as an extractor: adds the old memory and the conversation, then returns what the store contains."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .plugin import ExtractorType, OpenContext
 from .states import leaves
 
 MEMORIES = "memories"
-"""The block for what the store contains and the old memory did not: a provider has no blocks."""
+"""The name of the block for memories that are in the store and were not in the old memory."""
 
 BEFORE, CONVERSATION = "before", "conversation"
 
@@ -81,10 +81,10 @@ class ProviderExtractor(ExtractorType):
 async def open_provider_extractor(
     provider: Provider, run: str, report_leak: Callable[[str], object]
 ) -> AsyncIterator[ProviderExtractor]:
-    """Open a provider as an extractor; raise Lacking if it cannot list its memories."""
+    """Open a provider as an extractor. Raises Lacking if it cannot list its memories."""
     name = provider.subject.name
     if not isinstance(provider, Listing):
-        raise Lacking(f'provider "{name}" cannot list its memories, which an extractor must')
+        raise Lacking(f'provider "{name}" cannot list its memories, which an extractor needs')
     settings = {"type": "provider", "provider": provider.subject.plain()}
     yield ProviderExtractor(Subject(role="extractor", name=name, settings=settings), provider, run, report_leak)
 
@@ -95,7 +95,7 @@ def _sentence(category: str, fact: str) -> str:
 
 
 def _to_state(existing: MemoryState, memories: Sequence[Memory]) -> MemoryState:
-    """Return the old memory without the facts that the store no longer contains, and the rest in its own block."""
+    """Return the old memory without facts that the store lost, plus a block with the store's other memories."""
     lines = [line.rstrip() for memory in memories for line in memory.content.splitlines()]
     # a store may put something before a fact, such as a date
     facts = {fact for fact in leaves(existing) if any(line.endswith(_sentence(*fact)) for line in lines)}

@@ -23,7 +23,7 @@ from .plugin import ExtractorType, OpenContext
 from .states import dialogue, find_memory
 
 VARIABLES = ("existingMemory", "conversation")
-"""What the prompt must name; it may name nothing else."""
+"""The variables of the prompt: it must use each of them, and no others."""
 UNCHANGED = "unchanged"
 
 _FENCE = re.compile(r"```\w*\s*")
@@ -72,7 +72,7 @@ class ReferenceExtractor(ExtractorType):
         return self._read(completion, existing)
 
     def _read(self, completion: Completion, existing: MemoryState) -> MemoryState | MemoryInText:
-        """Read a reply. The model is under test: an invalid reply is its failure, not ours."""
+        """Return the memory in a reply. Raises Malformed for an invalid reply: a failure of the tested model."""
         where = f"{self.subject.name}: {completion.model}"
         if completion.finish in _UNFINISHED:
             raise Malformed(f"{where}: {_UNFINISHED[completion.finish]} at {preview(completion.text[-60:])}")
@@ -86,14 +86,14 @@ class ReferenceExtractor(ExtractorType):
 
 
 def _without_thoughts(text: str) -> str:
-    """Remove what a model writes between `<think>` and `</think>`, once."""
+    """Return the text without its first `<think>…</think>` part."""
     before, opened, rest = text.partition("<think>")
     _, closed, after = rest.partition("</think>")
     return before + after if opened and closed else text
 
 
 def _without_fence(text: str) -> str:
-    """Return the contents of a code fence, if the whole text is one."""
+    """Return the content of a code fence if the whole text is one; otherwise the text."""
     first, newline, rest = text.partition("\n")
     return rest[:-3].strip() if newline and rest.endswith("```") and _FENCE.fullmatch(first) else text
 

@@ -25,12 +25,12 @@ def messages(conversation: Sequence[Turn]) -> list[dict[str, str]]:
 
 
 def dialogue(conversation: Sequence[Turn]) -> str:
-    """Return the conversation as lines of `User: …`, with the speaker's name if there is one."""
+    """Return the conversation as lines such as `User: …`, with the speaker's name instead, if it is known."""
     return "\n".join(f"{turn.speaker or turn.role.capitalize()}: {turn.content}" for turn in conversation)
 
 
 def leaves(memory: MemoryState, category: str = "") -> Iterator[tuple[str, str]]:
-    """Yield each text of a memory with the name of the innermost block around it."""
+    """Yield (name of the innermost block, text) of each text in a memory."""
     match memory:
         case dict():
             for name, block in memory.items():
@@ -43,7 +43,7 @@ def leaves(memory: MemoryState, category: str = "") -> Iterator[tuple[str, str]]
 
 
 def read_memory(text: str, where: str) -> MemoryState:
-    """Parse a memory from JSON; raise Malformed if it is invalid. `where` begins the message."""
+    """Parse a memory from JSON. Raises Malformed, with a message that begins with `where`, if it is invalid."""
     if not text.strip():
         raise Malformed(f"{where}: empty output; expected a memory as JSON")
     try:
@@ -56,7 +56,10 @@ def read_memory(text: str, where: str) -> MemoryState:
 
 
 def find_memory(text: str, where: str) -> MemoryState | MemoryInText:
-    """Parse a memory from JSON, also if it is the only JSON in a longer text; raise Malformed if there is none."""
+    """Parse a memory from JSON. If it is the only JSON in a longer text, return it as MemoryInText.
+
+    Raises Malformed if there is none.
+    """
     try:
         return read_memory(text, where)
     except Malformed:
@@ -69,7 +72,7 @@ def find_memory(text: str, where: str) -> MemoryState | MemoryInText:
 
 
 def _fenced_blocks(text: str) -> list[str]:
-    """Return the contents of code fences. Blank lines at their beginning and end do not matter."""
+    """Return the contents of the code fences in a text."""
     blocks: list[str] = []
     opened: list[str] | None = None
     for line in text.split("\n"):
@@ -84,7 +87,7 @@ def _fenced_blocks(text: str) -> list[str]:
 
 
 def as_memory(value: Any, where: str) -> MemoryState:
-    """Return `value` after a round trip through JSON; raise Malformed if it is not JSON or not a memory."""
+    """Return `value` converted to JSON and back. Raises Malformed if it cannot be converted or is not a memory."""
     try:
         text = json.dumps(value, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:  # not a JSON type; NaN or a cycle; nested too deeply
@@ -93,7 +96,7 @@ def as_memory(value: Any, where: str) -> MemoryState:
 
 
 def redact_memory(memory: MemoryState, redact: Redact) -> MemoryState:
-    """Remove secrets from a memory: a service may return the key that it was called with."""
+    """Return a memory without secrets. A service may return the key that it was called with."""
     match memory:
         case dict():
             return {redact(name): redact_memory(block, redact) for name, block in memory.items()}
