@@ -28,12 +28,12 @@ from .config import AgentConfig
 from .config_reading import PROMPT_VARIABLES
 
 _COPIED_KEYS = ("type", "description", "enum", "minimum", "maximum")
-"""Keys of a tool's schema that every model API supports. The server checks the rest."""
+"""Keys of a tool's schema that every model API supports. The memory server checks the others."""
 _ARGUMENTS_AS_TEXT = {"type": "string", "description": "The arguments: a JSON object, written as text."}
 
 
 class InvalidAction(ValueError):
-    """The reply of a model is not an action."""
+    """Raised if the reply of a model is not an action: a tool call or an answer, as JSON."""
 
 
 class Action(Record):
@@ -43,7 +43,10 @@ class Action(Record):
 
 
 def action_schema(tools: Sequence[Tool]) -> dict[str, Any]:
-    """Return the JSON schema of a reply. Optional arguments are nullable, because strict modes require every key."""
+    """Return the JSON schema of a reply: a call of one of the tools, or an answer.
+
+    Optional arguments are nullable, because the strict modes of model APIs require every key.
+    """
     choices = []
     for tool in tools:
         arguments = _simplify(tool.input_schema) or _ARGUMENTS_AS_TEXT
@@ -53,7 +56,7 @@ def action_schema(tools: Sequence[Tool]) -> dict[str, Any]:
 
 
 def read_action(text: str) -> Action:
-    """Read the action from a reply, with or without the outer object and text around it."""
+    """Return the action in a reply, which may lack the outer object or have text around it. Raises InvalidAction."""
     found = find_json(text, "{")
     if not found:
         raise InvalidAction("no JSON object")
@@ -76,7 +79,7 @@ def read_action(text: str) -> Action:
 
 
 def _simplify(schema: Any) -> dict[str, Any] | None:
-    """Return the part of a schema that strict modes support; None if the schema cannot be expressed in it."""
+    """Return a simpler schema that the strict modes of model APIs support; None if that is not possible."""
     if not isinstance(schema, Mapping) or not isinstance(schema.get("type"), str):
         return None
     simple = {key: schema[key] for key in _COPIED_KEYS if key in schema}
@@ -107,7 +110,7 @@ _RETRY_MESSAGE = (
 
 @dataclass(slots=True)
 class _Conversation:
-    """The turns so far, and what they cost."""
+    """The turns so far, the tokens and costs spent, and the names of the tools that were called."""
 
     turns: list[Turn]
     spent: Spending = NOTHING
@@ -165,7 +168,7 @@ class BuiltinAgent:
             return conversation.reply("", is_answer=False)
 
     async def _next_action(self, conversation: _Conversation, schema: Mapping[str, Any]) -> Action:
-        """Ask the model for one action, and once more if the reply is not an action."""
+        """Ask the model for one action, and once more if the reply is invalid. Raises ServiceError after two."""
         problem = ""
         for _ in range(2):
             completion = await self._model.complete(conversation.turns, schema=schema)
@@ -184,7 +187,7 @@ def _describe_tools(tools: Sequence[Tool], instructions: str) -> str:
 
 
 def _read_files(folder: Path) -> str:
-    """Return the content of all files in the folder, as an agent with a file tool would find it."""
+    """Return the names and contents of all files in the folder as one text, for the prompt."""
     parts = []
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         text = path.read_bytes()[:_LARGEST_FILE].decode("utf-8", "replace")

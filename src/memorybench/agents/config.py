@@ -15,24 +15,24 @@ class Output(Record):
     whole match) is used. The last match counts; numbers are added up."""
 
     format: Literal["text", "json", "jsonl"] = "text"
-    """What it prints: text, one JSON document, or one JSON document per line, which is read as a list."""
+    """What the agent prints: text, one JSON document, or one JSON document per line, which is read as a list."""
     text: str | None = None
-    """Place of its answer; without it, the whole output is the answer."""
+    """Place of the answer; without this key, the whole output is the answer."""
     input_tokens: str | None = None
     """Place of the number of input tokens."""
     output_tokens: str | None = None
     """Place of the number of output tokens."""
     cost: str | None = None
-    """Place of its cost in US dollars."""
+    """Place of the cost in US dollars."""
     tool_calls: str | None = None
-    """Place of the names of the tools that it called."""
+    """Place of the names of the tools that the agent called."""
     memory_writes: str | None = None
     """Place of the arguments of calls that write to a memory. Calls that the memory server did not record, because they
     never reached it, count as attempts, too."""
     max_turns: str | None = None
-    """A place that exists only if it was stopped for taking too many turns."""
+    """A place that exists only if the agent was stopped because it took too many turns."""
     failure: str | None = None
-    """A place that exists only if it failed, with the reason."""
+    """A place that exists only if the agent failed. Its value is the reason."""
 
 
 Word = str | tuple[str, ...]
@@ -48,9 +48,9 @@ class AgentConfig(Record):
     """
 
     name: str
-    """Its name for `--agent`."""
+    """The name for `--agent`."""
     display_name: str = ""
-    """Its name in reports."""
+    """The name in reports."""
     description: str = ""
     """One line, shown by `list`."""
     tags: tuple[str, ...] = ()
@@ -63,7 +63,7 @@ class AgentConfig(Record):
     """server: it reaches the store under test over MCP. files: it uses its own memory files, and is tested with a store
     of type files, whose folder is its home; all sessions share that home, and there is no server."""
     model: str | None = None
-    """The model it uses; `--model` overrides it."""
+    """The model that the agent uses; `--model` overrides it."""
     command: tuple[Word, ...] = ()
     """The program and its arguments. A list inside the list is left out if one of its variables has no value, as in
     `[--model, "${model}"]`."""
@@ -71,11 +71,11 @@ class AgentConfig(Record):
     """The command of the second and later sessions, for example to continue the first. All sessions then share a home
     folder; without it, each session starts in a new one and knows the others only by its memory."""
     stdin: str | None = None
-    """Its standard input; empty by default."""
+    """The text for the program's standard input; empty by default."""
     install: str = ""
     """How to install the program; shown if it is missing."""
     files: Mapping[str, str] = Field(default_factory=dict)
-    """Files to write before it starts: path (`${home}/…` or `${folder}/…`) and content."""
+    """Files to write before the program starts: path (`${home}/…` or `${folder}/…`) and content."""
     env: Mapping[str, str] = Field(default_factory=dict)
     """Environment variables. HOME, the XDG folders, CLAUDE_CONFIG_DIR, CODEX_HOME and HERMES_HOME are in `${home}`
     unless they are set here."""
@@ -83,9 +83,9 @@ class AgentConfig(Record):
     """Names of variables that it gets from your environment, such as the key of its model. It also gets PATH and a few
     others."""
     working_folder: str = "${folder}"
-    """The folder in which it is started."""
+    """The folder in which the program is started."""
     timeout: int = Field(default=600_000, ge=1)
-    """Milliseconds that one prompt may take."""
+    """Timeout of one prompt, in milliseconds."""
     output: Output = Output()
     """How its output is read."""
     prompt: str | None = None

@@ -1,4 +1,4 @@
-"""From a config to an agent that can be prompted."""
+"""Creates an agent from its config."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def agent_from(
     model_name: str | None = None,
     model: Model | None = None,
 ) -> Agent:
-    """Make an agent. A command-line agent gets `model_name`; a builtin agent calls `model`."""
+    """Return the agent of a config. `model_name` is passed to a command-line agent; a builtin agent calls `model`."""
     where = f'agent "{config.name}"'
     check_sdk(where)  # every agent reaches its memory over MCP
     if config.type == "builtin":

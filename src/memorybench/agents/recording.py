@@ -18,7 +18,7 @@ VARIABLES = frozenset({"serverUrl", "serverCommand", "mcpConfig"})
 URL, COMMAND = "MEMORYBENCH_MCP_URL", "MEMORYBENCH_MCP_COMMAND"
 
 STDERR = 2
-"""The file descriptor."""
+"""The file descriptor of standard error."""
 
 
 async def watch(
@@ -30,11 +30,11 @@ async def watch(
     environment: Mapping[str, str],
     quiet: bool = False,
 ) -> tuple[ToolCall, ...]:
-    """Return the calls that `command` makes to the memory in `store`.
+    """Run `command` with a memory server on the folder `store`; return the tool calls that it made.
 
-    It runs in `folder`, with our standard streams and all of `environment`; with `quiet`, it prints to standard error
-    only. It finds the memory by `${serverUrl}`, `${serverCommand}` and `${mcpConfig}` (JSON) in its arguments, or by
-    the environment variables URL and COMMAND.
+    The command runs in `folder`, with our standard streams and all of `environment`; with `quiet`, its output goes to
+    standard error. `${serverUrl}`, `${serverCommand}` and `${mcpConfig}` (JSON) in its arguments, or the environment
+    variables URL and COMMAND, tell it how to connect to the server.
     """
     templates = [Template.parse(word, VARIABLES, "COMMAND") for word in command]
     async with serve(store, 1) as served:
@@ -48,7 +48,7 @@ async def watch(
             quiet=quiet,
         )
         if status != 0:
-            raise ServiceError(f"{command[0]}: {describe_exit(status)}; nothing is written")
+            raise ServiceError(f"{command[0]}: {describe_exit(status)}; no draft was written")
         if not served.connected:
             raise ServiceError(
                 f"{command[0]}: did not connect to the memory server; write ${{serverUrl}}, ${{serverCommand}} or"
