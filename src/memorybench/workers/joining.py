@@ -1,4 +1,4 @@
-"""Joins a run that another process has begun, until every question has an outcome."""
+"""Joins a run that another process started, and works on it until all trials are done."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from memorybench.suites.starting import start_run
 from memorybench.wiring.live import LiveWiring
 
 _LONGEST_WAIT = 60.0
-"""Seconds that a worker waits for a database that was restarted."""
+"""The most seconds that a worker waits for a database that does not accept connections."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +46,11 @@ def join_run(
     options: Mapping[str, Any] | None = None,
     new_stop: Callable[[], Stop] = Stop,
 ) -> JoinedRun:
-    """Perform what is left of a run for this process; `run_id` None: of the newest unfinished run.
+    """Perform trials of a run until none is left; `run_id` None: the newest unfinished run.
 
-    Joins the run again whenever the database was restarted or the lease has expired. `given` are the values that are
-    not saved with the run, such as consent; `options` are values of RunOptions, such as the concurrency. `new_stop` is
-    called for each time that the run is joined.
+    Joins the run again whenever the database was restarted or the lease has expired. `given` are values that are not
+    saved with the run, such as consent; `options` are values of RunOptions, such as the concurrency. `new_stop` is
+    called each time that the run is joined.
     """
     results = results_folder(Path(), journal)
     run_id = _choose(results, run_id).id
@@ -66,9 +66,9 @@ def join_run(
 def _join_once(
     journal: str, run_id: str, given: Mapping[str, Any], show: Show, values: Mapping[str, Any], stopping: Stop
 ) -> JoinedRun:
-    """Perform the part of the run that is left for this process; reports and stores are in a temporary folder.
+    """Join the run once and perform trials until none is left. Reports and stores go to a temporary folder.
 
-    Trials that failed or were blocked are not repeated: only `--resume` does that.
+    Trials that failed or were blocked are not repeated; only `--resume` repeats them.
     """
     with TemporaryDirectory(prefix="memorybench-worker-") as name:
         folder = Path(name)
@@ -87,7 +87,7 @@ def _join_once(
 
 
 def _wait_for_database(results: Path) -> None:
-    """Wait until the database accepts connections; raise DatabaseLost if it does not do so for a minute."""
+    """Wait until the database accepts connections. Raises DatabaseLost after a minute."""
     deadline, delay = time.monotonic() + _LONGEST_WAIT, 0.1
     while True:
         try:

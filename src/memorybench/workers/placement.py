@@ -21,7 +21,10 @@ def run(
     show: Show = show_nothing,
     last_words: str = "",
 ) -> FinishedRun:
-    """Perform a run to its reports, as `running.run` does. `last_words` are printed if the user stops it at once."""
+    """Perform a run and write its reports, as `running.run` does, here or on a Ray cluster.
+
+    `last_words` is printed if the user forces the run to stop immediately.
+    """
     stopping = Stop()
     stopping.last_words = last_words
     if start.options.ray is None:

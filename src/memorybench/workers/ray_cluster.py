@@ -37,21 +37,24 @@ from .ray_worker import RayWorker, WorkerProcess, WorkerResult, WorkerTask
 
 LOCAL = "local"
 _MOST_RESTARTS = 20
-"""Per worker. A history that kills every process that reads it must not occupy a cluster forever."""
+"""The most restarts per worker, so that a history that kills every process does not occupy the cluster forever."""
 _CONNECT_SECONDS = 10.0
 _START_SECONDS = 300.0
 _DRAIN_SECONDS = 60.0
 _KILL_SECONDS = 10.0
 _POLL_SECONDS = 0.5
 _MOST_FILES = 500 * 2**20
-"""Bytes that Ray takes as the files of a job."""
+"""The most bytes of files that Ray accepts for a job."""
 _LATE_ROWS = 1000
-"""Rows before the newest one that are read again: a process may commit a lower row later than a higher one."""
+"""How many rows before the newest one are read again, because rows may be committed out of order."""
 
 
 @contextmanager
 def ray_workers(start: Start, stopping: Stop) -> Iterator[PerformElsewhere]:
-    """Connect to Ray and start the workers. Raises before anything is recorded or spent."""
+    """Connect to Ray, start the workers, and yield the function that performs the run on them.
+
+    Raises BadInput, before anything is recorded or spent, if that is not possible.
+    """
     ray, options = import_module("ray"), start.options
     variables = named_variables(options.ray_env, "--ray-env")
     with TemporaryDirectory(prefix="memorybench-ray-") as folder:
@@ -73,7 +76,7 @@ def ray_workers(start: Start, stopping: Stop) -> Iterator[PerformElsewhere]:
 
 
 def copy_files(paths: Sequence[str], folder: Path) -> None:
-    """Copy files and folders to the same places below `folder`."""
+    """Copy files and folders of the working folder to the same relative paths below `folder`."""
     here = Path.cwd().resolve()
     for name in paths:
         path = Path(name).resolve()
@@ -119,7 +122,7 @@ def _connect(ray: Any, options: RunOptions, folder: str | None) -> None:
 
 
 def _check_address(address: str) -> None:
-    """Raise OSError if nothing listens there: Ray tries for a minute and may end the process."""
+    """Raise OSError if nothing listens at the address. Ray itself would try for a minute and may end the process."""
     host, separator, port = address.removeprefix("ray://").rpartition(":")
     if separator and port.isdecimal():
         socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_SECONDS).close()
@@ -155,7 +158,7 @@ def _start_workers(ray: Any, options: RunOptions) -> list[Any]:
 
 
 class _Driver:
-    """Follows the workers until they have ended."""
+    """Starts the work of the workers, shows their progress and waits until they have ended."""
 
     def __init__(self, ray: Any, actors: Sequence[Any], task: WorkerTask, stopping: Stop) -> None:
         self._ray = ray
@@ -202,11 +205,11 @@ class _Driver:
         if stopping.is_set():
             return Ending("partial", True, performed)
         if not self._endings:
-            raise JournalError(f"no worker could go on; {self._errors[0]}; then continue with --resume")
+            raise JournalError(f"all workers failed: {self._errors[0]}; fix this, then continue with --resume")
         return Ending("partial", False, performed, next((one.paused for one in self._endings if one.paused), ""))
 
     def _stop_at_once(self) -> None:
-        """Kill the workers, and wait until Ray says that they are dead: they must not call anything any more."""
+        """Kill the workers and wait until Ray reports that they are dead, so that they make no more calls."""
         self._kill()
         if self._calls:
             self._ray.wait(list(self._calls), num_returns=len(self._calls), timeout=_KILL_SECONDS)
@@ -216,7 +219,7 @@ class _Driver:
             self._ray.kill(actor)
 
     def _stop(self, numbers: Iterable[int]) -> None:
-        """Ask workers to finish their calls in flight. Ask again later: Ray may have started one again meanwhile."""
+        """Ask workers to stop after their calls in flight. Called repeatedly: Ray may have restarted a worker."""
         for number in numbers:
             self._actors[number].stop.options(max_task_retries=0).remote()
 
@@ -239,7 +242,7 @@ class _Driver:
         _report(text)
 
     def _read_news(self, numbers: Iterable[int], progress: RunProgress) -> None:
-        """Show what workers add, and when one was started again. A worker that is being started does not reply."""
+        """Show what workers have added to memories, and which were restarted. A starting worker does not reply."""
         ended, _ = self._ray.wait(list(self._news), num_returns=len(self._news), timeout=0) if self._news else ([], [])
         for call in ended:
             number = self._news.pop(call)
@@ -257,7 +260,7 @@ class _Driver:
 
 
 class _OutcomeFeed:
-    """Shows the outcomes that workers record."""
+    """Reads the outcomes that workers record, and shows them in the progress display."""
 
     def __init__(self, run_writer: RunWriter, budget: Budget, progress: RunProgress) -> None:
         self._run_writer = run_writer
@@ -268,7 +271,7 @@ class _OutcomeFeed:
         self._next = 0.0
 
     def read(self) -> None:
-        """Show what is new; at most a tenth of the time is spent on it."""
+        """Show new outcomes. Does nothing if it was called too recently: at most a tenth of the time is spent here."""
         began = time.monotonic()
         if began < self._next:
             return
@@ -288,6 +291,6 @@ def _report(text: str) -> None:
 
 
 def _one_line(error: BaseException) -> str:
-    """The last line of an error that is not empty: Ray puts tracebacks before it."""
+    """Return the last non-empty line of an error. Ray puts a traceback before it."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1] if lines else type(error).__name__

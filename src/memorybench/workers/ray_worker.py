@@ -27,7 +27,7 @@ from .joining import join_run
 
 @dataclass(frozen=True, slots=True)
 class WorkerTask:
-    """What a worker needs to join a run. It is an argument of a call, which Ray does not show."""
+    """What a worker needs to join a run. It may contain secrets: Ray does not show arguments of calls."""
 
     journal: str
     run_id: str
@@ -35,7 +35,7 @@ class WorkerTask:
     given: Mapping[str, Any]
     """Values that are not saved with the run, such as consent."""
     folder: str | None
-    """The working folder, if it exists on the worker's machine; None: the one that Ray made."""
+    """The folder to work in, if it exists on the worker's machine; None: the folder that Ray created."""
     variables: Mapping[str, str] = field(repr=False)
 
 
@@ -55,11 +55,11 @@ class WorkerResult:
     process: WorkerProcess
     ending: Ending | None = None
     error: str = ""
-    """Why the worker could not go on, in one line without secrets; "" if it ended as it should."""
+    """Why the worker failed, in one line without secrets; "" if it did not fail."""
 
 
 class RayWorker:
-    """Ray calls each method in a thread of its own."""
+    """The Ray actor that performs a run. Ray calls its methods in separate threads."""
 
     def __init__(self) -> None:
         # Ray shows a worker's standard output on that of the driver, which is for the report
@@ -72,7 +72,7 @@ class RayWorker:
         return WorkerProcess(socket.gethostname(), os.getpid(), __version__, platform.python_version())
 
     def perform(self, task: WorkerTask) -> WorkerResult:
-        """Do what `memorybench worker` does."""
+        """Join the run and perform trials until none is left, as `memorybench worker` does."""
         set_variables(task.variables)
         if task.folder is not None and Path(task.folder).is_dir():
             os.chdir(task.folder)
@@ -95,7 +95,7 @@ class RayWorker:
                 return WorkerResult(self.process(), error=f"unexpected {type(error).__name__}: {text}")
 
     def stop(self) -> None:
-        """Let the calls in flight finish, then end."""
+        """Make `perform` return after the calls in flight have finished."""
         self._is_stopping = True
         if self._stop is not None:
             self._stop.set_from_thread()
@@ -107,7 +107,7 @@ class RayWorker:
         return self._stop
 
     def news(self) -> tuple[WorkerProcess, list[Adding]]:
-        """Return how far adding is, since the last call."""
+        """Return this process, and the progress of adding sessions that changed since the last call."""
         adding, self._adding = self._adding, {}
         return self.process(), list(adding.values())
 
