@@ -24,10 +24,10 @@ from memorybench.text.sanitize import EXCERPT, printable
 GRACE = 3.0
 """Seconds that a program has to exit after its input is closed, and again after SIGTERM."""
 STDERR_TAIL = 8192
-"""Bytes of error output that are stored: more than is quoted, so that a quote never contains half of a secret."""
+"""Bytes of error output that are kept. It is more than errors quote, so that a quote never has half of a secret."""
 _CHUNK = 2**16
 INHERITED = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "NODE_PATH", "SSL_CERT_FILE")
-"""Variables that every program gets. API keys are not among them."""
+"""Environment variables that every program gets. API keys are not among them."""
 PRIVATE_FOLDERS: Mapping[str, str] = {
     "HOME": "",
     "USERPROFILE": "",
@@ -50,12 +50,12 @@ _folders: set[Path] = set()
 
 
 class ProgramTimeout(ServiceError):
-    """The program did not finish in time and was ended. It may have done its work."""
+    """The program did not finish in time and was killed. It may already have done its work."""
 
 
 @contextmanager
 def temporary_folder(prefix: str) -> Iterator[Path]:
-    """Create a folder that is removed on exit, and also by `abandon_all`."""
+    """Create a temporary folder that is removed at the end of the `with` block, or by `abandon_all`."""
     with TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as name:
         folder = Path(name)
         _folders.add(folder)
@@ -68,7 +68,7 @@ def temporary_folder(prefix: str) -> Iterator[Path]:
 def abandon_all() -> None:
     """Kill every running program and remove every temporary folder, without waiting.
 
-    Call it right before `os._exit`: nothing is closed and no task is notified.
+    Call it right before `os._exit`: connections are not closed and tasks are not told.
     """
     for group in tuple(_groups):
         _signal_group(group, signal.SIGKILL)
@@ -78,7 +78,7 @@ def abandon_all() -> None:
 
 
 def child_environment(environment: Mapping[str, str], own: Mapping[str, str], home: Path) -> dict[str, str]:
-    """Return the INHERITED part of `environment`, updated with `own` and with private folders in `home`."""
+    """Return the environment of a program: INHERITED variables, those in `own`, and private folders in `home`."""
     inherited = {name: environment[name] for name in INHERITED if name in environment}
     return inherited | dict(own) | make_private_home(home, environment)
 
@@ -86,7 +86,7 @@ def child_environment(environment: Mapping[str, str], own: Mapping[str, str], ho
 def make_private_home(home: Path, environment: Mapping[str, str]) -> dict[str, str]:
     """Create PRIVATE_FOLDERS in `home` and return the variables that name them.
 
-    Python packages that were installed for the user of `environment` are still found.
+    Also sets PYTHONUSERBASE, so that Python packages that are installed for the user are still found.
     """
     variables = {}
     for name, place in PRIVATE_FOLDERS.items():
@@ -99,7 +99,7 @@ def make_private_home(home: Path, environment: Mapping[str, str]) -> dict[str, s
 
 
 def check_no_private_folder(variables: Collection[str], where: Callable[[str], str]) -> None:
-    """Raise BadInput if a config sets a variable of PRIVATE_FOLDERS. `where` returns the place of a variable."""
+    """Raise BadInput if a config sets a variable of PRIVATE_FOLDERS. `where` returns its place in the config."""
     for name in PRIVATE_FOLDERS:
         if name in variables:
             problem = "cannot be set: every program gets private folders"
@@ -139,7 +139,7 @@ class Program:
         self._is_terminated = False
 
     def log(self, data: bytes) -> None:
-        """Keep `data` as if it were error output."""
+        """Add `data` to the stored error output."""
         self._stderr = (self._stderr + data)[-STDERR_TAIL:]
 
     def terminate(self) -> None:
@@ -151,20 +151,20 @@ class Program:
         _signal_group(self._process.pid, signal.SIGKILL)
 
     async def send_input(self, data: bytes) -> None:
-        """Write `data` to its standard input and close it. A program may exit before it has read everything."""
+        """Write `data` to the standard input and close it. No error if the program exits before reading it all."""
         with suppress(BrokenPipeError, ConnectionResetError):
             self.stdin.write(data)
             await self.stdin.drain()
         self.stdin.close()
 
     async def wait(self) -> tuple[int, bytes]:
-        """Return the exit status and the end of the error output."""
+        """Wait until the program exits; return its exit status and the end of its error output."""
         status = await self._process.wait()
         await self._stderr_reader
         return status, self._stderr
 
     async def exit_error(self, redactor: Redactor) -> ServiceError:
-        """Return the error that describes why its output ended."""
+        """Return an error that says why the program's output ended, with the end of its error output."""
         # programs that it started may hold its streams open after it has exited
         await asyncio.wait([self._stderr_reader], timeout=GRACE)
         has_exited = await self._has_exited()
@@ -173,7 +173,7 @@ class Program:
         return ServiceError(f"{self.where}: {ending}{quote_stderr(stderr)}")
 
     async def end(self) -> None:
-        """Close its input, then send SIGTERM, then kill the rest of its process group."""
+        """End the program: close its input, then send SIGTERM, then kill its process group."""
         try:
             self.stdin.close()
             if not self._is_terminated and not await self._has_exited():
@@ -190,7 +190,7 @@ class Program:
                 await self.stdin.wait_closed()
 
     async def _has_exited(self) -> bool:
-        """Wait up to GRACE seconds for the program to exit."""
+        """Wait up to GRACE seconds; return whether the program has exited."""
         with suppress(TimeoutError):
             async with asyncio.timeout(GRACE):
                 await self._process.wait()
@@ -241,7 +241,7 @@ async def open_program(
 
 @dataclass(frozen=True, slots=True)
 class CompletedProgram:
-    """What a program left when it ended."""
+    """The exit status and output of a program that has ended."""
 
     status: int
     output: bytes
@@ -259,9 +259,10 @@ async def run_program(
     output_cap: int,
     where: str,
 ) -> CompletedProgram:
-    """Run `command` to its end, with exactly the environment `env`, for at most `deadline` seconds.
+    """Run `command` with exactly the environment `env` and wait until it ends, at most `deadline` seconds.
 
-    When the task is cancelled, the program gets SIGTERM and time to save its work.
+    Raises ProgramTimeout, or Malformed if the output is larger than `output_cap` bytes. If the task is cancelled, the
+    program gets SIGTERM and time to save its work.
     """
     try:
         async with open_program(command, env=env, cwd=cwd, where=where) as program:
