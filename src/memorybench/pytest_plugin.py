@@ -31,7 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("memory extraction")
     group.addoption("--memory-cases", metavar="CASES", help=f'test on these cases; "{_BUNDLED}" uses ours')
     group.addoption("--memory-extractor", metavar="NAME", help="test this config, provider or module:function")
-    group.addoption("--memory-extractor-command", metavar="LINE", help="test a program that speaks JSON")
+    group.addoption("--memory-extractor-command", metavar="LINE", help="test a program that reads and writes JSON")
     group.addoption("--memory-extractor-model", metavar="MODEL", help="set the reference extractor's model")
     group.addoption("--memory-judge-model", metavar="MODEL", help="decide open cases with this model")
     group.addoption("--memory-config-dir", metavar="DIR", action="append", default=[], help="add a folder with configs")

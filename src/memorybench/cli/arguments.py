@@ -225,7 +225,7 @@ def _number(text: str, least: int) -> int:
 
 
 def add_config_dir(parser: argparse.ArgumentParser) -> None:
-    add_list(parser, "--config-dir", metavar="DIR", help="Add folders with configs")
+    add_list(parser, "--config-dir", metavar="DIR", help="Also read configs from these folders")
 
 
 def add_consent(parser: argparse.ArgumentParser) -> None:

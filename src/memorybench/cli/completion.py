@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--program",
         choices=("memorybench", "memaudit"),
         default="memorybench",
-        help="Complete memorybench or memaudit, its audit alone (default: memorybench)",
+        help="Complete the commands of this program (default: memorybench)",
     )
 
 

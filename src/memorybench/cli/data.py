@@ -46,7 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     verify = add_action(actions, "verify", "check that the data is unchanged")
     verify.add_argument("names", metavar="NAME", nargs="*", help="Verify this benchmark (default: all present)")
     preview = add_action(actions, "preview", "show what is read from the data of a benchmark")
-    preview.add_argument("name", metavar="NAME|FILE", help="Preview this benchmark, or that of this config file")
+    preview.add_argument("name", metavar="NAME|FILE", help="Preview this benchmark, or the one in this config file")
     preview.add_argument("--data-file", metavar="NAME=PATH", action="append", help="Read the data from a local copy")
     preview.add_argument("--samples", metavar="N", type=zero_or_more, default=3, help="Show N questions (default 3)")
     add_json(preview)

@@ -21,7 +21,7 @@ def add_actions(actions: Any) -> None:
     record.add_argument(
         "--tools",
         choices=("ours", "server"),
-        help="Offer our tools or the MCP server's own (default: server for an MCP store)",
+        help="Give the agent our tools or the MCP server's own (default: server for an MCP store)",
     )
     record.add_argument("--name", metavar="ID", default="recorded", help="Set the scenario's id (default: recorded)")
     record.add_argument("--to", metavar="FILE", type=Path, help="Write to this file (default: scenarios/ID.json)")
@@ -38,7 +38,9 @@ def add_actions(actions: Any) -> None:
     add_config_dir(record)
     record.add_argument("--prompt", metavar="TEXT", help="Replace ${prompt} in COMMAND; save it in the draft")
     add_json(record)
-    record.add_argument("command", metavar="-- COMMAND", nargs=argparse.REMAINDER, help="Start the agent like this")
+    record.add_argument(
+        "command", metavar="-- COMMAND", nargs=argparse.REMAINDER, help="Start the agent with this command"
+    )
     record.set_defaults(handler=_record)
     listing = add_action(actions, "list", "list the scenarios")
     add_list(listing, "--scenarios", metavar="DIR", help="Add folders with scenarios")

@@ -24,14 +24,14 @@ def add_scan(actions: Any) -> None:
     scan.add_argument("--json", action="store_const", const="json", dest="format", help="Same as --format json")
     scan.add_argument("--output", metavar="FILE", type=Path, help="Write the findings to this file")
     scan.add_argument("--baseline", metavar="FILE", type=Path, help="Accept the findings of this file")
-    scan.add_argument("--write-baseline", metavar="FILE", type=Path, help="Write all findings as accepted ones")
+    scan.add_argument("--write-baseline", metavar="FILE", type=Path, help="Write a baseline that accepts all findings")
     scan.add_argument(
         "--fail-on",
         choices=("low", "medium", "high", "never"),
         default="high",
-        help="Exit with 3 from this severity (default: high)",
+        help="Exit with 3 on findings of this severity or more (default: high)",
     )
-    scan.add_argument("--model", metavar="NAME", help="Let this model read the memory: sends its text")
+    scan.add_argument("--model", metavar="NAME", help="Let this model read the memory; sends its texts")
     scan.add_argument(
         "--results",
         metavar="DIR",

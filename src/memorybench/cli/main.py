@@ -19,15 +19,15 @@ from .arguments import Parser, add_aliases
 from .streams import OutputLost, output_failure, prepare_streams, stop_when_output_is_lost
 
 RUN_VERBS = {verb: help for verbs in BUILT_IN.values() for verb, help in verbs.items()}
-"""Verbs that run a suite: cli/run.py makes them from the suite's spec."""
+"""Verbs that run a suite, with their help. cli/run.py creates their arguments from the suite's spec."""
 VERBS = {
     **RUN_VERBS,
-    "results": "show results",
+    "results": "show the results of a run, or list runs",
     "show": "show one question of a run: memories, prompt, answer and verdict",
     "compare": "compare runs or providers, question by question",
     "view": "look at runs in a browser",
-    "worker": "help to perform a run of a Postgres journal",
-    "merge": "make one run of shards",
+    "worker": "join a run in a Postgres journal and perform trials",
+    "merge": "merge shards into one run",
     "runs": "list, tag, rename, delete and prune runs",
     "report": "write the report files of a run again",
     "plot": "draw a chart of a run for a paper or a page",
@@ -38,7 +38,7 @@ VERBS = {
     "leaderboard": "build a static page from verified bundles",
     "list": "list providers, benchmarks, extractors, stores, agents, models and suites",
     "describe": "describe a provider, benchmark, extractor, store, agent or model",
-    "data": "pull, list, verify and convert datasets",
+    "data": "pull, list, verify, preview and convert datasets",
     "judge": "calibrate a judge against human labels",
     "schema": "print the JSON Schema of a config, run spec or comparison",
     "doctor": "check what is installed and which keys are set",

@@ -1,4 +1,4 @@
-"""Shows a run, merges shards, compares providers, and lists what was missed."""
+"""Shows a run, reads shards as one run, compares providers, and lists failed trials."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_list(parser, "--compare", metavar="PROVIDER", help="Compare these providers; see `memorybench compare`")
     parser.add_argument("--benchmark", metavar="NAME", help="Compare on this benchmark")
     parser.add_argument("--measure", metavar="NAME", help="Compare by this measure (default: the main ones)")
-    parser.add_argument(
-        "--watch", action="store_true", help="Follow a running run to its end (without RUN: the latest)"
-    )
-    parser.add_argument("--failures", action="store_true", help="Show what was missed, one by one")
+    parser.add_argument("--watch", action="store_true", help="Follow a run in progress until it ends (default: latest)")
+    parser.add_argument("--failures", action="store_true", help="List wrong and failed trials one by one")
     add_list(parser, "--providers", metavar="NAME", help="With --failures: show only these providers")
     add_list(parser, "--question-type", metavar="TYPE", help="With --failures: show only these types")
-    add_list(parser, "--reason", metavar="REASON", help="With --failures: show only these, such as not-retrieved")
+    add_list(
+        parser, "--reason", metavar="REASON", help="With --failures: show only these reasons, such as not-retrieved"
+    )
     parser.add_argument(
         "--limit", metavar="N", type=positive, help="With --failures: show at most N (default: 20; all with --json)"
     )

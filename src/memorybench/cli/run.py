@@ -227,7 +227,7 @@ def _show(start: Start, finished: FinishedRun) -> None:
             out,
             {
                 **_comparison_hint(start, finished, results),
-                f"memorybench results {place.run_id} --failures {results}".rstrip(): "what was missed, one by one",
+                f"memorybench results {place.run_id} --failures {results}".rstrip(): "wrong and failed trials",
                 **start.prepared.hints,
             },
         )

@@ -43,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _add_filters(prune, "Delete", "prune")
     prune.add_argument("--dry-run", action="store_true", help="Show what would be deleted and stop")
     for action in (delete, prune):
-        action.add_argument("--yes", action="store_true", help="Do not ask")
+        action.add_argument("--yes", action="store_true", help="Delete without asking")
 
 
 def _add_filters(parser: argparse.ArgumentParser, verb: str, action: str | None = None) -> None:

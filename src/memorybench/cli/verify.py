@@ -45,7 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_rejudging(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--rejudge", metavar="MODEL", help="Ask this judge about a sample: sends its texts")
+    parser.add_argument("--rejudge", metavar="MODEL", help="Ask this model to judge a sample; sends its texts")
     parser.add_argument("--sample", metavar="N", type=positive, help=f"Ask about N verdicts (default: {_SAMPLE})")
     parser.add_argument("--seed", metavar="N", type=int, default=0, help="Draw the sample with this seed (default: 0)")
     add_budget(parser)

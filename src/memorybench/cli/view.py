@@ -23,9 +23,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "runs", metavar="RUN", nargs="*", help="Open the page of this run; of several, their comparison"
     )
     parser.add_argument("--port", metavar="N", type=port_number, help=f"Listen on this port (default: {DEFAULT_PORT})")
-    parser.add_argument("--no-browser", action="store_true", help="Print the address and open no browser")
+    parser.add_argument("--no-browser", action="store_true", help="Print the address without opening a browser")
     parser.add_argument("--host", metavar="H", default="127.0.0.1", help="Listen on this address (default: 127.0.0.1)")
-    parser.add_argument("--token", metavar="T", help="Require this secret; needed beyond this machine")
+    parser.add_argument("--token", metavar="T", help="Require this secret; needed if other machines can connect")
     add_results(parser)
     add_json(parser)
 

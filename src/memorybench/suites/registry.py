@@ -23,7 +23,7 @@ BUILT_IN = {
         "score": "judge the recorded answers of a run again",
     },
     "audit": {"audit": "check what a model or memory recalls of conversations"},
-    "extraction": {"extraction": "test what a memory extractor writes down"},
+    "extraction": {"extraction": "test which facts a memory extractor stores"},
     "online": {"online": "measure recorded searches and writes of an agent's memory"},
     "hygiene": {"hygiene": "check a store or agent for noise, secrets, duplicates and lost facts"},
 }

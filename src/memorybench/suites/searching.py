@@ -31,7 +31,9 @@ def default_settings(providers: Sequence[ResolvedProvider]) -> dict[str, Mapping
 class SearchSpec(Spec):
     """The spec of a suite that searches providers."""
 
-    top_k: int | None = flag(None, help="Search for N memories.", metavar="N", default_text="the benchmark's", ge=1)
+    top_k: int | None = flag(
+        None, help="Retrieve N memories per search.", metavar="N", default_text="the benchmark's", ge=1
+    )
     context_limit: int | None = flag(
         None, help="Show the answering model at most N memories.", metavar="N", default_text="the benchmark's", ge=1
     )

@@ -82,7 +82,9 @@ def is_flag(field: FieldInfo) -> bool:
 class Spec(Record):
     """The base class of every suite's spec. It is saved with the run, so `--resume` needs only the run's name."""
 
-    config_dirs: tuple[str, ...] = flag((), help="Add folders with configs.", name="--config-dir", metavar="DIR")
+    config_dirs: tuple[str, ...] = flag(
+        (), help="Also read configs from these folders.", name="--config-dir", metavar="DIR"
+    )
     allow_code: bool = flag(False, help="Let your configs run programs, Python, containers and SQL.", saved=False)
     allow_env: tuple[str, ...] = flag(
         (),
@@ -145,7 +147,7 @@ class RepeatedSpec(ShardedSpec, JudgedSpec):
 
     repeats: int = flag(1, help="Ask the models N times per question.", metavar="N", ge=1)
     detect: tuple[Annotated[float, Field(gt=0, le=100)], ...] = flag(
-        (), help="Report how many questions would detect these differences.", metavar="POINTS", default_text="2 5 10"
+        (), help="Report the questions needed to detect these differences.", metavar="POINTS", default_text="2 5 10"
     )
 
 
@@ -173,7 +175,7 @@ class RunOptions(Record):
     )
     budget: Annotated[Dollars | Literal["none"] | None, BeforeValidator(_without_dollar_sign)] = flag(
         None,
-        help="Stop spending at this amount; `none` lifts it.",
+        help="Stop spending at this amount; `none` removes the limit.",
         metavar="DOLLARS",
         default_text="none; with --resume: unchanged",
     )

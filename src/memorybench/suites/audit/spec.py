@@ -35,17 +35,19 @@ class AuditSpec(SearchSpec, RepeatedSpec):
         metavar="MODEL",
         default_text="$MEMORYBENCH_JUDGE or gpt-4o",
     )
-    top_k: int | None = flag(None, help="Search for N memories.", metavar="N", default_text="10", ge=1)
+    top_k: int | None = flag(None, help="Retrieve N memories per search.", metavar="N", default_text="10", ge=1)
     context_limit: int | None = flag(
         None, help="Show the model at most N memories.", metavar="N", default_text="10", ge=1
     )
-    providers: tuple[str, ...] = flag((), help="Answer from these memories and baselines instead.", metavar="NAME")
+    providers: tuple[str, ...] = flag(
+        (), help="Answer from these providers or baselines, not the conversation.", metavar="NAME"
+    )
     kinds: tuple[ProbeType, ...] = flag(PROBE_TYPES, help="Ask only these kinds of probes.", metavar="KIND")
     probe_file: tuple[str, ...] = flag((), help="Ask the probes of this file.", name="--probes", metavar="FILE")
-    policy: Policy = flag("latest", help="Choose what is right where facts changed.", name="--conflicts")
+    policy: Policy = flag("latest", help="Expect the latest value, or that changes are flagged.", name="--conflicts")
     limit: int | None = flag(None, help="Ask at most N probes, spread over all kinds.", metavar="N", ge=1)
-    sample_seed: int = flag(0, help="Choose other probes.", metavar="N")
-    seed: int | None = flag(None, help="Seed the model.")
+    sample_seed: int = flag(0, help="Draw another sample with --limit.", metavar="N")
+    seed: int | None = flag(None, help="Send this seed to the model.")
     context_window: int | None = flag(
         None,
         help="Set the model's context window; longer conversations are an error.",

@@ -32,7 +32,7 @@ class BenchSpec(SearchSpec, RepeatedSpec):
     )
     question_ids: tuple[str, ...] = flag((), help="Ask only these questions.", name="--question-id", metavar="ID")
     failed_in: str | None = flag(None, help="Ask only questions wrong, failed or unscored in this run.", metavar="RUN")
-    seed: int | None = flag(None, help="Seed the answering model.")
+    seed: int | None = flag(None, help="Send this seed to the answering model.")
     answering_model: str | None = flag(
         None, help='Answer with this model; "none" measures retrieval only.', metavar="MODEL"
     )
@@ -72,7 +72,7 @@ class ScoreSpec(JudgedSpec):
     run: str = flag(help="Judge the answers of this run.", name="run", metavar="RUN")
     judge_model: str = flag(help="Judge with this model.", metavar="MODEL")
     repeats: int | None = flag(
-        None, help="Judge each answer N times, if one per question.", metavar="N", default_text="once", ge=1
+        None, help="Judge N times; only if each question has one answer.", metavar="N", default_text="once", ge=1
     )
     judge_prompt: str | None = flag(
         None, help="Replace the benchmark's judge prompt (file or text).", metavar="PROMPT", file_or_text=True

@@ -23,9 +23,11 @@ class ExtractionSpec(RepeatedSpec):
         None, help="Test on these cases (JSON, JSONL).", name="cases", metavar="CASES", default_text="bundled cases"
     )
     extractor: str | None = flag(None, help="Test this config, provider or module:function.", metavar="NAME")
-    extractor_command: str | None = flag(None, help="Test a program that speaks JSON.", metavar="LINE", is_program=True)
+    extractor_command: str | None = flag(
+        None, help="Test a program that reads and writes JSON.", metavar="LINE", is_program=True
+    )
     extractor_model: str | None = flag(None, help="Set the reference extractor's model.", metavar="MODEL")
-    judge_model: str | None = flag(None, help="Decide with this model what the rules cannot.", metavar="MODEL")
+    judge_model: str | None = flag(None, help="Let this model decide what the rules cannot.", metavar="MODEL")
     scenarios: tuple[str, ...] = flag((), help="Run only cases of these scenarios.", name="--scenario", metavar="NAME")
     limit: int | None = flag(None, help="Sample N cases across scenarios.", metavar="N", ge=1)
     sample_seed: int | None = flag(0, help="Draw another sample with --limit.", metavar="N")

@@ -29,15 +29,18 @@ class HygieneSpec(ShardedSpec):
     folders: tuple[str, ...] = flag((), help="Add folders with scenario files.", name="--scenarios", metavar="DIR")
     store: str = flag(REFERENCE, help="Test this memory store.", metavar="NAME")
     seed: int | None = flag(
-        None, help="Seed the planted secrets and facts.", metavar="N", default_text="new in every run"
+        None,
+        help="Generate the planted secrets and facts with this seed.",
+        metavar="N",
+        default_text="new in every run",
     )
     mutants: bool = flag(True, help="Skip the self-checks with generated faulty scripts.")
     allow_skips: bool = flag(False, help="Accept a run that skips every well-behaved phase.")
-    agent: str | None = flag(None, help="Prompt this agent instead of playing scripts.", metavar="NAME")
+    agent: str | None = flag(None, help="Prompt this agent instead of running scripts.", metavar="NAME")
     model: str | None = flag(None, help="Set the agent's model.", metavar="MODEL")
     tools: ToolSurface | None = flag(
         None,
-        help="Offer our tools or the MCP server's own.",
+        help="Give the agent our tools or the MCP server's own.",
         metavar="ours|server",
         default_text="server for an MCP store",
     )
@@ -56,7 +59,7 @@ class ForgetSpec(Spec):
     seed: int = flag(_new_seed, help="Seed the made-up facts.", default_text="a new one per run")
     look_in: tuple[str, ...] = flag((), help="Also search these files and folders.", metavar="PATH")
     wait: float = flag(0.0, help="Wait this many seconds for background jobs.", metavar="SECONDS", ge=0)
-    strict: bool = flag(False, help="Fail if a step could not tell.")
+    strict: bool = flag(False, help="Fail unless every step passes.")
 
     @field_validator("look_in")
     @classmethod
@@ -71,5 +74,5 @@ class ForgetSpec(Spec):
 class CorrectionsSpec(Spec):
     store: str = flag(REFERENCE, help="Test this memory store.", metavar="NAME")
     seed: int = flag(_new_seed, help="Seed the made-up statements.", default_text="a new one per run")
-    curate: bool = flag(False, help="Run the store's curation before looking.")
-    model: str | None = flag(None, help="Also answer from the search, with this model.", metavar="MODEL")
+    curate: bool = flag(False, help="Run the store's curation before the search.")
+    model: str | None = flag(None, help="Also let this model answer from the search results.", metavar="MODEL")

@@ -31,7 +31,7 @@ SUITE = Suite(
     commands=(
         Command(
             "hygiene run",
-            "play scenarios on a store, or with an agent",
+            "run scenarios on a store, or with an agent",
             HygieneSpec,
             "memorybench.suites.hygiene.prepare:prepare",
             "MEMORY HYGIENE",
