@@ -4,7 +4,7 @@ The suite
   suite.py                 the suite: its commands
   spec.py                  the options of a run, one spec per command
   reports.py               chooses the report by the command that made the run
-  plays.py                 one scenario on a store: what it may change, and deletes afterwards
+  plays.py                 one scenario on a store: limits what it changes, and deletes it afterwards
 
 Scenarios
   scenario.py              Scenario: the content of a scenario file
@@ -17,14 +17,14 @@ Assertions
   assertions_base.py       base classes: text matching, bounds, the result of a check
   assertions_memory.py     about the content of a memory
   assertions_behaviour.py  about searches, curation, calls and answers
-  assertions_origin.py     that a memory contains nothing that nobody said
+  assertions_origin.py     that a memory contains no invented content
 
 What a check reads and finds
   evidence.py              what assertions may read
-  outside_files.py         files that a store wrote outside its folder
-  searched_writes.py       what searches show, if a store cannot list facts
+  outside_files.py         finds files that a store wrote outside its folder
+  searched_writes.py       finds the writes of a violation by searching, if a store cannot list facts
   held_credentials.py      finds credentials in a memory that no scenario planted
-  disclosures.py           finds facts of one user that another one is shown
+  disclosures.py           finds facts of one user that the store shows to another user
 
 `hygiene run`
   prepare.py               a run from its spec

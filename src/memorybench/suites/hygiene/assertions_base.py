@@ -128,11 +128,11 @@ class Finding(Record):
     writes: tuple[ForbiddenWrite, ...] = ()
     """All writes by the agent that contradict the claim. Empty if they are unknown, as in runs of earlier versions."""
     places: tuple[FilePlace, ...] = ()
-    """The files that hold a text which should not be there."""
+    """The places in files that contain a text that should not be there."""
 
 
 class BaseAssertion(Record):
-    """The keys of every assertion."""
+    """The keys of every assertion, and the methods that check it."""
 
     needs: ClassVar[tuple[Capability, ...]] = ("list",)
     run_order: ClassVar[int] = READ
@@ -176,7 +176,7 @@ class BaseAssertion(Record):
 
 
 class BoundedAssertion(BaseAssertion):
-    """An assertion about a number."""
+    """An assertion that a number is within bounds."""
 
     needs_bounds: ClassVar[bool] = True
 
@@ -212,7 +212,7 @@ class BoundedAssertion(BaseAssertion):
 
 
 class MatchingAssertion(BaseAssertion, Matcher):
-    """An assertion about texts that match. At least one condition is required."""
+    """An assertion about texts that match conditions. At least one condition is required."""
 
     @model_validator(mode="after")
     def _check_has_conditions(self) -> MatchingAssertion:

@@ -23,7 +23,7 @@ from .assertions_base import (
 from .evidence import Call, Evidence, Op, quote_facts
 
 _EXCERPT = 200
-"""Characters of an answer that messages quote."""
+"""The number of characters of an answer that messages quote."""
 
 
 class _Search(MatchingAssertion):
@@ -53,7 +53,7 @@ class SearchHit(_Search):
 
 
 class SearchRank(_Search):
-    """A search returns a matching fact among the first `at_worst`."""
+    """A search returns a matching fact among its first `at_worst` results."""
 
     kind: Literal["search_rank"]
     at_worst: int = Field(ge=1, le=100)
@@ -125,9 +125,9 @@ class CallTrace(BoundedAssertion, Matcher):
     session: int | None = Field(default=None, ge=1)
     """Only calls of this session. A restart or the end of a prompt ends a session."""
     finds: Matcher | None = None
-    """Only calls that returned a fact with such a text."""
+    """Only calls that returned a fact whose text matches these conditions."""
     returns_more_than: int | None = Field(default=None, ge=0)
-    """Only calls that returned more facts than this; with `finds`, more facts with such a text."""
+    """Only calls that returned more facts than this number; with `finds`, only facts that match it are counted."""
     before: Op | None = None
     """Only calls before the first call of this operation in the session."""
 

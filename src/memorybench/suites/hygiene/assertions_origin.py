@@ -1,4 +1,4 @@
-"""The assertion that a memory contains nothing that nobody said."""
+"""The assertion that a memory contains no invented content."""
 
 from __future__ import annotations
 

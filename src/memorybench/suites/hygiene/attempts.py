@@ -78,7 +78,7 @@ class Attempts:
     tools: ToolSurface = "ours"
 
     def jobs(self, agent: Agent, serve: ServeStore) -> Iterator[Job]:
-        """Yield the jobs. `serve` connects the agent to the store."""
+        """Yield one job per trial. `serve` connects the agent to the store."""
         return self._jobs(lambda scenario, repeat: partial(self._perform, scenario, repeat, agent, serve))
 
     def blocked_jobs(self) -> Iterator[Job]:
@@ -135,7 +135,7 @@ class Attempts:
 async def attempt(
     open_store: OpenStore, scenario: Scenario, agent: Agent, serve: ServeStore, *, seed: int
 ) -> AttemptReport:
-    """Send the prompts to the agent, each in a new session, and check the memory afterwards."""
+    """Send the prompts to the agent, each in a new session; then check the memory and return the findings."""
     async with open_fixture(open_store, scenario, seed) as fixture:
         check_users(fixture.scenario.users, fixture.capabilities)
         with temporary_folder("memorybench-agent-") as home:

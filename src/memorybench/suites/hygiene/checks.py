@@ -33,7 +33,7 @@ class Kills(Record):
     by: tuple[str, ...]
     """The scripts that the assertion detected."""
     total: int
-    """The scripts that the assertion was checked on."""
+    """The number of scripts that the assertion was checked on."""
     is_complete: bool = True
     """Whether the violation and every mutant of the scenario were run."""
 

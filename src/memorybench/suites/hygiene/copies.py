@@ -12,8 +12,8 @@ from memorybench.secrets.compressed import Span, Unpacked, gaps
 from memorybench.secrets.decoding import text_in
 
 LARGEST_DECODED = 8 * 2**20
-"""Bytes of a file and of its compressed streams that are searched in every encoding, which is slow. The others are
-searched as plain text, and the file is named as not searched."""
+"""The most bytes of a file and its compressed streams that are searched in every encoding, which is slow. Other bytes
+are searched only as plain text, and the file is reported as not fully searched."""
 _CHUNK, _OVERLAP = 2**17, 2**12
 """The number of bytes that are decoded at a time, and how many of them overlap with the next ones."""
 _SHORTEST_RUN = 4

@@ -1,7 +1,7 @@
-"""What a store returns after contradictory statements: `hygiene corrections`.
+"""Tests what a store returns after contradictory statements (`hygiene corrections`).
 
-Each cell of the matrix tells an old and a new statement in one of five orders, then searches, lists and, with a model,
-asks. Made-up words as values show which statement was returned, so no judge is needed.
+Each cell of the matrix stores an old and a new statement in one of five orders, then searches, lists and, with a model,
+asks a question. Values are made-up words that show which statement was returned, so no judge is needed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .placeholders import fill_placeholders, generate_values, planted_names
 from .script import USER
 
 LIMIT = 10
-"""Results per search."""
+"""The number of results per search."""
 Way = Literal["told", "operations"]
 COLUMNS = {
     "only-old": "only the old statement was told",
@@ -31,7 +31,7 @@ COLUMNS = {
     "new-retracted": "the new statement was retracted",
 }
 CURRENT = {"only-old": "old", "new-after-old": "new", "new-retracted": "old"}
-"""The statement that is current at the end. The other two columns have no right answer: they are only reported."""
+"""Which statement is current at the end, by column. The other two columns have no right answer."""
 WAYS: dict[str, tuple[Way, ...]] = {
     "only-old": ("told",),
     "new-after-old": ("told", "operations"),
@@ -39,8 +39,8 @@ WAYS: dict[str, tuple[Way, ...]] = {
     "two-sources": ("told",),
     "new-retracted": ("told", "operations"),
 }
-"""told: every statement is a new fact, also the retraction. operations: the new statement is an update of the old one,
-and a retraction deletes the new one."""
+"""How statements are sent, by column. told: each statement, also the retraction, is stored as a new fact. operations:
+the new statement updates the old one, and a retraction deletes the new one."""
 
 
 class Topic(Record):

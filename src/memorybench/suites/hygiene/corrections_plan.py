@@ -1,4 +1,4 @@
-"""The run of `hygiene corrections`: one trial per order of statements, way of telling and topic."""
+"""The run of `hygiene corrections`: one trial per order of statements, way of sending them and topic."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _PROMPT = "audit-answer"
 
 
 class CorrectionCase(Case):
-    """One column of the matrix."""
+    """One column of the matrix: one order of the statements."""
 
     title: str
 
@@ -64,7 +64,7 @@ class CorrectionCase(Case):
 CELLS: tuple[tuple[str, Way, str], ...] = tuple(
     (column, way, topic) for column, ways in WAYS.items() for way in ways for topic in TOPIC_NAMES
 )
-"""Column, way and topic of each cell."""
+"""The column, way and topic of each cell of the matrix."""
 
 
 def prepare(spec: CorrectionsSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:

@@ -161,7 +161,7 @@ def _matrix(cells: Iterable[PlayedCell]) -> Table:
 
 
 def _states(names: Iterable[str], current: str | None) -> tuple[State, ...]:
-    """Return how often each result occurred; good where the current statement comes first or alone."""
+    """Return how often each result occurred; it is good if the current statement comes first or alone."""
     return tuple(State(name, _is_good(name, current), n) for name, n in Counter(names).items())
 
 

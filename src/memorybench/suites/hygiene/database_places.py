@@ -1,4 +1,4 @@
-"""Where in a SQLite file a byte is: in a row, on a free page, or in unused bytes of a page.
+"""Finds where in a SQLite file a byte is: in a row, on a free page, or in unused bytes of a page.
 
 The format: https://www.sqlite.org/fileformat.html.
 """

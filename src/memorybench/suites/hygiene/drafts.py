@@ -337,7 +337,7 @@ class _Script:
     def _append(self, call: ToolCall, step: Draft) -> bool:
         """Add the step to the script, or leave it out with a remark.
 
-        Return False if it was left out or contains a credential. In a violation, a refused write is a step as well.
+        Returns False if it was left out or contains a credential. In a violation, a refused write is also a step.
         """
         if "" in (step.get("content"), step.get("query")):
             self._leave_out(call, "it is empty")

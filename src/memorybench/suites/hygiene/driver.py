@@ -73,7 +73,7 @@ class CheckResult:
 
 @asynccontextmanager
 async def open_fixture(open_store: OpenStore, scenario: Scenario, seed: int) -> AsyncIterator[Fixture]:
-    """Build the fixture in a temporary folder, which is deleted at the end."""
+    """Build and yield the fixture of a scenario in a temporary folder, which is deleted at the end."""
     scenario_with_values, values = scenario.with_planted_values(seed)
     started = time.time()
     with temporary_folder("memorybench-hygiene-") as root:
@@ -128,7 +128,7 @@ def check_users(users: Iterable[str], capabilities: frozenset[Capability]) -> No
 
 
 async def run_script(fixture: Fixture, script: Script) -> Activity:
-    """Perform the steps. A refusal is recorded and the script continues; an error of the store is raised."""
+    """Perform the steps and return the calls. After a refusal, the script continues; errors of the store are raised."""
     activity = Activity.on(fixture.snapshot)
     owners = {fact.name: fact.user for fact in fixture.scenario.setup.facts}
     async with AsyncExitStack() as session:
@@ -153,7 +153,7 @@ async def run_script(fixture: Fixture, script: Script) -> Activity:
 async def _make_call(
     store: MemoryStore, step: Operation, names: dict[str, str], owners: Mapping[str | None, str]
 ) -> Call:
-    """Perform one operation and update `names` with the facts that it wrote or found."""
+    """Perform one operation and return the call; add the ids of facts that it wrote or found to `names`."""
     arguments = step.model_dump(exclude={"do", "user", "name", "missing"}, exclude_none=True)
     call = Call(op=step.do, user=step.user, arguments=arguments)
     if isinstance(step, Update | Forget | Get) and step.fact not in names:

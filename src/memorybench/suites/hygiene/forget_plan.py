@@ -1,4 +1,4 @@
-"""The run of `hygiene forget`: one trial per step of the deletion procedure, all on one play."""
+"""The run of `hygiene forget`: one trial per step of the deletion procedure, which is performed once."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from .script import USER
 OTHER = "other"
 """A second user, who must not see the facts that the first user deleted."""
 LIMIT = 10
-"""Results per search."""
+"""The number of results per search."""
 _CHECK_EVERY = 0.2
 """Seconds between two checks of whether the run must stop."""
 CheckState = Literal["pass", "fail", "cannot tell"]
@@ -131,7 +131,7 @@ class _Play:
 
 
 async def check_forgetting(open_store: OpenStore, procedure: Procedure) -> Certificate:
-    """Plant facts, delete some of them, and perform every step. Raises Lacking if the store cannot delete."""
+    """Store facts, delete some, perform every step and return the certificate. Raises Lacking if it cannot delete."""
     pairs, witness = make_pairs(procedure.seed)
     play = _Play(pairs, witness)
     started = time.time()

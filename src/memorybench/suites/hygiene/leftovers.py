@@ -53,7 +53,7 @@ class Leftover(Record):
     encoding: str
     area: Area
     detail: str = ""
-    """Where it is in the file, such as `free page 7`."""
+    """Where the copy is in the file, such as `free page 7`."""
 
     moments: tuple[str, ...] = ()
     """The moments of the procedure at which the copy was found; empty: at all of them."""

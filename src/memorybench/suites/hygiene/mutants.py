@@ -1,4 +1,4 @@
-"""Mutants of the well-behaved scripts, and three simple agents that should fail.
+"""Mutants of the well-behaved scripts (faulty variants), and three simple agents that should fail.
 
 A mutant is killed if an assertion breaks or the store refuses a call. A mutant that survives is either equivalent, for
 a reason that the scenario gives, or shows a gap in the assertions of the scenario.

@@ -1,4 +1,4 @@
-"""Files that a store wrote outside its folder while a script ran."""
+"""Finds files that a store wrote outside its folder while a script ran."""
 
 from __future__ import annotations
 

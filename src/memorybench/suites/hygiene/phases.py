@@ -1,4 +1,4 @@
-"""Run one phase of a scenario and name its result. An error of the store is raised: the trial has failed."""
+"""Runs one phase of a scenario and determines its result. Errors of the store are raised, so that the trial fails."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""One play of a scenario on a store: what it may change, and what is deleted afterwards.
+"""Opens the store for one play: one performance of a script or procedure, whose data is deleted afterwards.
 
-A store that the run creates has a new folder for each play. A live store is shared with others, so a play on it writes
-for users that no one else has, changes no facts but its own, and deletes them at the end.
+A store that the run creates has a new folder for each play. A live store is shared with others, so a play on it uses
+new user names, changes only facts that it wrote, and deletes them at the end.
 """
 
 from __future__ import annotations

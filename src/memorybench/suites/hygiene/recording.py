@@ -31,7 +31,7 @@ _UNPROVED: Final = "nothing that is proved"
 
 
 class RecordedDraft(Record):
-    """A draft that was written, and what its replays showed."""
+    """The file of a scenario draft, and the results of replaying the draft."""
 
     file: str
     calls: int

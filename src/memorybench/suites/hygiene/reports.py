@@ -1,4 +1,4 @@
-"""The report of a hygiene run, by the command that made the run: the `mode` in its spec."""
+"""Chooses the report of a hygiene run by the command that made it, which is the `mode` in the spec."""
 
 from __future__ import annotations
 

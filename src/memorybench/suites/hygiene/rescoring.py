@@ -28,7 +28,7 @@ from .scenario import Scenario
 
 
 def _no_store(*_: Any) -> Any:
-    raise CannotRescore("the play is not recorded")
+    raise CannotRescore("the result of the scenario is not recorded")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class _HygieneRescorer(Rescorer):
         return Rescored(performed, are_inputs_known=spec.get("seed") is not None, trial=expected)
 
     def _check_reports(self, scenario: Scenario, steps: ReplayedSteps) -> None:
-        """Raise Contradiction if the result of a play does not follow from its findings."""
+        """Raise Contradiction if the recorded result of a phase does not agree with its findings."""
         recorded = (step for key in steps.keys if (step := steps.recorded.get(key)) is not None)
         for step in recorded:
             if step.name != "phase":
@@ -67,7 +67,7 @@ class _HygieneRescorer(Rescorer):
                 continue
             if not self.run.is_of_this_version:
                 raise CannotRescore("another version recorded this, which may name results differently")
-            raise Contradiction(f"the result of the play of {phase} does not follow from its findings")
+            raise Contradiction(f"the result of {phase} does not agree with its findings")
 
     def trials_of_case(self, case: Mapping[str, Any]) -> list[tuple[str, int]]:
         spec = self.run.run.spec

@@ -1,4 +1,4 @@
-"""Scans a memory that people already have. Reads only; values of secrets and personal data are never kept."""
+"""Scans an existing memory. It is only read, and values of secrets and personal data are not recorded."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .scan_texts import Reading, Text, read_paths
 
 Category = Literal["secret", "personal data", "injection", "duplicate", "contradiction", "stale"]
 _Piece = tuple[Text, int, int]
-"""A text, and where a part of it begins and ends."""
+"""A text, and the offsets where a part of it starts and ends."""
 SEVERITIES: tuple[Severity, ...] = ("low", "medium", "high")
 _RELATION_KINDS: Mapping[str, tuple[Category, Severity, str]] = {
     "duplicate": ("duplicate", "low", "repeats an earlier statement"),

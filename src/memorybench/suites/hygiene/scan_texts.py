@@ -1,4 +1,4 @@
-"""Reads the texts of a memory that people already have: files, folders and SQLite databases. Never writes."""
+"""Reads the texts of an existing memory: files, folders and SQLite databases. Never writes."""
 
 from __future__ import annotations
 

@@ -176,7 +176,7 @@ def _check_assertions(scenario: Scenario, document: Document) -> None:
 
 
 def _check_references(scenario: Scenario, assertion: Assertion, part: Document) -> None:
-    """Check that facts, moments and sessions exist in each phase of the assertion."""
+    """Raise BadInput if the assertion refers to a fact, moment or session that one of its phases does not have."""
     scripts: Mapping[Phase, Script] = {
         "well_behaved": scenario.deterministic.well_behaved,
         "violation": scenario.deterministic.violation.steps,
@@ -208,7 +208,7 @@ def _moments(script: Script) -> set[str]:
 
 
 def _check_sql(scenario: Scenario, index: int, part: Document) -> None:
-    """Check the syntax of a query. Only the store knows which tables exist."""
+    """Raise BadInput if a query is not one valid SELECT. Whether its tables exist is not checked."""
     assertion = scenario.with_planted_values(0)[0].assertions[index]  # a placeholder is not valid SQL
     assert isinstance(assertion, Sql)
     with closing(sqlite3.connect(":memory:")) as database:
@@ -222,7 +222,7 @@ def _check_sql(scenario: Scenario, index: int, part: Document) -> None:
 
 
 def _unknown(where: str, noun: str, name: object, known: Collection[str], suffix: str = "") -> BadInput:
-    """Return the error for a name that is not among the known ones."""
+    """Return the error for an unknown name, with a suggestion or the known names."""
     expected = f"one of {join_names(known)}" if known else ""
     remedy = suggestion(str(name), known) or ('add "as" to the fact' if noun == "fact" else "")
     return BadInput(where, f"unknown {noun} {preview(name)}{suffix}", expected=expected, remedy=remedy)

@@ -14,8 +14,8 @@ from memorybench.suites.spec import ShardedSpec, Spec, flag
 
 REFERENCE = "reference"
 FORGET, CORRECTIONS = "forgetting", "corrections"
-"""The sets of cases of `hygiene forget` and `hygiene corrections`, and the `mode` of their saved runs. Runs of
-`hygiene run` have `scenarios`, or none."""
+"""The names of the case sets of `hygiene forget` and `hygiene corrections`, and the `mode` of their saved runs. The
+mode of `hygiene run` is `scenarios`; older runs have none."""
 
 
 def _new_seed() -> int:
