@@ -64,7 +64,7 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A compressed part of a file."""
+    """A compressed part of a file; `content` is decompressed."""
 
     offset: int
     encoding: str

@@ -50,7 +50,7 @@ NAMES = (
     "zugang", "meld", "konto", "sperr", "tipp", "gib", "identifiant", "conne", "compte", "acc", "verrou", "tape",
     "saisi", "cuenta", "entr", "iniciar", "desbloq", "pon", "escrib", "tecle", "acess", "conta", "digit",
 )  # fmt: skip
-"""Lower-case strings of which each match of the two patterns above contains one."""
+"""Lower-case strings. Each match of the two patterns above contains one of them, so texts without them are skipped."""
 
 PREPOSITION = (
     r"(?:for|of|to|on|at|in|from|für|fürs|von|vom|am|im|zum|zur|der|des|beim|du|de|d['’][\w-]+|pour|sur|del|para|do|da|"
@@ -152,7 +152,7 @@ _RULE = re.compile(
     r"user|login|account|muss|bitte|falsch|zeichen|doit|veuillez|incorrecte?|caractères|debe|por favor|caracteres|deve|"
     r"field|forgot|reset|change|same|minimum|maximum)\b"
 )
-"""Words of messages and rules about passwords."""
+"""Words in messages and rules about passwords, which contain no password."""
 _EXAMPLE = re.compile(
     r"(?<![.@])\b(?:examples?(?!\.)|e\.g\.|placeholder|dummy|fake|such as|beispiele?|platzhalter|z\. ?b\.|exemples?|"
     rf"factice|fictif|ejemplos?|fictici[oa]s?|exemplos?|fictíci[oa]s?|\b(?:like|wie|comme|como){OPENING}\Z)",
@@ -182,7 +182,7 @@ _REFERENCE = re.compile(
     r"[.#-]{1,2}[A-Za-z_].*|AAAA.*|[^()]*\(.*|(?:pk|cus|sub|acct|price|prod|pi|ch|in|org|usr)_\w+|"
     r".*(?:__|--|//|[\\{}<>]).*|[\w.]+%|\$[\w.]+|&\w+;.*|[A-Za-z]+/[\d.]+"
 )
-"""Numbers of issues, versions of packages, assignments, key combinations, selectors, public keys and calls."""
+"""Values that are not passwords: issue numbers, package versions, assignments, key combinations, public keys …"""
 _DIGIT_IN_WORD = re.compile(r"[^\W\d_](?:[0134578]|\d{2,})[a-zà-ÿ]|[a-z]\d{2,}[A-Z]")
 _WORD_AND_NUMBER = re.compile(r"[^\W\d_]{3,}\d+[^\W\d_]+\d|^[^\W\d_]{5,}[-_.]?\d{2,4}$")
 _RANDOM_LENGTH = 20
@@ -320,12 +320,12 @@ def last_match(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
 
 
 def sentence_after(text: str, start: int) -> str:
-    """Return the part of the sentence after a place."""
+    """Return the rest of the sentence after this offset."""
     return _SENTENCE_END.split(text[start : start + _AFTER])[0]
 
 
 def sentence_before(text: str, end: int) -> str:
-    """Return the part of the sentence before a place."""
+    """Return the beginning of the sentence before this offset."""
     before = text[max(end - _BEFORE, 0) : end]
     ends = [match.end() for match in _SENTENCE_END.finditer(before)]
     return before[ends[-1] :] if ends else before

@@ -14,7 +14,7 @@ _STATES = re.compile(
     r"simple|memorable|complex|common|public|missing|correct|stale|invalid|better|longer|shorter|\w+ly",
     re.I,
 )
-"""Adjectives that describe a password and are not one."""
+"""Words that describe a password, such as its state, and are not one."""
 _PROSE = re.compile(
     r"a|about|again|all|also|always|an|and|any|are|as|at|be|been|because|before|both|but|by|"
     r"case|characters|days|default|different|digits|down|each|easy|every|few|for|from|hard|has|"
@@ -44,7 +44,7 @@ _STANDARD = re.compile(
     r"(?:[A-Z]{1,6}\d{0,5}|[A-Z][a-z]{1,9}\d{0,5}|\d{1,5})(?:[-_/](?:[A-Z]{1,6}\d{0,5}|\d{1,5})){0,2}|"
     r"[a-z]{1,6}\d{2,5}(?:[a-z]\d)?|[A-Za-z]{2,}(?:[-_/.](?:[A-Za-z]{2,}|\d{1,4}))+"
 )
-"""`RSA-4096`, `JWT-RS256`, `secp256k1`, `color-primary-500`: names of standards and identifiers."""
+"""Names of standards and identifiers, such as `RSA-4096`, `secp256k1` or `color-primary-500`."""
 _TECHNICAL = re.compile(
     r"(?:argon|pbkdf|bcrypt|scrypt|sha|md|aes|rsa|oauth|fido|u2f|base|utf|ipv|http|tls|ssl|rfc|iso|ed|secp|blake|"
     r"chacha|"
@@ -60,7 +60,7 @@ _LOCATION = re.compile(
     r"cfg|ini|sh|log|pdf|zip|internal|local|lan|example|test)(?:[/:].*)?|(?:[.~]?/|[\w.-]+/[\w.-]+/).*|\w+\(.*",
     re.I,
 )
-"""Addresses of mail, pages, hosts and files, and calls of functions."""
+"""Values that are mail, web, host or file addresses, or function calls."""
 _BASE64 = re.compile(r"(?=.*\d)(?=.*[a-z])(?=.*[A-Z])[A-Za-z0-9+/]{40,}={0,2}")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.I)
 _SHA = re.compile(r"[0-9a-f]{7,64}", re.I)

@@ -16,8 +16,8 @@ Span = tuple[int, int]
 """The offset of the first character, and the offset after the last character."""
 
 _PART = 4_000
-"""Characters of the parts in which a text is searched for credentials that are spelled out or split. The detector
-decodes longer texts only where they look encoded."""
+"""The most characters of the parts in which a text is searched for credentials that are spelled out or split. The
+detector decodes longer texts only where they look encoded."""
 _BEFORE = 80
 """The number of characters before a value that are searched for its name."""
 _CLOSING = {'"': '"', "'": "'", "`": "`", "“": "”", "„": "“", "‘": "’", "«": "»", "‚": "‘"}
