@@ -11,8 +11,8 @@ from memorybench.core.records import Record
 
 
 class Output(Record):
-    """How its output is read. Each place is a JSONPath, or for format text a regular expression, whose first group (or
-    whole match) is used. The last match counts; numbers are added up."""
+    """How the agent's output is read. Each place is a JSONPath or, for format text, a regular expression, whose first
+    group (or whole match) is used. The last match counts; numbers are added up."""
 
     format: Literal["text", "json", "jsonl"] = "text"
     """What the agent prints: text, one JSON document, or one JSON document per line, which is read as a list."""
@@ -41,10 +41,11 @@ Word = str | tuple[str, ...]
 class AgentConfig(Record):
     """An agent, and how it is prompted.
 
-    Placeholders: `prompt`; `folder`, where it works; `home`, a folder of its own that is gone afterwards; `model`;
-    `maxTurns`; `session` (1, 2, …); `serverUrl`, where the memory answers over streamable HTTP; `serverCommand`, a
-    command line that leads to it over standard streams, and the same as `serverProgram` and `serverArguments` (a JSON
-    list); `mcpConfig`, the usual JSON document `{"mcpServers": {"memory": …}}` that leads to `serverUrl`.
+    Placeholders: `prompt`; `folder`, the agent's working folder; `home`, a private home folder that is deleted
+    afterwards; `model`; `maxTurns`; `session` (1, 2, …); `serverUrl`, the URL of the memory server (streamable HTTP);
+    `serverCommand`, a command that connects to it over standard streams, also available as `serverProgram` and
+    `serverArguments` (a JSON list); `mcpConfig`, the usual JSON document `{"mcpServers": {"memory": …}}` with
+    `serverUrl`.
     """
 
     name: str
@@ -60,8 +61,8 @@ class AgentConfig(Record):
     type: Literal["command", "builtin"]
     """A command-line program, or our own small agent."""
     memory: Literal["server", "files"] = "server"
-    """server: it reaches the store under test over MCP. files: it uses its own memory files, and is tested with a store
-    of type files, whose folder is its home; all sessions share that home, and there is no server."""
+    """server: the agent uses the store under test over MCP. files: it uses its own memory files, and is tested with a
+    store of type files, whose folder is the agent's home; all sessions share that home, and there is no server."""
     model: str | None = None
     """The model that the agent uses; `--model` overrides it."""
     command: tuple[Word, ...] = ()
@@ -69,7 +70,7 @@ class AgentConfig(Record):
     `[--model, "${model}"]`."""
     following: tuple[Word, ...] = ()
     """The command of the second and later sessions, for example to continue the first. All sessions then share a home
-    folder; without it, each session starts in a new one and knows the others only by its memory."""
+    folder; without this key, each session has a new home and knows other sessions only from the memory."""
     stdin: str | None = None
     """The text for the program's standard input; empty by default."""
     install: str = ""
@@ -80,14 +81,14 @@ class AgentConfig(Record):
     """Environment variables. HOME, the XDG folders, CLAUDE_CONFIG_DIR, CODEX_HOME and HERMES_HOME are in `${home}`
     unless they are set here."""
     pass_env: tuple[str, ...] = ()
-    """Names of variables that it gets from your environment, such as the key of its model. It also gets PATH and a few
-    others."""
+    """Names of variables that the agent gets from your environment, such as the key of its model. It also gets PATH and
+    a few others."""
     working_folder: str = "${folder}"
     """The folder in which the program is started."""
     timeout: int = Field(default=600_000, ge=1)
     """Timeout of one prompt, in milliseconds."""
     output: Output = Output()
-    """How its output is read."""
+    """How the agent's output is read."""
     prompt: str | None = None
     """The system prompt of a builtin agent. `${tools}` describes the tools of the memory, `${files}` is the content of
     its folder."""
