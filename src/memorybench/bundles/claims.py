@@ -1,4 +1,4 @@
-"""What was checked about a bundle, and with which result."""
+"""The results of checking a bundle."""
 
 from __future__ import annotations
 

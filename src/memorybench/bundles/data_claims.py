@@ -1,4 +1,4 @@
-"""Checks what a run measured with: its fingerprints, and its cases against the data that is available."""
+"""Checks the fingerprints of a run, and its cases against the data that is available."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Computes the scores of each trial again from its case and its recorded steps."""
+"""Checks scores, by computing them again from the case and the recorded steps of each trial."""
 
 from __future__ import annotations
 

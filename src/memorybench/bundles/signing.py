@@ -108,7 +108,7 @@ class PrivateKey:
         return PublicKey(self.key.public_key())
 
     def sign(self, manifest: Manifest, run: RunRow, report: Mapping[str, Any]) -> str:
-        """Return the envelope as JSON. The same bundle and key give the same signature."""
+        """Return the signature of a bundle: a DSSE envelope as JSON. Equal bundles and keys give equal signatures."""
         payload = canonical(statement(manifest.root, run, report)).encode()
         signature = self.key.sign(_encoded(PAYLOAD, payload))
         return canonical(

@@ -188,7 +188,7 @@ def add_budget(parser: argparse.ArgumentParser) -> None:
 
 
 def given_budget(args: argparse.Namespace) -> float | None:
-    """Return the limit that --budget sets, in dollars; None without --budget."""
+    """Return the limit of --budget in dollars; None without --budget or with `--budget none`."""
     from memorybench.suites.spec import RunOptions, make_spec
 
     budget = make_spec(RunOptions, given_fields(args, RunOptions)).budget

@@ -1,4 +1,4 @@
-"""Writes a commented starting file and checks it. It replaces no file."""
+"""Writes a commented starting file and checks it. Never replaces an existing file."""
 
 from __future__ import annotations
 

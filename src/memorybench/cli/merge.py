@@ -1,4 +1,4 @@
-"""Makes one run of the shards that `--shard I/N` has made on one or several machines."""
+"""Merges the shards that were run with `--shard I/N`, on one or several machines, into one run."""
 
 from __future__ import annotations
 

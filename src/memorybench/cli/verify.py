@@ -1,4 +1,4 @@
-"""Recomputes what a bundle claims, and says what that proves."""
+"""Checks a bundle: recomputes its results and reports what that proves."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ for _name in ("mcp", "client"):
 
 
 class ToolError(ServiceError):
-    """The tool was called and reported a failure."""
+    """Raised if a tool was called and reported a failure."""
 
 
 @dataclass(frozen=True, slots=True)

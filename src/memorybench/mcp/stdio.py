@@ -1,7 +1,7 @@
 """Connect to an MCP server that is started as a child process.
 
-The SDK's own `stdio_client` adds variables to the environment, has no cap and keeps no error output; so this transport
-runs the program by `processes` and leaves the messages to the SDK.
+The SDK's own `stdio_client` adds environment variables, does not limit message sizes and does not keep error output. So
+this transport runs the program with `processes`; the SDK handles the messages.
 """
 
 from __future__ import annotations

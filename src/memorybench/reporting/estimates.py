@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 _AMOUNTS = {"reused": "reused", "tokens in": "input_tokens", "tokens out": "output_tokens"}
-"""Columns that are shown if they are not empty; a narrow terminal shows the first of them."""
+"""Headings and keys of columns that are shown if they are not empty; a narrow terminal shows only the first ones."""
 
 
 def show_estimates(out: Console, planned: int, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -300,7 +300,7 @@ def published(progress: RunProgress, folder: Path) -> Iterator[None]:
 
 @contextmanager
 def every_second(work: Callable[[], None]) -> Iterator[None]:
-    """Call `work` every second in a thread while the context is open."""
+    """Call `work` every second in a thread, inside the `with` block. Its errors are ignored."""
     ended = threading.Event()
 
     def repeat() -> None:

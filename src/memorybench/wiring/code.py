@@ -1,4 +1,4 @@
-"""Code that a config or a flag names. It runs only where the user allows it."""
+"""Loads Python functions that a config or a flag names, if the user allows code."""
 
 from __future__ import annotations
 

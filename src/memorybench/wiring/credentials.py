@@ -1,4 +1,4 @@
-"""Makes the credentials that configs use known to the redactor."""
+"""Tells the redactor which credentials configs use, so that it removes them from output."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class ResolvedExtractor:
     config: ExtractorConfig
     catalog: Catalog
     base: Path
-    """Paths in its config are relative to this folder."""
+    """The folder that paths in the config are relative to."""
     consent: Consent
     provider: Entry | None = None
     model: ResolvedModel | None = None

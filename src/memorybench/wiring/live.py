@@ -1,4 +1,4 @@
-"""The wiring of real runs: names from the catalog, keys from the environment."""
+"""The wiring of real runs: looks up names in the catalog and keys in the environment."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Providers:
 
 
 class LiveWiring:
-    """Implements memorybench.suites.wiring.Wiring."""
+    """Looks up and opens everything that a run names. Implements memorybench.suites.wiring.Wiring."""
 
     def __init__(
         self,

@@ -112,7 +112,7 @@ class ResolvedModel:
 
 @dataclass(frozen=True, slots=True)
 class ModelResolver:
-    """Looks up models: cards of the catalog, then names with a prefix or an address."""
+    """Looks up models by name: first model cards in the catalog, then names with a prefix or an address."""
 
     catalog: Catalog
     consent: Consent

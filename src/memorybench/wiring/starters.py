@@ -88,7 +88,7 @@ def starting_files(kind: StarterKind, name: str, folder: Path) -> list[Path]:
 
 
 def write_starting_files(kind: str, name: str, files: Sequence[Path], probed: Probed | None = None) -> None:
-    """Write the files; none of them may exist."""
+    """Write the starting files of this kind, filled in from `probed` if given. None of the files may exist."""
     text = (_STARTERS / f"{kind}{files[0].suffix}").read_text(encoding="utf-8")
     if kind == "provider":
         text = _provider_text(text, name, probed)
