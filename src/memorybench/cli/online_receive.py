@@ -50,7 +50,8 @@ def run(args: argparse.Namespace) -> int:
     if token is not None:
         redactor().add(token)
     if args.host not in LOOPBACK and token is None:
-        raise BadInput("--host", f"{args.host} is reachable by others", expected="a token", remedy="add --token-env")
+        problem = f"{args.host} is reachable by other machines"
+        raise BadInput("--host", problem, expected="a token", remedy="add --token-env")
     asyncio.run(_receive(args, token))
     return 0
 

@@ -112,5 +112,5 @@ def _slope(args: argparse.Namespace) -> Spec:
         raise BadInput("--sides", f"{len(sides)} sides", expected="two: providers of the run, or runs")
     spec = slope(compare_runs(sides, folders(args)))
     if spec is None:
-        raise BadInput("CHART", "the sides have no two types of questions in common", remedy="choose other sides")
+        raise BadInput("CHART", "the sides share fewer than two types of questions", remedy="choose other sides")
     return spec

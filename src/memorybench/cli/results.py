@@ -92,7 +92,7 @@ def _check_filters(args: argparse.Namespace) -> None:
             from memorybench.core.errors import BadInput
 
             remedy = "memorybench results RUN --failures"
-            raise BadInput(f"--{flag.replace('_', '-')}", "selects failures of a run only", remedy=remedy)
+            raise BadInput(f"--{flag.replace('_', '-')}", "is valid only with a run and --failures", remedy=remedy)
 
 
 def _show_failures(args: argparse.Namespace, stored: StoredRun) -> None:

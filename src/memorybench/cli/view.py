@@ -85,7 +85,7 @@ def _check_host(host: str, token: str | None) -> None:
     if host not in LOOPBACK and token is None:
         raise BadInput(
             "--host",
-            f"{host} is reachable by others",
+            f"{host} is reachable by other machines",
             expected="a token",
             remedy='add --token "$(openssl rand -hex 16)"',
         )

@@ -159,7 +159,8 @@ def resolve_operations(query: OperationQuery) -> FileOperations | LangSmithOpera
         runs = RunQuery(_project(query.project), tag=None, since=since)
         return LangSmithOperations(LangSmithTraces(runs, TracePaths.of(OF_RUNS), _langsmith_key()), selection)
     if query.file is None:
-        raise BadInput("FILE", "missing", expected="a file or folder of spans", remedy="or --source langsmith")
+        remedy = "name one, or use --source langsmith"
+        raise BadInput("FILE", "missing", expected="a file or folder of spans", remedy=remedy)
     if query.feedback and query.source == LANGFUSE:
         langfuse_keys()
     return FileOperations(Path(query.file), query.source, selection)

@@ -100,7 +100,7 @@ def copy_files(paths: Sequence[str], folder: Path) -> None:
 def _connect(ray: Any, options: RunOptions, folder: str | None) -> None:
     address = options.ray or LOCAL
     if ray.is_initialized():
-        raise BadInput("--ray", "this process is connected to Ray already", remedy="call ray.shutdown() before")
+        raise BadInput("--ray", "this process is connected to Ray already", remedy="call ray.shutdown() first")
     arguments: dict[str, Any] = {"address": address, "logging_level": logging.ERROR}
     if folder is not None:
         arguments["runtime_env"] = {"working_dir": folder}
