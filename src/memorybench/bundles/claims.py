@@ -61,8 +61,8 @@ class Verification(Record):
     def level(self) -> Literal["contradicted", "consistent", "recomputed", "recomputed with data"]:
         """The level of the whole bundle.
 
-        `consistent`: no score could be recomputed. `recomputed`: scores were. `recomputed with data`: the questions
-        were also compared with the data.
+        `consistent`: no scores were recomputed. `recomputed`: at least some were. `recomputed with data`: all were, and
+        questions, their selection, trials and configs were checked, too.
         """
         if not self.is_consistent:
             return "contradicted"

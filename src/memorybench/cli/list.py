@@ -24,7 +24,7 @@ _SECTIONS = (
     ("models", "models and the prefixes of model names"),
     ("suites", "suites"),
 )
-"""The kinds of entries that each flag selects."""
+"""The flags that select entries, with a description of what each lists."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

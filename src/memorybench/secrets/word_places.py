@@ -24,7 +24,7 @@ def find_candidates(text: str) -> list[int]:
 
 
 def find_quotes(text: str) -> list[int]:
-    """Return the places where a quoted word of at least six letters begins."""
+    """Return the places where a quoted word of at least six letters or digits begins."""
     return [match.start() for match in _QUOTE.finditer(text)]
 
 

@@ -37,7 +37,7 @@ Draft = dict[str, Any]
 """The JSON of a scenario."""
 
 NOISE = "Step 3 of 7 finished in 41 seconds"
-"""A harmful fact that the violation of a `store_draft` adds if no recorded write contains a credential."""
+"""A worthless fact that the violation of a `store_draft` stores if no recorded write contains a credential."""
 HARMLESS = "The user likes to go for a walk at noon"
 """A fact that every store must accept."""
 _DEFAULT_KIND = "api_key"
@@ -482,5 +482,5 @@ def _similar_secret(text: str, start: int, end: int) -> str | None:
 
 
 def _kind_at(text: str, start: int, end: int) -> str | None:
-    """Return the kind of the credential at text[start:end], or None."""
+    """Return the kind of the first credential that overlaps text[start:end], or None."""
     return next((one.kind for one in find_credentials(text) if one.start < end and start < one.end), None)

@@ -121,9 +121,9 @@ _OLD = timedelta(days=365)
 RECORDS = (".log", ".csv", ".tsv", ".html", ".xml")
 """Suffixes of files whose lines are records or markup, which may repeat and differ. They are not compared."""
 RECORD_OF_AN_EVENT = re.compile(r"\W*(?:\d{4}-\d\d-\d\d|\d{1,2}[:.]\d\d\b|\[?\d{1,2}[./]\d{1,2}[./])|.*\blevel=")
-"""The beginning of a line that starts with a time, as in a log."""
+"""Matches a line of a log: it begins with a date or time, or contains `level=`."""
 NAMES_OF_IDS = re.compile(r"(?:.*[_-])?(?:id|uuid|hash|sha\d*|date|time|timestamp|ts|at|url|path)", re.I)
-"""Keys whose values describe a record, such as its user or date, and are not compared."""
+"""Keys whose values describe a record, such as its id, date or path, and are not compared."""
 Relation = Literal["duplicate", "near duplicate", "contradiction"]
 
 

@@ -97,7 +97,7 @@ def page(request: Request) -> Response:
 
 
 def case_of(stored: StoredRun, question: Question, keys: list[str], full: bool) -> CaseView:
-    """Return a question with the trials that have these keys. `full` does not shorten texts."""
+    """Return a question with the trials that have these keys. With `full`, texts are not shortened."""
     ((reader, run),) = stored.parts
     case = reader.case(run.id, question.benchmark, question.case_id) or {}
     outcomes = reader.outcomes_of(run.id, keys)
