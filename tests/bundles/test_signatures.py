@@ -49,6 +49,16 @@ def test_a_bundle_without_a_signature_fails_if_a_key_is_required(command: Comman
     assert signature(command, path) == (0, "unchecked")
 
 
+@pytest.mark.parametrize("key", ["", " ", ","])
+def test_an_empty_key_requires_no_less_than_a_key(command: Command, bundle: MakeBundle, key: str) -> None:
+    path = bundle("hygiene")
+    for words in (("verify", str(path)), ("leaderboard", str(path.parent), "--output", "site")):
+        said = command(*words, "--key", key)
+        assert said.code == 2
+        assert "--key" in said.err
+    assert not (command.folder / "site").exists()
+
+
 def test_a_change_behind_a_repaired_manifest_breaks_the_signature(command: Command, signed: Path) -> None:
     files = read_files(signed)
     steps = rows_of(files, "steps.jsonl")

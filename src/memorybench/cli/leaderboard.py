@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
         args.folder,
         args.output,
         lambda path: at_hand(path, given, wiring, is_strict=False),
-        read_keys(split_list(args.key)),
+        read_keys(args.key),
         config_texts(wiring),
     )
     page = args.output / PAGE

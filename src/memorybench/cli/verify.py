@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
         raise BadInput("--sample, --budget and --dry-run", "missing --rejudge", remedy="name a judge with --rejudge")
     wiring = LiveWiring(split_list(args.config_dir), given_consent(args))
     datasets = at_hand(args.file, split_list(args.data), wiring)
-    found = verify_bundle(args.file, datasets, read_keys(split_list(args.key)), config_texts(wiring))
+    found = verify_bundle(args.file, datasets, read_keys(args.key), config_texts(wiring))
     document = found.document()
     rejudging = None
     if args.rejudge is not None and found.is_consistent:
@@ -142,11 +142,16 @@ def config_texts(wiring: LiveWiring) -> Callable[[str], str | None]:
     return lambda name: wiring.describe_benchmark(wiring.benchmark(name).name) if name in names else None
 
 
-def read_keys(files: Sequence[str]) -> list[PublicKey]:
-    if not files:
+def read_keys(given: Sequence[str] | None) -> list[PublicKey]:
+    """Read the keys of --key; None: no signature is required."""
+    if given is None:
         return []
     from memorybench.bundles.signing import PublicKey, check_installed
+    from memorybench.core.errors import BadInput
 
+    files = split_list(given)
+    if not files:  # an unset variable in a script must not drop the requirement
+        raise BadInput("--key", "empty value", remedy="give a value, or leave out --key")
     check_installed()
     return [PublicKey.read(Path(file)) for file in files]
 
