@@ -10,8 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography.hazmat.primitives.serialization import load_pem_public_key
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+    load_pem_public_key,
+)
 
+from memorybench.bundles import signing
 from tests.bundles.editing import as_lines, read_files, rows_of, write_files
 from tests.cli.command import Command
 
@@ -113,6 +120,19 @@ def test_a_changed_envelope_is_contradicted(command: Command, signed: Path, chan
     files = {**read_files(signed), "signature.json": json.dumps(envelope).encode()}
     path = write_files(signed, files)
     assert signature(command, path, "--key", "author.pub") == (1, "contradicted")
+
+
+def test_a_statement_with_too_many_values_is_not_parsed(
+    command: Command, signed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two million empty lists take hundreds of megabytes, and a few thousand bytes of a bundle."""
+    envelope = envelope_of(signed)
+    envelope["payload"] = base64.b64encode(b"[" + b"[]," * 2_000_001 + b"0]").decode()
+    path = write_files(signed, {**read_files(signed), "signature.json": json.dumps(envelope).encode()})
+    parsed = []
+    monkeypatch.setattr(signing, "decode", lambda text, *_: parsed.append(text))
+    assert signature(command, path, "--key", "author.pub") == (1, "contradicted")
+    assert parsed == []
 
 
 def test_the_same_run_and_key_give_the_same_bytes(command: Command, bundle: MakeBundle, signed: Path) -> None:

@@ -81,6 +81,11 @@ def merkle_root(files: Mapping[str, Entry], public: bool) -> str:
     return level[0].hex()
 
 
+def has_too_many_values(content: bytes) -> bool:
+    """Return whether a JSON text would take too much memory."""
+    return sum(map(content.count, (b"[", b"{", b","))) > _MOST_VALUES
+
+
 def write_archive(
     path: Path, files: Mapping[str, Path], *, public: bool, sign: Callable[[Manifest], str] | None = None
 ) -> Manifest:
@@ -136,17 +141,14 @@ class Archive:
 
     def _json_text(self, name: str, content: bytes, line: int = 1) -> str:
         """Return the content as text. Raises BadInput if it is not strict JSON, such as an object with a key twice."""
-        self._check_values(name, content)
+        if has_too_many_values(content):
+            raise self._invalid(f"{name} has more than {_MOST_VALUES:,} values in one text")
         try:
             text = content.decode()
         except UnicodeDecodeError as error:
             raise self._invalid(f"{name} is not UTF-8") from error
         decode(text, f"{self.path}: {name}", line)
         return text
-
-    def _check_values(self, name: str, content: bytes) -> None:
-        if sum(map(content.count, (b"[", b"{", b","))) > _MOST_VALUES:
-            raise self._invalid(f"{name} has more than {_MOST_VALUES:,} values in one text")
 
     def lines(self, name: str) -> Iterator[str]:
         """Yield the lines of a JSONL file, one at a time. Raises BadInput for a line that is not JSON."""

@@ -21,13 +21,12 @@ from memorybench.core.errors import BadInput
 from memorybench.core.records import Record, canonical
 from memorybench.files.json_text import decode
 
+from .archive import Manifest, has_too_many_values
 from .claims import Claim, claim
 from .rows import RunRow
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-
-    from .archive import Manifest
 
 STATEMENT, PAYLOAD = "https://in-toto.io/Statement/v1", "application/vnd.in-toto+json"
 PREDICATE = "https://in-toto.io/attestation/eval-result/v0.1"
@@ -204,6 +203,8 @@ def signature_claims(
         yield claim("signature", "contradicted", "the signature does not have the form of a DSSE envelope")
         return
     same_types = (envelope.payload_type, signed.type, signed.predicate_type) == (PAYLOAD, STATEMENT, PREDICATE)
+        if has_too_many_values(payload):
+            raise ValueError("too many values")
     if not same_types or signed.subject[0].digest != {"sha256": manifest.root}:
         yield claim("signature", "contradicted", "the signature is about another bundle")
         return
