@@ -149,6 +149,35 @@ def test_a_private_key_is_readable_by_its_owner_only_and_never_replaced(command:
     assert key.read_bytes() == content
 
 
+@pytest.mark.parametrize("name", [".", "/", "", "a" * 252, "a" * 300, "missing/author", "linked"])
+def test_keys_are_made_together_or_not_at_all(command: Command, name: str) -> None:
+    """A name that fits may be too long with the suffix, and a link that leads nowhere is in the way."""
+    (command.folder / "linked.pub").symlink_to("nowhere")
+    said = command("keygen", name)
+    assert (said.code, said.err.count("\n")) == (2, 1)
+    assert "unexpected" not in said.err
+    assert [path.name for path in command.folder.iterdir()] == ["linked.pub"]
+
+
+def test_a_bundle_does_not_replace_the_key_that_signs_it(command: Command, bundle: MakeBundle) -> None:
+    bundle("hygiene")
+    assert command("keygen", "author").code == 0
+    content = (command.folder / "author").read_bytes()
+    said = command("bundle", "hygiene", "--sign", "author", "--output", "./author")
+    assert said.code == 2
+    assert (command.folder / "author").read_bytes() == content
+
+
+def test_a_key_with_a_password_is_refused_with_the_reason(command: Command, bundle: MakeBundle) -> None:
+    bundle("hygiene")
+    key = Ed25519PrivateKey.generate()
+    text = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret"))
+    (command.folder / "locked").write_bytes(text)
+    said = command("bundle", "hygiene", "--sign", "locked")
+    assert said.code == 2
+    assert "without a password" in said.err
+
+
 def test_a_file_that_is_no_key_is_refused(command: Command, bundle: MakeBundle) -> None:
     path = bundle("hygiene")
     (command.folder / "text").write_text("hello")

@@ -132,6 +132,8 @@ def make_keys(path: Path) -> str:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
+    if not path.name:
+        raise BadInput(str(path), "is a folder", expected="the name of a new file")
     key = Ed25519PrivateKey.generate()
     public = path.with_name(f"{path.name}.pub")
     texts = {
@@ -139,14 +141,18 @@ def make_keys(path: Path) -> str:
         public: (key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo), 0o644),
     }
     for place in texts:
-        if place.exists():
+        if os.path.lexists(place):
             raise BadInput(str(place), "exists", remedy="a key is never replaced; choose another name")
-    for place, (content, mode) in texts.items():
-        try:
+    made: list[Path] = []
+    try:
+        for place, (content, mode) in texts.items():
             with os.fdopen(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+                made.append(place)
                 file.write(content)
-        except OSError as error:
-            raise BadInput(str(place), f"cannot be written ({error.strerror})") from error
+    except OSError as error:
+        for one in made:  # one key without the other is of no use, and would be in the way of the next try
+            one.unlink(missing_ok=True)
+        raise BadInput(str(place), f"cannot be written ({error.strerror})") from error
     return PublicKey(key.public_key()).id
 
 
@@ -197,14 +203,14 @@ def signature_claims(
         envelope = _Envelope.model_validate_json(text)
         payload = base64.b64decode(envelope.payload, validate=True)
         signatures = [base64.b64decode(one.sig, validate=True) for one in envelope.signatures]
+        if has_too_many_values(payload):
+            raise ValueError("too many values")
         decode(payload.decode(), "the signature")  # of two equal keys, programs read different ones
         signed = _Statement.model_validate_json(payload)
     except (ValidationError, binascii.Error, ValueError, BadInput):
         yield claim("signature", "contradicted", "the signature does not have the form of a DSSE envelope")
         return
     same_types = (envelope.payload_type, signed.type, signed.predicate_type) == (PAYLOAD, STATEMENT, PREDICATE)
-        if has_too_many_values(payload):
-            raise ValueError("too many values")
     if not same_types or signed.subject[0].digest != {"sha256": manifest.root}:
         yield claim("signature", "contradicted", "the signature is about another bundle")
         return
@@ -240,7 +246,12 @@ def _read_key(path: Path, kind: str, load: Callable[[bytes], K | None]) -> K:
             content = file.read(_LARGEST_KEY)
     except OSError as error:
         raise BadInput(str(path), f"cannot be read ({error.strerror})", expected="a key file") from error
-    invalid = BadInput(str(path), f"is not a {kind} ed25519 key", expected="PEM", remedy="memorybench keygen makes one")
+    invalid = BadInput(
+        str(path),
+        f"is not a {kind} ed25519 key",
+        expected="PEM without a password",
+        remedy="memorybench keygen makes one",
+    )
     try:
         key = load(content)
     except (ValueError, TypeError) as error:  # TypeError: it has a password

@@ -20,6 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from memorybench.bundles.making import make_bundle
+    from memorybench.core.errors import BadInput
     from memorybench.suites.registry import read_run
 
     sign = None
@@ -31,6 +32,8 @@ def run(args: argparse.Namespace) -> int:
     with read_run([args.run_id], folders(args)) as stored:
         run_id = stored.run.id
         output = args.output or Path(f"{run_id}.mbz")
+        if args.sign is not None and output.exists() and output.samefile(args.sign):
+            raise BadInput("--output", "is the private key", remedy="name another file")
         manifest = make_bundle(stored, output, public=args.public, sign=sign)
     size = output.stat().st_size
     if args.json:
