@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import sqlite3
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +31,7 @@ from tests.cli.test_audit import SAMPLE
 from tests.cli.test_extraction import KNOWN
 from tests.cli.test_online import figures, judge
 from tests.cli.test_sentinels import EVAL, SENTINEL, hits, serve, write_provider
-from tests.doubles.stub import Call, Stub, completion
+from tests.doubles.stub import Call, Stub, completion, drip
 from tests.standins.otlp import Collector, walk
 from tests.suites.extraction.listing import user_says
 
@@ -290,6 +292,54 @@ def test_a_collector_that_hangs_is_left(command: Command, monkeypatch: pytest.Mo
         said = command(*BM25, "--otel", f"http://127.0.0.1:{deaf.getsockname()[1]}")
     assert said.code == 0
     assert ["timed out" in line for line in warnings_of(said.err)] == [True]
+
+
+def test_a_reply_that_does_not_end_is_left(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sending, "_TIMEOUT", 0.1)
+    with Stub() as stub:
+        stub.always(drip())
+        said = command(*BM25, "--otel", stub.url)
+    assert said.code == 0
+    assert ["timed out" in line for line in warnings_of(said.err)] == [True]
+
+
+def test_headers_that_do_not_end_are_left(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sending, "_LAST_SECONDS", 0.1)
+    with Stub() as stub:
+        stub.always(endless_headers)
+        said = command(*BM25, "--otel", stub.url)
+    assert said.code == 0
+    assert ["timed out" in line for line in warnings_of(said.err)] == [True]
+
+
+async def endless_headers(request: web.BaseRequest, call: Call) -> web.StreamResponse:
+    transport = request.transport
+    assert isinstance(transport, asyncio.Transport)
+    transport.write(b"HTTP/1.1 200 OK\r\n")
+    while not transport.is_closing():
+        transport.write(b"X-More: yes\r\n")
+        await asyncio.sleep(2)  # less than the time for a batch; http.client reads at most 100 headers
+    return web.Response()
+
+
+def test_a_long_reply_is_not_read_to_its_end(command: Command) -> None:
+    written = 0
+
+    async def flood(request: web.BaseRequest, call: Call) -> web.StreamResponse:
+        nonlocal written
+        response = web.StreamResponse()
+        await response.prepare(request)
+        with suppress(ConnectionError):
+            for _ in range(200):
+                await response.write(bytes(2**20))
+                written += 1
+        return response
+
+    with Stub() as stub:
+        stub.always(flood)
+        said = command(*BM25, "--otel", stub.url)
+    assert (said.code, warnings_of(said.err)) == (0, [])
+    assert 0 < written < 200
 
 
 def test_spans_that_the_collector_rejects_are_counted(command: Command, collector: Collector) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -32,6 +33,8 @@ _LAST_SECONDS = 10.0
 _QUEUE = 2**14
 """Maximum number of spans that wait in memory. If the collector is slower than the run, the oldest are dropped and
 counted."""
+_LONGEST_REPLY = 2**16
+"""Maximum number of bytes that are read of a reply. It is empty, or says how many spans were rejected."""
 _LOGGERS = ("opentelemetry.exporter.otlp", "opentelemetry.sdk._shared_internal", "opentelemetry.attributes")
 
 
@@ -165,7 +168,12 @@ class _Sender:
         self._deadline = time.monotonic() + _LAST_SECONDS
         if self._is_failing:
             self._exporter.shutdown()  # ends the wait before a retry
-        self._processor.shutdown()
+        # a thread, because the processor waits longer for a reply that arrives byte by byte
+        ending = threading.Thread(target=self._processor.shutdown, daemon=True)
+        ending.start()
+        ending.join(_LAST_SECONDS)
+        if ending.is_alive():
+            self._session.problem = "timed out"
 
     def _send(self, spans: Sequence[ReadableSpan]) -> bool:
         from opentelemetry.sdk.trace.export import SpanExportResult
@@ -194,7 +202,8 @@ def _session() -> Any:
 
         def request(self, *arguments: Any, **options: Any) -> requests.Response:
             try:
-                response = super().request(*arguments, **options)
+                response = super().request(*arguments, **{**options, "stream": True})
+                content = _read_reply(response)
             except requests.RequestException as error:
                 self.problem = _error_text(error)
                 raise
@@ -202,16 +211,31 @@ def _session() -> Any:
                 self.problem = f"HTTP status {response.status_code}"
             if 300 <= response.status_code < 400:
                 raise requests.TooManyRedirects(self.problem)  # the exporter takes a redirect for a success
-            if response.ok and response.content:
+            if response.ok and content:
                 reply = ExportTraceServiceResponse()
                 with suppress(Exception):  # a reply that cannot be parsed rejects nothing
-                    reply.ParseFromString(response.content)
+                    reply.ParseFromString(content)
                 if reply.partial_success.rejected_spans:
                     self.rejected = reply.partial_success.rejected_spans
                     self.problem = "the collector rejected them"
             return response
 
     return Session()
+
+
+def _read_reply(response: requests.Response) -> bytes:
+    """Return the beginning of a reply; raise requests.Timeout if it does not end."""
+    import requests
+
+    deadline, content = time.monotonic() + _TIMEOUT, b""
+    with response:
+        for piece in response.iter_content(_LONGEST_REPLY):
+            content += piece
+            if len(content) >= _LONGEST_REPLY:
+                break
+            if time.monotonic() > deadline:
+                raise requests.Timeout
+    return content
 
 
 def _error_text(error: Exception) -> str:
