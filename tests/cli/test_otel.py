@@ -215,6 +215,17 @@ def test_a_failed_step_is_an_error_without_its_message(command: Command, collect
     assert b"the fridge failed" not in b"".join(collector.bodies)
 
 
+def test_a_text_in_place_of_a_name_is_not_sent(command: Command, collector: Collector, stub: Stub) -> None:
+    """A server may return anything as its model and as the reason why it stopped."""
+    for model, finish in (("gpt says the fridge", "stop"), ("gpt-4o", "the fridge")):
+        stub.always(completion("forty", model=model, finish=finish), path="/v1/chat/completions")
+        command(*JUDGED, "--judge-model", "none", "--otel", collector.url)
+    assert b"the fridge" not in b"".join(collector.bodies)
+    sent = dict(walk(collector.spans))
+    assert sent["gen_ai.response.model"] == "gpt-4o"
+    assert sent["gen_ai.response.finish_reasons"] == ["stop"]
+
+
 def after_status(status: int, text: str) -> Any:
     async def refuse(request: web.BaseRequest, call: Call) -> web.StreamResponse:
         return web.Response(status=status, text=text)

@@ -57,6 +57,8 @@ PROVIDER_NAMES = {
 }
 """The provider's name in the conventions, by the prefix of a model's name. They allow other names for other servers."""
 
+_LONGEST_WORD = 200
+
 Attributes = dict[str, Any]
 
 
@@ -141,14 +143,20 @@ def _chat_attributes(subject: Subject | None, result: Any) -> Attributes:
     return {
         PROVIDER_NAME: provider,
         REQUEST_MODEL: model,
-        RESPONSE_MODEL: fields.get("model") if "text" in fields else None,
-        FINISH_REASONS: [fields["finish"]] if isinstance(fields.get("finish"), str) and "text" in fields else None,
+        RESPONSE_MODEL: _word(fields.get("model")) if "text" in fields else None,
+        FINISH_REASONS: [finish] if (finish := _word(fields.get("finish"))) and "text" in fields else None,
         TEMPERATURE: settings.get("temperature"),
         SEED: settings.get("seed"),
         MAX_TOKENS: settings.get("max_tokens"),
         SERVER_ADDRESS: address.hostname,
         SERVER_PORT: address.port,
     }
+
+
+def _word(value: Any) -> str | None:
+    """Return what a server calls its model or its reason, unless it is a text: that may be a part of the reply."""
+    is_word = isinstance(value, str) and len(value) <= _LONGEST_WORD and not any(map(str.isspace, value))
+    return value if is_word else None
 
 
 def _split_model(subject: Subject | None) -> tuple[str, str]:
