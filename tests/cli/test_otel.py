@@ -240,6 +240,7 @@ def test_secrets_are_not_sent(
     header = "Basic sentinel-4711-of-the-collector"
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", f"authorization={header}")
     monkeypatch.setenv("ACME_AUTH", secret)
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", f"deployment.key={secret},team=memory")
     with Stub() as memory:
         serve(memory, secret)
         write_provider(command, memory, "auth: {type: none}", "auth: {type: bearer, envVar: ACME_AUTH}")
@@ -250,6 +251,7 @@ def test_secrets_are_not_sent(
         text = body.decode("utf-8", "replace")
         assert hits(text, secret) == []
         assert "sentinel-4711" not in text
+        assert "deployment.key" in text
     assert "sentinel-4711" not in said.out + said.err
     assert {call.headers["authorization"] for call in collector.stub.calls} == {header}
 

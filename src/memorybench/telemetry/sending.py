@@ -15,7 +15,7 @@ from memorybench import __version__
 from memorybench.core.errors import BadInput
 from memorybench.http.addresses import check_url
 
-from .spans import Redact, RunSpans
+from .spans import Redact, RunSpans, clean_attributes
 
 if TYPE_CHECKING:
     import requests
@@ -71,7 +71,7 @@ def sending_spans(
     At the end, wait a short time for the last spans, and print a warning if some are lost. The caller must call the
     observer's `end`, unless it raises an exception.
     """
-    sender = _Sender(endpoint)
+    sender = _Sender(endpoint, redact)
     tracer = sender.provider.get_tracer("memorybench", __version__)
     with _quiet():
         spans = RunSpans(tracer, run, redact, with_content=with_content, is_resumed=is_resumed)
@@ -108,7 +108,7 @@ def _quiet() -> Iterator[None]:
 class _Sender:
     """Queues spans and sends them in batches from a thread."""
 
-    def __init__(self, endpoint: str) -> None:
+    def __init__(self, endpoint: str, redact: Redact) -> None:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import Resource
         from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
@@ -148,6 +148,8 @@ class _Sender:
             Exporter(), max_queue_size=_QUEUE, schedule_delay_millis=1000, max_export_batch_size=256
         )
         resource = Resource.create({"service.name": "memorybench", "service.version": __version__})
+        # variables such as OTEL_RESOURCE_ATTRIBUTES add to it
+        resource = Resource(clean_attributes(resource.attributes, redact), resource.schema_url)
         self.provider: TracerProvider = TracerProvider(
             ALWAYS_ON, resource, shutdown_on_exit=False, id_generator=RandomIds()
         )

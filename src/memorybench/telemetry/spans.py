@@ -63,18 +63,11 @@ class RunSpans:
 
     def clean(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
         """Return the attributes with secrets removed, and without those that are None."""
-        return {name: self._clean(value) for name, value in attributes.items() if value is not None}
+        return clean_attributes(attributes, self._redact)
 
     def clean_json(self, text: str) -> Any:
         """Parse JSON and redact its strings. They are redacted after parsing, because JSON may escape a secret."""
         return self._clean_nested(json.loads(text))
-
-    def _clean(self, value: Any) -> Any:
-        if isinstance(value, str):
-            return _encodable(self._redact(value))
-        if isinstance(value, Sequence):
-            return [_encodable(self._redact(str(one))) for one in value]
-        return value
 
     def _clean_nested(self, value: Any) -> Any:
         if isinstance(value, str):
@@ -163,6 +156,19 @@ class TrialSpans:
                 result |= {EXPLANATION: explanation or None}
             span.add_event(EVALUATION_EVENT, self._run.clean(result))
         span.end()
+
+
+def clean_attributes(attributes: Mapping[str, Any], redact: Redact) -> dict[str, Any]:
+    """Return the attributes without secrets and without unknown values."""
+    return {name: _clean(value, redact) for name, value in attributes.items() if value is not None}
+
+
+def _clean(value: Any, redact: Redact) -> Any:
+    if isinstance(value, str):
+        return _encodable(redact(value))
+    if isinstance(value, Sequence):
+        return [_encodable(redact(str(one))) for one in value]
+    return value
 
 
 def _start_of(step: EndedStep) -> int:
