@@ -126,6 +126,22 @@ def test_an_exhausted_budget_leaves_verdicts_for_later(command: Command, bundle:
     assert len(stub.calls) == 6
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("budget", "code", "most"), [("0.2", 2, 0), ("0.3", 1, 2)])
+def test_long_prompts_do_not_break_the_budget(
+    command: Command, bundle: MakeBundle, stub: Stub, budget: str, code: int, most: int
+) -> None:
+    """An author decides how long the prompts are: ten calls in flight may cost many times the budget."""
+    forgery = Forgery(bundle("judged"))
+    forgery.replace_inputs("judge", lambda inputs: inputs.update(prompt="x " * 500_000 + inputs["prompt"]))
+    forgery.run["fingerprints"]["judge prompts of starter"] = Fingerprint.of("others").plain()
+    forgery.verify(command)
+    stub.always(completion("yes", tokens=(250_000, 4)))
+    said = rejudge(command, command.folder / "forged.mbz", "--budget", budget)
+    assert said.code == code
+    assert len(stub.calls) <= most
+
+
 def test_a_budget_needs_a_price(command: Command, bundle: MakeBundle, stub: Stub) -> None:
     path = bundle("judged")
     write_card(command, stub)

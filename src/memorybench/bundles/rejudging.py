@@ -216,8 +216,30 @@ def _trial_name(outcome: Outcome) -> str:
 
 def expected_cost(sample: Sample, model: ResolvedModel) -> float | None:
     """Return the estimated cost of all calls in dollars; None if a price is unknown."""
-    prices = [model.price(estimated_tokens(step.prompt), VERDICT_TOKENS) for step in sample.steps]
+    prices = _expected_prices(sample, model)
     return None if None in prices else sum(price or 0.0 for price in prices)
+
+
+def _expected_prices(sample: Sample, model: ResolvedModel) -> list[float | None]:
+    return [model.price(estimated_tokens(step.prompt), VERDICT_TOKENS) for step in sample.steps]
+
+
+def _calls_within(budget: float | None, concurrency: int, sample: Sample, model: ResolvedModel) -> int:
+    """Return how many calls may be in flight, so that these alone do not use up the budget.
+
+    An author decides how long the prompts are. Raise BadInput if one call would cost more than the budget.
+    """
+    dearest = max(price or 0.0 for price in _expected_prices(sample, model))
+    if budget is None or not dearest:
+        return concurrency
+    if dearest > budget:
+        raise BadInput(
+            "--budget",
+            f"a call of the sample costs about ${dearest:.4f}",
+            expected="at least that",
+            remedy="--dry-run shows the cost of all",
+        )
+    return min(concurrency, int(budget / dearest))
 
 
 def rejudge(
@@ -236,6 +258,7 @@ def rejudge(
         "sample": Fingerprint.of_list([step.key for step in sample.steps]),
         "judge model": Fingerprint.of(model.described()),
     }
+    concurrency = _calls_within(budget, concurrency, sample, model)
     run = model_run(SUITE, SUITE, "verdicts", model, marks, len(sample.steps))
     judges: list[Subject] = []
 
