@@ -252,3 +252,25 @@ def test_questions_are_not_checked_if_their_selection_is_declared(command: Comma
     forgery.run["program"] = "memorybench 0.0.1"
     assert "selection" in forgery.verify(command)["declared"]
     assert _level(command, forgery) != "recomputed with data"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("correct", 1000.0), ("correct", -3.0), ("recall@5", 1.5), ("context_tokens", -1.0)]
+)
+def test_declared_scores_are_within_their_range(
+    command: Command, bundle: Callable[..., Path], name: str, value: float
+) -> None:
+    """Nothing recomputes the scores of a public bundle; 100,000 % would still be the first row of a leaderboard."""
+    forgery = Forgery(bundle("judged", "--public"))
+    assert "scores" not in forgery.verify(command)["contradicted"]
+    for score in forgery.rows["outcomes"][0]["body"]["scores"]:
+        if score["name"] == name:
+            score["value"] = value
+    assert "scores" in forgery.verify(command)["contradicted"]
+
+
+def test_a_declared_score_occurs_once(command: Command, bundle: Callable[..., Path]) -> None:
+    """Of two scores with one name, the first counts."""
+    forgery = Forgery(bundle("judged", "--public"))
+    forgery.rows["outcomes"][0]["body"]["scores"].insert(0, {"name": "correct", "value": 1.0})
+    assert "scores" in forgery.verify(command)["contradicted"]

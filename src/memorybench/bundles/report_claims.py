@@ -8,6 +8,7 @@ from typing import Any
 
 from memorybench.core.errors import MemorybenchError
 from memorybench.suites.recorded_form import ERRORS
+from memorybench.suites.registry import read_run, suite_of
 
 from .archive import CONTENT, CROISSANT, EVERY_EVAL_EVER, REPORT, RO_CRATE, RUN
 from .bundled_run import BundledRun
@@ -15,6 +16,7 @@ from .claims import Claim, bundle_text, claim
 from .contents import opened_run, pretty, report_document, without_paths
 from .documents import croissant
 from .making import derived_texts, same_json
+from .score_claims import impossible_scores
 
 _DERIVED = (REPORT, RO_CRATE, EVERY_EVAL_EVER, CROISSANT)
 
@@ -27,9 +29,13 @@ def report_claims(bundle: BundledRun) -> Iterator[Claim]:
     try:
         with opened_run(bundle.rows) as (run_id, results):
             document = report_document(run_id, results)
+            with read_run([f"{results}/{run_id}"], [results]) as stored:
+                metrics = suite_of(stored.run).metrics(stored)
+                impossible = list(impossible_scores((row.body for row in bundle.outcomes), metrics))
     except (*ERRORS, RuntimeError, MemorybenchError) as error:
         yield claim("report", "contradicted", f"no report can be made from the rows: {bundle_text(str(error))}")
         return
+    yield from impossible
     entries = {name: bundle.archive.manifest.files[name] for name in CONTENT if name not in _DERIVED}
     try:
         texts = derived_texts(bundle.run, document, entries)

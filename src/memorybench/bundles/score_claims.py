@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 
 from memorybench.core.errors import Lacking, MemorybenchError
+from memorybench.core.measures import Metric
 from memorybench.core.trials import Outcome, Score
+from memorybench.metrics.rates import Mean, Pooled, Rate, Total
+from memorybench.metrics.retrieval import RetrievalMean
 from memorybench.suites.blocking import blocking
 from memorybench.suites.recorded_form import ERRORS
 from memorybench.suites.replayed_steps import (
@@ -59,6 +63,28 @@ def score_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescorer |
     if found.groups:
         text = "labels and clusters of trials, which tables and intervals rest on"
         yield claim("groups", "declared", text, n=found.groups)
+
+
+def impossible_scores(outcomes: Iterable[Outcome], metrics: Sequence[Metric]) -> Iterator[Claim]:
+    """Scores that no run has, also where they are only declared: two of one name, negative ones, shares above 1."""
+    wrong = []
+    for outcome in outcomes:
+        if len({score.name for score in outcome.scores}) != len(outcome.scores):
+            wrong.append(f"{outcome_name(outcome)}: has a score twice")
+        for metric in metrics:
+            values, (lowest, highest) = metric.read(outcome) or (), _range(metric)
+            if not all(lowest <= value <= highest for value in values):
+                wrong.append(f"{outcome_name(outcome)}: {bundle_text(metric.name)} is {values[0]:g}")
+    if wrong:
+        yield claim("scores", "contradicted", "scores are out of their range, or occur twice", wrong)
+
+
+def _range(metric: Metric) -> tuple[float, float]:
+    """Return the lowest and the highest score that a metric can read. Amounts, such as tokens, have no upper limit."""
+    if isinstance(metric, (Rate, RetrievalMean)):
+        return 0, 1 + _UNLIKE
+    is_amount = isinstance(metric, (Mean, Total)) and metric.unit
+    return (0, inf) if is_amount or isinstance(metric, Pooled) else (-inf, inf)  # of a plugin: unknown
 
 
 async def _rescore(bundle: BundledRun, rescorer: Rescorer | None, *, is_of_this_version: bool) -> _Rescores:
@@ -149,8 +175,6 @@ class _Rescores:
         unproved: Counter[str] = Counter()
         expected = {score.name: score for score in performed.scores}
         recorded = {score.name: score for score in outcome.scores}
-        if len(recorded) != len(outcome.scores):
-            self.wrong.append(f"{name}: has a score twice")
         for score in expected.values():
             if score.name not in recorded or not _is_same(score, recorded[score.name]):
                 own = recorded[score.name].value if score.name in recorded else "missing"
