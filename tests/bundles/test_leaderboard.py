@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from memorybench.core.trials import Trial
 from tests.bundles.editing import as_lines, read_files, rows_of, write_files
+from tests.bundles.test_attacks import Forgery
 from tests.cli.command import Command
 
 MakeBundle = Callable[..., Path]
@@ -113,6 +115,28 @@ def test_names_and_texts_of_bundles_are_escaped(command: Command, folder: Path) 
     shutil.copy(folder / "tampered.mbz", folder / name)
     assert command("leaderboard", str(folder), "--output", "site").code == 0
     assert "img" not in Page(command.folder / "site" / "index.html").tags
+
+
+@pytest.mark.slow
+def test_names_of_bundles_are_short_and_have_no_marks(command: Command, bundle: MakeBundle) -> None:
+    """A name that differs in what is not shown is another name: its rows have a table of their own."""
+    place = command.folder / "bundles"
+    place.mkdir()
+    shutil.copy(bundle("judged", "--public"), place)
+    forgery = Forgery(place / "judged.mbz")
+    forgery.run["spec"] |= {"answerer": "scripted/quote\u200b"}
+    name = "\u202emb25" + "x" * 100_000
+    forgery.run["spec"] |= {"providers": [name, "oracle", "none"], "subjects": [name, "oracle", "none"]}
+    for row in forgery.rows["outcomes"]:
+        if row["body"]["trial"]["subject"]["name"] == "bm25":
+            row["body"]["trial"]["subject"]["name"] = name
+            row["trial"] = Trial.model_validate(row["body"]["trial"]).key
+    assert not forgery.verify(command)["contradicted"]
+    said = command("leaderboard", str(place), "--output", "site", "--json")
+    assert [len(table["entries"]) for table in said.json["tables"]] == [3, 3]
+    assert "\u202e" not in said.out
+    assert max(len(word) for word in said.out.split()) < 500
+    assert (command.folder / "site/index.html").stat().st_size < 100_000
 
 
 def test_a_folder_without_bundles_is_refused(command: Command) -> None:

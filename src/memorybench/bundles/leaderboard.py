@@ -22,7 +22,7 @@ from memorybench.suites.stored_run import StoredRun
 from memorybench.text.sanitize import printable
 
 from .archive import open_archive
-from .claims import LEVELS, Verification
+from .claims import LEVELS, Verification, bundle_text
 from .contents import Rows, opened_run
 from .data_claims import CONFIG_OF
 from .signing import PublicKey
@@ -131,7 +131,7 @@ def _add(boards: dict[str, Board], path: Path, found: Verification) -> None:
 def _entries(stored: StoredRun, path: Path, found: Verification) -> list[tuple[str, Board, Entry]]:
     suite, summary = suite_of(stored.run), stored.summary
     names = suite.main_measures(stored)
-    facts = {name: text for name, text in suite.facts(stored.runs).items() if name not in _UNTOLD}
+    facts = {name: bundle_text(text) for name, text in suite.facts(stored.runs).items() if name not in _UNTOLD}
     signed = next((claim for claim in found.claims if claim.name == "signature"), None)
     roles: dict[str, str] = {}
     cases: dict[str, set[str]] = {}
@@ -147,8 +147,8 @@ def _entries(stored: StoredRun, path: Path, found: Verification) -> list[tuple[s
         settings = {
             "suite": stored.run.suite,
             "questions": f"{len(cases.get(benchmark, ())):,}",
-            "answering model": str(stored.spec.get("answerer") or "none"),
-            "judge": str(stored.spec.get("judge") or "none"),
+            "answering model": bundle_text(str(stored.spec.get("answerer") or "none")),
+            "judge": bundle_text(str(stored.spec.get("judge") or "none")),
             "data": data.digest[:12] if data else "unknown",
         }
         # a lenient prompt gives better scores: runs with other prompts have a table of their own
@@ -162,12 +162,13 @@ def _entries(stored: StoredRun, path: Path, found: Verification) -> list[tuple[s
             one.name == "configs" and printable(benchmark) in one.names for one in found.claims
         ):
             settings["config"] = f"not the one here: {config.digest[:12]}"
-        key = digest([benchmark, settings, sorted(cases.get(benchmark, ())), names])
+        models = [stored.spec.get(name) for name in ("answerer", "judge")]  # as they are: `settings` has them shortened
+        key = digest([benchmark, settings, models, sorted(cases.get(benchmark, ())), names])
         for result in summary.overall(benchmark):
             measures = tuple(measure for name in names if (measure := result.measure(name)) is not None)
             cost = summary.question_costs.get(benchmark, {}).get(result.subject, 0.0)
             entry = Entry(
-                subject=result.subject,
+                subject=bundle_text(result.subject),
                 role=roles.get(result.subject, ""),
                 measures=measures,
                 cost="?" if cost is None else about(cost),
@@ -177,7 +178,7 @@ def _entries(stored: StoredRun, path: Path, found: Verification) -> list[tuple[s
                 run_id=stored.run.id,
                 facts=facts,
             )
-            entries.append((key, Board(benchmark, settings, tuple(one.name for one in measures)), entry))
+            entries.append((key, Board(bundle_text(benchmark), settings, tuple(one.name for one in measures)), entry))
     return entries
 
 
