@@ -256,6 +256,30 @@ def test_secrets_are_not_sent(
     assert {call.headers["authorization"] for call in collector.stub.calls} == {header}
 
 
+@pytest.mark.parametrize("headers", ["Authorization: Bearer hidden-4711", "authorization=Bearer hidden-4711 \u00e9"])
+def test_headers_that_cannot_be_read_are_not_printed(
+    command: Command,
+    collector: Collector,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    headers: str,
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", headers)
+    said = command(*BM25, "--otel", collector.url)
+    assert said.code == 0
+    assert "hidden-4711" not in said.out + said.err + caplog.text
+
+
+def test_a_limit_that_is_no_number_is_refused_before_the_run(
+    command: Command, collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "many")
+    said = command(*BM25, "--otel", collector.url)
+    assert said.code == 2
+    assert "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT" in said.err
+    assert not (command.folder / "results").exists()
+
+
 def test_the_environment_alone_sends_nothing(
     command: Command, collector: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:

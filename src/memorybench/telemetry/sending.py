@@ -35,17 +35,21 @@ _QUEUE = 2**14
 counted."""
 _LONGEST_REPLY = 2**16
 """Maximum number of bytes that are read of a reply. It is empty, or says how many spans were rejected."""
-_LOGGERS = ("opentelemetry.exporter.otlp", "opentelemetry.sdk._shared_internal", "opentelemetry.attributes")
+_LOGGER = "opentelemetry"
 
 
 def endpoint_of(url: str, *, with_content: bool) -> str:
     """Return the address for spans; raise BadInput if `--otel URL` cannot be used."""
     try:
         import opentelemetry.exporter.otlp.proto.http.trace_exporter
-        import opentelemetry.sdk.trace  # noqa: F401
+        import opentelemetry.sdk.trace
+
+        opentelemetry.sdk.trace.SpanLimits()
     except ImportError:
         remedy = 'pip install "memorybench[otel]"'
         raise BadInput(FLAG, "the OpenTelemetry SDK is not installed", remedy=remedy) from None
+    except ValueError as error:  # in a variable such as OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT, also while importing
+        raise BadInput(FLAG, str(error), remedy="correct the variable, or unset it") from None
     try:
         # without content, a collector on the local network may be reached by plain http
         parsed = check_url(url, insecure=not with_content)
@@ -71,9 +75,9 @@ def sending_spans(
     At the end, wait a short time for the last spans, and print a warning if some are lost. The caller must call the
     observer's `end`, unless it raises an exception.
     """
-    sender = _Sender(endpoint, redact)
-    tracer = sender.provider.get_tracer("memorybench", __version__)
     with _quiet():
+        sender = _Sender(endpoint, redact)
+        tracer = sender.provider.get_tracer("memorybench", __version__)
         spans = RunSpans(tracer, run, redact, with_content=with_content, is_resumed=is_resumed)
         try:
             yield spans
@@ -93,16 +97,14 @@ def sending_spans(
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence the exporter's log messages: the user gets one warning at the end."""
-    loggers = [logging.getLogger(name) for name in _LOGGERS]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.CRITICAL + 1)
+    """Silence the SDK's log messages, which may contain headers: the user gets one warning at the end."""
+    logger = logging.getLogger(_LOGGER)
+    level = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
     try:
         yield
     finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
+        logger.setLevel(level)
 
 
 class _Sender:
