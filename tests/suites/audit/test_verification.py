@@ -38,6 +38,8 @@ class Candidate:
     known: str | None = None
     """The answer that anybody knows."""
     dates: dict[str, str] = field(default_factory=dict)
+    both_true: bool = False
+    """Whether the turns do not contradict each other: together they give all their answers."""
     worded: bool = False
     """Whether the model answers in other words than the expected answer, so that it must also compare the two."""
 
@@ -76,12 +78,13 @@ def recall(number: int, rng: random.Random, defect: str = "") -> Candidate:
 def conflict(number: int, rng: random.Random, defect: str = "") -> Candidate:
     person, topic = rng.choice(PEOPLE), rng.choice(TOPICS)
     old, new = rng.sample(VALUES, 2)
-    told = {"t3": new} if defect else {"t1": old, "t3": new}  # the old turn answers another question
+    # with the defect "two questions" the old turn answers another one
+    told = {"t3": new} if defect == "two questions" else {"t1": old, "t3": new}
     made = probe(
         number, "conflict", f"Who supplies {person}'s {topic} number {number} now?", new, current=new, stale=(old,),
         gold_context=(turn("t3", f"{new} supplies it now."),), stale_context=(turn("t1", f"{old} once came."),),
     )  # fmt: skip
-    return Candidate(made, defect, told)
+    return Candidate(made, defect, told, both_true=defect == "both true")
 
 
 def order(number: int, rng: random.Random, defect: str = "") -> Candidate:
@@ -104,7 +107,8 @@ WORDED = "as far as one can tell it is "
 CONVERSATION = tuple(turn(f"t{n}", f"Turn {n} speaks of something bright green.") for n in range(1, 6))
 DEFECTS = {
     "leak": recall, "wrong gold": recall, "not in evidence": recall, "world knowledge": recall,
-    "plan": order, "known order": order, "two questions": conflict, "told": absent,
+    "plan": order, "known order": order, "two questions": conflict,
+    "both true": conflict, "told": absent,
 }  # fmt: skip
 
 
@@ -138,7 +142,8 @@ class TruthfulModel:
             )
             return "yes" if is_same(first, second) != errs else "no"
         ids = re.findall(r"^(t\d+) ", prompt, re.MULTILINE)
-        answer = one.known if not ids else next((one.told[id] for id in reversed(ids) if id in one.told), None)
+        answers = [one.told[id] for id in ids if id in one.told] if ids else [one.known]
+        answer = " and ".join(map(str, answers)) if one.both_true and ids else answers[-1] if answers else None
         if errs:
             wanted = one.probe.stale[0] if ids == ["t1"] and one.probe.stale else one.probe.expected_answer
             answer = wanted if answer != wanted else None
@@ -168,7 +173,7 @@ def test_a_truthful_model_finds_every_defect_and_keeps_every_good_probe() -> Non
     assert [one.defect for one in found] == [""] * 150
     assert reasons.keys() == {
         "leak", "not answerable from its evidence", "answerable without the conversation", "told",
-        "not two dated events", "the facts do not answer one question",
+        "not two dated events", "the facts do not answer one question", "both values may be true",
     }  # fmt: skip
 
 
@@ -237,6 +242,14 @@ def test_each_outdated_value_is_answered_from_its_own_turns(defect: str) -> None
     found, reasons = admitted([Candidate(made, defect, told)], 0.0)
     assert bool(found) == (not defect)
     assert not defect or reasons == {"the facts do not answer one question": 1}
+
+
+def test_two_facts_that_are_both_true_are_no_change() -> None:
+    """The question what the user paid has two answers if the user bought two things."""
+    rng = random.Random(5)
+    found, reasons = admitted([conflict(n, rng, "both true") for n in range(30)], 0.0)
+    assert found == []
+    assert reasons == {"both values may be true": 30}
 
 
 def test_no_told_fact_is_asked_as_absent() -> None:

@@ -40,6 +40,7 @@ REASONS = {
     "asked already": "that repeat another question",
     "asked as a change": "about changed facts, which are asked as they are now and not once more",
     "beyond the limit": "left out by --limit",
+    "both values may be true": "about changed facts that may both be true",
     "fits an earlier fact": "that an outdated fact answers as well",
     "free text": "about facts in free text",
     "guessable": "with an answer that is easy to guess",

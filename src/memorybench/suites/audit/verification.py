@@ -1,7 +1,8 @@
 """Verifies probes with a model. Each reply is a recorded step; a check passes if three of up to four replies agree.
 
 recall, as of, duration   answered from its evidence; not answered without the conversation
-conflict                  each outdated value is answered from its own turns alone, the current one from its own
+conflict                  each outdated value is answered from its own turns alone, the current one from its own, and
+                          also from all these turns together: otherwise both may be true
 order                     both events have a date in their turns and are not plans, the dates have the expected order;
                           not answered without the conversation
 absent                    no answer is found in the whole conversation, and no reply quotes one
@@ -126,6 +127,9 @@ class ProbeModel:
             found.append(("old turns give the old values", "the facts do not answer one question", old_turns))
             differ = partial(_all_hold, [partial(self._differ, steps, probe, current, value) for value in outdated])
             found.append(("values differ", "the values do not differ", differ))
+            newer = (turn for turn in probe.gold_context if turn not in probe.stale_context)
+            together = answers((*probe.stale_context, *newer), current)
+            found.append(("all turns give the current value", "both values may be true", together))
         return found
 
     async def _reply(self, steps: Steps, question: str, turns: Sequence[Turn], attempt: int) -> Reply:
@@ -243,7 +247,7 @@ def calls_to_verify(probe: Probe) -> int:
     """Return how many replies the checks of a probe need if all agree and have the expected wording."""
     if probe.options:  # the pair shares the dates of its two events
         return _AGREEING * (1 if probe.reversed else 3)
-    checks = {"hallucination": 1, "recall": 2, "temporal": 2, "conflict": 2 + 2 * max(1, len(set(probe.stale)))}
+    checks = {"hallucination": 1, "recall": 2, "temporal": 2, "conflict": 3 + 2 * max(1, len(set(probe.stale)))}
     return _AGREEING * checks[probe.type]
 
 
