@@ -86,6 +86,12 @@ def test_kinds_are_still_accepted_as_probes(command: Command) -> None:
     assert {row["probe"]["type"] for row in said.json["probeResults"]} == {"recall", "conflict"}
 
 
+def test_two_probe_files_are_refused_by_their_number(command: Command) -> None:
+    refused = command("audit", str(SAMPLE), *OFFLINE, "--probes", "one.jsonl", "two.jsonl")
+    assert refused.code == 2
+    assert "--probes: 2 files" in refused.err
+
+
 def test_a_dataset_may_follow_the_model(command: Command) -> None:
     said = command("audit", "--judge-model", "scripted/judge", "--limit", "2", "--model", "scripted/quote", str(SAMPLE))
     assert said.code == 0, said.err

@@ -175,8 +175,12 @@ def _show(found: Verification) -> None:
         if any(one.level == level for one in found.claims):
             out.print(f"{level}: {meaning}")
     out.print(f"root {found.root}")
-    verdict = "Nothing in this bundle is contradicted." if found.is_consistent else "This bundle contradicts itself."
-    out.print(verdict)
+    if found.is_consistent:
+        out.print("Nothing in this bundle is contradicted.")
+    elif {one.name for one in found.contradicted} == {"signature"}:
+        out.print("This bundle has no valid signature by a key that you named.")
+    else:
+        out.print("This bundle contradicts itself.")
 
 
 def _rejudge(args: argparse.Namespace, found: Verification) -> Rejudging:

@@ -42,7 +42,8 @@ def check_schema(config: BenchmarkConfig, document: Document) -> None:
             raise BadInput(document.where("schema"), f"no effect on {kind}", remedy="remove it")
         return
     if mapping is None:
-        raise BadInput(document.where(), '"schema" is missing', expected="itemId, question, answer and context")
+        expected = "a section that says where itemId, question, answer and context are in the data"
+        raise BadInput(document.where(), '"schema" is missing', expected=expected)
     from .paths import OTHERS, parse_path
 
     part = document.at("schema")

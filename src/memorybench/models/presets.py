@@ -125,7 +125,10 @@ def has_address(name: str) -> bool:
 
 
 def address_of_card(card: ModelConfig, written: ModelConfig, environment: Mapping[str, str]) -> ModelAddress:
-    """Return the address for a model card. `written` is the card with `${VAR}` instead of values."""
+    """Return the address for a model card. `written` is the card with `${VAR}` instead of values.
+
+    The request settings of `written` are what runs record and show.
+    """
     variable = card.auth.env_var if card.auth.type != "none" else None
     return ModelAddress(
         name=card.name,

@@ -36,7 +36,8 @@ def open_dataset(config: BenchmarkConfig, catalog: Catalog, *, file: Path | None
     data = config.data
     if data.type in WITHOUT_FILES:
         if file is not None:
-            raise BadInput("--data-file", f"not supported: the data of {config.name} is {data.type}")
+            problem = f"its data is {data.type}, not read from a file"
+            raise BadInput(f'benchmark "{config.name}"', problem, remedy="leave out its path")
         is_plugin = data.type == "plugin"
         point = catalog.plugin("benchmark", data.path) if is_plugin else built_in_points(GROUP)[data.path]
         dataset = cast("Dataset", point.load()())

@@ -229,7 +229,8 @@ class Scopes:
     ) -> Reply | None:
         """Log in again where a login has expired, and send a request. After status 401, log in and send it again.
 
-        The service has not performed a request that it answered with status 401, so nothing is done twice.
+        It is sent at most three times. The service has not performed a request that it answered with status 401, so
+        nothing is done twice. Return None if the config accepts the error status of the reply.
         """
         logins = [login for login in logins if login.requests]
         if not template.names & self._service.secrets or not logins:

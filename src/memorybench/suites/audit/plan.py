@@ -332,8 +332,8 @@ class _Probing:
             shown = [] if audited.baseline == "none" else plan.transcripts.evidence(probe)
             context = context_of(shown)
             return _Reply(await self._ask(again, probe, context, answering), context, shown)
-        if audited.window is not None and (problems := find_oversized(plan.transcripts, [probe], audited.window)):
-            raise ServiceError(problems[0])
+        if audited.window is not None and (too_long := find_oversized(plan.transcripts, [probe], audited.window)):
+            raise ServiceError(too_long[0])
         before = plan.transcripts.replayed(probe.conversation)
         answer = await self._ask(again, probe, REPLAYED, answering, before)
         return _Reply(answer, plan.transcripts.transcript(probe.conversation))

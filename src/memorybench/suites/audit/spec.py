@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from pydantic import field_validator, model_validator
 
+from memorybench.core.errors import BadInput
 from memorybench.suites.searching import SearchSpec
 from memorybench.suites.spec import RepeatedSpec, flag
 from memorybench.text.sanitize import preview
@@ -42,8 +43,15 @@ class AuditSpec(SearchSpec, RepeatedSpec):
     providers: tuple[str, ...] = flag(
         (), help="Answer from these providers or baselines, not the conversation.", metavar="NAME"
     )
-    kinds: tuple[ProbeType, ...] = flag(PROBE_TYPES, help="Ask only these kinds of probes.", metavar="KIND")
-    probe_file: tuple[str, ...] = flag((), help="Ask the probes of this file.", name="--probes", metavar="FILE")
+    kinds: tuple[ProbeType, ...] = flag(
+        PROBE_TYPES,
+        help="Ask only these kinds of probes.",
+        metavar="KIND",
+        default_text=f"all: {' '.join(PROBE_TYPES)}",
+    )
+    probe_file: tuple[str, ...] = flag(
+        (), help="Ask the probes of one file instead of generated ones.", name="--probes", metavar="FILE"
+    )
     policy: Policy = flag("latest", help="Expect the latest value, or that changes are flagged.", name="--conflicts")
     limit: int | None = flag(None, help="Ask at most N probes, spread over all kinds.", metavar="N", ge=1)
     sample_seed: int = flag(0, help="Draw another sample with --limit.", metavar="N")
@@ -55,11 +63,11 @@ class AuditSpec(SearchSpec, RepeatedSpec):
         default_text="that of the model, if known",
         ge=1,
     )
-    probe_model: str | None = flag(None, help="Write and verify probes with this model.", metavar="MODEL")
+    probe_model: str | None = flag(None, help="Let this model write more probes and check all.", metavar="MODEL")
     answer_prompt: str | None = flag(
         None, help="Replace the answer prompt (file or text).", metavar="PROMPT", file_or_text=True
     )
-    verify_probes: bool = flag(False, help="Drop probes that the model answers without context.")
+    verify_probes: bool = flag(False, help="Skip probes that the answering model knows without context.")
     format: Literal["all", "json", "markdown"] = flag("all", help="Write these reports.", saved=False)
 
     @classmethod
@@ -89,6 +97,8 @@ class AuditSpec(SearchSpec, RepeatedSpec):
     @field_validator("probe_file")
     @classmethod
     def _one_file(cls, files: tuple[str, ...]) -> tuple[str, ...]:
+        if len(files) > 1 and all(Path(name).suffix for name in files):
+            raise BadInput("--probes", f"{len(files)} files", expected="one file")
         for name in files:
             if not Path(name).suffix or len(files) > 1:
                 raise unknown_name("--probes", f"{preview(name)} is not a probe file", name, PROBE_TYPES)

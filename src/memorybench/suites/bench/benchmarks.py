@@ -79,7 +79,7 @@ def read_benchmark(
     corrected: dict[str, Question] = {}
     if errata:
         if not hasattr(dataset, "cited"):
-            raise BadInput("--errata", f"not supported for the answer key of {dataset.name}")
+            raise BadInput("--errata", f"not supported for the answer key of {dataset.name}", remedy="leave it out")
         from memorybench.datasets.errata import load_errata
 
         found = load_errata(Path(errata), cast("Citing", dataset))

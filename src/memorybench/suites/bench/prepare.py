@@ -125,6 +125,10 @@ def _check_benchmarks(
             wiring.evaluator(benchmark.config.evaluation.custom_evaluator)
 
 
+def _only_retrieval(unanswered: Sequence[str]) -> str:
+    return f"{unanswered[0]} has no answers: only retrieval is measured"
+
+
 def _unanswered(benchmarks: Sequence[Benchmark]) -> list[str]:
     """Return the names of the benchmarks that measure retrieval only and have no answers."""
     return [benchmark.name for benchmark in benchmarks if benchmark.config.evaluation.method == "retrieval"]
@@ -137,10 +141,12 @@ def _choose_answerer(spec: BenchSpec, wiring: Wiring, benchmarks: Sequence[Bench
     unanswered = _unanswered(benchmarks)
     if unanswered and answerer is not None:
         if spec.answering_model is not None or len(unanswered) < len(benchmarks):
-            problem = f"{unanswered[0]} has no answers: only retrieval is measured"
-            raise BadInput("--answering-model", problem, remedy="leave it out, or run the other benchmarks separately")
+            remedy = "leave it out, or run the other benchmarks separately"
+            raise BadInput("--answering-model", _only_retrieval(unanswered), remedy=remedy)
         answerer = None
     if answerer is None and spec.repeats > 1:
+        if unanswered:
+            raise BadInput("--repeats", _only_retrieval(unanswered), remedy="leave it out")
         raise BadInput("--repeats", "there are no answers to repeat", remedy="add --answering-model MODEL")
     return answerer
 

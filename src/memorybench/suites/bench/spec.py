@@ -31,12 +31,20 @@ class BenchSpec(SearchSpec, RepeatedSpec):
         (), help="Ask only questions of these types.", name="--question-type", metavar="TYPE"
     )
     question_ids: tuple[str, ...] = flag((), help="Ask only these questions.", name="--question-id", metavar="ID")
-    failed_in: str | None = flag(None, help="Ask only questions wrong, failed or unscored in this run.", metavar="RUN")
+    failed_in: str | None = flag(None, help="Ask only questions that providers missed in this run.", metavar="RUN")
     seed: int | None = flag(None, help="Send this seed to the answering model.")
     answering_model: str | None = flag(
-        None, help='Answer with this model; "none" measures retrieval only.', metavar="MODEL"
+        None,
+        help='Answer with this model; "none" measures retrieval only.',
+        metavar="MODEL",
+        default_text="$MEMORYBENCH_MODEL, or the benchmark's if its key is set",
     )
-    judge_model: str | None = flag(None, help="Judge the answers with this model.", metavar="MODEL")
+    judge_model: str | None = flag(
+        None,
+        help="Judge the answers with this model.",
+        metavar="MODEL",
+        default_text="$MEMORYBENCH_JUDGE, or the benchmark's if its key is set",
+    )
     answer_prompt: str | None = flag(
         None, help="Replace the benchmark's answer prompt (file or text).", metavar="PROMPT", file_or_text=True
     )

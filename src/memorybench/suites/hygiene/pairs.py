@@ -89,7 +89,10 @@ _WITNESS = {
 
 
 def make_pairs(seed: int) -> tuple[tuple[Pair, ...], MadeUpFact]:
-    """Return the pairs of one user, and a fact of another user. The seed determines the made-up words."""
+    """Return pairs of one user's facts, one to delete and a twin to keep, and a fact of another user.
+
+    The seed determines the made-up words.
+    """
     words = generate_values(planted_names([*_PAIRS, _WITNESS]), seed, "hygiene forget")
     pairs = tuple(Pair.model_validate(pair) for pair in fill_placeholders(_PAIRS, words))
     return pairs, MadeUpFact.model_validate(fill_placeholders(_WITNESS, words))

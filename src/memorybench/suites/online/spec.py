@@ -15,7 +15,7 @@ FEEDBACK_SOURCES = ("langsmith", "langfuse")
 class OnlineSpec(JudgedSpec):
     file: str | None = flag(None, help="Read spans from this file or folder.", name="file", metavar="FILE")
     source: Literal["otlp", "langfuse", "phoenix", "langsmith"] = flag(
-        "otlp", help="Read spans that this service exported."
+        "otlp", help="Read spans as this service exports them."
     )
     project: str | None = flag(None, help="Read runs of this LangSmith project.", metavar="NAME")
     only: Literal["searches", "writes"] | None = flag(None, help="Measure `searches` or `writes`.", metavar="KIND")
@@ -23,7 +23,7 @@ class OnlineSpec(JudgedSpec):
     """A saved run has a date here, also if the user gave a duration such as 24h."""
     limit: int | None = flag(None, help="Measure at most N of each kind, oldest first.", metavar="N", ge=1)
     search_names: tuple[str, ...] = flag(
-        (), help="Spans with these names search a memory.", name="--search-name", metavar="NAME"
+        (), help="Count spans with these names as searches, not retrievers.", name="--search-name", metavar="NAME"
     )
     write_names: tuple[str, ...] = flag(
         (), help="Spans with these names write memories.", name="--write-name", metavar="NAME"
