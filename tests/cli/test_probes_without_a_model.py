@@ -306,7 +306,7 @@ def test_a_noun_or_a_verb_with_an_ending_fits_a_note(listed: Listed, turn: str, 
         ("User's aunt turned 58 in the war", ["58"]),
         ("User's family is in Delft from July 12 to 19", ["Delft"]),
         ("User's family is in Delft from 12 to 19 July", ["Delft"]),
-        ("User is away between July 12 and 19", ["19"]),
+        ("User is away between July 12 and 19", []),
     ],
 )
 def test_a_gap_says_what_kind_of_answer_it_wants(listed: Listed, statement: str, asked: list[str]) -> None:

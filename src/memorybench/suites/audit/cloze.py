@@ -17,7 +17,7 @@ _NAME = r"[^\W\d_a-zß-ÿ][\w'&-]*"
 _SPANS = (
     re.compile(rf"\b{_DAY} (?:{_MONTH})\b{_YEAR}|\b(?:{_MONTH}) {_DAY}\b{_YEAR}"),
     re.compile(rf"(?<=[\w,] ){_NAME}(?:(?: (?:of|the|de|del|la|van|von|and the|&))* {_NAME}| \d\w*)*"),
-    re.compile(rf"[$€£¥]?(?<![\w.,:/-])\d[\d.,:]*(?:st|nd|rd|th|%|(?<=\d))(?![\w/-])|\b(?:{_WORD_NUMBERS})\b(?!-)"),
+    re.compile(rf"[$€£¥]?(?<![\w.,:/'’-])\d[\d.,:]*(?:st|nd|rd|th|%|(?<=\d))(?![\w/'’-])|\b(?:{_WORD_NUMBERS})\b(?!-)"),
 )  # fmt: skip
 """Patterns of what a gap can replace: dates, names and numbers."""
 _ANCHORED = re.compile(r"\b(?:in|at|on|to|from|for|with|by|until|since|near|of|called|named)$")
@@ -25,16 +25,19 @@ _ANCHORED = re.compile(r"\b(?:in|at|on|to|from|for|with|by|until|since|near|of|c
 _IS_NAMED = re.compile(r"\S \S+ (?:is|are|was|were)$")
 """The same if the answer is a name: `User's dog is ____`, but not `User is ____`."""
 _CUTS_BEFORE = re.compile(
-    rf"(?:{_NAME}(?:,| (?:and|or|of|&))(?: (?:the|a|an))* |[\w,] (?!\S*'s ){_NAME} |\d\S* |[/-]"
+    rf"(?:{_NAME}(?:,| (?:and|or|of|&))(?: (?:the|a|an))* |[\w,.] (?!\S*'s ){_NAME} |\d\S* |[/-]"
     r"|\b(?:near|nearby|outside|next to|close to) (?:the )?|\bout of )$"
 )
-_CUTS_AFTER = re.compile(rf"/|-\w| (?:{_MONTH})\b| (?:and|or|of|&)(?: (?:the|a|an))* {_NAME}")
+_CUTS_AFTER = re.compile(rf"/|-\w| (?:{_MONTH})\b|(?:,| (?:and|or|of|&))(?: (?:the|a|an))* {_NAME}")
 """Text around a gap that would leave a part of a title, name, date or quantity, or a place nearby: `War and ____`."""
-_RANGE_BEFORE, _RANGE_AFTER = (
-    re.compile(rf"\b{_DAY} ?(?:to|and|until|till|-|–) ?$"),
-    re.compile(rf" ?(?:to|and|until|till|-|–) ?{_DAY}\b(?! [a-z])"),
-)
-"""Text around a date whose month belongs to both ends of a range, as in `from ____ to 19`."""
+_NUMBER = rf"(?:[$€£¥]?\d[\d.,:]*(?:st|nd|rd|th|%)?|\b(?:one|{_WORD_NUMBERS})\b)"
+_LINK = r"(?: and|(?: \w+)? ?(?:\b(?:to|or|over|until|till)\b|[-–]))"
+_RANGE_BEFORE, _RANGE_AFTER = re.compile(rf"{_NUMBER}{_LINK} ?$"), re.compile(rf"{_LINK} ?{_NUMBER}")
+"""Text around a number or date that is one of a pair, as in `two or ____ times` or `from ____ to 19`."""
+_FITS_MANY = re.compile(r"\b(?:not|cannot|never|no|neither|nor|between)\b|n['’]t\b", re.IGNORECASE)
+"""Words before a gap that let countless answers fit, as in `User has never been to ____`, or that begin a range."""
+_WAS_SO = re.compile(r"\b(?:used to|former(?:ly)?|previous(?:ly)?|ex(?=-))\b", re.IGNORECASE)
+"""Words of a statement about the past. There may have been several such values."""
 _IS_DATE = re.compile(rf"(?:{_MONTH})\b|{_DAY} (?:{_MONTH})\b")
 _BETWEEN_ITEMS = r",? (?:and|or|&) |, "
 _NAMES = re.compile(rf"{_NAME}(?:(?:{_BETWEEN_ITEMS}){_NAME})+")
@@ -56,7 +59,7 @@ def gaps(statement: str) -> Iterator[tuple[str, str]]:
             end = found.start() + len(value)
             if _CUTS_BEFORE.search(text[: found.start()]) or _CUTS_AFTER.match(text, end):
                 continue
-            if _IS_DATE.match(value) and (_RANGE_BEFORE.search(text[: found.start()]) or _RANGE_AFTER.match(text, end)):
+            if not fits_one(text[: found.start()], value, text[end:]):
                 continue
             before = text[: found.start()].rstrip(" $€£¥")
             is_number = value[0].isalnum() and bool(_PLAIN_NUMBER.fullmatch(normalise(value)))
@@ -67,6 +70,19 @@ def gaps(statement: str) -> Iterator[tuple[str, str]]:
                 continue
             request = NUMBER_REQUEST if is_number else "Fill the gap"
             yield f"{request}: {text[: found.start()]}{GAP}{text[end:]}.", value
+
+
+def fits_one(before: str, value: str, after: str) -> bool:
+    """Return whether the text around a gap does not show that more answers fit, or that the value is only a part.
+
+    A dot beside the gap is taken for that of an abbreviation, as in `Dr. ____`.
+    """
+    if _FITS_MANY.search(before) or _WAS_SO.search(f"{before} {after}"):
+        return False
+    if before.endswith((".", ". ")) or re.match(r"\. ?\S", after):
+        return False
+    is_quantity = _IS_DATE.match(value) or re.match(_NUMBER, value)
+    return not (is_quantity and (_RANGE_BEFORE.search(before) or _RANGE_AFTER.match(after)))
 
 
 def _lists(before: str, after: str, value: str) -> bool:

@@ -11,7 +11,7 @@ from functools import cached_property
 from memorybench.datasets.audit import AuditFact
 
 from .answers import content, is_same, leaks, normalise, occurs, stems
-from .cloze import NUMBER_REQUEST, gaps
+from .cloze import NUMBER_REQUEST, fits_one, gaps
 from .evidence import IndexedConversation
 from .history import PLAN, UNDATED, History, history
 from .probes import Question
@@ -91,9 +91,9 @@ class Material:
         elif not self.gaps:
             return
         elif fact.value:
-            if fact.content.count(fact.value) == 1:
-                text = fact.content.strip().rstrip(".").replace(fact.value, GAP)
-                yield Question(f"Fill the gap: {text}.", fact.value, "cloze")
+            before, _, after = fact.content.strip().rstrip(".").partition(fact.value)
+            if fact.content.count(fact.value) == 1 and fits_one(before, fact.value, after):
+                yield Question(f"Fill the gap: {before}{GAP}{after}.", fact.value, "cloze")
         else:
             yield from (Question(text, value, "cloze") for text, value in gaps(fact.content))
 
