@@ -373,3 +373,79 @@ def test_a_gap_that_another_fact_fills_as_well_is_not_asked(listed: Listed) -> N
         turns, {"content": "Imre cooked 15 jars of jam last summer"}, {"content": "Imre cooked 18 jars of jam"}
     )
     assert (list(made.recall.values()), made.rejected) == (["15"], {"not unique": 1})
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("User has a parrot named Kiki", "User has a parrot called Lolo"),
+        ("User's cousin rows in Delft", "User's other cousin rows in Lund"),
+    ],
+)
+def test_a_gap_for_a_name_that_another_fact_fills_as_well_is_not_asked(listed: Listed, one: str, other: str) -> None:
+    made = listed([one, other], {"content": one}, {"content": other})
+    assert one.split()[-1] not in made.recall.values()
+    assert made.rejected["not unique"] >= 1
+
+
+@pytest.mark.parametrize(
+    ("content", "turn", "is_asked"),
+    [
+        ("User swam twice in Lund", "In Lund I swam twice in two days.", False),
+        ("User swam twice in Lund", "I swam twice in Lund.", True),
+        ("User swam twice in Lund", "Lund was fun, so many pools, and I swam.", True),
+    ],
+)
+def test_a_gap_that_the_turn_fills_otherwise_is_not_asked(
+    listed: Listed, content: str, turn: str, is_asked: bool
+) -> None:
+    made = listed([turn, *OTHER], {"content": content})
+    assert list(made.recall.values()) == (["Lund"] if is_asked else [])
+    assert made.rejected.get("not unique", 0) == int(not is_asked)
+
+
+def test_a_fact_with_a_planned_successor_is_asked_as_of_now(listed: Listed) -> None:
+    turns = ["The berth costs 31 euros.", "From June on the berth will cost 44 euros."]
+    made = listed(
+        turns,
+        structured("berth price", "31 euros"),
+        structured("berth price", "44 euros", supersedes="f1", validFrom="2024-06-01"),
+    )
+    assert list(made.recall.values()) == ["31 euros"]
+    assert "as things stand now" in next(iter(made.recall))
+
+
+def test_a_gap_in_a_fact_with_a_planned_successor_is_not_asked(listed: Listed) -> None:
+    turns = ["I pay 31 euros for the berth.", "From June on I shall pay 44 euros for the berth."]
+    made = listed(
+        turns,
+        {"content": "User pays 31 euros for the berth"},
+        {"content": "User will pay 44 euros for the berth", "supersedes": "f1", "validFrom": "2024-06-01"},
+    )
+    assert not made.recall
+    assert made.rejected["not unique"] == 1
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"subject": "user's parrot", "attribute": "name"}, {"subject": "user's other parrot", "attribute": "name"}),
+        ({"subject": "user", "attribute": "boat"}, {"subject": "user", "attribute": "first boat"}),
+    ],
+)
+def test_a_question_that_fits_a_second_thing_is_not_asked(listed: Listed, one: Fact, other: Fact) -> None:
+    """`What is the name of the user's parrot?` while there is another parrot; the question for that one is clear."""
+    turns = ["Kiki is loud, the first.", "Lolo is silent, the other one."]
+    made = listed(
+        turns,
+        {"value": "Kiki", "content": turns[0], **one},
+        {"value": "Lolo", "content": turns[1], **other},
+    )
+    assert list(made.recall.values()) == ["Lolo"]
+    assert made.rejected == {"not unique": 1}
+
+
+def test_a_gap_is_asked_if_the_other_fact_has_nothing_that_fills_it(listed: Listed) -> None:
+    turns = ["I sing in Delft.", "I sing the alto part."]
+    made = listed(turns, {"content": "User sings in Delft"}, {"content": "User sings the alto part"})
+    assert list(made.recall.values()) == ["Delft"]

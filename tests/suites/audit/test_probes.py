@@ -276,7 +276,7 @@ def test_a_fact_that_is_not_yet_valid_is_not_current() -> None:
     """`I'm starting at Tamar on 2 April`, told in January: the user still works at Ashgrove."""
     planned = employer("g", "Tamar", supersedes="f", valid_from=day(100))
     made = probes_of(conversation(employer("f", "Ashgrove"), planned))
-    assert questions(made) == {"Who does the user work for?": "Ashgrove"}
+    assert questions(made) == {"Who does the user work for now?": "Ashgrove"}
     assert not [probe for probe in made.probes if probe.type == "conflict"]
     assert (reasons(made), made.gates["a plan"]) == ({"g": "a plan"}, 1)
     started = employer("g", "Tamar", supersedes="f", valid_from=day(20))

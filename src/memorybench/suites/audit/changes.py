@@ -57,6 +57,8 @@ def _shared_question(material: Material, chain: Chain) -> Asked | str:
         return RELATIVE
     if any(overlaps(newest.value, value) for value in values[:-1]):
         return "values overlap"
+    if newest.origin == "structured" and material.has_second(chain[-1]):
+        return "not unique"
     reason = material.reject(newest, values[:-1])
     if reason is not None:
         return reason

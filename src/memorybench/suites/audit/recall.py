@@ -10,12 +10,12 @@ from functools import cached_property
 
 from memorybench.datasets.audit import AuditFact
 
-from .answers import content, is_same, leaks, normalise, occurs, stems
+from .answers import content, is_same, leaks, normalise, occurs, stems, tokens
 from .cloze import NUMBER_REQUEST, fits_one, gaps
 from .evidence import IndexedConversation
 from .history import PLAN, UNDATED, History, history
 from .probes import Question
-from .templates import GAP, ask_now, attribute_name, question_for
+from .templates import GAP, ask_now, attribute_name, named_subject, question_for
 from .time_words import is_relative, says_now
 
 RELATIVE = "relative time"
@@ -28,6 +28,8 @@ _BEFORE_VERB = re.compile(
     re.IGNORECASE,
 )
 """Text before a word that shows that the word is a verb. The list is short: some verbs are not recognised."""
+
+_Parts = tuple[frozenset[str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,10 @@ class Material:
         by_id = {fact.id: fact for fact in self.indexed.conversation.facts}
         replaced = ((id, by_id.get(fact.supersedes or "")) for id, fact in by_id.items())
         return {id: fact for id, fact in replaced if fact is not None}
+
+    @cached_property
+    def _replaced(self) -> frozenset[str | None]:
+        return frozenset(fact.supersedes for fact in self.indexed.conversation.facts)
 
     def is_relative(self, value: str) -> bool:
         return is_relative(value, self.indexed.languages)
@@ -120,40 +126,76 @@ class Material:
             if wording is None:
                 first = first or "fits an earlier fact"
                 continue
-            if question.text.startswith(NUMBER_REQUEST) and self._fits_another(fact, question):
-                first = first or "not unique"
-                continue
-            reason = self.reject(wording)
+            reason = "not unique" if self._fits_another(fact, question) else self.reject(wording)
             places = () if reason else self.indexed.find(fact, question.value)
             if places and question.origin == "structured" and not self._fits_note(question.value, places):
                 reason = "value does not fit"
+            if places and question.origin == "cloze" and self._is_filled_otherwise(question, places):
+                reason = "not unique"
             if reason is None and places:
                 return AskableFact(fact, wording, places)
             first = first or reason or "unanswerable"
         return first or ("not English" if not self.indexed.is_english else "no gap" if self.gaps else "free text")
 
     def _tell_from_earlier(self, fact: AuditFact, question: Question) -> Question | None:
-        """Return the question, reworded if the facts that this one replaced answer it, too; None if that is impossible.
+        """Return the question, reworded if an older or planned fact answers it, too; None if that is impossible.
 
         A question with a gap fits an earlier fact that has all the words around the gap.
         """
+        asks_again = fact.id in self._replaced
         for earlier in self._earlier(fact):
             if question.origin == "cloze":
                 if _words_around_gap(question) <= content(earlier.content) and not says_now(question.text, ("en",)):
                     return None
             elif any(normalise(one.text) == normalise(question.text) for one in self.questions(earlier)):
-                return replace(question, text=self.ask_now(question))
-        return question
+                asks_again = True
+        is_reworded = asks_again and question.origin != "cloze"
+        return replace(question, text=self.ask_now(question)) if is_reworded else question
 
     def _fits_another(self, fact: AuditFact, question: Question) -> bool:
-        """Return whether a fact that this one did not replace has all words around the gap, but another number."""
+        """Return whether a fact that this one did not replace answers the question with another value.
+
+        Such a fact has all words around the gap and a name or number, or is to replace this one, or is about a second
+        thing of the kind.
+        """
+        if question.origin != "cloze":
+            return question.origin == "structured" and self.has_second(fact)
         words = _words_around_gap(question)
         rarest = min((self._facts_with[word] for word in words), key=len, default=[])
         earlier = {one.id for one in self._earlier(fact)}
-        return any(
-            words <= found and other.id not in earlier and not occurs(question.value, other.content)
+        is_number = question.text.startswith(NUMBER_REQUEST)
+        filler = re.compile("" if is_number else r"\d" if re.search(r"\d", question.value) else r"\s[^\W\d_a-zß-ÿ]")
+        return fact.id in self._replaced or any(
+            words <= found
+            and other.id not in earlier
+            and not occurs(question.value, other.content)
+            and filler.search(other.content)
             for other, found in rarest
         )
+
+    def has_second(self, fact: AuditFact) -> bool:
+        """Return whether another fact has all words of subject and attribute, and more, but another value.
+
+        `user's second dog` has the words of `user's dog`; `user's dog` does not have those of `user`, who is its owner.
+        """
+        parts = _parts(fact)
+        similar = min((self._topics_with[word] for word in parts[-1]), key=len, default={})
+        return any(
+            other != parts and len(other) == len(parts) and all(map(frozenset.issubset, parts, other))
+            and values - {normalise(fact.value or "")}
+            for other, values in similar.items()
+        )  # fmt: skip
+
+    @cached_property
+    def _topics_with(self) -> Mapping[str, Mapping[_Parts, set[str]]]:
+        """By word of an attribute: the topics with this word, each with its values."""
+        found: dict[str, dict[_Parts, set[str]]] = defaultdict(lambda: defaultdict(set))
+        for fact in self.indexed.conversation.facts:
+            if fact.attribute and fact.value:
+                parts = _parts(fact)
+                for word in parts[-1]:
+                    found[word][parts].add(normalise(fact.value))
+        return found
 
     @cached_property
     def _facts_with(self) -> Mapping[str, Sequence[tuple[AuditFact, frozenset[str]]]]:
@@ -173,6 +215,12 @@ class Material:
             seen.add(earlier.id)
             earlier = self._superseded.get(earlier.id)
 
+    def _is_filled_otherwise(self, question: Question, places: Sequence[int]) -> bool:
+        """Return whether the two words before the gap are followed by something else in a turn."""
+        before = tokens(question.text.partition(": ")[2].partition(GAP)[0])[-2:]
+        otherwise = re.compile(rf"(?<!\S){re.escape(' '.join(before))} (?!{re.escape(normalise(question.value))}\b)")
+        return any(otherwise.search(normalise(turn.content)) for turn in self.indexed.turns(places))
+
     def _fits_note(self, value: str, places: Sequence[int]) -> bool:
         """Return whether a value can follow a label such as `Diet: `; `not decided` and `eat fish` cannot."""
         if _NEGATION.match(value):
@@ -184,6 +232,12 @@ class Material:
 
 def _words_around_gap(question: Question) -> frozenset[str]:
     return content(question.text.partition(": ")[2])
+
+
+def _parts(fact: AuditFact) -> _Parts:
+    """Return the words of each owner and of the attribute: `user's dog`, `name` has three such parts."""
+    topic = f"{named_subject(fact.subject)}'s {attribute_name(fact.attribute or '')}"
+    return tuple(frozenset(stems(part)) for part in re.split(r"['’]s? ", topic))
 
 
 def _topic(fact: AuditFact) -> tuple[str, str]:
