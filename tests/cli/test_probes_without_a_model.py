@@ -155,12 +155,14 @@ def test_a_date_may_share_a_numeral_with_a_value(listed: Listed) -> None:
         ["I work from ten to six.", "Now I work from two to nine."],
         structured("shift", "ten to six", validFrom="2024-01-10"),
         structured("shift", "two to nine", validFrom="2024-02-09", supersedes="f1"),
+        dates=["2024-01-10", "2024-02-09"],
     )
     assert list(made.as_of.values()) == ["ten to six"]
     made = listed(
         ["The wine is of 2024.", "No, that one is empty, this is of 2019."],
         structured("vintage", "2024", validFrom="2024-01-10"),
         structured("vintage", "2019", validFrom="2024-02-09", supersedes="f1"),
+        dates=["2024-01-10", "2024-02-09"],
     )
     assert (made.as_of, made.rejected["leak"]) == ({}, 1)
 
@@ -363,7 +365,7 @@ def test_a_value_replaced_on_the_day_from_which_it_was_to_hold_is_not_asked_for_
         structured("fitting day", "Friday", validFrom="2024-02-09"),
         structured("fitting day", "Monday", validFrom="2024-02-12", supersedes="f1"),
     )
-    assert (made.as_of, made.rejected["same date"]) == ({}, 1)
+    assert (made.as_of, made.rejected["a plan"]) == ({}, 1)
 
 
 def test_a_gap_that_another_fact_fills_as_well_is_not_asked(listed: Listed) -> None:
@@ -449,3 +451,46 @@ def test_a_gap_is_asked_if_the_other_fact_has_nothing_that_fills_it(listed: List
     turns = ["I sing in Delft.", "I sing the alto part."]
     made = listed(turns, {"content": "User sings in Delft"}, {"content": "User sings the alto part"})
     assert list(made.recall.values()) == ["Delft"]
+
+
+def test_a_plan_that_did_not_come_true_is_not_asked_as_a_past_value(listed: Listed) -> None:
+    """The tutor of March was only announced; nothing tells whether she ever came."""
+    turns = ["My tutor is Oona.", "Ilse will be my tutor from 1 March on.", "Pia is my tutor now.", OTHER[0]]
+    facts = [
+        structured("tutor", "Oona", validFrom="2024-01-09"),
+        structured("tutor", "Ilse", validFrom="2024-03-01", supersedes="f1"),
+        structured("tutor", "Pia", validFrom="2024-04-09", supersedes="f2", turn=3),
+    ]
+    made = listed(turns, *facts, dates=["2024-01-09", "2024-02-09", "2024-04-09", "2024-05-09"])
+    assert (list(made.as_of.values()), made.rejected["a plan"]) == (["Oona"], 1)
+
+
+@pytest.mark.parametrize(
+    ("turn", "since", "is_asked"),
+    [
+        ("I have rowed for Tamar since 2012.", "2012-01-01", False),
+        ("I have rowed for Tamar since 4 May 2012.", "2012-05-04", True),
+        ("I row for Tamar.", "2024-01-09", True),
+    ],
+)
+def test_a_past_value_is_asked_for_a_day_that_a_turn_tells(
+    listed: Listed, turn: str, since: str, is_asked: bool
+) -> None:
+    made = listed(
+        [turn, "Today I changed over to Larkfield."],
+        structured("rowing club", "Tamar", validFrom=since),
+        structured("rowing club", "Larkfield", validFrom="2024-02-09", supersedes="f1"),
+    )
+    assert list(made.as_of.values()) == (["Tamar"] if is_asked else [])
+    assert made.rejected.get("undated", 0) == int(not is_asked)
+
+
+def test_the_turn_before_is_evidence_only_if_it_asks(listed: Listed) -> None:
+    """Else the evidence of a changed fact would tell the outdated value."""
+    made = listed(
+        ["The ferry leaves at seven.", "It is nine after all."],
+        structured("ferry departure", "seven", "The ferry leaves at seven"),
+        structured("ferry departure", "nine", "The ferry leaves at nine", supersedes="f1"),
+    )
+    (changed,) = [probe for probe in made.probes if probe["type"] == "conflict"]
+    assert changed["evidence"] == ["t2"]

@@ -8,6 +8,7 @@ from dataclasses import replace
 from memorybench.datasets.audit import AuditFact
 
 from .answers import normalise, occurs, overlaps
+from .history import PLAN
 from .probes import Policy, Probe, Question, probe
 from .recall import RELATIVE, Material
 from .templates import ask_then
@@ -82,13 +83,15 @@ def as_of_probes(material: Material, changes: Sequence[Change]) -> Iterator[Prob
 def _as_of(material: Material, chain: Chain, place: int, asked: Asked) -> Probe | str:
     question, values, spans = asked
     since, until = chain[place].valid_from, chain[place + 1].valid_from
-    replacing = chain[place + 1 :]
-    later = [one.valid_from for one in replacing] + [material.indexed.told(one) for one in replacing]
+    later = [one.valid_from for one in chain[place + 1 :] if one.valid_from is not None]
     places = sorted({at for span in spans for at in span})
     if since is None or until is None or any(turn.at is None for turn in material.indexed.turns(places)):
         return "undated"
-    # a later fact may have replaced a plan before it became true, or on that day
-    if since.date() >= min(day.date() for day in later if day is not None):
+    if max(turn.at.date() for turn in material.indexed.turns(spans[place]) if turn.at) < since.date():
+        return PLAN  # nothing tells whether it came true
+    if not any(material.indexed.tells_day(at, since) for at in spans[place]):
+        return "undated"
+    if since.date() >= min(day.date() for day in later):
         return "same date"
     when = f"on {since.day} {since:%B %Y}"
     text = ask_then(question.text, when) if question.origin == "structured" else None

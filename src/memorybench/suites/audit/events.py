@@ -15,7 +15,7 @@ from datetime import datetime
 from memorybench.core.records import digest
 from memorybench.datasets.audit import AuditFact
 
-from .answers import MONTHS, content, leaks, occurs
+from .answers import MONTHS, content, leaks
 from .probes import Probe, Question, probe
 from .recall import Material
 from .templates import USER
@@ -97,7 +97,7 @@ def _reject(material: Material, one: Event, other: Event) -> str | None:
         return "options overlap"
     if one.at.date() == other.at.date():
         return "tie"
-    is_answerable = one.place < other.place or (_tells_day(material, one) and _tells_day(material, other))
+    is_answerable = one.place < other.place or _tell_days(material, one, other)
     return None if is_answerable else "undated"
 
 
@@ -135,7 +135,7 @@ def asked_order(probe: Probe) -> int:
 
 def _duration(material: Material, one: Event, other: Event) -> Iterator[Probe]:
     """Yield a probe that asks for the days between two events, if the turns state both dates."""
-    if not (_tells_day(material, one) and _tells_day(material, other)):
+    if not _tell_days(material, one, other):
         material.dropped["undated"] += 1
         return
     days = str((other.at.date() - one.at.date()).days)
@@ -150,8 +150,5 @@ def _duration(material: Material, one: Event, other: Event) -> Iterator[Probe]:
     )  # fmt: skip
 
 
-def _tells_day(material: Material, event: Event) -> bool:
-    """Return whether the turn that states an event is of the day of the event, or names its day and month."""
-    turn = material.indexed.conversation.turns[event.place]
-    is_today = turn.at is not None and turn.at.date() == event.at.date()
-    return is_today or occurs(f"{event.at.day} {MONTHS[event.at.month - 1]}", turn.content)
+def _tell_days(material: Material, *events: Event) -> bool:
+    return all(material.indexed.tells_day(event.place, event.at) for event in events)

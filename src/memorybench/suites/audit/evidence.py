@@ -12,7 +12,7 @@ from memorybench.core.conversation import Turn
 from memorybench.datasets.audit import AuditConversation, AuditFact
 from memorybench.text.languages import is_english, language_of, likelier
 
-from .answers import content, stems
+from .answers import MONTHS, content, occurs, stems
 
 _SAMPLE, _LONGEST = 50, 200
 """The number of texts from which a language is identified, and how many characters of each are used."""
@@ -88,6 +88,12 @@ class IndexedConversation:
     def turns(self, places: Iterable[int]) -> tuple[Turn, ...]:
         return tuple(self.conversation.turns[place] for place in places)
 
+    def tells_day(self, place: int, at: datetime) -> bool:
+        """Return whether a turn is of this day, or names its day and month."""
+        turn = self.conversation.turns[place]
+        is_today = turn.at is not None and turn.at.date() == at.date()
+        return is_today or occurs(f"{at.day} {MONTHS[at.month - 1]}", turn.content)
+
     def find(self, fact: AuditFact, value: str) -> tuple[int, ...]:
         """Return the indexes of the turns that state this value of the fact; empty if there are none.
 
@@ -112,9 +118,9 @@ class IndexedConversation:
         return best
 
     def _with_question(self, place: int, rest: frozenset[str]) -> tuple[int, ...]:
-        """Return the index of a turn, and of the previous turn if only that one mentions the topic of the fact."""
-        alone = place == 0 or self._shared((place,), rest) or not self._shared((place - 1,), rest)
-        return (place,) if alone else (place - 1, place)
+        """Return the index of a turn, and of the previous turn if that one asks and only it mentions the topic."""
+        alone = place == 0 or not self._asks(place - 1) or self._shared((place,), rest)
+        return (place,) if alone or not self._shared((place - 1,), rest) else (place - 1, place)
 
     def _asks(self, place: int) -> bool:
         return self.conversation.turns[place].content.rstrip(" \n\"'”’»」』)").endswith(_QUESTION_MARKS)
