@@ -494,3 +494,15 @@ def test_the_turn_before_is_evidence_only_if_it_asks(listed: Listed) -> None:
     )
     (changed,) = [probe for probe in made.probes if probe["type"] == "conflict"]
     assert changed["evidence"] == ["t2"]
+
+
+@pytest.mark.parametrize(
+    ("content", "label"),
+    [
+        ("Regatta starts at noon and the harbour is closed", '"regatta"'),
+        ("The gulf of Regatta starts at noon", "Regatta"),
+    ],
+)
+def test_a_capital_at_the_start_of_a_sentence_makes_no_name(listed: Listed, content: str, label: str) -> None:
+    made = listed([content], structured("start", "noon", content) | {"subject": "regatta"})
+    assert list(made.recall) == [f"Fill the gap in this note about {label}. Start: ____."]

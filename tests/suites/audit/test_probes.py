@@ -73,7 +73,7 @@ def test_an_attribute_that_names_no_kind_of_answer_has_no_question(attribute: st
 
 
 def test_the_statement_tells_how_words_are_spelled() -> None:
-    assert question_for("declan", "age", "Declan is 40") == "How old is Declan?"
+    assert question_for("declan", "age", "User's cousin Declan is 40") == "How old is Declan?"
     assert question_for("user", "epiPens", "User carries two EpiPens") is None
     home_town = "Fill the gap in this note about the user. Home town: ____."
     assert question_for("user", "home_town", "User's hometown is Leeds") == home_town

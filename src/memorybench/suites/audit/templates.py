@@ -59,7 +59,9 @@ def named_subject(subject: str | None, statement: str = "") -> str:
     text = re.sub(r"^(?:the )?user's\b|^my\b", f"{USER}'s", text, flags=re.IGNORECASE)
     if not text.islower() or _DETERMINED.match(text):
         return text
-    return text.title() if re.search(rf"\b{re.escape(text.title())}\b", statement) else f"the {text}"
+    # every first word of a sentence has a capital
+    is_name = re.search(rf"(?<!^)(?<![.!?:] )\b{re.escape(text.title())}\b", statement)
+    return text.title() if is_name else f"the {text}"
 
 
 def attribute_name(attribute: str) -> str:
