@@ -506,3 +506,26 @@ def test_the_turn_before_is_evidence_only_if_it_asks(listed: Listed) -> None:
 def test_a_capital_at_the_start_of_a_sentence_makes_no_name(listed: Listed, content: str, label: str) -> None:
     made = listed([content], structured("start", "noon", content) | {"subject": "regatta"})
     assert list(made.recall) == [f"Fill the gap in this note about {label}. Start: ____."]
+
+
+@pytest.mark.parametrize(
+    ("content", "is_asked"),
+    [
+        ("User is thinking of taking a ferry to Delft", False),
+        ("User plans to row in Delft", False),
+        ("User will row in Delft", False),
+        ("User is going to row in Delft", False),
+        ("User's next race is in Delft", False),
+        ("User rows next to the mill in Delft", True),
+        ("User rows in Delft", True),
+    ],
+)
+def test_free_text_about_the_future_is_asked_on_the_day_on_which_it_is_told(
+    listed: Listed, content: str, is_asked: bool
+) -> None:
+    made = listed([content, OTHER[0]], {"content": content})
+    assert list(made.recall.values()) == (["Delft"] if is_asked else [])
+    assert made.rejected.get("a plan", 0) == int(not is_asked)
+    assert list(listed([content, OTHER[0]], {"content": content}, dates=["2024-01-09"] * 2).recall.values()) == [
+        "Delft"
+    ]

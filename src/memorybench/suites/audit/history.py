@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,6 +19,11 @@ PLAN = "a plan"
 day."""
 UNDATED = "undated"
 """The reason for a fact with a start date in a conversation without dates to compare it with."""
+
+_INTENDS = re.compile(
+    r"\b(?:will|shall|(?:is|are) (?:going|about) to|plans|planning|intends|thinking (?:of|about)|considering)\b"
+)
+"""Words of a plan in free text. An attribute or a question with them may as well ask for the plan itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,17 +76,19 @@ def _plans(facts: Sequence[AuditFact], now: datetime | None) -> set[str]:
 def _is_outdated_plan(fact: AuditFact, indexed: IndexedConversation) -> bool:
     """Return whether a fact is about a future event (`next test: 11 August`) that may be past by now.
 
-    The event is still in the future on the day on which it was stated, and before the date in its value or in
-    `validFrom`.
+    The event is still in the future on the day on which it was stated, and before the date in its value (in free
+    text: in the statement) or in `validFrom`.
     """
-    topics = (attribute_name(fact.attribute or ""), fact.question or "")
-    if not any(names_plan(topic, indexed.languages) for topic in filter(None, topics)):
+    is_free_text = not (fact.attribute or fact.question)
+    topics = (attribute_name(fact.attribute or ""), fact.question or "", fact.content if is_free_text else "")
+    is_plan = any(names_plan(topic, indexed.languages) for topic in topics)
+    if not is_plan and not (is_free_text and _INTENDS.search(fact.content)):
         return False
     told, now = indexed.told(fact), indexed.now
     if told is None or now is None:
         return True
-    starts_later = fact.valid_from is not None and fact.valid_from.date() > told.date()
-    planned = fact.valid_from.date() if fact.valid_from and starts_later else find_date(fact.value or "", told.date())
+    starts = fact.valid_from.date() if fact.valid_from else told.date()
+    planned = starts if starts > told.date() else find_date(fact.value or fact.content, told.date())
     return told.date() < now.date() if planned is None else planned <= now.date()
 
 
