@@ -183,8 +183,9 @@ def test_a_changed_fact_is_asked_once(listed: Listed) -> None:
     facts = (structured("morning tea", "Assam"), structured("morning tea", "rooibos", supersedes="f1"))
     made = listed(turns, *facts)
     assert list(made.of_type("conflict").values()) == ["rooibos"]
-    assert (made.recall, made.rejected["asked as a change"]) == ({}, 1)
-    assert not listed(turns, *facts, more=("--kinds", "recall")).probes
+    assert (made.recall, "asked as a change" in made.rejected) == ({}, False)
+    recall = listed(turns, *facts, more=("--kinds", "recall"))
+    assert (recall.probes, recall.rejected) == ([], {"asked as a change": 1})
 
 
 def test_a_changed_fact_is_the_twin_of_an_absent_one_if_there_is_no_other(command: Command, listed: Listed) -> None:
@@ -529,3 +530,23 @@ def test_free_text_about_the_future_is_asked_on_the_day_on_which_it_is_told(
     assert list(listed([content, OTHER[0]], {"content": content}, dates=["2024-01-09"] * 2).recall.values()) == [
         "Delft"
     ]
+
+
+def test_a_fact_that_ended_is_counted(listed: Listed) -> None:
+    made = listed(
+        ["I sang in Delft until January.", OTHER[0]], {"content": "User sings in Delft", "validTo": "2024-01-09"}
+    )
+    assert (made.probes, made.rejected) == ([], {"no longer valid": 1})
+
+
+def test_an_event_that_is_put_in_order_is_not_counted_as_not_asked(listed: Listed) -> None:
+    events = ("User sold the barge", "User repaired the harbour crane")
+    made = listed(
+        [f"{event} today." for event in events],
+        *(
+            {"content": event, "category": "event", "validFrom": f"2024-0{number}-09"}
+            for number, event in enumerate(events, 1)
+        ),
+    )
+    assert {probe["type"] for probe in made.probes} == {"temporal"}
+    assert made.rejected == {}

@@ -55,17 +55,22 @@ def event_probes(material: Material) -> Iterator[Probe]:
             if isinstance(found, Event):
                 events.append(found)
             else:
-                material.dropped[found] += 1
+                _leave_out(material, found, fact)
     events.sort(key=lambda one: (one.at, one.place, one.fact.id))
     apart = max(1, len(events) // 2)  # pair events that are far apart in time
     ask = order_questions(material.indexed.conversation.id)
     for one, other in zip(events, events[apart:], strict=False):
         reason = _reject(material, one, other)
         if reason is not None:
-            material.dropped[reason] += 1
+            _leave_out(material, reason, one.fact, other.fact)
             continue
         yield from _both_orders(material, one, other, next(ask))
         yield from _duration(material, one, other)
+
+
+def _leave_out(material: Material, reason: str, *facts: AuditFact) -> None:
+    """Note why these events are not put in order, instead of why there is no recall question."""
+    material.left_out.update((fact.id, reason) for fact in facts if fact.id in material.left_out)
 
 
 def _event(material: Material, fact: AuditFact) -> Event | str:
@@ -136,12 +141,10 @@ def asked_order(probe: Probe) -> int:
 def _duration(material: Material, one: Event, other: Event) -> Iterator[Probe]:
     """Yield a probe that asks for the days between two events, if the turns state both dates."""
     if not _tell_days(material, one, other):
-        material.dropped["undated"] += 1
         return
     days = str((other.at.date() - one.at.date()).days)
     text = f"How many days lie between these two events? {one.option}. {other.option}."
     if leaks(text, [days], is_english=True):
-        material.dropped["leak"] += 1
         return
     yield probe(
         material.indexed, f"duration/{one.fact.id}+{other.fact.id}", "temporal", "duration",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from sys import intern
 
 from memorybench.core.packed import PackedSequence
@@ -15,6 +15,7 @@ from .answers import content
 from .changes import Change, as_of_probes, conflict_probes, find_changes
 from .events import event_probes
 from .evidence import IndexedConversation
+from .history import SUPERSEDED
 from .probes import PROBE_TYPES, Policy, Probe, Probes, ProbeType, Question, Skipped, probe
 from .recall import AskableFact, Material, choose_facts
 from .templates import attribute_name, question_for
@@ -47,12 +48,10 @@ def generate(
         for conversation in dataset.conversations:
             material = Material.of(IndexedConversation(conversation), gaps=gaps)
             changes = find_changes(material)
-            askable, reasons = choose_facts(
-                material, {chain[-1].id for chain, asked in changes if not isinstance(asked, str)}
-            )
+            askable = choose_facts(material, {chain[-1].id for chain, asked in changes if not isinstance(asked, str)})
             probes = list(_generate_probes(material, askable, changes, types, policy))
-            skipped.extend(_find_skipped(material, reasons, probes))
-            dropped.update(material.dropped)
+            skipped.extend(_find_skipped(material, probes))
+            dropped.update(_count_left_out(material, probes))
             yield from probes
 
     generated = PackedSequence(all_probes())
@@ -66,15 +65,26 @@ def count_gates(made: int, left_out: int, dropped: Counter[str]) -> dict[str, in
     return {"made": made, "beyond the limit": left_out, **dict(sorted((+dropped).items()))}
 
 
-def _find_skipped(material: Material, left_out: Mapping[str, str], probes: Sequence[Probe]) -> list[Skipped]:
+def _count_left_out(material: Material, probes: Sequence[Probe]) -> Counter[str]:
+    """Return by reason the number of facts and past values that are not asked about.
+
+    A past value is asked for by a probe of its own, and counted by `as_of_probes`.
+    """
+    asked = {id for one in probes if one.kind != "as of" for id in one.related_facts}
+    asked |= {
+        fact.id for chain in material.history.chains for fact in chain if material.left_out.get(fact.id) == SUPERSEDED
+    }
+    return material.dropped + Counter(reason for id, reason in material.left_out.items() if id not in asked)
+
+
+def _find_skipped(material: Material, probes: Sequence[Probe]) -> list[Skipped]:
     """Return the facts without a probe, in their order."""
     probed = {id for one in probes for id in one.related_facts}
-    reasons = {**left_out, **{fact.id: reason for fact, reason in material.history.past}}
     conversation = material.indexed.conversation
     return [
-        Skipped(intern(fact.id), conversation.id, reasons[fact.id])
+        Skipped(intern(fact.id), conversation.id, material.left_out[fact.id])
         for fact in conversation.facts
-        if fact.id in reasons and fact.id not in probed
+        if fact.id in material.left_out and fact.id not in probed
     ]
 
 
@@ -94,7 +104,8 @@ def _generate_probes(
     yield from absent
     yield from (one for one in changed if "conflict" in types or one.id in twins)
     if "conflict" in types:
-        material.dropped.update(asked for _, asked in changes if isinstance(asked, str))
+        unasked = ((chain, asked) for chain, asked in changes if isinstance(asked, str))
+        material.left_out.update((fact.id, reason) for chain, reason in unasked for fact in chain[:-1])
     if "temporal" in types:
         yield from event_probes(material)
         yield from as_of_probes(material, changes)

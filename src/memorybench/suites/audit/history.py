@@ -19,6 +19,7 @@ PLAN = "a plan"
 day."""
 UNDATED = "undated"
 """The reason for a fact with a start date in a conversation without dates to compare it with."""
+SUPERSEDED, ENDED = "superseded", "no longer valid"
 
 _INTENDS = re.compile(
     r"\b(?:will|shall|(?:is|are) (?:going|about) to|plans|planning|intends|thinking (?:of|about)|considering)\b"
@@ -45,13 +46,13 @@ def history(indexed: IndexedConversation) -> History:
     past: list[tuple[AuditFact, str]] = []
     for fact in facts:
         if fact.id in followers:
-            past.append((fact, "superseded"))
+            past.append((fact, SUPERSEDED))
         elif fact.id in plans:
             past.append((fact, PLAN))
         elif now is None and fact.valid_from is not None:
             past.append((fact, UNDATED))
         elif fact.valid_to is not None and now is not None and fact.valid_to <= now:
-            past.append((fact, "no longer valid"))
+            past.append((fact, ENDED))
     ended = {fact.id for fact, _ in past}
     past += [(fact, PLAN) for fact in facts if fact.id not in ended and _is_outdated_plan(fact, indexed)]
     past_ids = {fact.id for fact, _ in past}

@@ -41,7 +41,7 @@ from memorybench.suites.suite import FORMATS, Opening, PreparedRun, RunPlace
 from memorybench.suites.wiring import ResolvedModel, ResolvedProvider, Wiring
 
 from .generation import apply_limit, count_gates, generate
-from .history import PLAN, UNDATED
+from .history import ENDED, PLAN, UNDATED
 from .judgement import judge_prompts, question_of
 from .measures import MEASURES
 from .plan import FULL_CONTEXT, SHOWN, AuditedSubject, AuditPlan, Transcripts, find_oversized, trial_of
@@ -71,7 +71,7 @@ def make_probes(spec: AuditSpec, dataset: AuditDataset) -> Probes:
     chosen = apply_limit(every, spec.kinds, spec.limit, spec.sample_seed)
     drafted = {(one.conversation, fact) for one in every for fact in one.related_facts}
     skipped = [one for one in made.skipped if (one.conversation, one.fact) not in drafted]
-    dropped.update(one.reason for one in skipped if one.reason in (PLAN, UNDATED))
+    dropped.update(one.reason for one in skipped if one.reason in (PLAN, UNDATED, ENDED))
     return Probes(chosen, skipped, count_gates(len(chosen), len(every) - len(chosen), dropped))
 
 

@@ -90,7 +90,7 @@ class Probes:
     """The probes. A dataset may have hundreds of thousands, so they are kept in packed form."""
     skipped: Sequence[Skipped]
     gates: Mapping[str, int]
-    """The number of generated probes, and of the questions that each check rejected."""
+    """The number of generated probes, and by reason that of the facts, past values and absent facts not asked about."""
 
 
 def probe(

@@ -13,7 +13,7 @@ from memorybench.datasets.audit import AuditFact
 from .answers import content, is_same, leaks, normalise, occurs, stems, tokens
 from .cloze import NUMBER_REQUEST, fits_one, gaps
 from .evidence import IndexedConversation
-from .history import PLAN, UNDATED, History, history
+from .history import History, history
 from .probes import Question
 from .templates import GAP, ask_now, attribute_name, named_subject, question_for
 from .time_words import is_relative, says_now
@@ -49,7 +49,10 @@ class Material:
     history: History
     gaps: bool = True
     """Whether free-text facts get questions with a gap."""
+    left_out: dict[str, str] = field(default_factory=dict)
+    """By id of a fact: why it is not asked about. Does not count if the fact has a probe of another kind."""
     dropped: Counter[str] = field(default_factory=Counter)
+    """By reason: the number of questions about absent facts and past values that are not asked."""
 
     @classmethod
     def of(cls, indexed: IndexedConversation, *, gaps: bool) -> Material:
@@ -244,8 +247,8 @@ def _topic(fact: AuditFact) -> tuple[str, str]:
     return (fact.subject or "user").casefold(), attribute_name(fact.attribute or "")
 
 
-def choose_facts(material: Material, asked_as_change: Collection[str]) -> tuple[list[AskableFact], dict[str, str]]:
-    """Return the current facts that have a question with one answer; and by id, why other facts have none.
+def choose_facts(material: Material, asked_as_change: Collection[str]) -> list[AskableFact]:
+    """Return the current facts that have a question with one answer; put the others into `material.left_out`.
 
     Facts in `asked_as_change` get no recall question, because a conflict probe asks about them.
     """
@@ -261,10 +264,9 @@ def choose_facts(material: Material, asked_as_change: Collection[str]) -> tuple[
         unique = all(is_same(one.question.value, same[0].question.value) for one in same)
         for one in same[1:] if unique else same:
             chosen[one.fact.id] = "asked already" if unique else "not unique"
-    reasons = {id: one for id, one in chosen.items() if isinstance(one, str)}
-    material.dropped.update(reasons.values())
-    material.dropped.update(reason for _, reason in material.history.past if reason in (PLAN, UNDATED))
-    return [one for one in chosen.values() if isinstance(one, AskableFact)], reasons
+    material.left_out.update((fact.id, reason) for fact, reason in material.history.past)
+    material.left_out.update((id, one) for id, one in chosen.items() if isinstance(one, str))
+    return [one for one in chosen.values() if isinstance(one, AskableFact)]
 
 
 def _question_key(question: Question) -> str:
