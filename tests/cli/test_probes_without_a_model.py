@@ -515,6 +515,8 @@ def test_a_capital_at_the_start_of_a_sentence_makes_no_name(listed: Listed, cont
         ("User is thinking of taking a ferry to Delft", False),
         ("User plans to row in Delft", False),
         ("User will row in Delft", False),
+        ("User might row in Delft", False),
+        ("User's brother Will rows in Delft", True),
         ("User is going to row in Delft", False),
         ("User's next race is in Delft", False),
         ("User rows next to the mill in Delft", True),

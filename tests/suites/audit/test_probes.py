@@ -657,6 +657,11 @@ def _shows_answer(probe: Probe) -> bool:
         ("User flew to the U.S. in 2010", "U"),
         ("User flew to the U.S. in 2010", "S"),
         ("User shipped boxes to Ottawa. The van was full", "Ottawa"),
+        # another sign in the name
+        ("User writes small tools in C++", "C"),
+        ("User trains every evening for CS:GO", "CS"),
+        ("User keeps the photos on Yahoo! Disk", "Yahoo"),
+        ('User reads a book called "The Blue Heron"', "Blue Heron"),
         # one end of a range, or one of a pair of numbers
         ("User swims four or five times a week", "five"),
         ("User swims four or five times a week", "four"),
@@ -700,3 +705,10 @@ def test_a_negation_after_the_gap_does_no_harm() -> None:
 @pytest.mark.parametrize("content", ["User does not sing in Ghent", "User used to sing in Ghent"])
 def test_a_free_text_fact_with_a_value_is_checked_like_one_without(content: str) -> None:
     assert reasons(probes_of(conversation(fact("f", content, value="Ghent")))) == {"f": "no gap"}
+
+
+@pytest.mark.parametrize(
+    "name", ["Blue Heron", "Blue Heron, at last", "Blue Heron's hut", "a hut (near Ulm, in Blue Heron)"]
+)
+def test_a_name_with_marks_around_it_is_whole(name: str) -> None:
+    assert "Blue Heron" in [value for _, value in gaps(f"User moved the boat to {name}")]

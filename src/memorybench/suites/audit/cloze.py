@@ -25,10 +25,10 @@ _ANCHORED = re.compile(r"\b(?:in|at|on|to|from|for|with|by|until|since|near|of|c
 _IS_NAMED = re.compile(r"\S \S+ (?:is|are|was|were)$")
 """The same if the answer is a name: `User's dog is ____`, but not `User is ____`."""
 _CUTS_BEFORE = re.compile(
-    rf"(?:{_NAME}(?:,| (?:and|or|of|&))(?: (?:the|a|an))* |[\w,.] (?!\S*'s ){_NAME} |\d\S* |[/-]"
+    rf"(?:{_NAME}(?:,| (?:and|or|of|&))(?: (?:the|a|an))* |[\w,.] (?!\S*'s ){_NAME} |\d\S* "
     r"|\b(?:near|nearby|outside|next to|close to) (?:the )?|\bout of )$"
 )
-_CUTS_AFTER = re.compile(rf"/|-\w| (?:{_MONTH})\b|(?:,| (?:and|or|of|&))(?: (?:the|a|an))* {_NAME}")
+_CUTS_AFTER = re.compile(rf" (?:{_MONTH})\b|(?:,| (?:and|or|of|&))(?: (?:the|a|an))* {_NAME}")
 """Text around a gap that would leave a part of a title, name, date or quantity, or a place nearby: `War and ____`."""
 _NUMBER = rf"(?:[$€£¥]?\d[\d.,:]*(?:st|nd|rd|th|%)?|\b(?:one|{_WORD_NUMBERS})\b)"
 _LINK = r"(?: and|(?: \w+)? ?(?:\b(?:to|or|over|until|till)\b|[-–]))"
@@ -75,11 +75,11 @@ def gaps(statement: str) -> Iterator[tuple[str, str]]:
 def fits_one(before: str, value: str, after: str) -> bool:
     """Return whether the text around a gap does not show that more answers fit, or that the value is only a part.
 
-    A dot beside the gap is taken for that of an abbreviation, as in `Dr. ____`.
+    A dot or another mark beside the gap is taken for a part of a name, as in `Dr. ____` or `"The ____"`.
     """
     if _FITS_MANY.search(before) or _WAS_SO.search(f"{before} {after}"):
         return False
-    if before.endswith((".", ". ")) or re.match(r"\. ?\S", after):
+    if not re.search(r"(?:^|[^.\s]\s)$", before) or not re.match(r"(?:['’]s)?[,:)]*(?:\s|$)", after):
         return False
     is_quantity = _IS_DATE.match(value) or re.match(_NUMBER, value)
     return not (is_quantity and (_RANGE_BEFORE.search(before) or _RANGE_AFTER.match(after)))

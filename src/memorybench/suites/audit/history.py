@@ -22,7 +22,8 @@ UNDATED = "undated"
 SUPERSEDED, ENDED = "superseded", "no longer valid"
 
 _INTENDS = re.compile(
-    r"\b(?:will|shall|(?:is|are) (?:going|about) to|plans|planning|intends|thinking (?:of|about)|considering)\b"
+    r"\b(?:will|shall|might|may|(?:is|are) (?:going|about) to|plans|planning|intends|thinking (?:of|about)"
+    r"|considering)\b"
 )
 """Words of a plan in free text. An attribute or a question with them may as well ask for the plan itself."""
 
