@@ -83,7 +83,7 @@ def _is_outdated_plan(fact: AuditFact, indexed: IndexedConversation) -> bool:
     """
     is_free_text = not (fact.attribute or fact.question)
     topics = (attribute_name(fact.attribute or ""), fact.question or "", fact.content if is_free_text else "")
-    is_plan = any(names_plan(topic, indexed.languages) for topic in topics)
+    is_plan = any(names_plan(topic, indexed.languages) for topic in filter(None, topics))
     if not is_plan and not (is_free_text and _INTENDS.search(fact.content)):
         return False
     told, now = indexed.told(fact), indexed.now

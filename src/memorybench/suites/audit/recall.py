@@ -182,7 +182,7 @@ class Material:
         `user's second dog` has the words of `user's dog`; `user's dog` does not have those of `user`, who is its owner.
         """
         parts = _parts(fact)
-        similar = min((self._topics_with[word] for word in parts[-1]), key=len, default={})
+        similar = min((self._topics_with[word] for part in parts for word in part), key=len, default={})
         return any(
             other != parts and len(other) == len(parts) and all(map(frozenset.issubset, parts, other))
             and values - {normalise(fact.value or "")}
@@ -191,12 +191,12 @@ class Material:
 
     @cached_property
     def _topics_with(self) -> Mapping[str, Mapping[_Parts, set[str]]]:
-        """By word of an attribute: the topics with this word, each with its values."""
+        """By word of a subject or attribute: the topics with this word, each with its values."""
         found: dict[str, dict[_Parts, set[str]]] = defaultdict(lambda: defaultdict(set))
         for fact in self.indexed.conversation.facts:
             if fact.attribute and fact.value:
                 parts = _parts(fact)
-                for word in parts[-1]:
+                for word in frozenset().union(*parts):
                     found[word][parts].add(normalise(fact.value))
         return found
 

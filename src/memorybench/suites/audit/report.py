@@ -66,7 +66,7 @@ REASONS = {
     "tie": "about events at the same time",
     "told": "about absent facts that the conversation tells",
     "unanswerable": "without a turn that contains the answer",
-    "undated": "about facts or events whose date (validFrom) has no dated turn to compare with",
+    "undated": "about facts or events whose date (validFrom) no turn tells or can be compared with",
     "value does not fit": "with a verb or a negation as the answer, which does not fit a note",
     "values overlap": "with an outdated value that contains the latest, or the reverse",
 }
