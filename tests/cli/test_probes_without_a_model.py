@@ -552,3 +552,19 @@ def test_an_event_that_is_put_in_order_is_not_counted_as_not_asked(listed: Liste
     )
     assert {probe["type"] for probe in made.probes} == {"temporal"}
     assert made.rejected == {}
+
+
+@pytest.mark.parametrize(
+    ("content", "asked"),
+    [
+        ("User rowed with the choir last Friday", []),
+        ("User sold the barge four weeks ago", []),
+        ("User rows with the choir on Fridays", ["Fridays"]),
+    ],
+)
+def test_a_gap_in_a_time_that_depends_on_when_it_was_said_is_not_asked(
+    listed: Listed, content: str, asked: list[str]
+) -> None:
+    made = listed([content, OTHER[0]], {"content": content})
+    assert list(made.recall.values()) == asked
+    assert made.rejected.get("relative time", 0) == int(not asked)

@@ -662,6 +662,7 @@ def _shows_answer(probe: Probe) -> bool:
         ("User trains every evening for CS:GO", "CS"),
         ("User keeps the photos on Yahoo! Disk", "Yahoo"),
         ('User reads a book called "The Blue Heron"', "Blue Heron"),
+        ("User reads 'Blue Heron' in bed", "Heron'"),
         # one end of a range, or one of a pair of numbers
         ("User swims four or five times a week", "five"),
         ("User swims four or five times a week", "four"),

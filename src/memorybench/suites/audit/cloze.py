@@ -79,7 +79,11 @@ def fits_one(before: str, value: str, after: str) -> bool:
     """
     if _FITS_MANY.search(before) or _WAS_SO.search(f"{before} {after}"):
         return False
-    if not re.search(r"(?:^|[^.\s]\s)$", before) or not re.match(r"(?:['’]s)?[,:)]*(?:\s|$)", after):
+    if (
+        value.endswith("'")
+        or not re.search(r"(?:^|[^.\s]\s)$", before)
+        or not re.match(r"(?:['’]s)?[,:)]*(?:\s|$)", after)
+    ):
         return False
     is_quantity = _IS_DATE.match(value) or re.match(_NUMBER, value)
     return not (is_quantity and (_RANGE_BEFORE.search(before) or _RANGE_AFTER.match(after)))

@@ -116,7 +116,8 @@ class Material:
             return "guessable"
         if not content(question.value):
             return "no value"
-        if self.is_relative(question.value):
+        filled = question.text.replace(GAP, question.value)
+        if self.is_relative(question.value) or (self.is_relative(filled) and not self.is_relative(question.text)):
             return RELATIVE
         is_english = self.indexed.is_english
         return "leak" if leaks(question.text, (question.value, *others), is_english=is_english) else None
