@@ -3,13 +3,14 @@
 import asyncio
 import random
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memorybench.core.conversation import Turn
-from memorybench.judging.facts import MemoryFact, facts_of
+from memorybench.judging.facts import MemoryFact, categories_of, facts_of
 from memorybench.judging.judge import Judge
 from memorybench.judging.matching import Grid, Matching, is_same, match
 from memorybench.judging.matching_judge import EntailmentJudge
@@ -84,6 +85,33 @@ def test_the_same_text_in_another_category_is_not_the_same() -> None:
     assert match(Grid([likes], [dislikes])).undecided == {0: 0}
     known = match(Grid([likes], [dislikes], frozenset(("like",))))
     assert (known.pairs, known.undecided, known.misfiled) == ({}, {}, {0: 0})
+
+
+@pytest.mark.parametrize(
+    ("gold", "found"),
+    [
+        ({"family": {"Ines": {"job": "Baker"}}}, {"family": {"Paul": {"job": "Baker"}}}),
+        ({"avoids": {"drinks": ["Black coffee"]}}, {"wants": {"drinks": ["Black coffee"]}}),
+        ({"before": {"phone": "Fairphone"}}, {"now": {"phone": "Fairphone"}}),
+        ({"pets": ["Sleeps on the sofa"]}, {"pets": {"Momo": ["Sleeps on the sofa"]}}),
+    ],
+)
+def test_the_same_text_on_another_path_is_undecided(gold: Any, found: Any) -> None:
+    for known in (frozenset[str](), categories_of(gold)):
+        matching = match(Grid(facts_of(gold), facts_of(found), known))
+        assert (matching.pairs, matching.misfiled, matching.open_pairs) == ({}, {}, [(0, 0)])
+
+
+def test_a_path_that_ends_with_the_other_is_the_same() -> None:
+    assert is_same(*facts_of({"user": {"family": {"job": "Baker"}}}), *facts_of({"family": {"job": "Baker"}}))
+
+
+def test_a_fact_of_two_owners_is_no_duplicate() -> None:
+    memory = {"town": "Ghent", "family": {"Ines": {"town": "Ghent"}, "Paul": {"town": "Ghent"}}}
+    matching = match(Grid(facts_of({"town": "Ghent"}), facts_of(memory)))
+    assert (matching.pairs, matching.twins) == ({0: 0}, frozenset())
+    kept = match(Grid(facts_of(memory), facts_of({"family": memory["family"]})))
+    assert kept.pairs == {1: 0, 2: 1}, "the same path is preferred"
 
 
 def test_a_word_or_two_without_their_category_are_undecided() -> None:

@@ -12,7 +12,7 @@ from memorybench.journal.rows import Run
 from memorybench.journal.run_reader import RunReader
 from memorybench.judging.canaries import CanaryReport
 from memorybench.judging.canary_cases import PAIRS
-from memorybench.judging.facts import MemoryFact
+from memorybench.judging.facts import MemoryFact, facts_of
 from memorybench.judging.judge import Judge
 from memorybench.judging.matching import Grid, Matching, match
 from memorybench.judging.matching_judge import EntailmentJudge
@@ -66,6 +66,13 @@ def test_an_undecided_pair_is_asked_in_both_directions_and_once(tmp_path: Path) 
     assert calls(tmp_path / "calls") == 2
     assert matchings(tmp_path / "r", asked, gold, found).pairs == {0: 0}
     assert calls(tmp_path / "calls") == 2, "recorded steps are not paid for again"
+
+
+def test_the_judge_sees_whose_fact_it_is(tmp_path: Path) -> None:
+    asked = judge(lambda turns: "yes" if len({"carol" in note for note in notes(turns)}) == 1 else "no", tmp_path / "c")
+    gold, found = facts_of({"Carol": {"job": "Baker"}}), facts_of({"Paul": {"job": "Baker"}})
+    matching = matchings(tmp_path / "r", asked, [*gold], [*found])
+    assert (matching.pairs, matching.undecided, calls(tmp_path / "c")) == ({}, {}, 2)
 
 
 def test_one_direction_covers_and_does_not_match(tmp_path: Path) -> None:

@@ -68,6 +68,11 @@ class MemoryFact:
     def category(self) -> str:
         return self.categories[-1] if self.categories else ""
 
+    @property
+    def with_path(self) -> str:
+        """The text after all of its categories: a judge must see whose fact it is."""
+        return f"{' / '.join(self.categories)}: {self.text}" if self.categories else self.text
+
     def __str__(self) -> str:
         return f"{self.categories[-1]}: {self.text}" if self.category else self.text
 

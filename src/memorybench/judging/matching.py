@@ -1,8 +1,8 @@
 """Matches the facts of a memory with the gold facts, one to one.
 
-Code decides two things. Facts with the same normal form say the same, unless both name a category and the categories
-differ. Facts in different categories do not match, if the writer could know the category of the gold. Everything else
-is undecided until a judge decides it.
+Code decides two things. Facts with the same normal form say the same, unless both name categories and neither path ends
+with the other: Anna's city is not Ben's. Facts in different categories do not match, if the writer could know the
+category of the gold. Everything else is undecided until a judge decides it.
 
 Strict view: each fact is matched with at most one other. A fact that was written in several pieces is matched with its
 longest piece, and several facts written as one are matched once. Coverage: a fact is covered if the other side says it,
@@ -41,18 +41,25 @@ UNDECIDED = Comparison("undecided", None, None)
 
 
 def is_same(first: MemoryFact, second: MemoryFact) -> bool:
-    """Whether two facts have the same normal form, and no different categories.
+    """Whether two facts have the same normal form, and the path of one ends with that of the other.
 
     If one of them has no category, texts of one or two words are not enough, unless neither has one.
     """
     text = _key(first)
-    if text != _key(second) or not _compatible(first, second):
+    shorter, longer = sorted((first.categories, second.categories), key=len)
+    if text != _key(second) or longer[len(longer) - len(shorter) :] != shorter:
         return False
     if first.categories and second.categories:
         return True
     # a word or two, such as "tea", say too little without their category, which may be "dislikes"
     same_text = normal_form(first.text) == normal_form(second.text)
     return same_text and (first.categories == second.categories or len(text.split()) > _FEW_WORDS)
+
+
+def repeats(first: MemoryFact, second: MemoryFact) -> bool:
+    """Whether two facts of one memory are the same. On different paths they are not: the owner may be another."""
+    has_path = first.categories and second.categories
+    return is_same(first, second) and (not has_path or first.categories == second.categories)
 
 
 def _key(fact: MemoryFact) -> str:
@@ -82,6 +89,8 @@ class Grid:
     found: Sequence[MemoryFact]
     known: frozenset[str] = frozenset()
     """The categories that the writer of the found facts was shown."""
+    one_memory: bool = False
+    """Whether both sides are one memory, earlier and later, so that a fact that is kept stays on its path."""
     judged: Mapping[Pair, Comparison] = field(default_factory=dict)
     split: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     """By index of a gold fact: the found facts that together say it, as a judge decided."""
@@ -98,7 +107,8 @@ class Grid:
 
     @cached_property
     def _decided(self) -> Mapping[Pair, Comparison]:
-        same = {(g, f): SAME for g, f in self.equal if is_same(self.gold[g], self.found[f])}
+        equals = repeats if self.one_memory else is_same
+        same = {(g, f): SAME for g, f in self.equal if equals(self.gold[g], self.found[f])}
         return {**self.judged, **same}
 
     def compare(self, pair: Pair) -> Comparison:
@@ -184,7 +194,7 @@ class Matching:
     def _repeats(self, found: int, among: Collection[int]) -> bool:
         """Return whether a found fact repeats another one that is matched with a gold fact in `among`."""
         partners = (self.grid.found[self.pairs[g]] for g in among if g in self.pairs)
-        return found in self.twins and any(is_same(self.grid.found[found], partner) for partner in partners)
+        return found in self.twins and any(repeats(self.grid.found[found], partner) for partner in partners)
 
 
 def match(grid: Grid) -> Matching:
@@ -208,7 +218,7 @@ def _twins(grid: Grid, taken: Collection[int]) -> frozenset[int]:
     for place in sorted(range(len(grid.found)), key=lambda place: place not in taken):
         fact = grid.found[place]
         others = first.setdefault(_key(fact), [])
-        if place not in taken and any(is_same(fact, other) for other in others):
+        if place not in taken and any(repeats(fact, other) for other in others):
             twins.append(place)
         others.append(fact)
     return frozenset(twins)
@@ -247,7 +257,8 @@ def one_to_one(ranked: Iterable[Pair]) -> dict[int, int]:
 
 def _closeness(grid: Grid, pair: Pair) -> float:
     gold, found = grid.gold[pair[0]], grid.found[pair[1]]
-    return likeness(gold, found) / 2 + (gold.text == found.text) / 4 + (gold.category in found.categories) / 8
+    place = (gold.category in found.categories) / 8 + (gold.categories == found.categories) / 16
+    return likeness(gold, found) / 2 + (gold.text == found.text) / 4 + place
 
 
 def _sorted(facts: Sequence[MemoryFact], places: Iterable[int]) -> list[int]:

@@ -53,7 +53,7 @@ class EntailmentJudge:
 
     async def supports(self, steps: Steps, conversation: str, fact: MemoryFact) -> bool:
         """Whether the user said a fact in the conversation. Raises Unreadable if the reply cannot be read."""
-        return await self._ask(steps, SUPPORT, SUPPORT_PROMPT, conversation, str(fact))
+        return await self._ask(steps, SUPPORT, SUPPORT_PROMPT, conversation, fact.with_path)
 
     async def _ask(self, steps: Steps, step: str, prompt: JudgePrompt, answer: str, response: str) -> bool:
         question = Question(id="", haystack="", question="", answers=(answer,))
@@ -83,7 +83,7 @@ class EntailmentJudge:
         return match(grid) if grid.split or grid.merged else decided
 
     async def _compare(self, steps: Steps, grid: Grid, pair: Pair) -> Comparison:
-        gold, found = str(grid.gold[pair[0]]), str(grid.found[pair[1]])
+        gold, found = grid.gold[pair[0]].with_path, grid.found[pair[1]].with_path
         says, said = await self.says(steps, found, gold), await self.says(steps, gold, found)
         return Comparison("same" if says and said else "different", says, said)
 
@@ -98,7 +98,9 @@ class EntailmentJudge:
         several = {whole: places for whole, places in parts.items() if len(places) > 1}
         verdicts = await all_of(
             *(
-                self.says(steps, "\n".join(str(part_facts[place]) for place in places), str(whole_facts[whole]))
+                self.says(
+                    steps, "\n".join(part_facts[place].with_path for place in places), whole_facts[whole].with_path
+                )
                 for whole, places in several.items()
             )
         )

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from memorybench.suites.extraction.cases import load_cases
+from memorybench.suites.extraction.findings import findings_of, match_output
 from tests.doubles.refusals import refused
 from tests.suites.extraction.known import ADDING, BUNDLED, CHANGING, CHATTING
 
@@ -224,6 +225,43 @@ def test_an_empty_output_is_an_error_unless_superseded_lists_all_facts(tmp_path:
     memory = {"home": ["Lives in Bristol"], "pets": ["Has a dog"]}
     case = {**CHATTING, "existing_memory": memory, "expected_output": {}}
     assert refused(load_cases, write(tmp_path, case)).where.endswith(".expected_output")
+
+
+FAMILY: dict[str, Any] = {
+    "id": "family",
+    "scenario": "multiple_blocks",
+    "existing_memory": {"family": {"Ines": {"town": "Ghent"}, "Paul": {"town": "Bruges"}}, "town": "Bruges"},
+    "conversation": "User: My brother Paul moved to Ghent, and so did I.",
+    "expected_output": {"family": {"Ines": {"town": "Ghent"}, "Paul": {"town": "Ghent"}}, "town": "Ghent"},
+    "expected_facts": ["town: Ghent", "town: Ghent"],
+    "superseded": ["town: Bruges", "town: Bruges"],
+}
+
+
+def test_the_same_fact_of_several_owners_is_no_duplicate(tmp_path: Path) -> None:
+    (case,) = load_cases(write(tmp_path, FAMILY))
+    assert [fact.categories for fact in case.gold.kept] == [("family", "ine", "town")]
+    paths = [("family", "paul", "town"), ("town",)]
+    assert [fact.categories for fact in case.gold.added] == [fact.categories for fact in case.gold.removed] == paths
+    assert case.gold.replaces == {0: 0, 1: 1}
+    thrice = edited(FAMILY, put(expected_facts=["town: Ghent"] * 3))
+    assert refused(load_cases, write(tmp_path, thrice)).problem.startswith("duplicate fact")
+
+
+def test_exchanged_values_of_two_owners_are_two_updates(tmp_path: Path) -> None:
+    case = edited(
+        FAMILY,
+        put(
+            existing_memory={"family": {"Ines": {"town": "Ghent"}, "Paul": {"town": "Bruges"}}},
+            expected_output={"family": {"Ines": {"town": "Bruges"}, "Paul": {"town": "Ghent"}}},
+            expected_facts=["town: Bruges", "town: Ghent"],
+            superseded=["town: Bruges", "town: Ghent"],
+        ),
+    )
+    (loaded,) = load_cases(write(tmp_path, case))
+    assert loaded.gold.replaces == {0: 0, 1: 1}
+    kept = findings_of(loaded, match_output(loaded, loaded.existing_memory))
+    assert (kept.tp, kept.fn, kept.operations.update.done) == (0, 4, 0)
 
 
 def test_a_speaker_may_have_several_names(tmp_path: Path) -> None:

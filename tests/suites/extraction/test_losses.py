@@ -67,3 +67,22 @@ def test_the_judge_decides_both_old_facts_that_may_share_a_new_one(verdict: str,
     judge = EntailmentJudge(Judge(ScriptedModel(lambda _: verdict)))
     result = asyncio.run(follow_old_facts(UnrecordedSteps(), before, after, (), judge))
     assert (result.kept, len(result.lost), result.open) == (kept, lost, ())
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ({"Ines": {"job": "Baker"}}, {"Paul": {"job": "Baker"}}),
+        ({"avoids": ["Black coffee"]}, {"wants": ["Black coffee"]}),
+    ],
+)
+def test_an_old_fact_that_moved_to_another_place_is_not_kept_by_code(old: Any, new: Any) -> None:
+    before, after = facts_of(old), facts_of(new)
+    assert asyncio.run(follow_old_facts(UnrecordedSteps(), before, after)) == OldFacts(open=before)
+    judge = EntailmentJudge(Judge(ScriptedModel(oracle)))
+    assert asyncio.run(follow_old_facts(UnrecordedSteps(), before, after, (), judge)) == OldFacts(lost=before)
+
+
+def test_an_old_fact_that_was_stored_twice_is_kept_once_it_is_stored() -> None:
+    before, after = facts_of(["Has a brown dog", "has a brown dog."]), facts_of(["Has a brown dog"])
+    assert asyncio.run(follow_old_facts(UnrecordedSteps(), before, after)) == OldFacts(kept=2)

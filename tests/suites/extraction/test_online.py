@@ -182,9 +182,10 @@ def test_a_memory_of_plain_texts_can_lose_facts(folder: Path) -> None:
     assert [outcome.score(name) for name in ("fp", "kept", "to_keep", "minimalism")] == [1, 1, 2, 0]
 
 
-def test_a_fact_in_another_order_or_category_is_not_lost(folder: Path) -> None:
+def test_a_fact_in_another_order_or_category_is_not_lost_if_the_judge_says_so(folder: Path) -> None:
     old, moved = memory("home: Lives in Bristol", "diet: Eats no meat"), {"user": ["eats no meat", "lives in Bristol"]}
-    judge_traces(folder, [trace("a", (), moved, old)], ScriptedModel(lambda _: '{"facts": []}'))
+    nothing = ScriptedModel(lambda _: '{"facts": []}')
+    judge_traces(folder, [trace("a", (), moved, old)], nothing, entailment=entailing("yes"))
     outcome = outcomes(folder)["a"]
     assert [outcome.score(name) for name in ("fp", "kept", "to_keep", "minimalism")] == [0, 2, 2, 1]
 

@@ -14,8 +14,8 @@ from memorybench.core.trials import Case
 from memorybench.files.loading import load
 from memorybench.files.located import Document
 from memorybench.files.validation import validated
-from memorybench.judging.facts import MemoryFact, categories_of, fact_from, facts_of
-from memorybench.judging.matching import is_same
+from memorybench.judging.facts import MemoryFact, fact_from, facts_of
+from memorybench.judging.matching import is_same, repeats
 from memorybench.text.sanitize import preview
 from memorybench.text.spelling import nearest, suggestion
 
@@ -158,7 +158,7 @@ def _check_memory(row: Document, name: str, memory: Any) -> None:
     except Malformed as error:
         raise BadInput(where, str(error)) from None
     for index, fact in enumerate(facts):
-        if any(is_same(other, fact) for other in facts[:index]):
+        if any(repeats(other, fact) for other in facts[:index]):
             raise BadInput(
                 where,
                 f"duplicate fact {preview(fact.text)}",
@@ -178,21 +178,21 @@ def _check_facts(row: Document, written: _CaseInFile, gold: Gold) -> None:
         )
     listed = _parse_facts(row, "expected_facts", written.expected_facts)
     facts = [fact for _, fact in listed]
+    pairs = identical_pairs(facts, gold.added)
     for index, (where, fact) in enumerate(listed):
+        if index in pairs:
+            continue  # also if the same fact of another owner is listed, or is in existing_memory
         if any(is_same(fact, other) for other in facts[:index]):
             raise BadInput(where, f"duplicate fact {preview(fact.text)}", expected="each fact once", remedy="remove it")
         if any(is_same(fact, other) for other in facts_of(written.existing_memory)):
             problem = f"{preview(str(fact))} is already in existing_memory"
             raise BadInput(where, problem, expected="new facts", remedy="remove it from one of them")
-    pairs = identical_pairs(facts, gold.added, frozenset(fact.category for fact in facts))
-    for index, (where, fact) in enumerate(listed):
-        if index not in pairs:
-            raise BadInput(
-                where,
-                f"{preview(str(fact))} is not a new fact of expected_output",
-                expected="the same words and category in both",
-                remedy=_suggest(fact, gold.added) or "add it to expected_output",
-            )
+        raise BadInput(
+            where,
+            f"{preview(str(fact))} is not a new fact of expected_output",
+            expected="the same words and category in both",
+            remedy=_suggest(fact, gold.added) or "add it to expected_output",
+        )
     for index, fact in enumerate(gold.added):
         if index not in pairs.values():
             raise BadInput(
@@ -218,22 +218,21 @@ def _check_superseded(row: Document, written: _CaseInFile, gold: Gold) -> None:
     listed = _parse_facts(row, "superseded", written.superseded)
     before = facts_of(written.existing_memory)
     for where, fact in listed:
-        category = frozenset((fact.category,))
-        if not identical_pairs([fact], before, category):
+        if not identical_pairs([fact], before):
             raise BadInput(
                 where,
                 f"{preview(str(fact))} is not in existing_memory",
                 expected="an old fact, in the same words and category",
                 remedy=_suggest(fact, before) or "correct it",
             )
-        if not identical_pairs([fact], gold.removed, category):
+        if not identical_pairs([fact], gold.removed):
             raise BadInput(
                 where,
                 f"{preview(str(fact))} is still in expected_output",
                 expected="a fact that is removed",
                 remedy="remove it from one of them",
             )
-    pairs = identical_pairs([fact for _, fact in listed], gold.removed, categories_of(written.existing_memory))
+    pairs = identical_pairs([fact for _, fact in listed], gold.removed)
     for index, fact in enumerate(gold.removed):
         if index not in pairs.values():
             raise BadInput(

@@ -24,7 +24,7 @@ from memorybench.core.conversation import Turn
 from memorybench.core.plans import Steps
 from memorybench.judging.asking import all_of
 from memorybench.judging.facts import MemoryFact
-from memorybench.judging.matching import Grid, Matching, is_same, match
+from memorybench.judging.matching import Grid, Matching, match, repeats
 from memorybench.judging.matching_judge import EntailmentJudge
 
 from .cases import ExtractionCase
@@ -161,7 +161,7 @@ async def _find_forbidden(
     """Asks the judge for each forbidden text whether a fact outside the gold says it. Returns them by text."""
     found = matching.grid.found
     texts = [text for text in case.must_not_store if not find_stored(text, found)] if matching.open_found else []
-    notes = "\n".join(str(found[place]) for place in matching.open_found)
+    notes = "\n".join(found[place].with_path for place in matching.open_found)
     return dict(zip(texts, await all_of(*(judge.says(steps, notes, text) for text in texts)), strict=True))
 
 
@@ -357,7 +357,7 @@ class _Examination:
                 return Remark(label, str(fact), about=str(grid.gold[target]))
         if place in self._matching.twins:
             repeated = next(
-                grid.found[other] for other in others if other != place and is_same(grid.found[other], fact)
+                grid.found[other] for other in others if other != place and repeats(grid.found[other], fact)
             )
             return Remark("duplicate", str(fact), about=str(repeated))
         for target in range(len(grid.gold)):

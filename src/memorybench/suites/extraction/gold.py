@@ -48,7 +48,7 @@ def _with_sorted_keys(memory: Any, depth: int = 0) -> Any:
 def gold_of(existing: Any, expected: Any) -> Gold:
     """Compares the memory before with the memory expected after, and returns the expected change."""
     before, after, categories = recorded_facts(existing), recorded_facts(expected), categories_of(existing)
-    pairs = identical_pairs(before, after, categories)
+    pairs = match(Grid(before, after, one_memory=True)).pairs
     added = tuple(fact for index, fact in enumerate(after) if index not in pairs.values())
     removed = tuple(fact for index, fact in enumerate(before) if index not in pairs)
     return Gold(
@@ -60,9 +60,9 @@ def gold_of(existing: Any, expected: Any) -> Gold:
     )
 
 
-def identical_pairs(gold: Sequence[MemoryFact], found: Sequence[MemoryFact], known: frozenset[str]) -> dict[int, int]:
+def identical_pairs(gold: Sequence[MemoryFact], found: Sequence[MemoryFact]) -> dict[int, int]:
     """Pairs facts that certainly mean the same, by code alone. Returns found index by gold index."""
-    return dict(match(Grid(gold, found, known)).pairs)
+    return dict(match(Grid(gold, found)).pairs)
 
 
 def find_stored(text: str, facts: Sequence[MemoryFact]) -> MemoryFact | None:
@@ -89,11 +89,11 @@ def _alphanumeric(text: str) -> str:
 
 
 def _replacements(added: Sequence[MemoryFact], removed: Sequence[MemoryFact]) -> dict[int, int]:
-    """Pairs added facts with the removed facts that they replace: first in the same category, then the most similar."""
+    """Pairs added facts with the removed facts that they replace: first on the same path, then the most similar."""
     ranked = sorted(
-        (new.category != old.category, -alike, a, r)
+        (new.category != old.category, new.categories != old.categories, -alike, a, r)
         for a, new in enumerate(added)
         for r, old in enumerate(removed)
         if (alike := likeness(new, old)) or new.category == old.category
     )
-    return one_to_one((a, r) for _, _, a, r in ranked)
+    return one_to_one((a, r) for *_, a, r in ranked)

@@ -14,7 +14,6 @@ from memorybench.judging.asking import all_of
 from memorybench.judging.facts import MemoryFact
 from memorybench.judging.matching import Grid, Matching, likeness, match, one_to_one
 from memorybench.judging.matching_judge import EntailmentJudge
-from memorybench.judging.normal_form import normal_form
 
 from .findings import Findings, Operation, Operations, Remark
 
@@ -95,13 +94,15 @@ async def follow_old_facts(
 
     Raises Unreadable if the judge's reply cannot be read.
     """
-    before_texts, after_texts = (frozenset(normal_form(fact.text) for fact in facts) for facts in (before, after))
-    same = [fact for fact in before if normal_form(fact.text) in after_texts]
-    changed = [fact for fact in before if normal_form(fact.text) not in after_texts]
+    pairs = Grid(before, after, one_memory=True).same
+    kept, found = {old for old, _ in pairs}, {new for _, new in pairs}
+    same = [fact for place, fact in enumerate(before) if place in kept]
+    changed = [fact for place, fact in enumerate(before) if place not in kept]
     if judge is None:
         return OldFacts(kept=len(same), open=tuple(changed))
-    new = "\n".join(str(fact) for fact in after if normal_form(fact.text) not in before_texts)
-    reworded = await all_of(*(judge.says(steps, new, str(fact)) for fact in changed)) if new else [False] * len(changed)
+    new = "\n".join(fact.with_path for place, fact in enumerate(after) if place not in found)
+    asked = [judge.says(steps, new, fact.with_path) for fact in changed if new]
+    reworded = await all_of(*asked) or [False] * len(changed)
     stored = same + [fact for fact, yes in zip(changed, reworded, strict=True) if yes]
     missing = [fact for fact, yes in zip(changed, reworded, strict=True) if not yes]
     stale = match(Grid(withdrawn, stored)).pairs

@@ -24,7 +24,6 @@ from memorybench.judging.enumeration import Enumerator
 from memorybench.judging.facts import MemoryFact, categories_of, facts_of
 from memorybench.judging.matching import Grid, Matching, match
 from memorybench.judging.matching_judge import EntailmentJudge
-from memorybench.judging.normal_form import normal_form
 from memorybench.text.sanitize import preview, shorten
 
 from .findings import Findings, find_support, findings_of
@@ -136,8 +135,9 @@ class TraceJudge:
         if trace.output != trace.existing and _has_content(trace.output):
             listed = await self.enumerator.written(steps, existing, _as_text(trace.output), categories)
             # A judge may list a kept fact as new; it counts as new only if the user stated it again.
-            old = {normal_form(fact.text) for fact in before} - {normal_form(fact.text) for fact in stated}
-            written = tuple([fact for fact in listed if normal_form(fact.text) not in old])
+            again = {new for _, new in Grid(stated, listed).same}
+            old = {new for _, new in Grid(before, listed).same} - again
+            written = tuple([fact for place, fact in enumerate(listed) if place not in old])
         by_code = match(Grid(stated, written))
         case = _StatedFacts(
             Gold(kept=(), added=stated, removed=(), replaces={}, categories=frozenset()), trace.conversation
@@ -246,8 +246,8 @@ def _pairs_to_review(trace: str, by_code: Matching, by_judge: Matching | None = 
         says = None if by_judge is None else by_judge.grid.compare((gold, found)).says
         yield PairToReview(
             id=f"{trace}/{number}",
-            answer=str(gold_facts[gold]),
-            response=str(found_facts[found]),
+            answer=gold_facts[gold].with_path,
+            response=found_facts[found].with_path,
             verdict=None if says is None else "yes" if says else "no",
             note="code cannot decide this pair; label it yes or no",
         )
