@@ -14,6 +14,7 @@ import re
 from datetime import date
 from decimal import Decimal
 from functools import cache, lru_cache
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from memorybench.text.normalisation import plain
@@ -52,8 +53,10 @@ _DURATIONS = frozenset(("millisecond", "second", "minute", "hour", "month", "yea
 _OTHER_WORDS = frozenset((
     "in", "mi", "cal", "cale", "cali", "pie", "pies", "mila", "mil", "an", "ora", "ore", "lat", "lata", "分", "日",
     "once", "dos", "cent", "cents", "mille", "elf", "sept", "neuf", "onze", "un", "uno", "seize", "null", "primer",
+    "acht", "sieben", "zeven",
 ))  # fmt: skip
-"""Names of units and numbers that are ignored, because they mean something else in another language."""
+"""Names of units and numbers that are ignored, because they mean something else in another language or, such as
+"acht geben", in the same."""
 _CURRENCIES = {
     "€": "EUR", "eur": "EUR", "euro": "EUR", "euros": "EUR", "欧元": "EUR",
     "$": "$", "dollar": "dollars", "dollars": "dollars", "usd": "USD", "us$": "USD", "美元": "USD",
@@ -87,6 +90,7 @@ _SCALES = {"万": 4, "亿": 8, "k": 3, "K": 3, "M": 6}
 _GROUPED = re.compile(r"-?[1-9]\d{0,2}([.,'])\d{3}(?:\1\d{3})*")
 _SEPARATORS = re.compile("[.,']")
 _VULGAR_FRACTION = re.compile("(?<=\\d)(?=[¼-¾⅐-⅞])")
+_THOUSANDS = re.compile(r"(?<=\s)10{3,}\b")
 _TWO_NUMBERS = re.compile(r"(?<=\d)\s(?=10{3,}\b)")
 _DIGIT_WORD = (
     "(?:one|two|three|four|five|six|seven|eight|nine|first|second|third|fourth|fifth|sixth|seventh|eighth|ninth)"
@@ -97,6 +101,8 @@ _NOT_ONE_NUMBER = re.compile(
     re.IGNORECASE,
 )
 """Matches the spaces in "no one", "sixty and five" and "forty five inch screens", which may be forty screens."""
+_SECONDS = re.compile(r"(?<=ty)-(?=second\b)", re.IGNORECASE)
+"""Matches the hyphen in "thirty-second", which may be a duration."""
 _IN_RANGE = re.compile(
     r"\d\s?(?:to|and|or|by|x|×|-|~|,|/|bis|und|oder|à|a|et|ou|y|o|e|tot|en|of|до|и|到|至|和)\s?$", re.IGNORECASE
 )
@@ -127,7 +133,9 @@ _MOST_DIGITS = 15
 @lru_cache(maxsize=10_000)
 def normal_form(text: str) -> str:
     text = plain(_VULGAR_FRACTION.sub(" ", text)).translate(_STRAIGHT)
-    text = _number_words_as_digits(_TWO_NUMBERS.sub(" | ", text))
+    has_thousands = _THOUSANDS.search(text)  # number words become such digits, too: "2 thousand" is "2 1000"
+    text = _number_words_as_digits(text)
+    text = _TWO_NUMBERS.sub(" | ", text) if has_thousands else text
     if any(map(str.isdigit, text)):
         for pattern in _DATES if _YEAR.search(text) and _DAY.search(text) else ():
             text = pattern.sub(_iso_date, text)
@@ -142,12 +150,26 @@ def _number_words_as_digits(text: str) -> str:
 
     if "billion" in text.lower():  # which is a thousand or a million millions, depending on the language
         return text
-    words = [word for word in text.split() if word.lower() != word.upper()]  # neither digits nor Chinese
-    languages = set(map(_number_word_language, words))
-    text = _NOT_ONE_NUMBER.sub(" | ", text)
-    for language in filter(languages.__contains__, _NUMBER_WORD_LANGUAGES):
-        text = alpha2digit(text, language, 0)
-    return text
+    words = _NOT_ONE_NUMBER.sub(" | ", _SECONDS.sub("-| ", text)).split(" ")
+    languages = [_number_word_language(word) for word in words]
+    if not any(languages):
+        return " ".join(words)
+
+    def is_other_word(place: int) -> bool:
+        near = (*languages[max(place - 1, 0) : place], *languages[place + 1 : place + 2])
+        return _bare(words[place]) in _OTHER_WORDS and not any(near)
+
+    parts = []
+    for is_other, places in groupby(range(len(words)), is_other_word):
+        part = " ".join([words[place] for place in places])
+        for language in _NUMBER_WORD_LANGUAGES:
+            part = alpha2digit(part, language, 0) if language in languages and not is_other else part
+        parts.append(part)
+    return " ".join(parts)
+
+
+def _bare(word: str) -> str:
+    return word.lower().strip(".,;:!?()'\"")
 
 
 @lru_cache(maxsize=50_000)
@@ -155,7 +177,7 @@ def _number_word_language(word: str) -> str | None:
     """Returns the first language in which a word is certainly part of a number; None if there is none."""
     from text_to_num import alpha2digit
 
-    if word.lower().strip(".,;:!?()'\"") in _OTHER_WORDS:
+    if word.lower() == word.upper() or _bare(word) in _OTHER_WORDS:  # digits and Chinese have no case
         return None
     return next((language for language in _NUMBER_WORD_LANGUAGES if alpha2digit(word, language, 0) != word), None)
 
@@ -172,6 +194,9 @@ def _iso_date(found: re.Match[str]) -> str:
 
 
 def _clock(found: re.Match[str]) -> str:
+    before, after = found.string[: found.start()].lower(), found.string[found.end() :]
+    if found[0].endswith(" am") and after.startswith(" ") and not before.endswith("at "):
+        return found[0]  # German "am": "um 8 am Turm"
     hour = int(found["hour"]) % 12 + (12 if found["half"] in "pP" else 0)
     return f"{hour:02}:{found['minute'] or '00'}"
 

@@ -9,6 +9,7 @@ import unicodedata
 from .sanitize import sanitize
 
 _SUPERSCRIPT = re.compile(r"(?<=\d)[⁰¹²³⁴-⁹]+")
+_SUBSCRIPT = re.compile(r"(?<=\d)(?=[₀-₉①-⓿])")
 _INVISIBLE = frozenset(("Cf", "Co"))
 """Unicode categories that are removed: invisible characters (Cf), and characters of private use (Co)."""
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
@@ -27,11 +28,12 @@ NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 def plain(text: str) -> str:
     """Returns the text in Unicode form NFKC, without invisible and control characters and repeated blanks.
 
-    10³ becomes 10^3, not 103.
+    10³ becomes 10^3, not 103, and 1₂ becomes 1_2, not 12.
     """
     if text.isascii() and text.isprintable():
         return " ".join(text.split())
-    unified = unicodedata.normalize("NFKC", _SUPERSCRIPT.sub(r"^\g<0>", sanitize(text)))
+    marked = _SUBSCRIPT.sub("_", _SUPERSCRIPT.sub(r"^\g<0>", sanitize(text)))
+    unified = unicodedata.normalize("NFKC", marked)
     return tidy("".join(character for character in unified if unicodedata.category(character) not in _INVISIBLE))
 
 
