@@ -200,6 +200,13 @@ NUMBER_NEAR_MISSES = (
     ("考试得了90分", "考试得了90分钟"),
     ("Eats 500 cal for lunch", "Eats 500 inches for lunch"),
     ("Ate 2 pies", "Ate 2 feet"),
+    ("The table has 6 feet", "The table has 2 yards"),
+    ("The table has 6 feet", "The table has 72 inches"),
+    ("The table has 3 feet", "The table has 3 ft"),
+    ("Der Tisch hat 3 Fuß", "Der Tisch hat 36 Zoll"),
+    ("Watched 2 Hours last night", "Watched 120 minutes last night"),
+    ("Recorded 3 Years in Berlin", "Recorded 36 months in Berlin"),
+    ("Su novela preferida es 24 horas", "Su novela preferida es 1440 minutos"),
     # temperatures and percentages
     ("Temperature rose by 5 °C", "Temperature rose by 41 °F"),
     ("Is 10 °C warmer than Oslo", "Is 50 °F warmer than Oslo"),

@@ -70,6 +70,10 @@ def test_a_near_miss_is_never_the_same(left: str, right: str) -> None:
         ("Besitzt zwei Hunde und drei Katzen", "Besitzt 2 Hunde und 3 Katzen"),
         ("Ran the 1000 m race", "Ran the 1 km race"),
         ("Loan has 3.4 % interest", "Loan has 3.4 percent interest"),
+        ("The pool is 6 ft deep", "The pool is 72 inches deep"),
+        ("Der Vertrag läuft 24 Monate", "Der Vertrag läuft 2 Jahre"),
+        ("Der Vertrag läuft 24 monate", "Der Vertrag läuft 2 Jahre"),
+        ("Lief 3 Kilometer", "Lief 3000 m"),
         ("合同期为24个月", "合同期为2年"),
     ],
 )

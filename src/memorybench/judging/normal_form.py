@@ -49,6 +49,8 @@ _NOT_CONVERTED = frozenset((
 ))  # fmt: skip
 """Units with one spelling but no conversion: a day may be a working day, a gigabyte may be 1000 or 1024 megabytes, and
 a temperature may be a difference."""
+_ONLY_SYMBOLS = frozenset(("foot", "yard", "foot**2"))
+"""Units whose names in words mean something else in most languages: a table has feet, a house has a yard."""
 _DURATIONS = frozenset(("millisecond", "second", "minute", "hour", "month", "year"))
 _OTHER_WORDS = frozenset((
     "in", "mi", "cal", "cale", "cali", "pie", "pies", "mila", "mil", "an", "ora", "ore", "lat", "lata", "分", "日",
@@ -113,7 +115,7 @@ _RATE = re.compile(
     re.IGNORECASE,
 )
 _AGE = re.compile(
-    r"\b(?:old|aged?|ages|alt|alter|âgée?|âge|edad|oud|возраст)\b|[岁歳]|\b(?:is|am|are|was|turn\w*|ist|war|wird|est)\s\d",
+    r"\b(?:old|aged?|ages|alt|alter|âgée?|âge|edad|oud|возраст)\b|[岁歳]|\b(?:is|am|are|was|turn\w*|ist|war|wird|est?)\s\d",
     re.IGNORECASE,
 )
 _CASED = re.compile(r"((?<=\d)\s?[^\W\d_]{1,3}\b|\b[A-Z]{2,}\b)")
@@ -232,7 +234,7 @@ def _read_unit(found: re.Match[str]) -> tuple[str, str]:
     readings = [_CURRENCIES.get(name.lower()) for name in names]
     if word and not any(readings):
         symbols, long_names = _units()
-        readings = [symbols.get(name) or long_names.get(name.lower()) for name in names]
+        readings = [symbols.get(name) or long_names.get(name) for name in names]
     for name, unit in zip(names, readings, strict=True):
         if unit:
             return unit, whole.lstrip()[len(name) :]
@@ -277,7 +279,10 @@ def _registry() -> UnitRegistry[Any]:
 
 @cache
 def _units() -> tuple[dict[str, str], dict[str, str]]:
-    """Returns the units that CLDR names: by symbol in English, Chinese and Japanese, and by long name in lower case."""
+    """Returns the units that CLDR names: by symbol in English, Chinese and Japanese, and by long name.
+
+    Long names are in lower case or as CLDR writes them, with a capital in German only: "7 Years" is a title.
+    """
     from babel.units import format_unit
 
     symbols: dict[str, set[str]] = {}
@@ -287,7 +292,8 @@ def _units() -> tuple[dict[str, str], dict[str, str]]:
         for language in _LANGUAGES:
             for amount in (1, 2, 5):
                 name = plain(format_unit(amount, cldr, "long", locale=language).replace(str(amount), "", 1))
-                long_names.setdefault(name.lower(), set()).add(unit)
+                for spelling in (name, name.lower()) if unit not in _ONLY_SYMBOLS else ():
+                    long_names.setdefault(spelling, set()).add(unit)
         for language in _SYMBOLS_OF:
             name = plain(format_unit(2, cldr, "short", locale=language).replace("2", "", 1))
             symbols.setdefault(name, set()).add(unit)
