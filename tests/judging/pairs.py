@@ -274,5 +274,10 @@ NUMBER_NEAR_MISSES = (
     ("Sells to US clients", "Sells to us clients"),
     ("She works in IT", "She works in it"),
     (".NET developer", "Net developer"),
+    ("Grew up in Nice", "Grew up in nice"),
+    ("Dislikes China", "Dislikes china"),
+    ("Der Brief ist für Ihren Chef", "Der Brief ist für ihren Chef"),
+    ("Works for Target", "Works for TARGET"),
+    ("IPhone repair shop", "iPhone repair shop"),
 )
 """Pairs with numbers, units, dates or symbols that say different things, or may do so."""

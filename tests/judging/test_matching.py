@@ -47,6 +47,7 @@ def test_a_near_miss_is_never_the_same(left: str, right: str) -> None:
     ("left", "right"),
     [
         ("Small business owners", "small  business owners."),
+        ("A phone from Nokia", "a phone from Nokia"),
         ("Lives in S\u00e3o Paulo", "Lives in Sa\u0303o Paulo"),
         ("Drinks “decaf” only", 'Drinks "decaf" only'),
         ("The contract runs for 24 months", "The contract runs for two years"),
@@ -126,6 +127,11 @@ def test_a_word_or_two_without_their_category_are_undecided() -> None:
     assert not is_same(fact("tea", "dislike"), fact("tea"))
     assert is_same(fact("Drinks tea every morning", "habit"), fact("Drinks tea every morning"))
     assert is_same(*facts_of({"budget": 5000}), *facts_of({"budget": ["5000"]}))
+
+
+def test_the_first_letter_after_the_category_has_no_case() -> None:
+    assert is_same(*facts_of({"town": "Ghent"}), *facts_of({"town": ["ghent"]}))
+    assert not is_same(*facts_of({"bank": "of Ghent"}), *facts_of({"bank": ["of ghent"]}))
 
 
 def test_facts_in_different_known_categories_are_different() -> None:

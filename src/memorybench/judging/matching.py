@@ -64,14 +64,13 @@ def repeats(first: MemoryFact, second: MemoryFact) -> bool:
 
 def _key(fact: MemoryFact) -> str:
     """Returns the normal form of a fact. If its text begins with its own category, that is removed."""
-    text = normal_form(fact.text)
-    name, colon, rest = text.partition(": ")
-    return rest if colon and normal_category(name) in fact.categories else text
+    name, colon, rest = fact.text.partition(": ")
+    return normal_form(rest if colon and normal_category(name) in fact.categories else fact.text)
 
 
 def likeness(first: MemoryFact, second: MemoryFact) -> float:
     """Returns how similar two facts are, from 0 to 1, by the words that they share. Only used to sort pairs."""
-    a, b = (set(_key(fact).split()) for fact in (first, second))
+    a, b = (set(_key(fact).lower().split()) for fact in (first, second))
     return 2 * len(a & b) / (len(a) + len(b)) if a or b else 0.0
 
 

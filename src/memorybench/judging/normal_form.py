@@ -1,8 +1,9 @@
 """Puts a fact into one spelling: two facts with the same normal form say the same.
 
-Unicode, case, number words, number formats, units, money, dates and times of day are unified; nothing else is, so facts
-with different normal forms may still say the same. A text that can be read in two ways stays as it is: 1,859 (with a
-decimal comma or not), dollars (of which country), 03.05.2024 (March or May), one day (24 hours or a working day).
+Unicode, the case of the first letter, number words, number formats, units, money, dates and times of day are unified;
+nothing else is, so facts with different normal forms may still say the same. A text that can be read in two ways stays
+as it is: 1,859 (with a decimal comma or not), dollars (of which country), 03.05.2024 (March or May), one day (24 hours
+or a working day), Turkey and turkey.
 
 Names of units and months come from CLDR (babel), conversions from pint, number words from text2num; each is imported
 only when a text needs it.
@@ -118,9 +119,6 @@ _AGE = re.compile(
     r"\b(?:old|aged?|ages|alt|alter|âgée?|âge|edad|oud|возраст)\b|[岁歳]|\b(?:is|am|are|was|turn\w*|ist|war|wird|est?)\s\d",
     re.IGNORECASE,
 )
-_CASED = re.compile(r"((?<=\d)\s?[^\W\d_]{1,3}\b|\b[A-Z]{2,}\b)")
-"""Matches words whose case must be kept: a short one after a number, such as mW or MW, and capitals, such as US or
-IT."""
 _CJK = "\u2e80"
 """Scripts from this character on write no space after a unit."""
 _LONGEST_CJK_UNIT = 4
@@ -142,9 +140,9 @@ def normal_form(text: str) -> str:
         for pattern in _DATES if _YEAR.search(text) and _DAY.search(text) else ():
             text = pattern.sub(_iso_date, text)
         text = _NUMBER.sub(_quantity, _TIME.sub(_clock, text))
-    # lower() keeps ß, where casefold() would make one word of "Maßen" and "Massen"
-    parts = [part if place % 2 else part.lower() for place, part in enumerate(_CASED.split(text))]
-    return "".join(parts).strip().rstrip(" .!。！")
+    # any sentence may begin with a capital; elsewhere case may tell Turkey from turkey, and US from us
+    begin = text[:1] if text[1:2].isupper() else text[:1].lower()
+    return (begin + text[1:]).strip().rstrip(" .!。！")
 
 
 def _number_words_as_digits(text: str) -> str:
