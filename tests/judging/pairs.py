@@ -263,6 +263,8 @@ NUMBER_NEAR_MISSES = (
     ("Meets at 12 am", "Meets at 12:00"),
     ("Meets at 9 pm", "Meets at 9:00"),
     ("Meets at 5.10 pm", "Meets at 5.22:00"),
+    ("Kauft 19.75 Uhren", "Kauft 19:75 Uhren"),
+    ("Wrote one of the 3 May 2026 reports", "Wrote one of 3 May 2026 reports"),
     ("Meets at 9:00", "Meets at 09:00 pm"),
     ("Runs Python 3.10 in production", "Runs Python 3.1 in production"),
     ("The PIN is 0123", "The PIN is 123"),

@@ -62,6 +62,8 @@ def test_a_near_miss_is_never_the_same(left: str, right: str) -> None:
         ("Budget is US$5k", "Budget is 5000 USD"),
         ("Team of twenty-five people", "Team of 25 people"),
         ("Launch on 3 March 2026", "Launch on March 3rd, 2026"),
+        ("Launch on the 3rd of March 2026", "Launch on 3 March 2026"),
+        ("Training um 19.15 Uhr", "Training um 19:15 Uhr"),
         ("Start am 13. Mai 2024", "Start am 13.05.2024"),
         ("Uses 1½ cups of rice", "Uses 1 1/2 cups of rice"),
         ("The oven is set to 180 °C", "The oven is set to 180 degrees Celsius"),

@@ -74,7 +74,7 @@ _DATES = (
     re.compile(r"(?<!\d)(?P<day>\d{1,2})\.\s?(?P<month>\d{1,2})\.\s?(?P<year>\d{4})\b"),
     re.compile(r"(?P<year>\d{4})年(?P<month>\d{1,2})月(?P<day>\d{1,2})日"),
     re.compile(
-        r"\b(?P<day>\d{1,2})(?:st|nd|rd|th|\.|º)?\s(?:of\s|de\s)?(?P<name>[^\W\d_]+)\.?,?\s(?:de\s)?(?P<year>\d{4})\b"
+        r"\b(?:the\s(?=\d+[snrt]))?(?P<day>\d{1,2})(?:st|nd|rd|th|\.|º)?\s(?:of\s|de\s)?(?P<name>[^\W\d_]+)\.?,?\s(?:de\s)?(?P<year>\d{4})\b"
     ),
     re.compile(r"\b(?P<name>[^\W\d_]+)\.?\s(?P<day>\d{1,2})(?:st|nd|rd|th)?,?\s(?P<year>\d{4})\b"),
 )
@@ -83,6 +83,7 @@ _YEAR, _DAY = re.compile(r"\d{4}"), re.compile(r"(?<!\d)\d{1,2}(?!\d)")
 _TIME = re.compile(
     r"(?<![\w.,:])(?P<hour>1[0-2]|0?[1-9])(?::(?P<minute>[0-5]\d))?\s?(?P<half>[ap])\.?m\b\.?", re.IGNORECASE
 )
+_UHR = re.compile(r"(?<![\d.,:])([01]?\d|2[0-3])\.([0-5]\d)(?=\sUhr\b)")
 _NUMBER = re.compile(
     r"(?:(?P<sign>\bUS\$|[€$£¥])\s?)?(?<![A-Za-z0-9_.,:/#'-])(?P<number>-?\d+(?:[.,']\d+)*)(?![\d:/]|[.,']\d|-\d)"
     r"(?:\s(?P<scale>10{3,})\b|\s?(?P<sinogram>[万亿])(?!\d)|(?P<letter>[kKM])(?![^\W\d_]|[23/]))?"
@@ -139,7 +140,7 @@ def normal_form(text: str) -> str:
     if any(map(str.isdigit, text)):
         for pattern in _DATES if _YEAR.search(text) and _DAY.search(text) else ():
             text = pattern.sub(_iso_date, text)
-        text = _NUMBER.sub(_quantity, _TIME.sub(_clock, text))
+        text = _NUMBER.sub(_quantity, _UHR.sub(r"\1:\2", _TIME.sub(_clock, text)))
     # any sentence may begin with a capital; elsewhere case may tell Turkey from turkey, and US from us
     begin = text[:1] if text[1:2].isupper() else text[:1].lower()
     return (begin + text[1:]).strip().rstrip(" .!。！")
