@@ -248,6 +248,13 @@ def test_the_same_fact_of_several_owners_is_no_duplicate(tmp_path: Path) -> None
     assert refused(load_cases, write(tmp_path, thrice)).problem.startswith("duplicate fact")
 
 
+def test_a_remark_names_the_owner_of_a_fact(tmp_path: Path) -> None:
+    (case,) = load_cases(write(tmp_path, FAMILY))
+    without_ines = {"family": {"Paul": {"town": "Ghent"}}, "town": "Ghent"}
+    findings = findings_of(case, match_output(case, without_ines))
+    assert list(map(str, findings.remarks)) == ["lost: family / ine / town: town: Ghent"]
+
+
 def test_exchanged_values_of_two_owners_are_two_updates(tmp_path: Path) -> None:
     case = edited(
         FAMILY,

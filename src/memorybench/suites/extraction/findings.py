@@ -279,7 +279,7 @@ class _Examination:
             possible_violations=len(self._case.must_not_store) - len(violations),
             operations=Operations(*(Operation(due=one.due, open=one.due) for one in self._operations())),
             facts=len(output),
-            remarks=tuple(Remark("undecided", str(fact)) for fact in unclear),
+            remarks=tuple(Remark("undecided", fact.with_path) for fact in unclear),
         )
 
     def _said_counts(self, added: Sequence[int], unmatched: Sequence[int]) -> dict[str, int]:
@@ -339,10 +339,12 @@ class _Examination:
         output, gold = self._matching.grid.found, self._matching.grid.gold
         pairs, undecided = self._matching.pairs, self._matching.undecided
         missed = [t for t in self._added if t not in pairs and t not in undecided]
-        remarks = [Remark("missed", str(gold[t])) for t in missed]
-        remarks += [Remark("lost", str(gold[t])) for t in lost if t not in undecided]
-        remarks += [Remark("stale", str(gold[t])) for t in stale]
-        remarks += [Remark("undecided", str(output[f]), about=str(gold[g])) for g, f in sorted(undecided.items())]
+        remarks = [Remark("missed", gold[t].with_path) for t in missed]
+        remarks += [Remark("lost", gold[t].with_path) for t in lost if t not in undecided]
+        remarks += [Remark("stale", gold[t].with_path) for t in stale]
+        remarks += [
+            Remark("undecided", output[f].with_path, about=gold[g].with_path) for g, f in sorted(undecided.items())
+        ]
         wrong = [f for f in unmatched if f not in undecided.values()]
         remarks += [self._remark_on(f, [*pairs.values(), *unmatched]) for f in wrong]
         return tuple(remarks)
@@ -354,18 +356,18 @@ class _Examination:
         for target, found in self._matching.misfiled.items():
             if found == place:
                 label: Label = "misfiled" if target in self._valid else "stale"
-                return Remark(label, str(fact), about=str(grid.gold[target]))
+                return Remark(label, fact.with_path, about=grid.gold[target].with_path)
         if place in self._matching.twins:
             repeated = next(
                 grid.found[other] for other in others if other != place and repeats(grid.found[other], fact)
             )
-            return Remark("duplicate", str(fact), about=str(repeated))
+            return Remark("duplicate", fact.with_path, about=repeated.with_path)
         for target in range(len(grid.gold)):
             cell = grid.compare((target, place))
             if cell.said:
                 whole = cell.says and target in self._matching.pairs
                 label = "stale" if target in self._removed else "duplicate" if whole else "piece"
-                return Remark(label, str(fact), about=str(grid.gold[target]))
+                return Remark(label, fact.with_path, about=grid.gold[target].with_path)
         if place not in self._support:
-            return Remark("unexpected", str(fact))
-        return Remark("unlisted" if self._support[place] else "hallucinated", str(fact))
+            return Remark("unexpected", fact.with_path)
+        return Remark("unlisted" if self._support[place] else "hallucinated", fact.with_path)

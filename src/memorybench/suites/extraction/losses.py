@@ -53,9 +53,9 @@ class OldFacts(NamedTuple):
             operations=operations,
             remarks=(
                 *findings.remarks,
-                *[Remark("lost", str(fact)) for fact in self.lost],
-                *[Remark("stale", str(fact)) for fact in self.stale],
-                *[Remark("undecided", str(fact), about="no longer in memory") for fact in self.open],
+                *[Remark("lost", fact.with_path) for fact in self.lost],
+                *[Remark("stale", fact.with_path) for fact in self.stale],
+                *[Remark("undecided", fact.with_path, about="no longer in memory") for fact in self.open],
             ),
         )
 

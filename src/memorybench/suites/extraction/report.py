@@ -98,9 +98,9 @@ def _fact_table(case: ExtractionCase, memory: Any, remarks: str) -> list[Table]:
     rows: list[Row] = []
     for place, (kind, fact) in enumerate(zip(kinds, gold.targets, strict=True)):
         found = matching.pairs.get(place, matching.undecided.get(place))
-        written = None if found is None else str(matching.grid.found[found])
-        rows.append((kind, str(fact), written, (_state(kind, str(fact), remarks),)))
-    targets = set(map(str, gold.targets))
+        written = None if found is None else matching.grid.found[found].with_path
+        rows.append((kind, fact.with_path, written, (_state(kind, fact.with_path, remarks),)))
+    targets = {fact.with_path for fact in gold.targets}
     for label, fact in _REMARK.findall(remarks):
         if fact not in targets and label != "undecided":
             rows.append((None, None, fact, (State(f"FP: {label}", False),)))
