@@ -117,6 +117,14 @@ def test_a_path_that_ends_with_the_other_is_the_same() -> None:
     assert is_same(*facts_of({"user": {"family": {"job": "Baker"}}}), *facts_of({"family": {"job": "Baker"}}))
 
 
+def test_values_exchanged_between_the_user_and_a_relative_are_undecided() -> None:
+    gold = facts_of({"town": "Ghent", "sister": {"town": "Bruges"}})
+    matching = match(Grid(gold, facts_of({"town": "Bruges", "sister": {"town": "Ghent"}})))
+    assert (matching.pairs, len(matching.undecided)) == ({}, 2)
+    flat = match(Grid(gold, facts_of(["town: Bruges", "town: Ghent"])))
+    assert len(flat.pairs) == 2, "a memory that is not nested has no paths to tell them by"
+
+
 def test_a_fact_of_two_owners_is_no_duplicate() -> None:
     memory = {"town": "Ghent", "family": {"Ines": {"town": "Ghent"}, "Paul": {"town": "Ghent"}}}
     matching = match(Grid(facts_of({"town": "Ghent"}), facts_of(memory)))

@@ -106,9 +106,20 @@ class Grid:
 
     @cached_property
     def _decided(self) -> Mapping[Pair, Comparison]:
-        equals = repeats if self.one_memory else is_same
-        same = {(g, f): SAME for g, f in self.equal if equals(self.gold[g], self.found[f])}
+        same = {(g, f): SAME for g, f in self.equal if self._is_same(self.gold[g], self.found[f])}
         return {**self.judged, **same}
+
+    def _is_same(self, gold: MemoryFact, found: MemoryFact) -> bool:
+        """Whether two facts are the same. The end of a path is the same place only for a side with no longer paths."""
+        if self.one_memory or repeats(gold, found):
+            return repeats(gold, found)
+        shorter, deepest = min((len(gold.categories), self._depths[0]), (len(found.categories), self._depths[1]))
+        return shorter == deepest and is_same(gold, found)
+
+    @cached_property
+    def _depths(self) -> tuple[int, int]:
+        gold, found = (max((len(fact.categories) for fact in side), default=0) for side in (self.gold, self.found))
+        return gold, found
 
     def compare(self, pair: Pair) -> Comparison:
         return self._decided.get(pair, UNDECIDED)
