@@ -713,3 +713,12 @@ def test_a_free_text_fact_with_a_value_is_checked_like_one_without(content: str)
 )
 def test_a_name_with_marks_around_it_is_whole(name: str) -> None:
     assert "Blue Heron" in [value for _, value in gaps(f"User moved the boat to {name}")]
+
+
+@pytest.mark.parametrize(("later", "asked"), [(("The kettle is blue",), False), ((), True)])
+def test_an_age_is_asked_only_if_it_was_told_on_the_last_day(later: tuple[str, ...], asked: bool) -> None:
+    """Somebody who was 47 in March may be 48 in June."""
+    age = fact("f1", "Victor is 47 years old", subject="Victor", attribute="age", value="47")
+    made = probes_of(conversation(age, said=[age.content, *later]))
+    assert ("How old is Victor?" in questions(made)) == asked
+    assert asked or reasons(made)["f1"] == "relative time"

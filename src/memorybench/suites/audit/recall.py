@@ -20,6 +20,10 @@ from .time_words import is_relative, says_now
 
 RELATIVE = "relative time"
 """The reason for rejecting a value that depends on when it was said, such as `tomorrow`."""
+_AGE = re.compile(
+    r"\b(?:how old|age[ds]?|years? old|wie alt|alter|âge|edad|età|leeftijd)\b|几岁|岁数|年龄|何歳|年齢", re.IGNORECASE
+)
+"""Matches a question about an age, which changes every year."""
 _GUESSABLE = frozenset(("yes", "no", "true", "false", "male", "female"))
 _NEGATION = re.compile(r"(?:not|never|no longer)\b", re.IGNORECASE)
 _BEFORE_VERB = re.compile(
@@ -134,12 +138,20 @@ class Material:
             places = () if reason else self.indexed.find(fact, question.value)
             if places and question.origin == "structured" and not self._fits_note(question.value, places):
                 reason = "value does not fit"
+            if places and _AGE.search(question.text) and self._is_before_last_day(places):
+                reason = RELATIVE
             if places and question.origin == "cloze" and self._is_filled_otherwise(question, places):
                 reason = "not unique"
             if reason is None and places:
                 return AskableFact(fact, wording, places)
             first = first or reason or "unanswerable"
         return first or ("not English" if not self.indexed.is_english else "no gap" if self.gaps else "free text")
+
+    def _is_before_last_day(self, places: Sequence[int]) -> bool:
+        """Return whether these turns are of a day before the last one of the conversation."""
+        days = [turn.at.date() for turn in self.indexed.turns(places) if turn.at is not None]
+        now = self.indexed.now
+        return bool(days) and now is not None and max(days) < now.date()
 
     def _tell_from_earlier(self, fact: AuditFact, question: Question) -> Question | None:
         """Return the question, reworded if an older or planned fact answers it, too; None if that is impossible.
