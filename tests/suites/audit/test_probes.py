@@ -722,3 +722,46 @@ def test_an_age_is_asked_only_if_it_was_told_on_the_last_day(later: tuple[str, .
     made = probes_of(conversation(age, said=[age.content, *later]))
     assert ("How old is Victor?" in questions(made)) == asked
     assert asked or reasons(made)["f1"] == "relative time"
+
+
+def test_an_age_that_changed_is_asked_only_if_it_was_told_on_the_last_day() -> None:
+    ages = [
+        fact(f"f{n}", f"Victor is {age} years old", subject="Victor", attribute="age", value=age, turn=f"t{n}", **more)
+        for n, (age, more) in enumerate((("46", {}), ("47", {"supersedes": "f1"})), 1)
+    ]
+    told = [age.content for age in ages]
+    assert of_kind(probes_of(conversation(*ages, said=told)), "latest")
+    assert not of_kind(probes_of(conversation(*ages, said=[*told, "The kettle is blue"])), "latest")
+
+
+@pytest.mark.parametrize("other", ["dog name", "favourite name"])
+def test_an_attribute_of_one_word_is_not_part_of_a_longer_one(other: str) -> None:
+    own = fact("f1", "The name of the user is Ines", subject="user", attribute="name", value="Ines")
+    more = fact("f2", f"The {other} is Rex", subject="user", attribute=other, value="Rex")
+    assert "Ines" in questions(probes_of(conversation(own, more))).values()
+
+
+@pytest.mark.parametrize("asked", ["What is your dog's name? I would love to know.", "And the name of your dog?"])
+def test_the_turn_before_an_answer_is_evidence_if_it_asks(asked: str) -> None:
+    dog = fact("f1", "The user's dog is named Rex", turn="t2", subject="user's dog", attribute="name", value="Rex")
+    (made,) = of_kind(probes_of(conversation(dog, said=[asked, "Rex."])), "recall")
+    assert [turn.id for turn in made.gold_context] == ["t1", "t2"]
+
+
+def test_a_plan_in_free_text_is_asked_until_the_date_in_its_statement() -> None:
+    flight = fact("f1", "User will fly to Rome on 5 December 2024", value="Rome", turn="t1")
+    assert "Rome" in questions(probes_of(conversation(flight, said=[flight.content, "The kettle is blue"]))).values()
+
+
+def test_events_that_are_not_put_in_order_are_counted_without_recall_questions() -> None:
+    events = [
+        fact(f"f{n}", text, category="event", subject="user", value=value, turn=f"t{n}", valid_from=day(0))
+        for n, (text, value) in enumerate(
+            (("The user ran a race with Oslo", "Oslo"), ("The user sang a song for Bergen", "Bergen")), 1
+        )
+    ]
+    dataset = AuditDataset(id="d", conversations=(conversation(*events),))
+    assert len(questions(generate(dataset, ["recall"]))) == 2
+    made = generate(dataset, ["temporal"])
+    assert not made.probes
+    assert made.gates["tie"] == 2

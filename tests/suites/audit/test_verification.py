@@ -15,6 +15,7 @@ import pytest
 from memorybench.core.conversation import Turn
 from memorybench.core.errors import Lacking
 from memorybench.suites.audit.answers import is_same
+from memorybench.suites.audit.changes import FLAG_REQUEST
 from memorybench.suites.audit.probes import Probe
 from memorybench.suites.audit.verification import ProbeModel, calls_to_verify
 from tests.doubles.scripted_model import ScriptedModel
@@ -250,6 +251,13 @@ def test_two_facts_that_are_both_true_are_no_change() -> None:
     found, reasons = admitted([conflict(n, rng, "both true") for n in range(30)], 0.0)
     assert found == []
     assert reasons == {"both values may be true": 30}
+
+
+def test_a_probe_that_asks_for_both_values_is_verified_without_that_request() -> None:
+    plain = conflict(1, random.Random(6))
+    flagging = plain.probe.model_copy(update={"question": plain.probe.question + FLAG_REQUEST})
+    asked = Candidate(flagging, told=plain.told, both_true=True)  # it is right to name both if that is asked for
+    assert admitted([asked, plain], 0.0)[0] == [asked, plain]
 
 
 def test_no_told_fact_is_asked_as_absent() -> None:

@@ -64,11 +64,16 @@ def _shared_question(material: Material, chain: Chain) -> Asked | str:
     if reason is not None:
         return reason
     places = [material.indexed.find(fact, value) for fact, value in zip(chain, values, strict=True)]
-    return (newest, values, places) if all(places) else "unanswerable"
+    if not all(places):
+        return "unanswerable"
+    return RELATIVE if material.is_outdated_age(newest, places[-1]) else (newest, values, places)
 
 
 def as_of_probes(material: Material, changes: Sequence[Change]) -> Iterator[Probe]:
-    """Yield a probe for each past value. It asks what was true on the day from which the value was valid."""
+    """Yield a probe for each past value that can be asked about; count the others in `material.dropped`.
+
+    It asks what was true on the day from which the value was valid.
+    """
     for chain, asked in changes:
         if isinstance(asked, str):
             continue

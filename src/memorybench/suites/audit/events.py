@@ -45,7 +45,11 @@ class Event:
     at: datetime
 
 
-def event_probes(material: Material) -> Iterator[Probe]:
+def event_probes(material: Material, *, with_recall: bool = True) -> Iterator[Probe]:
+    """Yield probes about the order of events, and the time between them.
+
+    `with_recall`: facts that can be asked about by a recall question are so asked, and are not counted here.
+    """
     if not material.indexed.is_english:
         return
     events: list[Event] = []
@@ -55,22 +59,22 @@ def event_probes(material: Material) -> Iterator[Probe]:
             if isinstance(found, Event):
                 events.append(found)
             else:
-                _leave_out(material, found, fact)
+                _leave_out(material, found, [fact], with_recall)
     events.sort(key=lambda one: (one.at, one.place, one.fact.id))
     apart = max(1, len(events) // 2)  # pair events that are far apart in time
     ask = order_questions(material.indexed.conversation.id)
     for one, other in zip(events, events[apart:], strict=False):
         reason = _reject(material, one, other)
         if reason is not None:
-            _leave_out(material, reason, one.fact, other.fact)
+            _leave_out(material, reason, [one.fact, other.fact], with_recall)
             continue
         yield from _both_orders(material, one, other, next(ask))
         yield from _duration(material, one, other)
 
 
-def _leave_out(material: Material, reason: str, *facts: AuditFact) -> None:
+def _leave_out(material: Material, reason: str, facts: Sequence[AuditFact], with_recall: bool) -> None:
     """Note why these events are not put in order, instead of why there is no recall question."""
-    material.left_out.update((fact.id, reason) for fact in facts if fact.id in material.left_out)
+    material.left_out.update((fact.id, reason) for fact in facts if not with_recall or fact.id in material.left_out)
 
 
 def _event(material: Material, fact: AuditFact) -> Event | str:

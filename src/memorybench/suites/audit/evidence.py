@@ -119,7 +119,8 @@ class IndexedConversation:
 
     def _with_question(self, place: int, rest: frozenset[str]) -> tuple[int, ...]:
         """Return the index of a turn, and of the previous turn if that one asks and only it mentions the topic."""
-        alone = place == 0 or not self._asks(place - 1) or self._shared((place,), rest)
+        asks = place > 0 and any(mark in self.conversation.turns[place - 1].content for mark in _QUESTION_MARKS)
+        alone = not asks or self._shared((place,), rest)
         return (place,) if alone or not self._shared((place - 1,), rest) else (place - 1, place)
 
     def _asks(self, place: int) -> bool:

@@ -66,7 +66,7 @@ def count_gates(made: int, left_out: int, dropped: Counter[str]) -> dict[str, in
 
 
 def _count_left_out(material: Material, probes: Sequence[Probe]) -> Counter[str]:
-    """Return by reason the number of facts and past values that are not asked about.
+    """Return by reason the number of facts, past values and absent facts that are not asked about.
 
     A past value is asked for by a probe of its own, and counted by `as_of_probes`.
     """
@@ -107,7 +107,7 @@ def _generate_probes(
         unasked = ((chain, asked) for chain, asked in changes if isinstance(asked, str))
         material.left_out.update((fact.id, reason) for chain, reason in unasked for fact in chain[:-1])
     if "temporal" in types:
-        yield from event_probes(material)
+        yield from event_probes(material, with_recall="recall" in types)
         yield from as_of_probes(material, changes)
 
 

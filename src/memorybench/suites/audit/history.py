@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 
 from memorybench.datasets.audit import AuditFact
 
@@ -90,8 +90,14 @@ def _is_outdated_plan(fact: AuditFact, indexed: IndexedConversation) -> bool:
     if told is None or now is None:
         return True
     starts = fact.valid_from.date() if fact.valid_from else told.date()
-    planned = starts if starts > told.date() else find_date(fact.value or fact.content, told.date())
+    planned = starts if starts > told.date() else _find_day(fact, told.date(), is_free_text=is_free_text)
     return told.date() < now.date() if planned is None else planned <= now.date()
+
+
+def _find_day(fact: AuditFact, told: date, *, is_free_text: bool) -> date | None:
+    """Return the date in the value of a fact, else, in free text, the one in its statement; None if there is none."""
+    found = find_date(fact.value or "", told)
+    return found or (find_date(fact.content, told) if is_free_text else None)
 
 
 def _chains(

@@ -21,7 +21,8 @@ from .time_words import is_relative, says_now
 RELATIVE = "relative time"
 """The reason for rejecting a value that depends on when it was said, such as `tomorrow`."""
 _AGE = re.compile(
-    r"\b(?:how old|age[ds]?|years? old|wie alt|alter|âge|edad|età|leeftijd)\b|几岁|岁数|年龄|何歳|年齢", re.IGNORECASE
+    r"\b(?:how old|years? old|wie alt|quel âge|cuántos años tiene|quanti anni ha|hoe oud)\b|几岁|岁数|年龄|何歳|年齢",
+    re.IGNORECASE,
 )
 """Matches a question about an age, which changes every year."""
 _GUESSABLE = frozenset(("yes", "no", "true", "false", "male", "female"))
@@ -138,7 +139,7 @@ class Material:
             places = () if reason else self.indexed.find(fact, question.value)
             if places and question.origin == "structured" and not self._fits_note(question.value, places):
                 reason = "value does not fit"
-            if places and _AGE.search(question.text) and self._is_before_last_day(places):
+            if places and self.is_outdated_age(question, places):
                 reason = RELATIVE
             if places and question.origin == "cloze" and self._is_filled_otherwise(question, places):
                 reason = "not unique"
@@ -147,8 +148,10 @@ class Material:
             first = first or reason or "unanswerable"
         return first or ("not English" if not self.indexed.is_english else "no gap" if self.gaps else "free text")
 
-    def _is_before_last_day(self, places: Sequence[int]) -> bool:
-        """Return whether these turns are of a day before the last one of the conversation."""
+    def is_outdated_age(self, question: Question, places: Sequence[int]) -> bool:
+        """Return whether a question asks for an age that was told before the last day of the conversation."""
+        if not _AGE.search(question.text):
+            return False
         days = [turn.at.date() for turn in self.indexed.turns(places) if turn.at is not None]
         now = self.indexed.now
         return bool(days) and now is not None and max(days) < now.date()
@@ -193,11 +196,13 @@ class Material:
         """Return whether another fact has all words of subject and attribute, and more, but another value.
 
         `user's second dog` has the words of `user's dog`; `user's dog` does not have those of `user`, who is its owner.
+        An attribute of one word, such as `city`, is not that of `favourite city`.
         """
         parts = _parts(fact)
         similar = min((self._topics_with[word] for part in parts for word in part), key=len, default={})
         return any(
             other != parts and len(other) == len(parts) and all(map(frozenset.issubset, parts, other))
+            and (other[-1] == parts[-1] or len(parts[-1]) > 1)
             and values - {normalise(fact.value or "")}
             for other, values in similar.items()
         )  # fmt: skip

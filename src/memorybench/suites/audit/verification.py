@@ -34,6 +34,7 @@ from memorybench.judging.verdicts import read_verdict
 from memorybench.text.sanitize import preview
 
 from .answers import is_same, leaks, normalise, occurs, overlaps
+from .changes import FLAG_REQUEST
 from .events import asked_order
 from .probes import Check, Probe
 
@@ -104,8 +105,8 @@ class ProbeModel:
         """Return the checks of a probe, the cheapest first, each with its name and the reason for a rejection."""
         current = _values(probe)[0]
 
-        def answers(turns: Sequence[Turn], value: str) -> _Check:
-            return partial(_agree, partial(self._answers, steps, probe.question, turns, value))
+        def answers(turns: Sequence[Turn], value: str, question: str = probe.question) -> _Check:
+            return partial(_agree, partial(self._answers, steps, question, turns, value))
 
         if probe.abstain:
             return [("told nowhere", "told", partial(self._is_absent, steps, probe.question, conversation))]
@@ -128,7 +129,9 @@ class ProbeModel:
             differ = partial(_all_hold, [partial(self._differ, steps, probe, current, value) for value in outdated])
             found.append(("values differ", "the values do not differ", differ))
             newer = (turn for turn in probe.gold_context if turn not in probe.stale_context)
-            together = answers((*probe.stale_context, *newer), current)
+            # without the request to name both values
+            plain = probe.question.removesuffix(FLAG_REQUEST)
+            together = answers((*probe.stale_context, *newer), current, plain)
             found.append(("all turns give the current value", "both values may be true", together))
         return found
 
