@@ -66,17 +66,20 @@ def score_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescorer |
 
 
 def impossible_scores(outcomes: Iterable[Outcome], metrics: Sequence[Metric]) -> Iterator[Claim]:
-    """Scores that no run has, also where they are only declared: two of one name, negative ones, shares above 1."""
+    """Scores that no run has, also where they are only declared: two of one name, negative ones, shares above 1.
+
+    Earlier versions recorded some scores twice; they are accepted if both are equal.
+    """
     wrong = []
     for outcome in outcomes:
-        if len({score.name for score in outcome.scores}) != len(outcome.scores):
-            wrong.append(f"{outcome_name(outcome)}: has a score twice")
+        if len({score.name for score in outcome.scores}) != len(set(outcome.scores)):
+            wrong.append(f"{outcome_name(outcome)}: has two values of a score")
         for metric in metrics:
             values, (lowest, highest) = metric.read(outcome) or (), _range(metric)
             if not all(lowest <= value <= highest for value in values):
                 wrong.append(f"{outcome_name(outcome)}: {bundle_text(metric.name)} is {values[0]:g}")
     if wrong:
-        yield claim("scores", "contradicted", "scores are out of their range, or occur twice", wrong)
+        yield claim("scores", "contradicted", "scores are out of their range, or have two values", wrong)
 
 
 def _range(metric: Metric) -> tuple[float, float]:

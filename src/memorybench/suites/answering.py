@@ -133,12 +133,13 @@ async def score(steps: Steps, scoring: Scoring, question: Question, response: st
         if scoring.judge is None:
             return Scored((), unscored=Failure(kind="Unreadable", message=str(error)))
         scores = []
+    is_decided = _value(scores, "correct") is not None  # choices and required or excluded texts decide alone
     if scoring.embedder is not None and question.answers and not question.abstain:
         alike = await _similarity(scoring.embedder, question, response)
         scores.append(Score(name="similarity", value=alike))
-        if scoring.method == "semantic-similarity":
+        if scoring.method == "semantic-similarity" and not is_decided:
             scores.append(Score(name="correct", value=float(alike >= SIMILAR)))
-    if scoring.custom is not None:
+    if scoring.custom is not None and not is_decided:
         scores.append(Score(name="correct", value=await scoring.custom(question, response)))
     if scoring.judge is None:
         return Scored(tuple(scores))
