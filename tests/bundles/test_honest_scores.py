@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from memorybench.bundles.score_claims import impossible_scores
+from memorybench.core.measures import RetrievalMetric
 from memorybench.core.questions import Choice, Question
 from memorybench.core.trials import Outcome, Score, Subject, Trial
 from memorybench.suites.answering import Scoring, score
@@ -36,10 +37,10 @@ CHOICES = QUESTION.model_copy(
 )
 
 
-def contradictions(*scores: Score) -> list[str]:
+def contradictions(*scores: Score, plugins: Sequence[object] = ()) -> list[str]:
     trial = Trial(suite="bench", case_id="q", subject=Subject(role="provider", name="p"))
     outcome = Outcome(trial=trial, status="scored", scores=scores)
-    claims = impossible_scores([outcome], measures(answered=True))
+    claims = impossible_scores([outcome], measures(answered=True, plugins=plugins))
     return [example for claim in claims for example in claim.examples]
 
 
@@ -66,3 +67,11 @@ def test_a_score_that_an_older_version_recorded_twice_is_accepted() -> None:
     right = Score(name="correct", value=1.0)
     assert not contradictions(right, Score(name="required_share", value=1.0), right)
     assert contradictions(right, Score(name="correct", value=0.0)) != []
+
+
+def test_a_metric_of_a_plugin_may_exceed_one() -> None:
+    gain = RetrievalMetric("dcg", lambda ranked, gold, k: 2.0, (1, 3), both_levels=True)
+    scores = [Score(name=name, value=2.0) for name in ("dcg@1", "turn_dcg@3")]
+    assert not contradictions(*scores, plugins=[gain])
+    assert contradictions(Score(name="recall@5", value=2.0), plugins=[gain]) != []
+    assert contradictions(Score(name="turn_recall@5", value=2.0), plugins=[gain]) != []

@@ -10,6 +10,7 @@ from math import inf
 from memorybench.core.errors import Lacking, MemorybenchError
 from memorybench.core.measures import Metric
 from memorybench.core.trials import Outcome, Score
+from memorybench.metrics.names import METRIC_NAMES
 from memorybench.metrics.rates import Mean, Pooled, Rate, Total
 from memorybench.metrics.retrieval import RetrievalMean
 from memorybench.suites.blocking import blocking
@@ -84,7 +85,8 @@ def impossible_scores(outcomes: Iterable[Outcome], metrics: Sequence[Metric]) ->
 
 def _range(metric: Metric) -> tuple[float, float]:
     """Return the lowest and the highest score that a metric can read. Amounts, such as tokens, have no upper limit."""
-    if isinstance(metric, (Rate, RetrievalMean)):
+    is_built_in = isinstance(metric, RetrievalMean) and metric.name in METRIC_NAMES
+    if isinstance(metric, Rate) or is_built_in:
         return 0, 1 + _UNLIKE
     is_amount = isinstance(metric, (Mean, Total)) and metric.unit
     return (0, inf) if is_amount or isinstance(metric, Pooled) else (-inf, inf)  # of a plugin: unknown
