@@ -5,6 +5,7 @@ from math import log2
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from memorybench.core.conversation import Haystack, Memory, Session, Turn
@@ -107,6 +108,13 @@ def test_a_new_metric_needs_one_entry() -> None:
     memory = Memory(id="m", content="Tea", sources=("s:1",))
     scores = retrieval_scores([memory], question, Places(haystack), "session", [toy])
     assert {score.name: score.value for score in scores} == {"first@7": 1.0, "turn_first@7": 1.0}
+
+
+def test_a_metric_of_a_plugin_may_use_lists_and_arrays() -> None:
+    halves: Any = lambda ranked, gold, k: np.array(k / 2)  # noqa: E731
+    cutoffs: Any = [1, 3]
+    scores = RetrievalMetric("toy", halves, cutoffs).scores(["a"], ["a"])
+    assert [(score.name, score.value) for score in scores] == [("toy@1", 0.5), ("toy@3", 1.5)]
 
 
 @pytest.mark.parametrize("level", ["session", "turn"])

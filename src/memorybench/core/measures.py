@@ -31,14 +31,14 @@ class RetrievalMetric:
 
     @property
     def score_names(self) -> tuple[str, ...]:
-        return _score_names(self.name, self.cutoffs)
+        return _score_names(self.name, tuple(self.cutoffs))
 
     def scores(self, ranked: Sequence[str], gold: Collection[str], prefix: str = "") -> Iterator[Score]:
         """Yields the scores of one question that are defined; their names begin with `prefix`."""
         for name, k in zip(self.score_names, self.cutoffs or (len(ranked),), strict=True):
             value = self.formula(ranked, gold, k)
             if value is not None:
-                yield _score(f"{prefix}{name}", value)
+                yield _score(f"{prefix}{name}", float(value))
 
 
 @lru_cache
