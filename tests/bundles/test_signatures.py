@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -159,13 +159,25 @@ def test_keys_are_made_together_or_not_at_all(command: Command, name: str) -> No
     assert [path.name for path in command.folder.iterdir()] == ["linked.pub"]
 
 
-def test_a_bundle_does_not_replace_the_key_that_signs_it(command: Command, bundle: MakeBundle) -> None:
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--sign", "author", "--output", "./author"),
+        ("--sign", "author", "--output", "author.pub"),
+        ("--output", "author"),
+        ("--output", "author.pub"),
+        ("--output", "empty"),
+    ],
+)
+def test_a_bundle_replaces_no_file_but_a_bundle(command: Command, bundle: MakeBundle, options: Sequence[str]) -> None:
     bundle("hygiene")
     assert command("keygen", "author").code == 0
-    content = (command.folder / "author").read_bytes()
-    said = command("bundle", "hygiene", "--sign", "author", "--output", "./author")
-    assert said.code == 2
-    assert (command.folder / "author").read_bytes() == content
+    (command.folder / "empty").touch()
+    before = {path.name: path.read_bytes() for path in command.folder.iterdir() if path.is_file()}
+    said = command("bundle", "hygiene", *options)
+    assert (said.code, said.err.count("\n")) == (2, 1)
+    assert {path.name: path.read_bytes() for path in command.folder.iterdir() if path.is_file()} == before
+    assert command("bundle", "hygiene", "--sign", "author", "--output", "hygiene.mbz").code == 0
 
 
 def test_a_key_with_a_password_is_refused_with_the_reason(command: Command, bundle: MakeBundle) -> None:

@@ -20,7 +20,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from memorybench.bundles.making import make_bundle
-    from memorybench.core.errors import BadInput
     from memorybench.suites.registry import read_run
 
     sign = None
@@ -32,8 +31,7 @@ def run(args: argparse.Namespace) -> int:
     with read_run([args.run_id], folders(args)) as stored:
         run_id = stored.run.id
         output = args.output or Path(f"{run_id}.mbz")
-        if args.sign is not None and output.exists() and output.samefile(args.sign):
-            raise BadInput("--output", "is the private key", remedy="name another file")
+        _check_replaceable(output)
         manifest = make_bundle(stored, output, public=args.public, sign=sign)
     size = output.stat().st_size
     if args.json:
@@ -42,3 +40,18 @@ def run(args: argparse.Namespace) -> int:
         print(f"Run {run_id} is in {output} ({size:,} bytes), root {manifest.root}.")
         print(f"Check it with: memorybench verify {output}")
     return 0
+
+
+def _check_replaceable(output: Path) -> None:
+    """Raise BadInput if `output` is a file that is not a bundle, such as a key."""
+    from memorybench.core.errors import BadInput
+
+    try:
+        if not output.is_file():
+            return
+        with output.open("rb") as file:
+            is_bundle = file.read(2) == b"PK"  # as every zip file begins
+    except OSError as error:
+        raise BadInput(str(output), f"cannot be replaced ({error.strerror})", remedy="name another file") from error
+    if not is_bundle:
+        raise BadInput(str(output), "exists and is not a bundle", remedy="name another file with --output")
