@@ -122,6 +122,17 @@ def test_a_changed_envelope_is_contradicted(command: Command, signed: Path, chan
     assert signature(command, path, "--key", "author.pub") == (1, "contradicted")
 
 
+@pytest.mark.parametrize(("options", "expected"), [((), False), (("--key", "author.pub"), True)])
+def test_only_who_names_a_key_reads_that_its_signature_is_missing(
+    command: Command, signed: Path, options: Sequence[str], expected: bool
+) -> None:
+    path = write_files(signed, {**read_files(signed), "signature.json": b'{"payload": "!!"}'})
+    said = command("verify", str(path), *options)
+    assert said.code == 1
+    assert ("a key that you named" in said.out) == expected
+    assert ("contradicts itself" in said.out) != expected
+
+
 def test_a_statement_with_too_many_values_is_not_parsed(
     command: Command, signed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(document, indent=2, ensure_ascii=False))
     else:
-        _show(found)
+        _show(found, has_keys=args.key is not None)
         if rejudging is not None:
             _show_rejudging(rejudging)
     if rejudging is not None and rejudging.is_interrupted:
@@ -156,7 +156,7 @@ def read_keys(given: Sequence[str] | None) -> list[PublicKey]:
     return [PublicKey.read(Path(file)) for file in files]
 
 
-def _show(found: Verification) -> None:
+def _show(found: Verification, *, has_keys: bool) -> None:
     from memorybench.bundles.claims import LEVELS
     from memorybench.core.report_sections import Table, text_column
     from memorybench.reporting.terminal import console, show_table
@@ -177,7 +177,7 @@ def _show(found: Verification) -> None:
     out.print(f"root {found.root}")
     if found.is_consistent:
         out.print("Nothing in this bundle is contradicted.")
-    elif {one.name for one in found.contradicted} == {"signature"}:
+    elif has_keys and {one.name for one in found.contradicted} == {"signature"}:
         out.print("This bundle has no valid signature by a key that you named.")
     else:
         out.print("This bundle contradicts itself.")
