@@ -142,6 +142,19 @@ def test_long_prompts_do_not_break_the_budget(
     assert len(stub.calls) <= most
 
 
+def test_recorded_verdicts_need_no_budget(command: Command, bundle: MakeBundle, stub: Stub) -> None:
+    path = bundle("judged")
+    assert rejudge(command, path, "--sample", "3").code == 0
+    for size in ("3", "2"):  # a smaller sample is another run
+        said = rejudge(command, path, "--sample", size, "--budget", "0.00001")
+        assert said.code == 0, said.err
+    assert len(stub.calls) == 3
+    assert rejudge(command, path, "--sample", "4", "--budget", "0.00001").code == 2
+    write_card(command, stub, price={"input": 1, "output": 10}, model="another")
+    assert rejudge(command, path, "--sample", "3", "--budget", "0.00001").code == 2
+    assert len(stub.calls) == 3
+
+
 def test_a_budget_needs_a_price(command: Command, bundle: MakeBundle, stub: Stub) -> None:
     path = bundle("judged")
     write_card(command, stub)

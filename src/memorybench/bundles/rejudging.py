@@ -6,7 +6,7 @@ The calls are a run in the journal, so each verdict is paid for once: repeating 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,7 @@ from memorybench.core.plans import Job, Performed, Plan, Steps
 from memorybench.core.records import Record, canonical, digest
 from memorybench.core.trials import Exhibit, Outcome, Score, Status, Subject, Trial
 from memorybench.engine.steps import step_key
+from memorybench.journal.places import journal_of
 from memorybench.journal.rows import Fingerprint
 from memorybench.journal.run_reader import RunReader
 from memorybench.judging.judge import Verdict, ask_other_judge, self_judged
@@ -38,6 +39,8 @@ from .rows import OutcomeRow, StepRow
 SUITE = "rejudge"
 _JUDGED = ("judge", STEP, SUPPORT)
 """Names of steps with a verdict on which a score depends; verdicts on canaries (known answers) are not included."""
+_JUDGE = "judge model"
+"""The name of the fingerprint of the other judge."""
 _LONGEST = 200
 
 
@@ -216,20 +219,34 @@ def _trial_name(outcome: Outcome) -> str:
 
 def expected_cost(sample: Sample, model: ResolvedModel) -> float | None:
     """Return the estimated cost of all calls in dollars; None if a price is unknown."""
-    prices = _expected_prices(sample, model)
+    prices = _expected_prices(sample.steps, model)
     return None if None in prices else sum(price or 0.0 for price in prices)
 
 
-def _expected_prices(sample: Sample, model: ResolvedModel) -> list[float | None]:
-    return [model.price(estimated_tokens(step.prompt), VERDICT_TOKENS) for step in sample.steps]
+def _expected_prices(steps: Iterable[JudgedStep], model: ResolvedModel) -> list[float | None]:
+    return [model.price(estimated_tokens(step.prompt), VERDICT_TOKENS) for step in steps]
 
 
-def _calls_within(budget: float | None, concurrency: int, sample: Sample, model: ResolvedModel) -> int:
-    """Return how many calls may be in flight, so that these alone do not use up the budget.
+def _recorded_steps(results: Path, judge: Fingerprint) -> set[str]:
+    """Return the keys of the steps that the judge has already given a verdict on, in any sample."""
+    if not journal_of(results).exists():
+        return set()
+    with RunReader.open(results) as run_reader:
+        return {
+            outcome.trial.case_id
+            for run in run_reader.runs()
+            if run.suite == SUITE and run.fingerprints[_JUDGE].digest == judge.digest
+            for outcome in run_reader.outcomes(run.id)
+            if outcome.status == "scored"
+        }
+
+
+def _calls_within(budget: float | None, concurrency: int, steps: Iterable[JudgedStep], model: ResolvedModel) -> int:
+    """Return how many calls about the steps may be in flight, so that these alone do not use up the budget.
 
     An author decides how long the prompts are. Raise BadInput if one call would cost more than the budget.
     """
-    dearest = max(price or 0.0 for price in _expected_prices(sample, model))
+    dearest = max((price or 0.0 for price in _expected_prices(steps, model)), default=0.0)
     if budget is None or not dearest:
         return concurrency
     if dearest > budget:
@@ -256,9 +273,11 @@ def rejudge(
     marks = {
         "bundle": Fingerprint.of(sample.root),
         "sample": Fingerprint.of_list([step.key for step in sample.steps]),
-        "judge model": Fingerprint.of(model.described()),
+        _JUDGE: Fingerprint.of(model.described()),
     }
-    concurrency = _calls_within(budget, concurrency, sample, model)
+    recorded_steps = _recorded_steps(results, marks[_JUDGE])
+    unpaid = [step for step in sample.steps if step.key not in recorded_steps]
+    concurrency = _calls_within(budget, concurrency, unpaid, model)
     run = model_run(SUITE, SUITE, "verdicts", model, marks, len(sample.steps))
     judges: list[Subject] = []
 
