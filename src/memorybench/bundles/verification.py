@@ -1,4 +1,4 @@
-"""Checks a bundle: everything that can be derived from other parts of it is computed again and compared.
+"""Checks a bundle: what the code can compute again from other parts of it is computed and compared.
 
 No service is called and nothing is downloaded. What no computation can show, such as that a model really gave a
 recorded reply, is listed as declared. The modules `*_claims.py` make the checks.

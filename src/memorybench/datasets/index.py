@@ -32,7 +32,9 @@ class Index(Record):
 
 
 def index_file(folder: Path, data: Path, config: str) -> Path | None:
-    """Return the path of the index of a data file, whether it exists or not; None for a small file, which has none.
+    """Return the path of the index of a data file, whether it exists or not.
+
+    It is None for a small file, which has none, and for a file that cannot be read.
 
     `config` is a digest of the benchmark config.
     """

@@ -34,7 +34,7 @@ class Document:
     path: str
     value: Any
     line_of: Callable[[Place], int | None] = no_lines
-    """Returns the line of a place, counted from the root of the file; None if it is unknown."""
+    """Returns the line of a place, which is a path from the root of the file; None if it is unknown."""
     within: Place = ()
     """The place of `value` in the file."""
 

@@ -50,7 +50,7 @@ class ComparedRun:
     costs: bool = False
     """If True, time and cost of the cases (COSTS) are read, too."""
     subjects: frozenset[str] | None = None
-    """The subjects whose outcomes are read; None for all."""
+    """The subjects whose outcomes are read; None for all. With `costs`, all are read."""
     measures: tuple[str, ...] = ()
     """The names of the measures that are read; all if empty."""
 

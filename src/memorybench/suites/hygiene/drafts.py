@@ -338,6 +338,7 @@ class _Script:
         """Add the step to the script, or leave it out with a remark.
 
         Returns False if it was left out or contains a credential. In a violation, a refused write is also a step.
+        A step with a credential is kept in `offences`, and in the script only in a violation.
         """
         if "" in (step.get("content"), step.get("query")):
             self._leave_out(call, "it is empty")

@@ -93,7 +93,10 @@ _ORDER_RULES = _orders(
         r"include|recommend|change|delete|install|store|copy|upload)",
     ),
 )
-"""Per rule, trigger strings in lower case and a pattern. Every match contains a trigger; others are not searched."""
+"""Per rule, trigger strings in lower case and a pattern.
+
+Every match contains a trigger; texts without one are not searched.
+"""
 _SPEAKS_ABOUT = re.compile(
     r"injection|injected|attack|malicious|jailbreak(?:s|ing)\b|phishing|suspicious|untrusted|such as|e\.g\.|"
     r"for example|like [\"'“]|"
