@@ -62,6 +62,17 @@ def repeats(first: MemoryFact, second: MemoryFact) -> bool:
     return is_same(first, second) and (not has_path or first.categories == second.categories)
 
 
+def refers_to(reference: MemoryFact, fact: MemoryFact) -> bool:
+    """Whether a reference may mean a fact: the same text in any case, and a key of the path as its category.
+
+    If one of them has no category, texts of one or two words are not enough, unless neither has one.
+    """
+    text = _key(reference).casefold()
+    if text != _key(fact).casefold() or not _compatible(reference, fact):
+        return False
+    return bool(reference.categories) == bool(fact.categories) or len(text.split()) > _FEW_WORDS
+
+
 def _key(fact: MemoryFact) -> str:
     """Returns the normal form of a fact. If its text begins with its own category, that is removed."""
     name, colon, rest = fact.text.partition(": ")
@@ -90,6 +101,8 @@ class Grid:
     """The categories that the writer of the found facts was shown."""
     one_memory: bool = False
     """Whether both sides are one memory, earlier and later, so that a fact that is kept stays on its path."""
+    by_reference: bool = False
+    """Whether the gold facts are references: any key of the path is enough, and case does not count."""
     judged: Mapping[Pair, Comparison] = field(default_factory=dict)
     split: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     """By index of a gold fact: the found facts that together say it, as a judge decided."""
@@ -101,8 +114,11 @@ class Grid:
         """The pairs of facts with the same normal form, in any category."""
         places: dict[str, list[int]] = {}
         for place, fact in enumerate(self.found):
-            places.setdefault(_key(fact), []).append(place)
-        return [(g, f) for g, fact in enumerate(self.gold) for f in places.get(_key(fact), ())]
+            places.setdefault(self._text(fact), []).append(place)
+        return [(g, f) for g, fact in enumerate(self.gold) for f in places.get(self._text(fact), ())]
+
+    def _text(self, fact: MemoryFact) -> str:
+        return _key(fact).casefold() if self.by_reference else _key(fact)
 
     @cached_property
     def _decided(self) -> Mapping[Pair, Comparison]:
@@ -111,6 +127,8 @@ class Grid:
 
     def _is_same(self, gold: MemoryFact, found: MemoryFact) -> bool:
         """Whether two facts are the same. The end of a path is the same place only for a side with no longer paths."""
+        if self.by_reference:
+            return refers_to(gold, found)
         if self.one_memory or repeats(gold, found):
             return repeats(gold, found)
         shorter, deepest = min((len(gold.categories), self._depths[0]), (len(found.categories), self._depths[1]))

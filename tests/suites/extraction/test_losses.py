@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from memorybench.core.conversation import Turn
-from memorybench.judging.facts import facts_of
+from memorybench.judging.facts import MemoryFact, facts_of
 from memorybench.judging.judge import Judge
 from memorybench.judging.matching_judge import EntailmentJudge
 from memorybench.suites.extraction.cases import ExtractionCase, load_cases
@@ -86,3 +86,27 @@ def test_an_old_fact_that_moved_to_another_place_is_not_kept_by_code(old: Any, n
 def test_an_old_fact_that_was_stored_twice_is_kept_once_it_is_stored() -> None:
     before, after = facts_of(["Has a brown dog", "has a brown dog."]), facts_of(["Has a brown dog"])
     assert asyncio.run(follow_old_facts(UnrecordedSteps(), before, after)) == OldFacts(kept=2)
+
+
+@pytest.mark.parametrize(
+    ("memory", "withdrawn"),
+    [
+        ({"user": {"home": ["Lives in Bristol"]}}, MemoryFact("Lives in Bristol", ("user",))),
+        ({"home": ["Lives in Bristol"]}, MemoryFact("lives in bristol", ("home",))),
+        ({"home": ["Has a Dog"], "work": {"city": ["Works in Bath"]}}, MemoryFact("Works in Bath", ("work",))),
+    ],
+)
+def test_a_withdrawn_fact_is_stale_in_any_case_and_under_any_key_of_its_path(
+    memory: Any, withdrawn: MemoryFact
+) -> None:
+    before = facts_of(memory)
+    judge = EntailmentJudge(Judge(ScriptedModel([])))
+    result = asyncio.run(follow_old_facts(UnrecordedSteps(), before, before, (withdrawn,), judge))
+    assert (result.kept, result.stale) == (len(before) - 1, before[-1:])
+
+
+def test_a_withdrawn_fact_of_another_category_is_not_stale() -> None:
+    before = facts_of({"wants": ["Black coffee"]})
+    judge = EntailmentJudge(Judge(ScriptedModel([])))
+    withdrawn = (MemoryFact("Black coffee", ("avoids",)),)
+    assert asyncio.run(follow_old_facts(UnrecordedSteps(), before, before, withdrawn, judge)) == OldFacts(kept=1)

@@ -105,7 +105,7 @@ async def follow_old_facts(
     reworded = await all_of(*asked) or [False] * len(changed)
     stored = same + [fact for fact, yes in zip(changed, reworded, strict=True) if yes]
     missing = [fact for fact, yes in zip(changed, reworded, strict=True) if not yes]
-    stale = match(Grid(withdrawn, stored)).pairs
+    stale = match(Grid(withdrawn, stored, by_reference=True)).pairs
     named = match(Grid([fact for n, fact in enumerate(withdrawn) if n not in stale], missing))
     gone = set((await judge.decide(steps, named)).pairs.values())  # the judge may have listed them in other words
     return OldFacts(
