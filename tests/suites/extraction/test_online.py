@@ -267,6 +267,16 @@ def test_an_old_fact_that_the_judge_lists_as_new_is_ignored(folder: Path) -> Non
     assert [outcomes(folder)["a"].score(name) for name in ("tp", "fp", "fn")] == [1, 0, 0]
 
 
+@pytest.mark.parametrize("listed", ["user: Lives in Bristol", "location: Lives in Bristol", "home: lives in bristol"])
+def test_an_old_fact_that_the_judge_lists_as_new_in_another_spelling_is_ignored(listed: str, folder: Path) -> None:
+    def list_all(turns: Sequence[Turn]) -> Line:
+        return json.dumps({"facts": [TWO[0], listed]}) if "<new-memory " in turns[-1].content else lister(turns)
+
+    old, new = {"user": {"home": ["Lives in Bristol"]}}, {"user": {"home": ["Lives in Bristol"]}, **memory(TWO[0])}
+    judge_traces(folder, [trace("a", TWO[:1], new, old)], ScriptedModel(list_all))
+    assert [outcomes(folder)["a"].score(name) for name in COUNTS] == [1, 0, 0, 0]
+
+
 def test_an_unchanged_or_empty_output_needs_no_list_of_written_facts(folder: Path, calls: Path) -> None:
     old = memory(TWO[0])
     same, empty = trace("same", ("mood: good",), old, old), trace("empty", ("mood: bad",), {"pricing": []})

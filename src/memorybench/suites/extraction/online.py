@@ -24,6 +24,7 @@ from memorybench.judging.enumeration import Enumerator
 from memorybench.judging.facts import MemoryFact, categories_of, facts_of
 from memorybench.judging.matching import Grid, Matching, match
 from memorybench.judging.matching_judge import EntailmentJudge
+from memorybench.judging.normal_form import normal_form
 from memorybench.text.sanitize import preview, shorten
 
 from .findings import Findings, find_support, findings_of
@@ -137,7 +138,10 @@ class TraceJudge:
             # A judge may list a kept fact as new; it counts as new only if the user stated it again.
             again = {new for _, new in Grid(stated, listed).same}
             old = {new for _, new in Grid(before, listed).same} - again
-            written = tuple([fact for place, fact in enumerate(listed) if place not in old])
+            texts = {_folded(fact) for fact in before} - {_folded(fact) for fact in stated}
+            written = tuple(
+                [fact for place, fact in enumerate(listed) if place not in old and _folded(fact) not in texts]
+            )
         by_code = match(Grid(stated, written))
         case = _StatedFacts(
             Gold(kept=(), added=stated, removed=(), replaces={}, categories=frozenset()), trace.conversation
@@ -251,6 +255,10 @@ def _pairs_to_review(trace: str, by_code: Matching, by_judge: Matching | None = 
             verdict=None if says is None else "yes" if says else "no",
             note="code cannot decide this pair; label it yes or no",
         )
+
+
+def _folded(fact: MemoryFact) -> str:
+    return normal_form(fact.text).casefold()
 
 
 def _has_content(memory: Any) -> bool:
