@@ -142,6 +142,12 @@ INVALID: list[tuple[str, dict[str, Any], Change, str]] = [
         put(must_not_store=["does not eat meat"]),
         "[0].must_not_store[0]",
     ),
+    (
+        "forbidden but in the output in another case",
+        CHATTING,
+        put(must_not_store=["Does not eat Meat"]),
+        "[0].must_not_store[0]",
+    ),
     ("an empty forbidden text", CHATTING, put(must_not_store=[""]), "[0].must_not_store[0]"),
     ("an empty scenario", ADDING, put(scenario=""), "[0].scenario"),
 ]

@@ -319,6 +319,7 @@ def test_a_possible_paraphrase_of_the_old_value_leaves_the_conflict_undecided(tm
         ("plum-Kettle-7741", "Wifi password: plumKettle7742", False),
         ("Got the grant", "Has not got the grant", False),
         ("Got the grant", "got the grant.", True),
+        ("Takes Prozac daily", "takes prozac daily", True),
         ("Got the grant", "Has got the grant", False),
         ("Has got the grant", "The grant was too late", False),
     ],

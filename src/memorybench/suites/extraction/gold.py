@@ -66,7 +66,7 @@ def identical_pairs(gold: Sequence[MemoryFact], found: Sequence[MemoryFact]) -> 
 
 
 def find_stored(text: str, facts: Sequence[MemoryFact]) -> MemoryFact | None:
-    """Returns the first fact that certainly contains a forbidden text: the same text, or the secret in it.
+    """Returns the first fact that certainly contains a forbidden text: the same text in any case, or its secret.
 
     A secret is a word that mixes letters and digits; punctuation in it is ignored. A judge must decide whether a fact
     says the text in other words.
@@ -77,9 +77,11 @@ def find_stored(text: str, facts: Sequence[MemoryFact]) -> MemoryFact | None:
         for word in {whole, *map(_alphanumeric, text.split())}
         if len(word) >= _SHORTEST_SECRET and any(map(str.isdigit, word)) and any(map(str.isalpha, word))
     ]
-    forbidden = normal_form(text)
+    forbidden = normal_form(text).casefold()
     for fact in facts:
-        if normal_form(fact.text) == forbidden or any(secret in _alphanumeric(fact.text) for secret in secrets):
+        if normal_form(fact.text).casefold() == forbidden or any(
+            secret in _alphanumeric(fact.text) for secret in secrets
+        ):
             return fact
     return None
 
