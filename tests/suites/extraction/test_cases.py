@@ -277,6 +277,74 @@ def test_exchanged_values_of_two_owners_are_two_updates(tmp_path: Path) -> None:
     assert (kept.tp, kept.fn, kept.operations.update.done) == (0, 4, 0)
 
 
+GHENT = {"family": {"Paul": ["Likes tea a lot", "Lives in Ghent now"]}}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "listed"),
+    [
+        ({"family": {"Paul": ["Likes tea a lot"]}}, GHENT, "family: Lives in Ghent now"),
+        ({"family": {"Paul": ["Likes tea a lot"]}}, GHENT, "Paul: lives in ghent now"),
+        ({}, {"diet": ["Eats Fish daily"]}, "diet: eats fish daily"),
+        ({"diet": ["Eats no Fish"]}, {"diet": ["eats no fish", "Has a Dog"]}, "diet: Has a dog"),
+        (
+            {"home": ["Lives in Bristol"]},
+            {"profile": {"home": ["Lives in Bristol"]}, "pets": ["Has a dog called Rex"]},
+            "pets: Has a dog called Rex",
+        ),
+    ],
+    ids=["outer key", "inner key in another case", "another case", "kept in another case", "moved"],
+)
+def test_a_fact_may_be_listed_in_any_case_and_under_any_key_of_its_path(
+    before: Any, after: Any, listed: str, tmp_path: Path
+) -> None:
+    memories = put(existing_memory=before, expected_output=after, expected_facts=[listed], superseded=[])
+    (case,) = load_cases(write(tmp_path, edited(FAMILY, memories)))
+    assert (len(case.gold.added), case.gold.removed) == (1, ())
+
+
+def test_a_removed_fact_may_be_listed_under_any_key_of_its_path(tmp_path: Path) -> None:
+    """Ines has the same fact, but keeps it."""
+    both = {"family": {"Ines": ["Lives in Ghent now"], "Paul": ["Lives in Ghent now"]}}
+    left = {"family": {"Ines": ["Lives in Ghent now"], "Paul": []}}
+    change = put(
+        existing_memory=both, expected_output=left, expected_facts=[], superseded=["family: lives in Ghent now"]
+    )
+    (case,) = load_cases(write(tmp_path, edited(FAMILY, change)))
+    assert [fact.categories for fact in case.gold.removed] == [("family", "paul")]
+
+
+def test_a_listed_fact_that_two_owners_have_is_an_error(tmp_path: Path) -> None:
+    after = {"family": {"Ines": ["Lives in Ghent now"], "Paul": ["Lives in Ghent now"]}}
+    change = put(
+        existing_memory={}, expected_output=after, expected_facts=["family: Lives in Ghent now"], superseded=[]
+    )
+    error = refused(load_cases, write(tmp_path, edited(FAMILY, change)))
+    assert error.where.endswith(".expected_facts[0]")
+
+
+def test_values_exchanged_between_the_user_and_an_owner_are_no_moves(tmp_path: Path) -> None:
+    change = put(
+        existing_memory={"town": "Bruges", "sister": {"town": "Ghent"}},
+        expected_output={"town": "Ghent", "sister": {"town": "Bruges"}},
+        expected_facts=["town: Ghent", "town: Bruges"],
+        superseded=["town: Bruges", "town: Ghent"],
+    )
+    (case,) = load_cases(write(tmp_path, edited(FAMILY, change)))
+    assert (case.gold.kept, len(case.gold.added), len(case.gold.removed)) == ((), 2, 2)
+
+
+def test_a_fact_of_another_owner_is_no_move(tmp_path: Path) -> None:
+    change = put(
+        existing_memory={"family": {"Ines": {"town": "Ghent"}}},
+        expected_output={"family": {"Paul": {"town": "Ghent"}}},
+        expected_facts=["paul: Ghent"],
+        superseded=["ines: Ghent"],
+    )
+    (case,) = load_cases(write(tmp_path, edited(FAMILY, change)))
+    assert (case.gold.kept, len(case.gold.added), len(case.gold.removed)) == ((), 1, 1)
+
+
 def test_a_speaker_may_have_several_names(tmp_path: Path) -> None:
     text = "Human: We sell handmade candles in Lyon.\nThe stall costs 40 EUR a day.\nExpert: Noted.\n**User:** Thanks."
     (one,) = load_cases(write(tmp_path, {**ADDING, "conversation": text}))

@@ -15,7 +15,7 @@ from memorybench.files.loading import load
 from memorybench.files.located import Document
 from memorybench.files.validation import validated
 from memorybench.judging.facts import MemoryFact, fact_from, facts_of
-from memorybench.judging.matching import is_same, repeats
+from memorybench.judging.matching import is_same, refers_to, repeats
 from memorybench.text.sanitize import preview
 from memorybench.text.spelling import nearest, suggestion
 
@@ -218,14 +218,14 @@ def _check_superseded(row: Document, written: _CaseInFile, gold: Gold) -> None:
     listed = _parse_facts(row, "superseded", written.superseded)
     before = facts_of(written.existing_memory)
     for where, fact in listed:
-        if not identical_pairs([fact], before):
+        if not any(refers_to(fact, other) for other in before):
             raise BadInput(
                 where,
                 f"{preview(str(fact))} is not in existing_memory",
                 expected="an old fact, in the same words and category",
                 remedy=_suggest(fact, before) or "correct it",
             )
-        if not identical_pairs([fact], gold.removed):
+        if not any(refers_to(fact, other) for other in gold.removed):
             raise BadInput(
                 where,
                 f"{preview(str(fact))} is still in expected_output",

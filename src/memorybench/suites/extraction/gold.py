@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from memorybench.files.located import DEEPEST
 from memorybench.judging.facts import MemoryFact, categories_of, facts_of
-from memorybench.judging.matching import Grid, likeness, match, one_to_one
+from memorybench.judging.matching import Grid, Pair, likeness, match, one_to_one
 from memorybench.judging.normal_form import normal_form
 from memorybench.text.normalisation import plain
 
@@ -48,7 +49,7 @@ def _with_sorted_keys(memory: Any, depth: int = 0) -> Any:
 def gold_of(existing: Any, expected: Any) -> Gold:
     """Compares the memory before with the memory expected after, and returns the expected change."""
     before, after, categories = recorded_facts(existing), recorded_facts(expected), categories_of(existing)
-    pairs = match(Grid(before, after, one_memory=True)).pairs
+    pairs = _with_unique(match(Grid(before, after, one_memory=True)).pairs, _moves(before, after))
     added = tuple(fact for index, fact in enumerate(after) if index not in pairs.values())
     removed = tuple(fact for index, fact in enumerate(before) if index not in pairs)
     return Gold(
@@ -61,8 +62,36 @@ def gold_of(existing: Any, expected: Any) -> Gold:
 
 
 def identical_pairs(gold: Sequence[MemoryFact], found: Sequence[MemoryFact]) -> dict[int, int]:
-    """Pairs facts that certainly mean the same, by code alone. Returns found index by gold index."""
-    return dict(match(Grid(gold, found)).pairs)
+    """Pairs facts that certainly mean the same, by code alone. Returns found index by gold index.
+
+    Other references, in another case or under an outer key, are paired if they fit one fact only.
+    """
+    return _with_unique(match(Grid(gold, found)).pairs, Grid(gold, found, by_reference=True).same)
+
+
+def _moves(before: Sequence[MemoryFact], after: Sequence[MemoryFact]) -> list[Pair]:
+    """Returns the pairs of facts that may be one fact whose case or whose place in the memory changed.
+
+    If its path became longer or shorter, the memory before has nothing on the new path, and the memory after nothing on
+    the old one: otherwise the fact of the user may have become that of a sister.
+    """
+    old_paths, new_paths = {fact.categories for fact in before}, {fact.categories for fact in after}
+    moves = []
+    for one, other in Grid(before, after, by_reference=True).same:
+        old, new = before[one].categories, after[other].categories
+        shorter, longer = sorted((old, new), key=len)
+        is_moved = longer[-len(shorter) :] == shorter and old not in new_paths and new not in old_paths
+        if old == new or is_moved:
+            moves.append((one, other))
+    return moves
+
+
+def _with_unique(pairs: Mapping[int, int], others: Iterable[Pair]) -> dict[int, int]:
+    """Adds those of the other pairs whose facts have no pair yet and no choice."""
+    taken = set(pairs.values())
+    free = [(one, other) for one, other in others if one not in pairs and other not in taken]
+    left, right = Counter(one for one, _ in free), Counter(other for _, other in free)
+    return {**pairs, **{one: other for one, other in free if left[one] == right[other] == 1}}
 
 
 def find_stored(text: str, facts: Sequence[MemoryFact]) -> MemoryFact | None:
