@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from memorybench.suites.extraction.cases import load_cases
+from memorybench.suites.extraction.cases import ExtractionCase, load_cases
 from memorybench.suites.extraction.findings import findings_of, match_output
+from memorybench.suites.extraction.report import _fact_table
 from tests.doubles.refusals import refused
 from tests.suites.extraction.known import ADDING, BUNDLED, CHANGING, CHATTING
 
@@ -259,6 +260,34 @@ def test_a_remark_names_the_owner_of_a_fact(tmp_path: Path) -> None:
     without_ines = {"family": {"Paul": {"town": "Ghent"}}, "town": "Ghent"}
     findings = findings_of(case, match_output(case, without_ines))
     assert list(map(str, findings.remarks)) == ["lost: family / ine / town: town: Ghent"]
+
+
+def states(case: ExtractionCase, memory: Any, remarks: str) -> list[tuple[Any, ...]]:
+    [table] = _fact_table(case, memory, remarks)
+    rows: Any = table.rows
+    return [(to_do, expected, state.name) for to_do, expected, _, [state] in rows]
+
+
+def test_the_table_of_a_run_of_an_earlier_version_shows_its_failures(tmp_path: Path) -> None:
+    """Its remarks name the last category only."""
+    family = {"family": {"Eva": {"town": "Lund"}}}
+    after = {"family": {"Eva": {"town": "Lund"}, "Paul": {"town": "Ghent"}}}
+    change = put(existing_memory=family, expected_output=after, expected_facts=["town: Ghent"], superseded=[])
+    (case,) = load_cases(write(tmp_path, edited(FAMILY, change)))
+    lost, missed = "family / eva / town: town: Lund", "family / paul / town: town: Ghent"
+    expected = [("keep", lost, "FP: lost"), ("add", missed, "FN: missed")]
+    assert states(case, {}, f"lost: {lost}; missed: {missed}") == expected
+    assert states(case, {}, "lost: town: town: Lund; missed: town: town: Ghent") == expected
+    mistakes = states(case, after, "hallucinated: town: town: Ghent; stale: town: Ghent (town: town: Ghent)")
+    assert mistakes[2:] == [(None, None, "FP: hallucinated"), (None, None, "FP: stale")]
+    undecided = states(case, {}, "undecided: town: town: Gent (town: town: Ghent)")
+    assert undecided[1] == ("add", missed, "undecided")
+
+
+def test_the_table_tells_the_fact_of_the_user_from_that_of_another_owner(tmp_path: Path) -> None:
+    (case,) = load_cases(write(tmp_path, FAMILY))
+    added = states(case, case.expected_output, "missed: town: town: Ghent")[1:3]
+    assert [state for *_, state in added] == ["TP", "FN: missed"]
 
 
 def test_exchanged_values_of_two_owners_are_two_updates(tmp_path: Path) -> None:

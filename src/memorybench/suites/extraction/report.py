@@ -95,14 +95,18 @@ def _fact_table(case: ExtractionCase, memory: Any, remarks: str) -> list[Table]:
         return []
     gold = case.gold
     kinds = ["keep"] * len(gold.kept) + ["add"] * len(gold.added) + ["remove"] * len(gold.removed)
+    targets = {fact.with_path for fact in gold.targets}
     rows: list[Row] = []
     for place, (kind, fact) in enumerate(zip(kinds, gold.targets, strict=True)):
         found = matching.pairs.get(place, matching.undecided.get(place))
         written = None if found is None else matching.grid.found[found].with_path
-        rows.append((kind, fact.with_path, written, (_state(kind, fact.with_path, remarks),)))
-    targets = {fact.with_path for fact in gold.targets}
+        # runs of earlier versions named the last category only
+        names = {fact.with_path} if str(fact) in targets else {fact.with_path, str(fact)}
+        rows.append((kind, fact.with_path, written, (_state(kind, names, remarks),)))
+    short = set(map(str, gold.targets))
     for label, fact in _REMARK.findall(remarks):
-        if fact not in targets and label != "undecided":
+        is_target = fact in targets or (fact in short and label in _PROBLEMS.values())
+        if not is_target and label != "undecided":
             rows.append((None, None, fact, (State(f"FP: {label}", False),)))
     columns = (
         text_column("to do"),
@@ -113,10 +117,11 @@ def _fact_table(case: ExtractionCase, memory: Any, remarks: str) -> list[Table]:
     return [Table("Facts", columns, tuple(rows))] if rows else []
 
 
-def _state(kind: str, fact: str, remarks: str) -> State:
-    if re.search(rf"{_PROBLEMS[kind]}: {re.escape(fact)}(?:;|$)", remarks):
+def _state(kind: str, names: Iterable[str], remarks: str) -> State:
+    fact = "|".join(map(re.escape, names))
+    if re.search(rf"{_PROBLEMS[kind]}: (?:{fact})(?:;|$)", remarks):
         return State(f"{'FP' if kind == 'keep' else 'FN'}: {_PROBLEMS[kind]}", False)
-    if re.search(rf"undecided: .*\({re.escape(fact)}\)(?:;|$)", remarks):
+    if re.search(rf"undecided: .*\((?:{fact})\)(?:;|$)", remarks):
         return State("undecided", None)
     return State("kept" if kind == "keep" else "TP", True)
 
