@@ -125,6 +125,19 @@ def test_values_exchanged_between_the_user_and_a_relative_are_undecided() -> Non
     assert len(flat.pairs) == 2, "a memory that is not nested has no paths to tell them by"
 
 
+def test_owners_whose_names_differ_in_their_last_letter_are_two() -> None:
+    carlos, carlo = facts_of({"Carlos": {"town": "Faro"}}), facts_of({"Carlo": {"town": "Faro"}})
+    assert not is_same(*carlos, *carlo)
+    assert match(Grid(carlos, carlo)).pairs == {}
+
+
+def test_singular_and_plural_are_one_block_whether_it_holds_a_list_or_a_mapping() -> None:
+    nested, flat = {"pets": {"dogs": ["Has a dog called Rex"]}}, {"pets": ["Has a dog called Rex"]}
+    for gold, found in ((nested, flat), (flat, nested)):
+        matching = match(Grid(facts_of(gold), facts_of(found), categories_of(gold)))
+        assert (matching.misfiled, matching.open_pairs) == ({}, [(0, 0)])
+
+
 def test_a_fact_of_two_owners_is_no_duplicate() -> None:
     memory = {"town": "Ghent", "family": {"Ines": {"town": "Ghent"}, "Paul": {"town": "Ghent"}}}
     matching = match(Grid(facts_of({"town": "Ghent"}), facts_of(memory)))

@@ -37,6 +37,23 @@ def test_nested_blocks_keep_every_category_on_the_way() -> None:
     assert fact.categories == ("business", "customer_segment")
 
 
+@pytest.mark.parametrize("owner", ["James", "Ines", "Carlos", "Aunt Agnes"])
+def test_a_key_over_a_mapping_may_be_a_name_and_is_not_made_singular(owner: str) -> None:
+    (fact,) = facts_of({"family": {owner: {"towns": ["Faro"]}}})
+    assert fact.categories == ("family", owner.lower().replace(" ", "_"), "town")
+    assert fact.categories[1] in categories_of({"family": {owner: {"towns": []}}})
+
+
+@pytest.mark.parametrize("value", [{}, {"content": "Has a dog", "id": "7"}, ["Has a dog"], "Has a dog"])
+def test_a_key_over_anything_else_is_a_category_in_the_singular(value: Any) -> None:
+    assert categories_of({"pets": value}) == {"pet"}
+
+
+def test_a_key_that_says_nothing_is_no_category_over_a_mapping_either() -> None:
+    (fact,) = facts_of({"memories": {"pets": ["Has a dog"]}})
+    assert fact.categories == ("pet",)
+
+
 def test_a_value_is_said_with_its_key() -> None:
     assert said({"finance": {"budget": "5000", "monthlyRent": 900}}) == [
         "budget: budget: 5000",

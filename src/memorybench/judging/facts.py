@@ -57,7 +57,10 @@ class MemoryFact:
 
     text: str
     categories: tuple[str, ...] = ()
-    """The keys that lead to the fact, in normal spelling, innermost last; empty if the memory has no categories."""
+    """The keys that lead to the fact, in normal spelling, innermost last; empty if the memory has no categories.
+
+    A key over a mapping may be the name of an owner, such as James, so it is not made singular.
+    """
     most_parts: int = 1
     """The most facts that the text may contain. More than 1 if it is unclear where sentences end, as in "Mr. Pham"."""
 
@@ -67,6 +70,10 @@ class MemoryFact:
     @property
     def category(self) -> str:
         return self.categories[-1] if self.categories else ""
+
+    def is_under(self, category: str) -> bool:
+        """Whether a key that leads to the fact is this category, in the singular or the plural."""
+        return category in self.categories or normal_category(category) in map(normal_category, self.categories)
 
     @property
     def with_path(self) -> str:
@@ -106,8 +113,18 @@ def categories_of(state: Any, facts: Iterable[MemoryFact] | None = None) -> froz
 @lru_cache(maxsize=1_000)
 def normal_category(name: str) -> str:
     """Return the normal spelling of a category: `Customer Segments` and `customerSegments` are `customer_segment`."""
-    words = _WORD.findall(_HUMPS.sub(" ", name).replace("_", " ").casefold())
-    return "_".join(_singular(word) for word in words)
+    return "_".join(map(_singular, _words(name)))
+
+
+def _words(name: str) -> list[str]:
+    return _WORD.findall(_HUMPS.sub(" ", name).replace("_", " ").casefold())
+
+
+def _category(name: str, value: Any) -> str:
+    """Return the category that a key stands for: as it is written if it may be a name, else in the singular."""
+    may_be_name = isinstance(value, dict) and value and _text_key(value) is None
+    category = normal_category(name)
+    return "_".join(_words(name)) if may_be_name and category not in _WRAPPERS else category
 
 
 def _singular(word: str) -> str:
@@ -154,11 +171,11 @@ def _gather_mapping(
     if key is not None:
         name = next((name for name in _CATEGORY_KEYS if isinstance(value.get(name), str)), None)
         is_block = key == "value" and name in _BLOCK_KEYS
-        inner = _within(categories, value[name] if name else None)
+        inner = _within(categories, normal_category(value[name]) if name else "")
         _gather(facts, value[key], inner, depth, is_item=is_item and not is_block)
         return
     for name, member in value.items():
-        inner = _within(categories, str(name))
+        inner = _within(categories, _category(str(name), member))
         if isinstance(member, bool):
             _add(facts, _spoken(str(name), member), categories)
         elif isinstance(member, str | int | float) and inner != categories:
@@ -192,8 +209,7 @@ def _spoken(name: str, claim: bool) -> str:
     return words if claim else f"not {words}"
 
 
-def _within(categories: tuple[str, ...], name: str | None) -> tuple[str, ...]:
-    category = normal_category(name or "")
+def _within(categories: tuple[str, ...], category: str) -> tuple[str, ...]:
     return categories if not category or category in _WRAPPERS or category in categories else (*categories, category)
 
 
@@ -260,7 +276,7 @@ def _keys(value: Any) -> Iterator[str]:
     if isinstance(value, dict):
         for name, member in value.items():
             if isinstance(member, _CONTAINERS):
-                yield normal_category(str(name))
+                yield _category(str(name), member)
                 yield from _keys(member)
     elif isinstance(value, list):
         for item in value:

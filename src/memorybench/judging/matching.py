@@ -88,7 +88,7 @@ def likeness(first: MemoryFact, second: MemoryFact) -> float:
 def _compatible(first: MemoryFact, second: MemoryFact) -> bool:
     if not first.categories or not second.categories:
         return True
-    return first.category in second.categories or second.category in first.categories
+    return second.is_under(first.category) or first.is_under(second.category)
 
 
 @dataclass(frozen=True)

@@ -247,7 +247,7 @@ FAMILY: dict[str, Any] = {
 
 def test_the_same_fact_of_several_owners_is_no_duplicate(tmp_path: Path) -> None:
     (case,) = load_cases(write(tmp_path, FAMILY))
-    assert [fact.categories for fact in case.gold.kept] == [("family", "ine", "town")]
+    assert [fact.categories for fact in case.gold.kept] == [("family", "ines", "town")]
     paths = [("family", "paul", "town"), ("town",)]
     assert [fact.categories for fact in case.gold.added] == [fact.categories for fact in case.gold.removed] == paths
     assert case.gold.replaces == {0: 0, 1: 1}
@@ -259,7 +259,7 @@ def test_a_remark_names_the_owner_of_a_fact(tmp_path: Path) -> None:
     (case,) = load_cases(write(tmp_path, FAMILY))
     without_ines = {"family": {"Paul": {"town": "Ghent"}}, "town": "Ghent"}
     findings = findings_of(case, match_output(case, without_ines))
-    assert list(map(str, findings.remarks)) == ["lost: family / ine / town: town: Ghent"]
+    assert list(map(str, findings.remarks)) == ["lost: family / ines / town: town: Ghent"]
 
 
 def states(case: ExtractionCase, memory: Any, remarks: str) -> list[tuple[Any, ...]]:

@@ -11,7 +11,7 @@ from memorybench.judging.facts import MemoryFact, facts_of
 from memorybench.judging.judge import Judge
 from memorybench.judging.matching_judge import EntailmentJudge
 from memorybench.suites.extraction.cases import ExtractionCase, load_cases
-from memorybench.suites.extraction.losses import OldFacts, follow_old_facts
+from memorybench.suites.extraction.losses import OldFacts, find_replacements, follow_old_facts
 from memorybench.suites.unrecorded_steps import UnrecordedSteps
 from tests.doubles.scripted_model import Line, ScriptedModel
 from tests.judging.test_matching_judge import notes
@@ -103,6 +103,11 @@ def test_a_withdrawn_fact_is_stale_in_any_case_and_under_any_key_of_its_path(
     judge = EntailmentJudge(Judge(ScriptedModel([])))
     result = asyncio.run(follow_old_facts(UnrecordedSteps(), before, before, (withdrawn,), judge))
     assert (result.kept, result.stale) == (len(before) - 1, before[-1:])
+
+
+def test_a_stated_fact_replaces_an_old_one_in_a_block_of_blocks() -> None:
+    old, new = facts_of({"pets": {"dog": ["Called Rex"]}}), (MemoryFact("Called Bella", ("pet",)),)
+    assert find_replacements(old, new) == {0: 0}
 
 
 def test_a_withdrawn_fact_of_another_category_is_not_stale() -> None:

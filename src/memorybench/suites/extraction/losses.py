@@ -125,6 +125,6 @@ def find_replacements(old_facts: Sequence[MemoryFact], stated: Sequence[MemoryFa
         (-likeness(new, old), n, place)
         for n, new in enumerate(stated)
         for place, old in enumerate(old_facts)
-        if new.category and new.category in old.categories
+        if new.category and old.is_under(new.category)
     )
     return one_to_one((n, place) for _, n, place in ranked)
