@@ -219,6 +219,7 @@ NUMBER_NEAR_MISSES = (
     ("Swims once a day", "Swims 11 a day"),
     ("Uses DOS at work", "Uses 2 at work"),
     ("Costs 5 cent", "Costs 5 100"),
+    ("Der Elf und zwei Zwerge", "Der 11 und 2 Zwerge"),
     ("The budget is 2 mil", "The budget is 2000"),
     ("Is an elf in the play", "Is an 11 in the play"),
     ("Raised sixty and five", "Raised 65"),

@@ -59,7 +59,9 @@ _OTHER_WORDS = frozenset((
     "acht", "sieben", "zeven",
 ))  # fmt: skip
 """Names of units and numbers that are ignored, because they mean something else in another language or, such as
-"acht geben", in the same."""
+"acht geben", in the same. A number word counts beside another number word."""
+_INSIDE_NUMBERS = frozenset(("et", "y", "und", "cent", "cents", "mil", "mille"))
+"""Words that may stand between two number words: "trente et un", "deux cent un"."""
 _CURRENCIES = {
     "€": "EUR", "eur": "EUR", "euro": "EUR", "euros": "EUR", "欧元": "EUR",
     "$": "$", "dollar": "dollars", "dollars": "dollars", "usd": "USD", "us$": "USD", "美元": "USD",
@@ -74,7 +76,7 @@ _DATES = (
     re.compile(r"(?<!\d)(?P<day>\d{1,2})\.\s?(?P<month>\d{1,2})\.\s?(?P<year>\d{4})\b"),
     re.compile(r"(?P<year>\d{4})年(?P<month>\d{1,2})月(?P<day>\d{1,2})日"),
     re.compile(
-        r"\b(?:the\s(?=\d+[snrt]))?(?P<day>\d{1,2})(?:st|nd|rd|th|\.|º)?\s(?:of\s|de\s)?(?P<name>[^\W\d_]+)\.?,?\s(?:de\s)?(?P<year>\d{4})\b"
+        r"\b(?:[Tt]he\s(?=\d+[snrt]))?(?P<day>\d{1,2})(?:st|nd|rd|th|\.|º)?\s(?:of\s|de\s)?(?P<name>[^\W\d_]+)\.?,?\s(?:de\s)?(?P<year>\d{4})\b"
     ),
     re.compile(r"\b(?P<name>[^\W\d_]+)\.?\s(?P<day>\d{1,2})(?:st|nd|rd|th)?,?\s(?P<year>\d{4})\b"),
 )
@@ -157,8 +159,12 @@ def _number_words_as_digits(text: str) -> str:
         return " ".join(words)
 
     def is_other_word(place: int) -> bool:
-        near = (*languages[max(place - 1, 0) : place], *languages[place + 1 : place + 2])
-        return _bare(words[place]) in _OTHER_WORDS and not any(near)
+        if _bare(words[place]) not in _OTHER_WORDS:
+            return False
+        before = place - 1
+        while before > 0 and _bare(words[before]) in _INSIDE_NUMBERS:
+            before -= 1
+        return not any((*languages[max(before, 0) : place], *languages[place + 1 : place + 2]))
 
     parts = []
     for is_other, places in groupby(range(len(words)), is_other_word):
