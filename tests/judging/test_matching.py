@@ -139,6 +139,11 @@ def test_owners_whose_names_differ_in_their_last_letter_are_two() -> None:
     assert match(Grid(carlos, carlo)).pairs == {}
 
 
+def test_a_text_may_repeat_the_name_of_its_owner() -> None:
+    repeated, short = {"James": {"notes": ["James: likes tea"]}}, {"James": {"notes": ["Likes tea"]}}
+    assert is_same(*facts_of(repeated), *facts_of(short))
+
+
 def test_singular_and_plural_are_one_block_whether_it_holds_a_list_or_a_mapping() -> None:
     nested, flat = {"pets": {"dogs": ["Has a dog called Rex"]}}, {"pets": ["Has a dog called Rex"]}
     for gold, found in ((nested, flat), (flat, nested)):

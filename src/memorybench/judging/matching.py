@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-from .facts import MemoryFact, normal_category
+from .facts import MemoryFact
 from .normal_form import normal_form
 
 Pair = tuple[int, int]
@@ -76,7 +76,7 @@ def refers_to(reference: MemoryFact, fact: MemoryFact) -> bool:
 def _key(fact: MemoryFact) -> str:
     """Returns the normal form of a fact. If its text begins with its own category, that is removed."""
     name, colon, rest = fact.text.partition(": ")
-    return normal_form(rest if colon and normal_category(name) in fact.categories else fact.text)
+    return normal_form(rest if colon and fact.is_under(name) else fact.text)
 
 
 def likeness(first: MemoryFact, second: MemoryFact) -> float:
