@@ -1,8 +1,9 @@
 """Matches the facts of a memory with the gold facts, one to one.
 
-Code decides two things. Facts with the same normal form say the same, unless both name categories and neither path ends
-with the other: Anna's city is not Ben's. Facts in different categories do not match, if the writer could know the
-category of the gold. Everything else is undecided until a judge decides it.
+Code decides two things. Facts with the same normal form say the same, unless both have a path and these differ: Anna's
+city is not Ben's. A path that is the end of the other is the same place only if its memory has no longer paths. Facts
+in different categories do not match, if the writer could know the category of the gold. Everything else is undecided
+until a judge decides it.
 
 Strict view: each fact is matched with at most one other. A fact that was written in several pieces is matched with its
 longest piece, and several facts written as one are matched once. Coverage: a fact is covered if the other side says it,
@@ -126,7 +127,10 @@ class Grid:
         return {**self.judged, **same}
 
     def _is_same(self, gold: MemoryFact, found: MemoryFact) -> bool:
-        """Whether two facts are the same. The end of a path is the same place only for a side with no longer paths."""
+        """Whether two facts are the same.
+
+        A path that is the end of the other counts as the same place only if no path of its memory is longer.
+        """
         if self.by_reference:
             return refers_to(gold, found)
         if self.one_memory or repeats(gold, found):
