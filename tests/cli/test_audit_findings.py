@@ -1,6 +1,7 @@
 """What a review found wrong with audits, through the command."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -129,7 +130,7 @@ def test_a7_the_printed_hints_run(command: Command) -> None:
     import shlex
 
     said = command("audit", SAMPLE, "--model", "scripted/quote", *JUDGED, "--limit", "4", "--run-id", "r")
-    printed = said.out.partition("What to try next:")[2].replace("\\\n", " ")
+    printed = re.sub(r"\\\n\s*", " ", said.out.partition("What to try next:")[2])
     hints = [line.strip() for line in printed.splitlines() if "memorybench " in line]
     assert len(hints) == 2
     for hint in hints:

@@ -170,6 +170,11 @@ def test_the_first_letter_after_the_category_has_no_case() -> None:
     assert not is_same(*facts_of({"bank": "of Ghent"}), *facts_of({"bank": ["of ghent"]}))
 
 
+def test_the_first_letter_of_a_code_has_a_case() -> None:
+    assert normal_form("Hunter2") != normal_form("hunter2")
+    assert normal_form("Hunters meet at 2") == normal_form("hunters meet at 2")
+
+
 def test_facts_in_different_known_categories_are_different() -> None:
     matching = match(Grid([fact("Costs 5 EUR", "price")], [fact("Wax is dear", "cost")], frozenset(("price",))))
     assert not matching.open_pairs

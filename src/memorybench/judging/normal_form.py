@@ -144,7 +144,9 @@ def normal_form(text: str) -> str:
             text = pattern.sub(_iso_date, text)
         text = _NUMBER.sub(_quantity, _UHR.sub(r"\1:\2", _TIME.sub(_clock, text)))
     # any sentence may begin with a capital; elsewhere case may tell Turkey from turkey, and US from us
-    begin = text[:1] if text[1:2].isupper() else text[:1].lower()
+    first_word = text.partition(" ")[0]
+    is_name = text[1:2].isupper() or any(map(str.isdigit, first_word))  # USB, or a code such as Hunter2
+    begin = text[:1] if is_name else text[:1].lower()
     return (begin + text[1:]).strip().rstrip(" .!。！")
 
 
