@@ -35,6 +35,8 @@ _BEFORE_VERB = re.compile(
 """Text before a word that shows that the word is a verb. The list is short: some verbs are not recognised."""
 
 _Parts = tuple[frozenset[str], ...]
+_OF_SEVERAL = frozenset(stems("first second third other another old older new newer younger spare"))
+"""Words that tell things of one kind apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,13 +198,13 @@ class Material:
         """Return whether another fact has all words of subject and attribute, and more, but another value.
 
         `user's second dog` has the words of `user's dog`; `user's dog` does not have those of `user`, who is its owner.
-        An attribute of one word, such as `city`, is not that of `favourite city`.
+        `favourite city` is another thing than `city`; `first boat` is another one of the kind `boat`.
         """
         parts = _parts(fact)
         similar = min((self._topics_with[word] for part in parts for word in part), key=len, default={})
         return any(
             other != parts and len(other) == len(parts) and all(map(frozenset.issubset, parts, other))
-            and (other[-1] == parts[-1] or len(parts[-1]) > 1)
+            and (len(parts[-1]) > 1 or other[-1] - parts[-1] <= _OF_SEVERAL)
             and values - {normalise(fact.value or "")}
             for other, values in similar.items()
         )  # fmt: skip
