@@ -162,7 +162,10 @@ class Matching:
     pairs: Mapping[int, int]
     """By index of a gold fact: the index of the found fact that it is matched with."""
     misfiled: Mapping[int, int]
-    """By index of an unmatched gold fact: a found fact with the same text, but in a wrong category."""
+    """By index of an unmatched gold fact: a found fact with the same text, but in a wrong category.
+
+    Pairs that a judge called different are left out.
+    """
     twins: frozenset[int]
     """The unmatched found facts that repeat another found fact."""
 
@@ -200,6 +203,11 @@ class Matching:
     @cached_property
     def _open(self) -> frozenset[Pair]:
         return frozenset((*self.open_pairs, *self.misfiled.items()))
+
+    def is_unclear(self, gold: int) -> bool:
+        """Whether the text of this gold fact is in a wrong category, and no judge decided if it is the same fact."""
+        found = self.misfiled.get(gold)
+        return found is not None and self.grid.compare((gold, found)).relation == "undecided"
 
     def may_match(self, gold: int) -> bool:
         """Whether an undecided pair could still match this gold fact."""
@@ -239,8 +247,8 @@ def match(grid: Grid) -> Matching:
         if found not in pairs.values() and not set(parts) & pairs.keys():
             pairs[max(parts, key=lambda g: (len(grid.gold[g].text), grid.gold[g].text))] = found
     taken = set(pairs.values())
-    free = [(g, f) for g, f in grid.equal if g not in pairs and f not in taken]
-    misfiled = _assign(grid, [pair for pair in free if not grid.fits(pair)])
+    free = [(g, f) for g, f in grid.equal if g not in pairs and f not in taken and not grid.fits((g, f))]
+    misfiled = _assign(grid, [pair for pair in free if grid.compare(pair).relation != "different"])
     return Matching(grid, pairs, misfiled, _twins(grid, {*taken, *misfiled.values()}))
 
 

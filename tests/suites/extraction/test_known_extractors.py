@@ -213,12 +213,34 @@ def test_a_fact_moved_to_another_category_is_lost_and_misfiled(tmp_path: Path) -
     assert labels(findings) == ["lost", "misfiled"]
 
 
-def test_the_old_value_in_another_category_is_stale(tmp_path: Path) -> None:
-    findings = compare_output(
-        case(CHANGING, tmp_path), {"home": ["Lives in Cardiff"], "pets": ["Has a dog"], "notes": ["Lives in Bristol"]}
-    )
-    assert score(findings, "conflict_resolution") == 0
+def test_a_judge_decides_whether_the_old_value_in_another_category_is_stale(tmp_path: Path) -> None:
+    one = case(CHANGING, tmp_path)
+    output = {"home": ["Lives in Cardiff"], "pets": ["Has a dog"], "notes": ["Lives in Bristol"]}
+    findings = compare_output(one, output)
+    assert (findings.tp, findings.tp_open, findings.fn, findings.fn_open, findings.undecided) == (1, 1, 0, 1, 1)
+    assert (score(findings, "conflict_resolution"), labels(findings)) == (None, ["undecided"])
+    findings = judge_output(one, output, lambda first, second: True)
+    assert (findings.tp, findings.fn, score(findings, "conflict_resolution")) == (1, 1, 0)
     assert labels(findings) == ["stale", "stale"]
+
+
+def test_the_removed_text_in_a_category_with_another_meaning_is_not_stale(tmp_path: Path) -> None:
+    """The user no longer likes jazz, and the extractor writes that she dislikes it."""
+    values = {
+        **CHANGING,
+        "existing_memory": {"likes": ["Jazz"], "dislikes": ["Opera"]},
+        "conversation": "User: I am not that fond of jazz any more.",
+        "expected_output": {"likes": [], "dislikes": ["Opera"]},
+        "expected_facts": [],
+        "superseded": ["likes: Jazz"],
+    }
+    one = case(values, tmp_path)
+    output = {"likes": [], "dislikes": ["Opera", "Jazz"]}
+    findings = compare_output(one, output)
+    assert (findings.tp, findings.tp_open, findings.fn, findings.fn_open) == (0, 1, 0, 1)
+    findings = judge_output(one, output, lambda first, second: False)
+    assert (findings.tp, findings.fp, findings.fn, findings.conflict_resolved) == (1, 1, 0, True)
+    assert labels(findings) == ["hallucinated"]
 
 
 def test_a_deletion_is_counted_as_an_operation(tmp_path: Path) -> None:

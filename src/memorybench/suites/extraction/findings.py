@@ -224,7 +224,9 @@ class _Examination:
         lost = [t for t in self._kept if t not in pairs]
         partners = {f: t for t, f in pairs.items()}
         unmatched = [f for f in range(len(output)) if f not in partners]
+        unclear = [t for t in self._removed if matching.is_unclear(t)]
         open_added, open_kept, open_removed = map(matching.most, (self._added, self._kept, self._removed))
+        open_removed += len(unclear)
         open_all = matching.most(range(len(matching.grid.gold)))
         gone = len(self._removed) - len(stale) - open_removed
         coverage = [matching.covered(t) for t in self._added if t not in pairs]
@@ -240,7 +242,7 @@ class _Examination:
             tp_open=open_added + open_removed,
             fp_open=open_kept + open_all,
             fn_open=open_added + open_removed,
-            undecided=len(matching.undecided),
+            undecided=len(matching.undecided) + len(unclear),
             covered=len(added) + coverage.count(True) + gone,
             uncovered=coverage.count(False) + len(stale),
             uncovered_open=coverage.count(None) + open_removed,
@@ -296,8 +298,9 @@ class _Examination:
         return self._support.get(place, False) or self._matching.supported(place, self._valid) is True
 
     def _is_stored(self, target: int) -> bool:
-        """Whether a gold fact is in the output, in any category."""
-        return target in self._matching.pairs or target in self._matching.misfiled
+        """Whether a gold fact is certainly in the output, in any category."""
+        misfiled = target in self._matching.misfiled and not self._matching.is_unclear(target)
+        return target in self._matching.pairs or misfiled
 
     def _is_forbidden(self, text: str) -> bool:
         stored = find_stored(text, self._matching.grid.found) is not None
@@ -309,7 +312,9 @@ class _Examination:
 
     def _is_gone(self, target: int) -> bool | None:
         """Whether a fact to remove is no longer stored; None if that is undecided."""
-        return False if self._is_stored(target) else None if self._matching.may_match(target) else True
+        if self._is_stored(target):
+            return False
+        return None if self._matching.may_match(target) or self._matching.is_unclear(target) else True
 
     def _conflict_resolved(self) -> bool | None:
         if not self._removed:
@@ -355,7 +360,8 @@ class _Examination:
         fact = grid.found[place]
         for target, found in self._matching.misfiled.items():
             if found == place:
-                label: Label = "misfiled" if target in self._valid else "stale"
+                to_remove: Label = "undecided" if self._matching.is_unclear(target) else "stale"
+                label = "misfiled" if target in self._valid else to_remove
                 return Remark(label, fact.with_path, about=grid.gold[target].with_path)
         if place in self._matching.twins:
             repeated = next(
