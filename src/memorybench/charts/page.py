@@ -26,8 +26,6 @@ from .rendering import Renderer
 from .run_charts import CHARTS, RunCharts
 
 _MOST_COMPARED = 30_000
-_MOST_HELD = 10_000
-"""The most trials of a run whose outcomes are kept in memory, for charts, the comparison and the questions."""
 TITLES = {
     "forest": "Results",
     "heat-map": "Results by type",
@@ -71,8 +69,7 @@ def _without_renderer(stored: StoredRun, report: Report) -> str:
 
 
 def _with_charts(renderer: Renderer, stored: StoredRun, report: Report) -> str:
-    if sum(run.planned for run in stored.runs) <= _MOST_HELD:
-        stored = stored.read_once()
+    stored = stored.read_once()
     specs = page_specs(stored, report)
     drawing = renderer.draw({TITLES[name]: spec for name, spec in specs.items()})
     return to_html(stored, report, lambda: _drawn(drawing), _compare_subjects(stored), "they could not be drawn")

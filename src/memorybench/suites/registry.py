@@ -76,11 +76,14 @@ def suite_of(run: Run) -> Suite:
 
 
 @contextmanager
-def open_run(runs: Sequence[str], folders: Sequence[Path]) -> Iterator[StoredRun]:
-    """Opens a saved run by id from these folders. Several ids must be shards of one run; they are read as one."""
+def open_run(runs: Sequence[str], folders: Sequence[Path], *, thorough: bool = True) -> Iterator[StoredRun]:
+    """Opens a saved run by id from these folders. Several ids must be shards of one run; they are read as one.
+
+    `thorough=False` skips the check of the whole results file.
+    """
     from .stored_run import open_runs
 
-    with open_runs(runs, folders, lambda stored: suite_of(stored.run).metrics(stored)) as stored:
+    with open_runs(runs, folders, lambda stored: suite_of(stored.run).metrics(stored), thorough=thorough) as stored:
         suite_of(stored.run)  # raises for a run without a report
         yield stored
 

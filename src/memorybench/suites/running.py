@@ -138,9 +138,9 @@ def _finish(start: Start, run_writer: RunWriter, ending: Ending, start_page: Sta
     has_page = len(prepared.formats) == len(FORMATS)
     with (
         start_page(run_writer.run) if has_page else nullcontext() as make_page,
-        open_run([place.run_id], [place.results]) as stored,
+        open_run([place.run_id], [place.results], thorough=False) as stored,  # checked when it was opened for writing
     ):
-        stored = stored.ended(ending.status, time)
+        stored = stored.ended(ending.status, time).read_once()
         gate = gate_of(stored)
         checks = threshold_checks(stored.summary, start.thresholds, start.threshold_on, prepared.subjects)
         report = add_checks(start.suite.report(stored), checks, gate)

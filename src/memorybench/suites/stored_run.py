@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -27,6 +27,8 @@ from .summary import Summary, summarise
 
 LATEST = "latest"
 """A name for the newest run."""
+_MOST_HELD = 10_000
+"""The most trials of a run whose outcomes are kept in memory."""
 _SAMPLE_KEYS = ("start", "end", "questions", "sample_seed", "chosen", "samples", "chance", "special_measures")
 _SHARD_KEYS = (
     *_SAMPLE_KEYS,
@@ -67,7 +69,8 @@ class StoredRun:
 
     @cached_property
     def summary(self) -> Summary:
-        return summarise(self.parts, self.metrics(self))
+        outcomes = [(outcome for _, outcome in self._dated(part)) for part in range(len(self.parts))]
+        return summarise(self.parts, self.metrics(self), outcomes)
 
     @property
     def folder(self) -> Path:
@@ -90,14 +93,21 @@ class StoredRun:
         return replace(self, parts=tuple(parts))
 
     def read_once(self) -> StoredRun:
-        """Returns a copy that keeps its outcomes in memory after they are read for the first time."""
-        return _HeldRun(self.parts, self.metrics).with_summary(self.summary)
+        """Returns a copy that keeps its outcomes in memory after they are read; itself, if it has too many trials."""
+        if sum(run.planned for run in self.runs) > _MOST_HELD:
+            return self
+        held = _HeldRun(self.parts, self.metrics)
+        return held.with_summary(self.summary) if "summary" in self.__dict__ else held
 
     def settled(self, subjects: Collection[str] | None = None) -> Iterator[tuple[str, str, Outcome]]:
         """Yields the run id, the time and the outcome of every trial of these subjects; None: of all subjects."""
-        for run_reader, run in self.parts:
-            for at, outcome in run_reader.dated_outcomes(run.id, subjects):
+        for part, (_, run) in enumerate(self.parts):
+            for at, outcome in self._dated(part, subjects):
                 yield run.id, at, outcome
+
+    def _dated(self, part: int, subjects: Collection[str] | None = None) -> Iterable[tuple[str, Outcome]]:
+        run_reader, run = self.parts[part]
+        return run_reader.dated_outcomes(run.id, subjects)
 
     def trials(self) -> Iterator[RecordedTrial]:
         """Yields every outcome with its case and its steps."""
@@ -119,21 +129,30 @@ class StoredRun:
 @dataclass(frozen=True)
 class _HeldRun(StoredRun):
     @cached_property
-    def _settled(self) -> Sequence[tuple[str, str, Outcome]]:
-        return list(super().settled())
+    def _held(self) -> list[list[tuple[str, Outcome]]]:
+        return [list(super(_HeldRun, self)._dated(part)) for part in range(len(self.parts))]
 
-    def settled(self, subjects: Collection[str] | None = None) -> Iterator[tuple[str, str, Outcome]]:
-        return (one for one in self._settled if subjects is None or one[2].trial.subject.name in subjects)
+    def read_once(self) -> StoredRun:
+        return self
+
+    def _dated(self, part: int, subjects: Collection[str] | None = None) -> Iterable[tuple[str, Outcome]]:
+        return (one for one in self._held[part] if subjects is None or one[1].trial.subject.name in subjects)
 
 
 Metrics = Callable[[StoredRun], Sequence[Metric]]
 
 
 @contextmanager
-def open_runs(runs: Sequence[str], folders: Sequence[Path], metrics: Metrics) -> Iterator[StoredRun]:
-    """Opens runs by id from these folders, or as FOLDER/RUN. Several runs must be shards of one run."""
+def open_runs(
+    runs: Sequence[str], folders: Sequence[Path], metrics: Metrics, *, thorough: bool = True
+) -> Iterator[StoredRun]:
+    """Opens runs by id from these folders, or as FOLDER/RUN. Several runs must be shards of one run.
+
+    `thorough=False` skips the check of the whole results file.
+    """
     with ExitStack() as stack:
-        parts = tuple(part for name in dict.fromkeys(runs) for part in _find_run(name, folders, stack))
+        names = dict.fromkeys(runs)
+        parts = tuple(part for name in names for part in _find_run(name, folders, stack, thorough=thorough))
         _check_shards([run for _, run in parts])
         yield StoredRun(parts, metrics)
 

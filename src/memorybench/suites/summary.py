@@ -143,11 +143,11 @@ class _QuestionCosts:
     trials: Counter[tuple[str, str]] = field(default_factory=Counter)
     dollars: dict[tuple[str, str], float | None] = field(default_factory=dict)
 
-    def watch(self, run_reader: RunReader, run: str) -> Iterator[Outcome]:
+    def watch(self, run_reader: RunReader, run: str, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
         """Yield the outcomes of a run unchanged, and add the costs of their steps."""
         paid = run_reader.paid_steps(run, leave_out=_OF_THE_JUDGE)
         counted: set[tuple[str, str, str]] = set()
-        for outcome in run_reader.outcomes(run):
+        for outcome in outcomes:
             if paid and outcome.status == "scored":
                 subject = (outcome.trial.benchmark, outcome.trial.subject.name)
                 self.trials[subject] += 1
@@ -228,8 +228,10 @@ def _counted(outcomes: Iterable[Outcome], totals: dict[str, int]) -> Iterator[Ou
         yield outcome
 
 
-def summarise(parts: Sequence[tuple[RunReader, Run]], metrics: Sequence[Metric]) -> Summary:
-    """Summarises one run, or several shards of one run."""
+def summarise(
+    parts: Sequence[tuple[RunReader, Run]], metrics: Sequence[Metric], outcomes: Iterable[Iterable[Outcome]]
+) -> Summary:
+    """Summarises one run, or several shards of one run. `outcomes` are those of each shard, read once."""
     runs = [run for _, run in parts]
     planned: Counter[str] = Counter()
     for run in runs:
@@ -239,9 +241,11 @@ def summarise(parts: Sequence[tuple[RunReader, Run]], metrics: Sequence[Metric])
     costs = [run_reader.costs(run.id) for run_reader, run in parts]
     headlines, question_costs = HeadlineScores(), _QuestionCosts()
     totals: dict[str, int] = dict.fromkeys(STATUSES, 0)
-    outcomes = chain.from_iterable(question_costs.watch(run_reader, run.id) for run_reader, run in parts)
+    watched = (
+        question_costs.watch(run_reader, run.id, own) for (run_reader, run), own in zip(parts, outcomes, strict=True)
+    )
     results = measure(
-        headlines.watch(_counted(outcomes, totals)),
+        headlines.watch(_counted(chain.from_iterable(watched), totals)),
         metrics,
         planned,
         subjects_of(runs[0]),
