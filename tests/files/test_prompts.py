@@ -53,7 +53,7 @@ def test_every_prompt_file_has_a_use() -> None:
         ("judge-recall", "eaaa5181f902aea9"),
         ("judge-conflict", "aa01409e9c1b9d6f"),
         ("judge-order", "20e095f94563fcc9"),
-        ("judge-entailment", "320db9e81f3a1bb8"),
+        ("judge-entailment", "495d30e088351ff6"),
         ("judge-flag", "9322fa94ba01496b"),
         ("judge-support", "b14ef7d708bb484b"),
         ("judge-used", "204d728e9249731b"),

@@ -119,9 +119,9 @@ def checked(folder: Path, judge: EntailmentJudge) -> CanaryReport:
 def test_a_judge_that_nods_is_told_from_one_that_reads(tmp_path: Path) -> None:
     right = {pair for kind in ("verbatim", "paraphrased") for pair in PAIRS[kind]}
     reads = checked(tmp_path / "a", judge(lambda turns: "yes" if notes(turns) in right else "no", tmp_path / "calls"))
-    assert (reads.sensitivity, reads.specificity) == ((7, 7), (12, 12))
+    assert (reads.sensitivity, reads.specificity) == ((7, 7), (14, 14))
     nods = checked(tmp_path / "b", judge(lambda _: "yes", tmp_path / "calls"))
-    assert (nods.sensitivity, nods.specificity) == ((7, 7), (0, 12))
+    assert (nods.sensitivity, nods.specificity) == ((7, 7), (0, 14))
 
 
 def test_the_prompt_shows_both_notes_between_marks(tmp_path: Path) -> None:

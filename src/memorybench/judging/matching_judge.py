@@ -38,7 +38,8 @@ def _pairs(*kinds: str) -> list[tuple[str, tuple[str, str]]]:
 
 
 CANARIES = take_turns(
-    _pairs(*reversed(RIGHT)), _pairs("vague", "negated", "swapped roles", "near miss", "other unit", "stale")
+    _pairs(*reversed(RIGHT)),
+    _pairs("vague", "negated", "swapped roles", "near miss", "other unit", "stale", "other category"),
 )
 """Pairs of notes, each with its kind, whose relation is known. Right and wrong ones alternate."""
 
