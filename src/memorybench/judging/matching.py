@@ -100,6 +100,8 @@ class Grid:
     found: Sequence[MemoryFact]
     known: frozenset[str] = frozenset()
     """The categories that the writer of the found facts was shown."""
+    in_any_category: Collection[int] = ()
+    """Indexes of gold facts whose category does not count: facts to remove, which are wrong wherever they stand."""
     one_memory: bool = False
     """Whether both sides are one memory, earlier and later, so that a fact that is kept stays on its path."""
     by_reference: bool = False
@@ -153,7 +155,7 @@ class Grid:
     def fits(self, pair: Pair) -> bool:
         """Whether the categories of a pair allow a match. A category that the writer could not know does not count."""
         gold, found = self.gold[pair[0]], self.found[pair[1]]
-        return gold.category not in self.known or _compatible(gold, found)
+        return pair[0] in self.in_any_category or gold.category not in self.known or _compatible(gold, found)
 
 
 @dataclass(frozen=True)
@@ -162,22 +164,22 @@ class Matching:
     pairs: Mapping[int, int]
     """By index of a gold fact: the index of the found fact that it is matched with."""
     misfiled: Mapping[int, int]
-    """By index of an unmatched gold fact: a found fact with the same text, but in a wrong category.
+    """By index of an unmatched gold fact: an unmatched found fact with the same text, but in a wrong category.
 
-    Pairs that a judge called different are left out.
+    Each of the two may still match another fact. Pairs that a judge called different are left out.
     """
     twins: frozenset[int]
     """The unmatched found facts that repeat another found fact."""
 
     @cached_property
     def open_gold(self) -> list[int]:
-        """The gold facts that are neither matched nor misfiled."""
-        return [g for g in range(len(self.grid.gold)) if g not in self.pairs and g not in self.misfiled]
+        """The gold facts that are not matched."""
+        return [g for g in range(len(self.grid.gold)) if g not in self.pairs]
 
     @cached_property
     def open_found(self) -> list[int]:
-        """The found facts that are neither matched nor misfiled, and repeat no other."""
-        taken = {*self.pairs.values(), *self.misfiled.values(), *self.twins}
+        """The found facts that are not matched and repeat no other."""
+        taken = {*self.pairs.values(), *self.twins}
         return [f for f in range(len(self.grid.found)) if f not in taken]
 
     @cached_property
@@ -203,11 +205,6 @@ class Matching:
     @cached_property
     def _open(self) -> frozenset[Pair]:
         return frozenset((*self.open_pairs, *self.misfiled.items()))
-
-    def is_unclear(self, gold: int) -> bool:
-        """Whether the text of this gold fact is in a wrong category, and no judge decided if it is the same fact."""
-        found = self.misfiled.get(gold)
-        return found is not None and self.grid.compare((gold, found)).relation == "undecided"
 
     def may_match(self, gold: int) -> bool:
         """Whether an undecided pair could still match this gold fact."""

@@ -107,7 +107,7 @@ def test_the_expected_output_of_every_case_scores_1_on_everything(case: Any) -> 
 
 def test_every_case_kills_a_mutant_and_altered_facts_need_a_judge() -> None:
     results = [run_mutants(one) for one in CASES]
-    assert mutation_summary(results).startswith("mutation score 80 of 80 cases (100%); 341 of 1064 mutants killed")
+    assert mutation_summary(results).startswith("mutation score 80 of 80 cases (100%); 332 of 1064 mutants killed")
     assert [result for result in results if not result.killed or result.survived] == []
     assert {kind for result in results for kind in result.killed} >= DECIDED
     assert OPEN <= {kind for result in results for kind in result.undecided} <= OPEN | {"invent"}

@@ -142,7 +142,8 @@ async def examine(steps: Steps, case: ExtractionCase, output: Any, judge: Entail
 def match_output(case: ExtractionCase, output: Any) -> Matching:
     """Matches the facts of an output with those of the gold, by code alone."""
     gold = case.gold
-    return match(Grid(gold.targets, recorded_facts(output), gold.categories))
+    to_remove = range(len(gold.kept) + len(gold.added), len(gold.targets))
+    return match(Grid(gold.targets, recorded_facts(output), gold.categories, to_remove))
 
 
 async def find_support(steps: Steps, judge: EntailmentJudge, case: Expectation, matching: Matching) -> dict[int, bool]:
@@ -220,13 +221,11 @@ class _Examination:
         matching = self._matching
         pairs, output = matching.pairs, matching.grid.found
         added = [t for t in self._added if t in pairs]
-        stale = [t for t in self._removed if self._is_stored(t)]
+        stale = [t for t in self._removed if t in pairs]
         lost = [t for t in self._kept if t not in pairs]
         partners = {f: t for t, f in pairs.items()}
         unmatched = [f for f in range(len(output)) if f not in partners]
-        unclear = [t for t in self._removed if matching.is_unclear(t)]
         open_added, open_kept, open_removed = map(matching.most, (self._added, self._kept, self._removed))
-        open_removed += len(unclear)
         open_all = matching.most(range(len(matching.grid.gold)))
         gone = len(self._removed) - len(stale) - open_removed
         coverage = [matching.covered(t) for t in self._added if t not in pairs]
@@ -242,7 +241,7 @@ class _Examination:
             tp_open=open_added + open_removed,
             fp_open=open_kept + open_all,
             fn_open=open_added + open_removed,
-            undecided=len(matching.undecided) + len(unclear),
+            undecided=len(matching.undecided),
             covered=len(added) + coverage.count(True) + gone,
             uncovered=coverage.count(False) + len(stale),
             uncovered_open=coverage.count(None) + open_removed,
@@ -297,24 +296,18 @@ class _Examination:
     def _is_said(self, place: int) -> bool:
         return self._support.get(place, False) or self._matching.supported(place, self._valid) is True
 
-    def _is_stored(self, target: int) -> bool:
-        """Whether a gold fact is certainly in the output, in any category."""
-        misfiled = target in self._matching.misfiled and not self._matching.is_unclear(target)
-        return target in self._matching.pairs or misfiled
-
     def _is_forbidden(self, text: str) -> bool:
         stored = find_stored(text, self._matching.grid.found) is not None
         return stored or (self._forbidden or {}).get(text, False)
 
     def _count_possible_violations(self, certain: int) -> int:
-        undecided = self._forbidden is None and bool(self._matching.open_found)
+        unknown = set(self._matching.open_found) - set(self._matching.misfiled.values())
+        undecided = self._forbidden is None and bool(unknown)
         return len(self._case.must_not_store) - certain if undecided else 0
 
     def _is_gone(self, target: int) -> bool | None:
         """Whether a fact to remove is no longer stored; None if that is undecided."""
-        if self._is_stored(target):
-            return False
-        return None if self._matching.may_match(target) or self._matching.is_unclear(target) else True
+        return False if target in self._matching.pairs else None if self._matching.may_match(target) else True
 
     def _conflict_resolved(self) -> bool | None:
         if not self._removed:
@@ -360,9 +353,7 @@ class _Examination:
         fact = grid.found[place]
         for target, found in self._matching.misfiled.items():
             if found == place:
-                to_remove: Label = "undecided" if self._matching.is_unclear(target) else "stale"
-                label = "misfiled" if target in self._valid else to_remove
-                return Remark(label, fact.with_path, about=grid.gold[target].with_path)
+                return Remark("misfiled", fact.with_path, about=grid.gold[target].with_path)
         if place in self._matching.twins:
             repeated = next(
                 grid.found[other] for other in others if other != place and repeats(grid.found[other], fact)
@@ -372,7 +363,7 @@ class _Examination:
             cell = grid.compare((target, place))
             if cell.said:
                 whole = cell.says and target in self._matching.pairs
-                label = "stale" if target in self._removed else "duplicate" if whole else "piece"
+                label: Label = "stale" if target in self._removed else "duplicate" if whole else "piece"
                 return Remark(label, fact.with_path, about=grid.gold[target].with_path)
         if place not in self._support:
             return Remark("unexpected", fact.with_path)
