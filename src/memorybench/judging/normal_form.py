@@ -102,11 +102,11 @@ _DIGIT_WORD = (
     "(?:one|two|three|four|five|six|seven|eight|nine|first|second|third|fourth|fifth|sixth|seventh|eighth|ninth)"
 )
 _NOT_ONE_NUMBER = re.compile(
-    rf"(?<=\bno)\s(?=one\b)|(?<=ty)\s(?=(?:and\s)?{_DIGIT_WORD}\b)"
+    rf"(?<=\bno)\s(?=one\b)|(?<=\bat one)\s(?=point\b)|(?<=ty)\s(?=(?:and\s)?{_DIGIT_WORD}\b)"
     rf"|(?:(?<=hundred)|(?<=thousand))\s(?={_DIGIT_WORD}\b)",
     re.IGNORECASE,
 )
-"""Matches the spaces in "no one", "sixty and five" and "forty five inch screens", which may be forty screens."""
+"""Matches the spaces in "no one", "at one point", "sixty and five" and "forty five inch screens", maybe forty screens."""
 _SECONDS = re.compile(r"(?<=ty)-(?=second\b)", re.IGNORECASE)
 """Matches the hyphen in "thirty-second", which may be a duration."""
 _IN_RANGE = re.compile(
@@ -143,11 +143,14 @@ def normal_form(text: str) -> str:
         for pattern in _DATES if _YEAR.search(text) and _DAY.search(text) else ():
             text = pattern.sub(_iso_date, text)
         text = _NUMBER.sub(_quantity, _UHR.sub(r"\1:\2", _TIME.sub(_clock, text)))
+    text = text.strip().rstrip("。！")
+    if not any(map(str.isspace, text)):
+        return text  # one word may be a password, a symbol or a name
     # any sentence may begin with a capital; elsewhere case may tell Turkey from turkey, and US from us
     first_word = text.partition(" ")[0]
     is_name = text[1:2].isupper() or any(map(str.isdigit, first_word))  # USB, or a code such as Hunter2
     begin = text[:1] if is_name else text[:1].lower()
-    return (begin + text[1:]).strip().rstrip(" .!。！")
+    return (begin + text[1:]).rstrip(" .!。！")
 
 
 def _number_words_as_digits(text: str) -> str:
@@ -256,7 +259,7 @@ def _read_number(text: str, is_amount: bool) -> Decimal | None:
     if sum(map(str.isdigit, text)) > _MOST_DIGITS:
         return None
     if grouped := _GROUPED.fullmatch(text):
-        is_certain = grouped[1] == "'" or text.count(grouped[1]) > 1
+        is_certain = grouped[1] == "'" or (text.count(grouped[1]) > 1 and (grouped[1] == "," or is_amount))
         return Decimal(_SEPARATORS.sub("", text)) if is_certain else None
     whole, _, places = max((text.rpartition(mark) for mark in ".,"), key=lambda parts: len(parts[0]))
     whole, places = (whole, places) if whole else (places, "")
