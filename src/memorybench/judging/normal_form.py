@@ -106,7 +106,7 @@ _NOT_ONE_NUMBER = re.compile(
     rf"|(?:(?<=hundred)|(?<=thousand))\s(?={_DIGIT_WORD}\b)",
     re.IGNORECASE,
 )
-"""Matches the spaces in "no one", "at one point", "sixty and five" and "forty five inch screens", maybe forty screens."""
+"""Matches the spaces in "no one", "at one point", "sixty and five" and "forty five inch screens" (of 5 inch)."""
 _SECONDS = re.compile(r"(?<=ty)-(?=second\b)", re.IGNORECASE)
 """Matches the hyphen in "thirty-second", which may be a duration."""
 _IN_RANGE = re.compile(

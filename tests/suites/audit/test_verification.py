@@ -72,6 +72,8 @@ def recall(number: int, rng: random.Random, defect: str = "") -> Candidate:
         told = {"t1": value}
     elif defect == "world knowledge":
         known = value
+    elif defect == "outdated":
+        told = {"t2": value, "t5": other}
     evidence = (turn("t2", f"{person} says that {value} comes to the {topic}."),)
     return Candidate(probe(number, "recall", question, expected, gold_context=evidence), defect, told, known)
 
@@ -107,7 +109,7 @@ def absent(number: int, rng: random.Random, defect: str = "") -> Candidate:
 WORDED = "as far as one can tell it is "
 CONVERSATION = tuple(turn(f"t{n}", f"Turn {n} speaks of something bright green.") for n in range(1, 6))
 DEFECTS = {
-    "leak": recall, "wrong gold": recall, "not in evidence": recall, "world knowledge": recall,
+    "leak": recall, "wrong gold": recall, "not in evidence": recall, "world knowledge": recall, "outdated": recall,
     "plan": order, "known order": order, "two questions": conflict,
     "both true": conflict, "told": absent,
 }  # fmt: skip
@@ -175,6 +177,7 @@ def test_a_truthful_model_finds_every_defect_and_keeps_every_good_probe() -> Non
     assert reasons.keys() == {
         "leak", "not answerable from its evidence", "answerable without the conversation", "told",
         "not two dated events", "the facts do not answer one question", "both values may be true",
+        "the conversation gives another answer",
     }  # fmt: skip
 
 
@@ -194,14 +197,15 @@ NONE = '{"answer": null, "quote": null}'
 @pytest.mark.parametrize(
     ("replies", "is_admitted"),
     [
-        ([*[NONE] * 3, *[RIGHT] * 3], True),
-        ([*[NONE] * 3, NONE, *[RIGHT] * 3], True),
+        ([*[NONE] * 3, *[RIGHT] * 6], True),
+        ([*[NONE] * 3, NONE, *[RIGHT] * 6], True),
+        ([*[NONE] * 3, *[RIGHT] * 5, *[WRONG, "no", "no"] * 2], False),  # the conversation gives two answers
         ([*[NONE] * 3, RIGHT, RIGHT, NONE, NONE], False),  # answered from the evidence in two of four replies
-        ([RIGHT, NONE, NONE, NONE, *[RIGHT] * 3], True),
+        ([RIGHT, NONE, NONE, NONE, *[RIGHT] * 6], True),
         ([NONE, NONE, RIGHT, RIGHT], False),  # known without the conversation in two of four
-        ([*[NONE] * 3, WRONG, *["yes"] * 3, RIGHT, RIGHT], True),  # in other words
+        ([*[NONE] * 3, WRONG, *["yes"] * 3, *[RIGHT] * 5], True),  # in other words
         ([*[NONE] * 3, WRONG, "yes", "yes", "no", "no", WRONG, "yes", "no", "no"], False),
-        ([WRONG, *["no"] * 3, NONE, NONE, *[RIGHT] * 3], True),  # a wrong guess
+        ([WRONG, *["no"] * 3, NONE, NONE, *[RIGHT] * 6], True),  # a wrong guess
         ([WRONG, "no", "no", "yes", "yes", NONE, NONE, WRONG, "no", "yes", "yes"], False),
     ],
 )
@@ -251,6 +255,14 @@ def test_two_facts_that_are_both_true_are_no_change() -> None:
     found, reasons = admitted([conflict(n, rng, "both true") for n in range(30)], 0.0)
     assert found == []
     assert reasons == {"both values may be true": 30}
+
+
+def test_a_value_that_changes_later_in_the_conversation_is_not_asked_for() -> None:
+    """Its evidence gives the old value, and no fact says that it was replaced."""
+    rng = random.Random(8)
+    found, reasons = admitted([recall(n, rng, "outdated") for n in range(30)], 0.0)
+    assert found == []
+    assert reasons == {"the conversation gives another answer": 30}
 
 
 def test_a_probe_that_asks_for_both_values_is_verified_without_that_request() -> None:

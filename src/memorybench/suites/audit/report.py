@@ -60,6 +60,7 @@ REASONS = {
     "options overlap": "with options that share words",
     "relative time": "with an answer that depends on when it was said, such as tomorrow",
     "same date": "about a past value that changed on the day on which it became true",
+    "the conversation gives another answer": "that the whole conversation answers in another way",
     "the facts do not answer one question": "about changed facts that do not answer one question",
     "the values do not differ": "about changed facts whose values are the same",
     "superseded": "about facts that were replaced by several others, or by one that had ended",

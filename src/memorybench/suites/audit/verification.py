@@ -1,8 +1,9 @@
 """Verifies probes with a model. Each reply is a recorded step; a check passes if three of up to four replies agree.
 
-recall, as of, duration   answered from its evidence; not answered without the conversation
+recall, as of, duration   answered from its evidence, and with the same value from the whole conversation: otherwise it
+                          is outdated, or one of several; not answered without the conversation
 conflict                  each outdated value is answered from its own turns alone, the current one from its own, and
-                          also from all these turns together: otherwise both may be true
+                          also from the whole conversation: otherwise both may be true
 order                     both events have a date in their turns and are not plans, the dates have the expected order;
                           not answered without the conversation
 absent                    no answer is found in the whole conversation, and no reply quotes one
@@ -128,11 +129,10 @@ class ProbeModel:
             found.append(("old turns give the old values", "the facts do not answer one question", old_turns))
             differ = partial(_all_hold, [partial(self._differ, steps, probe, current, value) for value in outdated])
             found.append(("values differ", "the values do not differ", differ))
-            newer = (turn for turn in probe.gold_context if turn not in probe.stale_context)
-            # without the request to name both values
-            plain = probe.question.removesuffix(FLAG_REQUEST)
-            together = answers((*probe.stale_context, *newer), current, plain)
-            found.append(("all turns give the current value", "both values may be true", together))
+        # without the request to name both values
+        from_all = answers(conversation, current, probe.question.removesuffix(FLAG_REQUEST))
+        reason = "both values may be true" if probe.type == "conflict" else "the conversation gives another answer"
+        found.append(("answered from the conversation", reason, from_all))
         return found
 
     async def _reply(self, steps: Steps, question: str, turns: Sequence[Turn], attempt: int) -> Reply:
@@ -250,7 +250,7 @@ def calls_to_verify(probe: Probe) -> int:
     """Return how many replies the checks of a probe need if all agree and have the expected wording."""
     if probe.options:  # the pair shares the dates of its two events
         return _AGREEING * (1 if probe.reversed else 3)
-    checks = {"hallucination": 1, "recall": 2, "temporal": 2, "conflict": 3 + 2 * max(1, len(set(probe.stale)))}
+    checks = {"hallucination": 1, "recall": 3, "temporal": 3, "conflict": 3 + 2 * max(1, len(set(probe.stale)))}
     return _AGREEING * checks[probe.type]
 
 
