@@ -16,6 +16,7 @@ from memorybench.core.conversation import Turn
 from memorybench.core.errors import Lacking
 from memorybench.suites.audit.answers import is_same
 from memorybench.suites.audit.changes import FLAG_REQUEST
+from memorybench.suites.audit.events import asked_order
 from memorybench.suites.audit.probes import Probe
 from memorybench.suites.audit.verification import ProbeModel, calls_to_verify
 from tests.doubles.scripted_model import ScriptedModel
@@ -346,6 +347,20 @@ def test_a_question_about_order_in_other_words_is_answered_from_its_evidence() -
     for answer, is_admitted in ((one.probe.options[0], True), (one.probe.options[1], False)):
         known = replace(one, probe=made, told=dict.fromkeys(("t1", "t2"), answer))
         assert bool(admitted([known], 0.0)[0]) == is_admitted
+
+
+@pytest.mark.parametrize(
+    ("question", "asked"),
+    [
+        ("Which is the newer event, her first fencing lesson or the blood donation?", 0),
+        ("Which came first, her first fencing lesson or the blood donation?", 0),
+        ("Which came earlier, her first fencing lesson or the blood donation?", -1),
+        ("What happened first? (A) the first fencing lesson (B) the blood donation", -1),
+    ],
+)
+def test_the_words_of_an_option_do_not_say_what_is_asked(question: str, asked: int) -> None:
+    options = ("the first fencing lesson", "the blood donation")
+    assert asked_order(probe(1, "temporal", question, options[0], options=options)) == asked
 
 
 @pytest.mark.parametrize("reply", ["", "I cannot help with that.", '{"answer": ["a"]}', "null", '{"quote": "x"}'])

@@ -134,12 +134,17 @@ def shown_options(options: Sequence[str]) -> str:
 
 
 def asked_order(probe: Probe) -> int:
-    """Return -1 if the question asks for the earlier of its options, 1 for the later one, 0 if that is unclear."""
-    text = probe.question
+    """Return -1 if the question asks for the earlier of its options, 1 for the later one, 0 if that is unclear.
+
+    The words of the options do not count: "the first lesson" does not ask for the earlier event.
+    """
+    text, other_wording = probe.question, ""
     for option in probe.options:
-        text = text.replace(option, "")
-    is_early, is_late = _EARLIER.search(text), _LATER.search(text)
-    return 0 if bool(is_early) == bool(is_late) else -1 if is_early else 1
+        text, other_wording = text.replace(option, ""), other_wording + ("" if option in text else f" {option.lower()}")
+    is_early, is_late = (
+        any(word.lower() not in other_wording for word in words.findall(text)) for words in (_EARLIER, _LATER)
+    )
+    return 0 if is_early == is_late else -1 if is_early else 1
 
 
 def _duration(material: Material, one: Event, other: Event) -> Iterator[Probe]:
