@@ -113,6 +113,7 @@ def performed(folder: Path, jobs: Iterable[Job], *, again: bool = False) -> list
     return watch.outcomes
 
 
+@pytest.mark.slow
 def test_a_well_behaved_agent_passes_and_its_evidence_is_stored(coffee: Scenario) -> None:
     report = attempted(coffee, agent("tidy"))
     assert report.result == "compliant"
@@ -128,6 +129,7 @@ def test_a_well_behaved_agent_passes_and_its_evidence_is_stored(coffee: Scenario
     assert first.reply.transcript
 
 
+@pytest.mark.slow
 def test_an_agent_that_stores_everything_violates_the_scenario(coffee: Scenario) -> None:
     report = attempted(coffee, agent("hoarding"))
     assert report.result == "violated"
@@ -138,12 +140,14 @@ def test_an_agent_that_stores_everything_violates_the_scenario(coffee: Scenario)
     assert "3 facts" in scores["passed"].reason
 
 
+@pytest.mark.slow
 def test_an_agent_that_does_nothing_does_not_pass(coffee: Scenario) -> None:
     report = attempted(coffee, agent("idle"))
     assert report.result == "violated"
     assert {score.name: score.value for score in attempt_scores(report)}["adoption"] == 0
 
 
+@pytest.mark.slow
 def test_an_agent_that_ran_out_of_turns_is_judged_by_its_violations(coffee: Scenario) -> None:
     report = attempted(coffee, agent("stopped"))
     assert [exchange.reply.ended for exchange in report.exchanges] == ["max_turns", "max_turns"]
@@ -159,6 +163,7 @@ def test_an_agent_that_ran_out_of_turns_does_not_pass_by_storing_nothing(coffee:
         attempted(restrained, agent("stopped"))
 
 
+@pytest.mark.slow
 def test_an_agent_with_a_wrong_answer_does_not_pass_by_storing_nothing(coffee: Scenario) -> None:
     coffee_named = Answer(kind="answer", claim="coffee is named", contains=("coffee",))
     restrained = coffee.model_copy(update={"assertions": (coffee.assertions[0], coffee_named)})
@@ -194,6 +199,7 @@ def test_an_immediate_exit_ends_the_agent(coffee: Scenario, tmp_path: Path, monk
     assert after == []
 
 
+@pytest.mark.slow
 def test_skipped_checks_of_an_attempt_are_reported(coffee: Scenario, tmp_path: Path) -> None:
     trusted = Trust(kind="trust", claim="trusted", fact="drink", at_least=0.1)
     told = coffee.model_copy(update={"assertions": (*coffee.assertions, trusted)})
@@ -230,6 +236,7 @@ def test_each_repeat_is_a_trial_and_a_resumed_run_repeats_none(coffee: Scenario,
     assert len(ledger.read_text().splitlines()) == 6
 
 
+@pytest.mark.slow
 def test_an_interrupted_attempt_is_repeated_from_its_fixture(coffee: Scenario, tmp_path: Path) -> None:
     ledger = tmp_path / "turns"
     breaking = _Counting(agent("tidy"), ledger, broken_at=2)

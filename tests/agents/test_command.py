@@ -74,6 +74,7 @@ def test_an_agent_that_cannot_be_started_is_an_error(tmp_path: Path) -> None:
         turn(tmp_path, "x", command=[str(tmp_path / "no-such-program"), "${prompt}"])
 
 
+@pytest.mark.slow
 def test_an_agent_that_does_not_exit_is_stopped(tmp_path: Path) -> None:
     with pytest.raises(ProgramTimeout):
         turn(tmp_path, "hanging", timeout=300)
@@ -179,6 +180,7 @@ def test_a_printed_secret_is_redacted(tmp_path: Path) -> None:
     assert SECRET not in reply.transcript + reply.text
 
 
+@pytest.mark.slow
 def test_every_session_has_a_new_home_unless_it_continues(tmp_path: Path) -> None:
     homes = []
     for keys in ({}, {"following": config("looking").command}):
@@ -188,6 +190,7 @@ def test_every_session_has_a_new_home_unless_it_continues(tmp_path: Path) -> Non
     assert homes == ["session-1", "session-2", "kept", "kept"]
 
 
+@pytest.mark.slow
 def test_the_command_of_a_following_session_is_used(tmp_path: Path) -> None:
     following = config("idle").command
     for session, calls in ((1, 2), (2, 0)):

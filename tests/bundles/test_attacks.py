@@ -145,6 +145,7 @@ def test_a_redacted_text_proves_no_fingerprint(command: Command, forgery: Forger
     assert "fingerprints" not in found["proved"]
 
 
+@pytest.mark.slow
 def test_a_huge_number_of_planned_trials_is_no_bomb(command: Command, forgery: Forgery) -> None:
     forgery.run["planned"] = 10**15
     assert "trials" in forgery.verify(command)["contradicted"]
@@ -173,6 +174,7 @@ def test_without_conversations_the_scores_of_an_audit_are_declared(
     assert not found["contradicted"]
 
 
+@pytest.mark.slow
 def test_the_data_of_an_audit_must_have_the_recorded_fingerprint(command: Command, bundle: Callable[..., Path]) -> None:
     forgery = Forgery(bundle("audit"))
     data = json.loads((command.folder / "dataset.json").read_text())
@@ -181,6 +183,7 @@ def test_the_data_of_an_audit_must_have_the_recorded_fingerprint(command: Comman
     assert "cases" in forgery.verify(command, "--data", "other.json")["contradicted"]
 
 
+@pytest.mark.slow
 def test_an_answer_of_another_audit_trial_is_found(command: Command, bundle: Callable[..., Path]) -> None:
     forgery = Forgery(bundle("audit"))
     row, right = forgery.wrong("bm25")[0], forgery.right("full-context")[0]
@@ -188,6 +191,7 @@ def test_an_answer_of_another_audit_trial_is_found(command: Command, bundle: Cal
     assert "scores" in forgery.verify(command)["contradicted"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["judged", "audit", "extraction"])
 def test_counts_of_canaries_follow_from_the_verdicts(command: Command, bundle: Callable[..., Path], name: str) -> None:
     forgery = Forgery(bundle(name))

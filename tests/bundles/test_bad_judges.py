@@ -58,6 +58,7 @@ def test_a_judge_that_fails_at_times_contradicts_nothing(command: Command, stub:
     assert "scores" in found["proved"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RUNS)
 def test_a_judge_that_always_fails_contradicts_nothing(command: Command, stub: Stub, name: str) -> None:
     """No step records which settings the judge has."""

@@ -12,6 +12,7 @@ from tests.bundles.test_attacks import Forgery
 from tests.cli.command import Command
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "value"),
     [

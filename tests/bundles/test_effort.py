@@ -15,6 +15,8 @@ from memorybench.suites.bench import plan
 from tests.bundles.editing import ROWS, read_files, rows_of
 from tests.cli.command import Command
 
+pytestmark = pytest.mark.slow
+
 PROVIDERS = ("bm25", "full-context", "placebo", "none")
 
 
@@ -39,7 +41,6 @@ def path(command: Command) -> Path:
     return command.folder / "many.mbz"
 
 
-@pytest.mark.slow
 def test_histories_are_digested_once_per_subject(command: Command, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = read_files(path)
     searches = sum(step["name"] == "search" for step in rows_of(files, "steps.jsonl"))

@@ -15,6 +15,8 @@ from tests.bundles.editing import RUNS, as_lines, derive_files, read_files, resc
 from tests.bundles.test_attacks import Forgery
 from tests.cli.command import Command
 
+pytestmark = pytest.mark.slow
+
 MakeBundle = Callable[..., Path]
 ANSWERED = ("eval", "--providers", "oracle", "--end", "6", "--answering-model", "scripted/quote")
 ONLINE = ("online", str(Path(__file__).parents[2] / "data" / "sample-spans.json"), "--only", "searches")

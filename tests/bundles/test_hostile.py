@@ -252,6 +252,7 @@ def test_bytes_outside_the_files_are_refused(command: Command, bundle: MakeBundl
     assert verify(command, path).code == 2
 
 
+@pytest.mark.slow
 def test_a_huge_note_is_shortened_on_the_terminal(command: Command, bundle: MakeBundle) -> None:
     """Laying out a note of 30 MB took half an hour."""
     path = bundle("plain")

@@ -15,6 +15,8 @@ from tests.bundles.editing import RUNS
 from tests.bundles.test_attacks import Forgery
 from tests.cli.command import Command
 
+pytestmark = pytest.mark.slow
+
 PROMPT = "Is this right? {question} Expected: {answer} Answer: {response} Say yes or no."
 REPEATED = (*RUNS["judged"], "--repeats", "2")
 
@@ -39,7 +41,6 @@ def _is_unproved(found: dict[str, set[str]], name: str) -> bool:
     return bool(found["contradicted"]) or name not in found["proved"]
 
 
-@pytest.mark.slow
 def test_repeats_of_wrong_answers_cannot_be_left_out(
     command: Command, bundle: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -67,7 +68,6 @@ def test_scripts_of_a_public_bundle_are_declared(command: Command, bundle: Calla
     assert "trials" in found["declared"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("name", "subject"), [("judged", "oracle"), ("audit", "full-context")])
 def test_a_subject_cannot_be_left_out(command: Command, bundle: Callable[..., Path], name: str, subject: str) -> None:
     forgery = Forgery(bundle(name))
@@ -159,7 +159,6 @@ def test_a_call_without_result_is_declared(command: Command, bundle: Callable[..
     assert found["contradicted"] or "missing" in found["declared"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["extraction", "judged", "audit"])
 def test_the_note_about_the_judge_follows_from_its_check(
     command: Command, bundle: Callable[..., Path], name: str
@@ -192,7 +191,6 @@ def test_canaries_are_those_of_the_settings(
     assert _is_unproved(forgery.verify(command), "canaries")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("change", ["evidence", "history", "unknown field"])
 def test_the_whole_case_is_that_of_the_data(command: Command, forgery: Forgery, change: str) -> None:
     found = forgery.verify(command)
@@ -210,7 +208,6 @@ def test_the_whole_case_is_that_of_the_data(command: Command, forgery: Forgery, 
     assert _is_unproved(forgery.verify(command), "cases")
 
 
-@pytest.mark.slow
 def test_scores_of_a_custom_judge_prompt_are_computed_again(
     command: Command, bundle: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -226,7 +223,6 @@ def test_scores_of_a_custom_judge_prompt_are_computed_again(
     assert found["contradicted"] or "correct" in found["declared"]
 
 
-@pytest.mark.slow
 def test_runs_with_other_judge_prompts_have_their_own_table(
     command: Command, bundle: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -242,7 +238,6 @@ def test_runs_with_other_judge_prompts_have_their_own_table(
     assert digest(PROMPT)[:12] in page
 
 
-@pytest.mark.slow
 def test_questions_are_not_checked_if_their_selection_is_declared(command: Command, forgery: Forgery) -> None:
     """The author leaves out a question, and says that another version made the run."""
     assert _level(command, forgery) == "recomputed with data"

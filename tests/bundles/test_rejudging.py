@@ -142,6 +142,7 @@ def test_long_prompts_do_not_break_the_budget(
     assert len(stub.calls) <= most
 
 
+@pytest.mark.slow
 def test_recorded_verdicts_need_no_budget(command: Command, bundle: MakeBundle, stub: Stub) -> None:
     path = bundle("judged")
     assert rejudge(command, path, "--sample", "3").code == 0
@@ -175,6 +176,7 @@ def test_unreadable_replies_are_neither_agreement_nor_disagreement(
     assert {one["agrees"] for one in rejudged["sample"]} == {None}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["audit", "extraction"])
 def test_verdicts_of_other_suites_are_graded_too(command: Command, bundle: MakeBundle, name: str) -> None:
     found = rejudge(command, bundle(name), "--sample", "10", model="scripted/judge").json["rejudge"]

@@ -21,6 +21,8 @@ from memorybench.wiring.live import LiveWiring
 from tests.bundles.editing import ROWS, RUNS, as_lines, derive_files, read_files, rows_of, write_files
 from tests.cli.command import Command
 
+pytestmark = pytest.mark.slow
+
 MakeBundle = Callable[..., Path]
 Files = dict[str, bytes]
 CHANGES = 300
@@ -227,7 +229,6 @@ def test_a_change_is_detected_or_listed_as_declared(
     assert tamper(bundle, name, range(len(KINDS)), starter) == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, CHANGES, 100))
 @pytest.mark.parametrize("name", RUNS)
 def test_none_of_300_changes_passes_as_proved(

@@ -15,6 +15,8 @@ from tests.bundles.editing import RUNS, as_lines, derive_files, read_files, resc
 from tests.bundles.test_attacks import Forgery
 from tests.cli.command import Command
 
+pytestmark = pytest.mark.slow
+
 MakeBundle = Callable[..., Path]
 Change = Callable[[dict[str, Any]], None]
 
@@ -76,7 +78,6 @@ def test_a_verdict_is_what_our_code_reads_in_the_reply(
     assert "correct" not in forge(path, lambda verdict: verdict.update(VERDICTS[kind]), starter, version=version)
 
 
-@pytest.mark.slow
 def test_a_chosen_option_decides_whether_an_answer_is_right(command: Command, bundle: MakeBundle) -> None:
     def change(verdict: dict[str, Any]) -> None:
         verdict["correct"] = verdict["correct"] or bool(verdict["choice"])
@@ -103,7 +104,6 @@ def test_an_item_of_a_rubric_is_that_of_the_question(
     assert "rubric_score" not in forge(path, lambda verdict: verdict.update(item="29 March"), datasets)
 
 
-@pytest.mark.slow
 def test_a_judge_with_several_settings_is_declared(command: Command, bundle: MakeBundle) -> None:
     """The author asks again at a high temperature where the verdict was no."""
     forgery = Forgery(bundle("judged"))

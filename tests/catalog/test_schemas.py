@@ -77,6 +77,7 @@ def test_the_provider_schema_accepts_both_spellings_and_nothing_else(text: str, 
     assert is_accepted("provider", text) is sound
 
 
+@pytest.mark.slow
 def test_the_benchmark_schema_knows_schema_by_its_name() -> None:
     text = "name: a\ndata: {type: local, path: p}\nevaluation: {method: f1}\nschema: {item_id: i, context: {field: c}}"
     assert is_accepted("benchmark", text)

@@ -147,6 +147,7 @@ def test_a_store_that_is_not_a_server_has_no_tools_of_its_own(command: Command, 
     assert said.err.split(":")[1].strip() == ("--tools server" if arguments else "--tools"), said.err
 
 
+@pytest.mark.slow
 def test_the_tools_of_a_live_server_that_others_use_are_refused(command: Command, stub: Stub, tmp_path: Path) -> None:
     notes = tmp_path / "notes.json"
     before = write_notes(notes, {"ann-1": {"user": "ann", "text": "Ann lives in Porto"}})
@@ -161,6 +162,7 @@ def test_the_tools_of_a_live_server_that_others_use_are_refused(command: Command
     assert notes.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_disposable_server_at_a_url_offers_its_own_tools_and_is_emptied(
     command: Command, stub: Stub, tmp_path: Path
 ) -> None:

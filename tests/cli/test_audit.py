@@ -162,6 +162,7 @@ def test_known_subjects_get_known_scores(
     assert {name: scores[name] for name in known if scores[name] not in {known[name]} | missing} == {}
 
 
+@pytest.mark.slow
 def test_always_taking_the_first_option_orders_nothing(command: Command, stub: Stub) -> None:
     ordered = [probe for probe in PROBES if probe.options]
     assert Counter(probe.options.index(probe.expected_answer) for probe in ordered) == {
@@ -365,6 +366,7 @@ def test_locomo_is_converted_and_audited(command: Command) -> None:
     assert said.json["counts"]["failed"] == 0
 
 
+@pytest.mark.slow
 def test_the_report_of_an_audit_has_plain_words_and_fits_the_screen(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -115,6 +115,7 @@ def test_a6_other_languages_need_a_model_and_the_message_says_so(
     assert [(row["question"], row["expectedAnswer"]) for row in rows] == [(question, value)]
 
 
+@pytest.mark.slow
 def test_a7_a_dead_server_stops_the_run_early(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-key")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")

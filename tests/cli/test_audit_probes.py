@@ -49,6 +49,7 @@ def test_a_file_of_probes_is_asked_as_it_is(command: Command, probes: list[dict[
     assert frozen["probeResults"] == generated["probeResults"]
 
 
+@pytest.mark.slow
 def test_an_edited_probe_is_checked_again(command: Command, probes: list[dict[str, Any]]) -> None:
     tea, colour, *others = [probe for probe in probes if probe["type"] == "recall"]
     tea["question"] = f"Is it {tea['expectedAnswer']}?"
@@ -266,6 +267,7 @@ def test_candidates_of_a_file_are_verified_by_a_model(command: Command, stub: St
     assert said.json["rejected"] == {"not answerable from its evidence": 1}
 
 
+@pytest.mark.slow
 def test_probes_of_a_model_that_cannot_be_reached_are_not_admitted(
     command: Command, dataset: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

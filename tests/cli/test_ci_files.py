@@ -81,6 +81,7 @@ def test_python_writes_the_same_files(tmp_path: Path) -> None:
     assert files["step_summary"].read_text(encoding="utf-8").startswith("# memorybench eval: r")
 
 
+@pytest.mark.slow
 def test_a_killed_run_writes_its_files_when_it_is_resumed(command: Command) -> None:
     arguments = ("eval", "--providers", "bm25", "--end", "6")
     assert command(*arguments, "--run-id", "whole", "--junit", "whole.xml").code == 0

@@ -89,6 +89,7 @@ def only_comparison(said: Any) -> Any:
     return pair
 
 
+@pytest.mark.slow
 def test_one_provider_is_compared_across_two_runs(command: Command) -> None:
     """U5."""
     command("eval", "--providers", "bm25", "--end", "20", "--run-id", "before")
@@ -176,6 +177,7 @@ def test_a_provider_that_reports_no_sources_has_no_recall_to_compare(command: Co
     assert (pair["second_value"], pair["comparison"]["difference"], pair["comparison"]["n"]) == (None, None, 0)
 
 
+@pytest.mark.slow
 def test_results_compare_is_an_alias_with_the_old_keys(command: Command) -> None:
     """E10."""
     command("eval", "--providers", "bm25", "oracle", "--end", "20", "--run-id", "r")
@@ -384,6 +386,7 @@ def test_sides_that_cannot_be_compared_are_refused(command: Command, sides: tupl
     assert (said.code, said.err.split(": ")[1]) == (2, where)
 
 
+@pytest.mark.slow
 def test_a_run_of_another_folder_is_a_side(command: Command) -> None:
     command("eval", "--providers", "bm25", "--end", "5", "--run-id", "r", "--output", "elsewhere")
     command("eval", "--providers", "dense", "--end", "5", "--run-id", "r")

@@ -49,6 +49,7 @@ def test_limits_that_were_not_given_are_compared_by_their_defaults(command: Comm
     }
 
 
+@pytest.mark.slow
 def test_the_limits_of_an_audit_are_compared_by_their_defaults(command: Command) -> None:
     models = ("--model", "scripted/quote", "--judge-model", "scripted/judge", "--limit", "4", "--output", "results")
     for run, flags in (("a", ("--top-k", "3")), ("b", ())):
@@ -66,6 +67,7 @@ def test_the_adapters_of_two_providers_are_shown_without_json(command: Command) 
     assert [(one["first"], one["second"]) for one in settings] == [("adapter: builtin:bm25", "adapter: builtin:dense")]
 
 
+@pytest.mark.slow
 def test_a_limit_that_differs_hides_the_questions_it_chose(command: Command) -> None:
     for run, limit in (("one", "3"), ("two", "20")):
         assert command("eval", "--providers", "bm25", "--limit", limit, "--run-id", run).code == 0
@@ -73,6 +75,7 @@ def test_a_limit_that_differs_hides_the_questions_it_chose(command: Command) -> 
     assert [(one["name"], one["first"], one["second"]) for one in settings] == [("limit", "3", "20")]
 
 
+@pytest.mark.slow
 def test_the_ids_of_a_sample_are_not_a_setting(command: Command) -> None:
     for name, limit in (("small", "8"), ("large", "12")):
         command("eval", "--providers", "bm25", "--limit", limit, "--run-id", name)

@@ -150,6 +150,7 @@ def test_providers_that_have_not_started_are_in_the_report_of_a_partial_run(comm
     assert subjects(document) == [("starter", "bm25"), ("starter", "none")]
 
 
+@pytest.mark.slow
 def test_a_scripted_judge_decides_and_its_canaries_are_reported(command: Command) -> None:
     said = command(
         "eval", "--providers", "oracle", "--end", "30", "--answering-model", "scripted/quote",

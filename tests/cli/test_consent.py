@@ -193,6 +193,7 @@ def test_recording_on_a_store_of_another_needs_consent(command: Command, server:
     assert not (command.folder / "harm").exists()
 
 
+@pytest.mark.slow
 def test_a_scenario_with_sql_needs_consent(command: Command) -> None:
     (command.folder / "scenarios").mkdir()
     scenario = hostile_folder.scenario("SELECT count(*) FROM facts")

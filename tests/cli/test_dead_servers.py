@@ -64,6 +64,7 @@ EVAL = ("eval", "--providers", "oracle", "--end", "60", "--run-id", "r", "--conc
 MODELS = ("--answering-model", "gpt-4o", "--judge-model", "none")
 
 
+@pytest.mark.slow
 def test_a_dead_model_server_pauses_the_run_which_resumes(command: Command, port: socket.socket) -> None:
     paused = command(*EVAL, *MODELS, "--json")
     assert paused.code == 1

@@ -38,6 +38,7 @@ def test_the_report_follows_its_schema(command: Command, more: list[str]) -> Non
 SAMPLE = str(Path(__file__).parents[2] / "data/sample-dataset.json")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "asked",
     [
@@ -99,6 +100,7 @@ def test_a_report_says_how_it_was_made(command: Command, monkeypatch: pytest.Mon
     assert "sentinel-4711" not in said.out
 
 
+@pytest.mark.slow
 def test_what_a_report_depends_on_is_the_same_in_two_runs(command: Command) -> None:
     arguments = ("eval", "--providers", "bm25", "--end", "3", "--json")
     one, other = command(*arguments), command(*arguments, "--concurrency", "1")

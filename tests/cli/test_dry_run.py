@@ -82,6 +82,7 @@ def test_reuse_leaves_the_calls_that_are_left(command: Command, stub: Stub) -> N
     assert (calls(other, "search"), calls(other, "answer")) == (0, 20)
 
 
+@pytest.mark.slow
 def test_resume_leaves_the_calls_that_are_left(command: Command, stub: Stub) -> None:
     command(*PAID, "--budget", "0.0175", "--concurrency", "1", "--run-id", "r")
     done = len(stub.calls)
@@ -118,6 +119,7 @@ def test_a_run_out_of_budget_suggests_a_command_that_works(command: Command, stu
     assert len(stub.calls) > answers
 
 
+@pytest.mark.slow
 def test_a_dry_run_names_the_keys_that_a_run_lacks(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("MEM0_API_KEY", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)

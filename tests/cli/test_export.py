@@ -251,6 +251,7 @@ def test_a_failure_has_its_reason_in_a_column(tmp_path: Path) -> None:
     assert (row["status"], row["failure"], row["correct"], row["reason"]) == ("failed", "timed out", None, None)
 
 
+@pytest.mark.slow
 def test_rows_of_other_suites_have_gold_and_score(command: Command) -> None:
     sample = str(ROOT / "data" / "sample-dataset.json")
     audit = ("audit", sample, "--model", "scripted/quote", "--judge-model", "none", "--provider", "bm25")

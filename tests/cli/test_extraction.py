@@ -25,6 +25,7 @@ def put(command: Command, extractor: str, *more: str) -> tuple[Said, dict[str, A
     return said, {measure["name"]: measure["value"] for measure in overall["measures"]}
 
 
+@pytest.mark.slow
 def test_the_perfect_extractor_passes_everything(command: Command) -> None:
     said, scores = put(command, "perfect")
     assert said.code == 0
@@ -40,6 +41,7 @@ def test_the_amnesiac_recalls_nothing_and_has_no_precision(command: Command) -> 
     assert (scores["recall"], scores["f1"], scores["conflict_resolution"], scores["minimalism"]) == (0, 0, 0, 1)
 
 
+@pytest.mark.slow
 def test_the_stale_one_writes_the_new_value_and_keeps_the_old(command: Command) -> None:
     _, scores = put(command, "stale")
     assert scores["conflict_resolution"] == 0
@@ -47,6 +49,7 @@ def test_the_stale_one_writes_the_new_value_and_keeps_the_old(command: Command) 
     assert scores["update_done"] == 0
 
 
+@pytest.mark.slow
 def test_the_hoarder_is_neither_precise_nor_minimal(command: Command) -> None:
     _, scores = put(command, "hoarder")
     assert scores["minimalism"] == 0
@@ -54,6 +57,7 @@ def test_the_hoarder_is_neither_precise_nor_minimal(command: Command) -> None:
     assert scores["violations"] > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("extractor", ["splitter", "negation_dropper", "paraphraser"])
 def test_undecided_pairs_are_counted_and_bound_the_measures(command: Command, extractor: str) -> None:
     """The truth is 1 for the paraphraser, and lower for the others; without a judge none of them has a value."""
@@ -228,6 +232,7 @@ def gold(call: Call) -> str:
     raise AssertionError(asked)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("reply", "recall"), [(gold, 1), (lambda call: "UNCHANGED", 0)], ids=["gold", "unchanged"])
 def test_the_reference_extractor_scores_as_its_model_does(
     command: Command, monkeypatch: pytest.MonkeyPatch, reply: Callable[[Call], str], recall: int
@@ -245,6 +250,7 @@ def test_the_reference_extractor_scores_as_its_model_does(
     assert said.json["circumstances"]["spent"]["calls"] == len(CASES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "reply",
     [
@@ -278,12 +284,14 @@ def test_a_reply_with_two_memories_is_not_read(command: Command, monkeypatch: py
     assert said.json["counts"]["failed"] == 3
 
 
+@pytest.mark.slow
 def test_must_not_store_counts_only_cases_that_forbid_something(command: Command) -> None:
     said, _ = put(command, "perfect")
     [measure] = [one for one in said.json["results"][0]["measures"] if one["name"] == "must_not_store"]
     assert (measure["n"], measure["planned"]) == (45, 45)
 
 
+@pytest.mark.slow
 def test_an_undecided_case_does_not_meet_a_target(command: Command) -> None:
     wrong = command.folder / "wrong.py"
     wrong.write_text(
@@ -323,6 +331,7 @@ def test_pytest_runs_only_the_selected_cases(command: Command) -> None:
     assert "80 of 80 cases have no score" in run.failed["memory targets"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", ["80", "200"])
 def test_no_table_is_cut_off(command: Command, monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
     monkeypatch.setenv("COLUMNS", columns)

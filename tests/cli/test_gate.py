@@ -250,6 +250,7 @@ def test_the_hint_for_other_providers_works_as_typed(command: Command, good: str
     assert command("eval", "--providers", "bm25(k1=2)", *FEW, flag, value).code in (0, 3)
 
 
+@pytest.mark.slow
 def test_a_tag_of_one_run_names_a_baseline(command: Command, good: str) -> None:
     command("runs", "tag", good, "released")
     said = command(*EVAL, "--reuse", good, "--baseline", "released", "--run-id", "r", "--tag", "released", "--json")
@@ -270,6 +271,7 @@ def test_a_missed_gate_suggests_the_questions_that_got_worse(command: Command, g
     assert command(*hint.split()[1:]).code == 0
 
 
+@pytest.mark.slow
 def test_a_baseline_of_another_suite_in_another_folder_is_recognised(command: Command) -> None:
     command("audit", SAMPLE, "--model", "scripted/quote", "--judge-model", "none", "--limit", "3", "--run-id", "a1")
     said = command(*EVAL, "--baseline", "a1")
@@ -290,6 +292,7 @@ def test_lines_of_the_gate_say_what_was_compared() -> None:
     assert "2.0 points better" in line(0.02)
 
 
+@pytest.mark.slow
 def test_a_threshold_on_the_lower_bound_says_what_was_compared(command: Command) -> None:
     threshold = ("--threshold", "recall@5=0.3", "--threshold-on", "lower")
     said = command("eval", "--providers", "bm25", "--limit", "8", "--run-id", "r", *threshold, "--json")

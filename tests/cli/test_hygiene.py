@@ -35,6 +35,7 @@ def test_every_bundled_scenario_holds_on_the_reference_store(command: Command) -
     assert all(row["reason"] for row in document["survivors"])
 
 
+@pytest.mark.slow
 def test_a_scenario_is_added_by_dropping_a_file(command: Command) -> None:
     bundled = ROOT / "src/memorybench/catalog/scenarios/memory-skip-local.json"
     scenario = {**json.loads(bundled.read_text()), "id": "our-own"}
@@ -46,6 +47,7 @@ def test_a_scenario_is_added_by_dropping_a_file(command: Command) -> None:
     assert [row["scenario"] for row in said.json["scenarios"]] == ["our-own"]
 
 
+@pytest.mark.slow
 def test_an_unknown_name_is_reported_with_the_nearest(command: Command) -> None:
     assert "memory-skip-local" in command("hygiene", "run", "memory-skip-locale").err
     assert command("hygiene", "run", "--store", "referense").code == 2
@@ -82,6 +84,7 @@ output: {{format: jsonl, text: "$[?@.type=='answer'].text"}}
 CONSENT = ("--agent-turn", "--i-understand-model-cost")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("behaviour", "code", "result"), [("reading", 0, "pass"), ("idle", 3, "violated"), ("hoarding", 3, "violated")]
 )
@@ -132,6 +135,7 @@ def test_a_killed_run_is_resumed(command: Command) -> None:
     assert said.json["results"] == whole["results"]
 
 
+@pytest.mark.slow
 def test_consent_is_needed_at_every_start(command: Command, stub: Stub) -> None:
     agent = ("--agent", "builtin", "--model", "gpt-4o-mini")
     one = ("hygiene", "run", "memory-skip-local")
@@ -168,6 +172,7 @@ def bind(command: Command, text: str, name: str) -> None:
     (command.folder / f"stores/configs/{name}.yaml").write_text(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("flags", "code"), [((), 3), (("--allow-skips",), 0)])
 def test_a_run_that_skips_everything_is_not_green(command: Command, flags: tuple[str, ...], code: int) -> None:
     bind(command, BLIND_STORE, "blind")
@@ -191,6 +196,7 @@ def test_a_check_that_fails_on_a_store_without_memory_is_not_green(
     assert said.code == code, said.err
 
 
+@pytest.mark.slow
 def test_each_run_plants_new_values_and_names_its_seed(command: Command) -> None:
     seeds = []
     for run in ("a", "b"):
@@ -210,6 +216,7 @@ def test_the_reference_store_passes_with_every_seed(command: Command) -> None:
     assert said.code == 0, said.out
 
 
+@pytest.mark.slow
 def test_a_reused_run_has_the_same_seed_and_shards_have_seed_zero(command: Command) -> None:
     def seed(*flags: str) -> int:
         said = command("hygiene", "run", "memory-secret-rejection", "--no-mutants", "--json", *flags)

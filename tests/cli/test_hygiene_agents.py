@@ -169,6 +169,7 @@ def test_a_refusal_is_credited_to_the_store_and_not_to_the_agent(
     assert "sk-proj-" not in json.dumps(said.json["attempts"])
 
 
+@pytest.mark.slow
 def test_each_forbidden_write_is_listed_with_what_became_of_it(command: Command, stub: Stub) -> None:
     """The store refuses the key twice, as it is and in a sentence, and stores it backwards."""
 
@@ -234,6 +235,7 @@ def test_an_injected_update_that_the_store_refuses_is_an_attempt(command: Comman
     assert measures(said.json)["restraint"] == pytest.approx(1 / 3)  # the trust of the rule is as it was
 
 
+@pytest.mark.slow
 def test_a_write_that_only_the_transcript_shows_is_an_attempt(command: Command) -> None:
     """The agent tries a tool that never reaches the memory server, and then stores the harmless part."""
     script = Path(__file__).parents[1] / "agents/scripted_agent.py"

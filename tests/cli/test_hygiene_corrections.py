@@ -40,6 +40,7 @@ def test_a_store_without_update_and_forget_skips_those_cells(command: Command) -
     assert cells(said, "new-retracted", "told")
 
 
+@pytest.mark.slow
 def test_a_threshold_makes_the_matrix_a_gate(command: Command) -> None:
     assert command("hygiene", "corrections", "--threshold", "outdated_listed=0").code == 3
     assert command("hygiene", "corrections", "--threshold", "current_first=0.1").code == 0

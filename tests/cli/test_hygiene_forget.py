@@ -58,6 +58,7 @@ def test_the_reference_store_passes_every_step(command: Command) -> None:
     assert list(states(said)) == list(STEPS)
 
 
+@pytest.mark.slow
 def test_a_command_store_without_a_fault_passes_every_step(command: Command) -> None:
     write_store(command, "none")
     said = forget(command)
@@ -108,6 +109,7 @@ def has_attributes(folder: Path) -> bool:
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "file", "encoding", "detail"),
     [
@@ -134,6 +136,7 @@ def test_a_copy_that_is_not_in_the_content_of_a_file_is_found(
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "step", "file"),
     [("version-before", "backups", "facts.bak"), ("copy-before-curation", "files", "facts.before")],
@@ -151,6 +154,7 @@ def test_a_copy_that_a_later_step_overwrites_is_found_right_after_the_deletion(
     assert "right after the deletion" in (command.folder / "results/r/report.md").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "file", "encoding"),
     [("temporary-file", "elsewhere.txt", "plain"), ("gzip-in-temporary-folder", "elsewhere/cache.bin", "gzip")],
@@ -196,17 +200,20 @@ def test_a_file_that_cannot_be_searched_is_named_and_its_step_cannot_tell(
     assert file in evidence["backups"]
 
 
+@pytest.mark.slow
 def test_a_search_that_was_made_before_the_deletion_must_not_return_the_fact_again(command: Command) -> None:
     """A cache of searches is emptied by a new fact, and not by a deletion."""
     write_store(command, "search-cache")
     assert {"search-exact", "search-reworded"} <= failures(forget(command))
 
 
+@pytest.mark.slow
 def test_a_corrected_fact_must_not_be_readable_by_its_old_id(command: Command) -> None:
     write_store(command, "old-id")
     assert "get" in failures(forget(command))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "steps"),
     [
@@ -226,6 +233,7 @@ def test_a_fact_that_is_still_shown_fails_the_step_that_shows_it(command: Comman
     assert steps - {"files"} <= failures(said) <= steps | {"refeed"}
 
 
+@pytest.mark.slow
 def test_a_store_that_forgets_everything_does_not_pass(command: Command) -> None:
     write_store(command, "forgets-all")
     said = forget(command)
@@ -292,6 +300,7 @@ def test_files_that_the_user_names_are_searched_too(command: Command, tmp_path: 
     assert command("hygiene", "forget", "--look-in", str(tmp_path / "missing")).code == 2
 
 
+@pytest.mark.slow
 def test_the_certificate_is_one_page_and_can_be_shown_again(command: Command) -> None:
     write_store(command, "log")
     said = forget(command, "--run-id", "mine")
@@ -307,6 +316,7 @@ def test_the_certificate_is_one_page_and_can_be_shown_again(command: Command) ->
     assert "server.log" in shown.out
 
 
+@pytest.mark.slow
 def test_equal_seeds_plant_equal_facts(command: Command) -> None:
     first, second, other = (
         command("hygiene", "forget", "--json", "--seed", seed).json["certificate"]["facts"] for seed in ("1", "1", "2")
@@ -417,6 +427,7 @@ def test_a_signal_ends_the_search_of_files_and_the_run_can_be_resumed(command: C
     assert (said.code, set(states(said).values())) == (0, {"pass"}), said.err
 
 
+@pytest.mark.slow
 def test_a_failed_step_is_a_failure_in_results_and_junit(command: Command) -> None:
     write_store(command, "log")
     assert forget(command, "--run-id", "r", "--junit", "junit.xml").code == 3

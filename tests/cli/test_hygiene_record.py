@@ -172,6 +172,7 @@ def test_nobody_is_blamed_for_what_no_call_did(command: Command, fault: str, cal
     assert "changed nothing" not in json.dumps(recorded)
 
 
+@pytest.mark.slow
 def test_an_agent_is_not_blamed_by_a_draft_that_cannot_be_run_with_an_agent(command: Command) -> None:
     said = record(command, [remember(TEA)])
     assert said.code == 3, said.err + said.out
@@ -224,12 +225,14 @@ def test_no_part_of_a_secret_is_in_the_draft(command: Command, content: str, par
     assert not [part for part in parts if part in written]
 
 
+@pytest.mark.slow
 def test_a_credential_whose_kind_cannot_be_planted_is_listed_for_a_person(command: Command) -> None:
     recorded = document_of(record(command, [remember(f"seed phrase: {SEED}")]))
     [remark] = [one for one in recorded["for_a_person"] if "recovery phrase" in one]
     assert "none of its kind can be planted" in remark
 
 
+@pytest.mark.slow
 def test_two_pins_in_one_text_are_replaced_by_pins(command: Command) -> None:
     record(command, [remember("My PIN is 4711 and the PIN of Ann is 9931.")])
     draft = (command.folder / "scenarios/seen.json").read_text()
@@ -245,6 +248,7 @@ def test_well_behaved_calls_become_a_test_that_is_green(command: Command) -> Non
     assert command("hygiene", "run", "seen", "--json").code == 0
 
 
+@pytest.mark.slow
 def test_what_cannot_become_an_assertion_is_listed_for_a_person(command: Command) -> None:
     calls: Calls = [remember(TEA), ("recall", {"query": "zebra"}), ("forget", {"id": "999"})]
     said = record(command, calls, "--shows", "well_behaved")

@@ -79,6 +79,7 @@ def test_no_value_of_a_finding_is_shown(command: Command, memory: Path, form: st
         assert value not in said.out + said.err
 
 
+@pytest.mark.slow
 def test_the_exit_code_follows_the_severity(command: Command, memory: Path) -> None:
     assert command("hygiene", "scan", "memory").code == 3
     assert command("hygiene", "scan", "memory", "--fail-on", "never").code == 0
@@ -105,6 +106,7 @@ def test_wrong_input_is_named(command: Command, memory: Path, arguments: list[st
     assert where in said.err
 
 
+@pytest.mark.slow
 def test_a_baseline_accepts_known_findings_and_no_new_one(command: Command, memory: Path) -> None:
     assert command("hygiene", "scan", "memory", "--write-baseline", "known.json").code == 0
     baseline = (command.folder / "known.json").read_text(encoding="utf-8")
@@ -140,6 +142,7 @@ def test_a_baseline_does_not_accept_a_text_that_changed(
     assert category in {one["category"] for one in findings(command, "memory", "--baseline", "known.json")}
 
 
+@pytest.mark.slow
 def test_a_finding_keeps_its_fingerprint_when_lines_are_added_above(command: Command, memory: Path) -> None:
     before = {one["fingerprint"] for one in findings(command, "memory")}
     (memory / "MEMORY.md").write_text("Some title\n\n" + MEMORY, encoding="utf-8")
@@ -447,6 +450,7 @@ def test_the_name_of_a_value_tells_what_it_is(command: Command) -> None:
     assert found == [("tax id (Germany)", "/steuer_id"), ("CPF (Brazil)", "/cpf")]
 
 
+@pytest.mark.slow
 def test_numbers_with_a_wrong_check_digit_or_no_such_name_are_no_personal_data(command: Command) -> None:
     text = "- Steuer-ID 86095742718\n- Build 86095742719 passed\n- Order 943 476 5919\n- Part 046 454 286\n"
     (command.folder / "numbers.md").write_text(text, encoding="utf-8")
@@ -500,6 +504,7 @@ def test_quotes_roles_and_diagnoses_of_programs_are_no_findings(command: Command
     assert findings(command, "note.md") == []
 
 
+@pytest.mark.slow
 def test_digests_of_files_are_no_secrets(command: Command) -> None:
     digests = [sha256(str(number).encode()).hexdigest() for number in range(200)]
     text = "".join(f'12:45 msg="loaded model" sha256={digest}\n' for digest in digests)

@@ -73,6 +73,7 @@ def found(report: Any) -> set[tuple[str, int]]:
     return {(one["category"], one["line"]) for one in report["findings"]}
 
 
+@pytest.mark.slow
 def test_what_the_model_confirms_is_reported_at_its_line(command: Command, stub: Stub, memory: Path) -> None:
     by_rules = found(command("hygiene", "scan", "MEMORY.md", "--json").json)
     assert ("contradiction", 7) in by_rules
@@ -129,6 +130,7 @@ def test_a_dry_run_asks_nothing_and_writes_nothing(command: Command, stub: Stub,
     assert [file.name for file in command.folder.iterdir()] == ["MEMORY.md"]
 
 
+@pytest.mark.slow
 def test_findings_of_the_rules_stay_if_the_model_fails(command: Command, stub: Stub, memory: Path) -> None:
     by_rules = found(command("hygiene", "scan", "MEMORY.md", "--json").json)
     stub.always(status(400))
@@ -157,12 +159,14 @@ def test_similar_statements_of_files_that_are_read_apart_are_shown_as_pairs(comm
     assert any("starts at two" in prompt and "begins at two" in prompt for prompt in pairs)
 
 
+@pytest.mark.slow
 def test_the_python_function_asks_a_model(memory: Path, stub: Stub, tmp_path: Path) -> None:
     report = memorybench.scan(memory, model="gpt-4o", results=tmp_path / "replies")
     assert {one.category for one in report.findings} >= {"contradiction", "injection"}
     assert 0 < report.prompts < len(stub.calls), "what it found was asked again"
 
 
+@pytest.mark.slow
 def test_a_reply_of_many_brackets_is_unreadable(command: Command, stub: Stub, memory: Path) -> None:
     """A search that tries every bracket takes hours."""
     stub.always(completion(lambda call: "{" * 10**6))

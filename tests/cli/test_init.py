@@ -78,6 +78,7 @@ def test_the_starting_benchmark_runs(command: Command) -> None:
     assert said.json["counts"] == {**said.json["counts"], "planned": 2, "scored": 2}
 
 
+@pytest.mark.slow
 def test_the_starting_scenario_runs(command: Command) -> None:
     assert command("init", "scenario", "mine").code == 0
     assert command("hygiene", "run", "mine").code == 0
@@ -97,6 +98,7 @@ def test_a_link_is_not_followed(command: Command) -> None:
     assert not (command.folder / "elsewhere").exists()
 
 
+@pytest.mark.slow
 def test_a_server_with_a_description_fills_the_file(command: Command, stub: Stub) -> None:
     import yaml
 

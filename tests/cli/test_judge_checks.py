@@ -78,6 +78,7 @@ def test_an_invalid_number_of_canaries_is_refused(command: Command) -> None:
     assert refused(memorybench.evaluate, canaries="many").where == "--canaries"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "run",
     [

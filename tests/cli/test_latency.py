@@ -33,6 +33,7 @@ def stages(document: dict[str, Any], subject: str) -> dict[str, Any]:
     return {one["name"]: one for one in document["circumstances"]["stages"] if one["subject"] == subject}
 
 
+@pytest.mark.slow
 def test_a_python_adapter_is_timed_in_its_thread(command: Command) -> None:
     folder = command.folder / "providers" / "configs"
     folder.mkdir(parents=True)
@@ -61,6 +62,7 @@ def _slow(build: Any) -> Any:
     return build_slowly
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("provider", [Bm25, Dense, Hybrid])
 def test_the_index_of_an_embedded_provider_is_built_before_the_first_search(
     command: Command, monkeypatch: pytest.MonkeyPatch, provider: type

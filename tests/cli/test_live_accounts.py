@@ -47,6 +47,7 @@ WIPING = CONFIG + 'teardown: [{method: DELETE, path: "/spaces"}]\n'
 RESETTING = CONFIG.replace("setup:\n", 'setup:\n  - {method: DELETE, path: "/spaces"}\n')
 
 
+@pytest.mark.slow
 def test_eval_leaves_a_hosted_account_as_it_was(command: Command, service: MemoryService, account: Stub) -> None:
     before = deepcopy(service.spaces)
     said = evaluate_account(command, account, CONFIG)
@@ -66,6 +67,7 @@ def test_an_account_that_would_be_left_changed_is_refused(
     assert account.calls == []
 
 
+@pytest.mark.slow
 def test_a_disposable_account_need_not_be_cleared(command: Command, service: MemoryService, account: Stub) -> None:
     said = evaluate_account(command, account, NO_CLEAR, DISPOSABLE)
     assert said.json["counts"]["scored"] == said.json["counts"]["planned"] == 2

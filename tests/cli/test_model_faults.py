@@ -60,6 +60,7 @@ def test_a_429_is_retried_after_its_delay(command: Command, stub: Stub, hint: st
     assert time.monotonic() - begun >= (0.2 if hint == "0.2" else 0)
 
 
+@pytest.mark.slow
 def test_a_429_may_name_a_date(command: Command, stub: Stub) -> None:
     """[8]"""
     later = datetime.now(UTC) + timedelta(seconds=2)
@@ -76,6 +77,7 @@ def test_a_429_with_a_delay_of_thirty_years_is_not_retried(command: Command, stu
     assert settled(evaluate(command, "--concurrency", "1")) == {"scored": QUESTIONS - 1, "failed": 1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("behaviour", "uncertain"),
     [(status(500), 0), (reset(), 1), (half_body(), 1)],
@@ -100,6 +102,7 @@ def test_an_invalid_reply_fails_the_trial(command: Command, stub: Stub, behaviou
     assert settled(evaluate(command, questions=4)) == {"scored": 3, "failed": 1}
 
 
+@pytest.mark.slow
 def test_the_budget_is_enforced_and_costs_add_up(command: Command, stub: Stub) -> None:
     """[24] gpt-4o at 1,000 tokens in and 100 out costs $0.0035 a call."""
     stub.always(completion("Paris", tokens=(1000, 100)))

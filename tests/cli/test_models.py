@@ -337,6 +337,7 @@ def test_a_file_of_cards_that_cannot_be_read_stops_the_run(
     assert command(*words, "--answering-model", "scripted/quote", "--judge-model", "none").code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("more", "tokens"),
     [

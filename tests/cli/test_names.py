@@ -26,6 +26,7 @@ def test_a_verb_and_its_flags_have_aliases(command: Command) -> None:
     assert command(*alias, "--dry-run", "--json").json == named.json
 
 
+@pytest.mark.slow
 def test_every_verb_takes_the_singular_and_the_plural(command: Command) -> None:
     audit = ("audit", SAMPLE, "--limit", "2", "--judge-model", "none", "--dry-run", "--json")
     first = command(*audit, "--model", "scripted/quote", "--provider", "bm25")

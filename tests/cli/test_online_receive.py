@@ -49,6 +49,7 @@ def test_spans_that_were_received_have_the_figures_of_a_file(command: Command) -
     assert measured["found_any"] == pytest.approx(1 / 2)
 
 
+@pytest.mark.slow
 def test_files_are_readable_by_their_owner_only(command: Command) -> None:
     with receiving(command.folder / "spans") as receiver:
         assert receiver.post(batch(*TURNS[0])).status == 200
@@ -195,6 +196,7 @@ def test_a_request_that_cannot_be_stored_is_refused(
     assert len(batches(tmp_path / "spans")) == 1
 
 
+@pytest.mark.slow
 def test_other_paths_and_methods_are_refused(tmp_path: Path) -> None:
     with receiving(tmp_path / "spans") as receiver:
         assert receiver.post({}, "/v1/logs").status == 404
@@ -202,6 +204,7 @@ def test_other_paths_and_methods_are_refused(tmp_path: Path) -> None:
     assert batches(tmp_path / "spans") == []
 
 
+@pytest.mark.slow
 def test_an_invalid_span_does_not_cost_the_others(command: Command) -> None:
     bad = {**span("x"), "traceId": 5}
     with receiving(command.folder / "spans") as receiver:
@@ -211,6 +214,7 @@ def test_an_invalid_span_does_not_cost_the_others(command: Command) -> None:
     assert command("online", "spans", "--json").json["counts"]["scored"] == 1
 
 
+@pytest.mark.slow
 def test_a_token_is_required_and_not_stored(command: Command) -> None:
     token = "a-token-of-the-test-1234"
     with receiving(command.folder / "spans", "--token-env", "RECEIVER_TOKEN", RECEIVER_TOKEN=token) as receiver:
@@ -244,6 +248,7 @@ def test_without_the_extra_only_json_is_accepted(tmp_path: Path) -> None:
         assert "memorybench[otel]" in receiver.stop()
 
 
+@pytest.mark.slow
 def test_a_folder_has_one_receiver(command: Command) -> None:
     with receiving(command.folder / "spans"):
         said = command("online", "receive", "--output", "spans", "--port", "0", "--for", "1s")
@@ -270,12 +275,14 @@ def test_an_unusable_command_is_refused(command: Command, flags: tuple[str, ...]
     assert not (command.folder / "spans").exists()
 
 
+@pytest.mark.slow
 def test_it_stops_after_the_time_that_was_given(command: Command) -> None:
     said = command("online", "receive", "--output", "spans", "--port", "0", "--for", "1s", "--json")
     assert said.code == 0
     assert said.json["url"].startswith("http://127.0.0.1:")
 
 
+@pytest.mark.slow
 def test_an_invalid_request_is_one_line_of_the_log(command: Command) -> None:
     with receiving(command.folder / "spans") as receiver:
         address = urlsplit(receiver.url)

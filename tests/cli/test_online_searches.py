@@ -141,6 +141,7 @@ def test_the_reply_is_looked_for_around_the_search(
     assert figures(command(*ONLINE, "--json").json)["used"] == reply
 
 
+@pytest.mark.slow
 def test_a_killed_run_repeats_no_call(command: Command, stub: Stub) -> None:
     write_turns(command)
     assert command.killed(*ONLINE, "--run-id", "r", "--concurrency", "1", "--since", "1970-01-01", at=40)

@@ -176,6 +176,7 @@ def test_langsmith_runs_are_fetched_once(command: Command, stub: Stub, server: L
     assert not list((command.folder / "results" / "r").glob("*.part"))
 
 
+@pytest.mark.slow
 def test_feedback_goes_back_to_langsmith_once(command: Command, stub: Stub, server: LangSmithServer) -> None:
     arguments = ("online", *ONLINE, "--source", "langsmith", "--project", PROJECT, "--feedback")
     assert command.killed(*arguments, "--run-id", "r", "--concurrency", "1", at=45)
@@ -351,6 +352,7 @@ def test_unusable_exports_are_refused(command: Command, text: str, flags: tuple[
     assert not (command.folder / "results").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [("online", "rows.jsonl", "--source", "langfuse"), ("extraction", "online", "--source", "langfuse", "rows.jsonl")],

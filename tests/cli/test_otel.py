@@ -132,6 +132,7 @@ def test_texts_are_sent_only_with_consent(command: Command, collector: Collector
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -175,6 +176,7 @@ def recorded_texts(journal: Path) -> set[str]:
     return found
 
 
+@pytest.mark.slow
 def test_the_sdk_in_memory_exporter_sees_the_same_spans(
     command: Command, monkeypatch: pytest.MonkeyPatch, collector: Collector
 ) -> None:
@@ -186,6 +188,7 @@ def test_the_sdk_in_memory_exporter_sees_the_same_spans(
     assert Counter(span.name for span in memory.get_finished_spans()) == Counter(one.name for one in collector.spans)
 
 
+@pytest.mark.slow
 def test_a_resumed_run_sends_no_step_again(command: Command, collector: Collector) -> None:
     arguments = ("eval", "--providers", "bm25", "none", "--end", "8", "--concurrency", "1")
     assert command.killed(*arguments, "--run-id", "r", "--otel", collector.url, at=12)
@@ -215,6 +218,7 @@ def test_a_failed_step_is_an_error_without_its_message(command: Command, collect
     assert b"the fridge failed" not in b"".join(collector.bodies)
 
 
+@pytest.mark.slow
 def test_a_text_in_place_of_a_name_is_not_sent(command: Command, collector: Collector, stub: Stub) -> None:
     """A server may return anything as its model and as the reason why it stopped."""
     for model, finish in (("gpt says the fridge", "stop"), ("gpt-4o", "the fridge")):
@@ -233,6 +237,7 @@ def after_status(status: int, text: str) -> Any:
     return refuse
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("secret", [SENTINEL, '"Zq7&<mP2x>'])
 def test_secrets_are_not_sent(
     command: Command, collector: Collector, monkeypatch: pytest.MonkeyPatch, secret: str
@@ -300,6 +305,7 @@ def warnings_of(err: str) -> list[str]:
     return [line for line in err.splitlines() if line.startswith("memorybench: --otel: ")]
 
 
+@pytest.mark.slow
 def test_a_collector_that_is_down_costs_one_warning(command: Command) -> None:
     without = command(*BM25, "--output", "a", "--json")
     said = command(*BM25, "--output", "b", "--json", "--otel", f"http://127.0.0.1:{free_port()}")
@@ -340,6 +346,7 @@ def test_a_reply_that_does_not_end_is_left(command: Command, monkeypatch: pytest
     assert ["timed out" in line for line in warnings_of(said.err)] == [True]
 
 
+@pytest.mark.slow
 def test_headers_that_do_not_end_are_left(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sending, "_LAST_SECONDS", 0.1)
     with Stub() as stub:
@@ -424,6 +431,7 @@ def test_a_missing_extra_is_named(command: Command, monkeypatch: pytest.MonkeyPa
     assert "memorybench[otel]" in said.err
 
 
+@pytest.mark.slow
 def test_an_exported_extraction_is_read_back_with_the_same_figures(
     command: Command, collector: Collector, stub: Stub
 ) -> None:
@@ -474,6 +482,7 @@ def test_a_run_that_was_exported_without_texts_is_refused(command: Command, coll
     assert not (command.folder / "results").exists()
 
 
+@pytest.mark.slow
 def test_exported_searches_are_read_back_with_the_answers_that_followed(
     command: Command, collector: Collector, stub: Stub
 ) -> None:

@@ -55,6 +55,7 @@ def exported(command: Command, run: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(command("export", run).out)))
 
 
+@pytest.mark.slow
 def test_show_numbers_every_repeat(command: Command, stub: Stub) -> None:
     command(*RUN, "--repeats", "2", "--run-id", "r")
     case = exported(command, "r")[0]["item"]
@@ -64,6 +65,7 @@ def test_show_numbers_every_repeat(command: Command, stub: Stub) -> None:
         assert f"Repeat: {repeat}" in command("show", "r", case, "--repeat", repeat).out
 
 
+@pytest.mark.slow
 def test_answers_and_verdicts_are_repeated_and_searches_are_not(command: Command, stub: Stub) -> None:
     document = command(*JUDGED, "--repeats", "3", "--run-id", "r", "--json").json
     assert models(stub) == {"gpt-4o-mini": 36, "gpt-4o": 36}
@@ -77,6 +79,7 @@ def test_answers_and_verdicts_are_repeated_and_searches_are_not(command: Command
     assert accuracy["value"] == pytest.approx(sum(int(row["correct"]) for row in rows) / 36)
 
 
+@pytest.mark.slow
 def test_the_first_repeat_is_the_run_without_repeats(command: Command, stub: Stub) -> None:
     once = command(*JUDGED, "--run-id", "once", "--json").json
     stub.calls.clear()
@@ -103,6 +106,7 @@ def test_a_repeated_run_killed_and_resumed_repeats_no_call(command: Command, stu
     assert stub.calls == []
 
 
+@pytest.mark.slow
 def test_each_repeat_has_the_next_seed(command: Command, stub: Stub) -> None:
     command(*RUN, "--repeats", "3", "--seed", "7")
     assert Counter(call.json["seed"] for call in stub.calls) == {7: 12, 8: 12, 9: 12}
@@ -112,6 +116,7 @@ def test_repeats_need_a_model(command: Command) -> None:
     assert refused(memorybench.evaluate, providers=("bm25",), limit=2, repeats=2).where == "--repeats"
 
 
+@pytest.mark.slow
 def test_a_dry_run_prices_every_repeat(command: Command, stub: Stub) -> None:
     rows = command(*JUDGED, "--repeats", "3", "--dry-run", "--json").json["expected"]
     calls = {row["stage"]: row["calls"] for row in rows}
@@ -122,6 +127,7 @@ def test_a_dry_run_prices_every_repeat(command: Command, stub: Stub) -> None:
     assert (calls["search"], calls["answer"], calls["judge"]) == (0, 24, 24)
 
 
+@pytest.mark.slow
 def test_scoring_judges_every_recorded_answer_again(command: Command, stub: Stub) -> None:
     command(*JUDGED, "--repeats", "2", "--seed", "1", "--run-id", "a")
     stub.calls.clear()
@@ -157,6 +163,7 @@ def test_noise_is_reported_by_subject(command: Command, stub: Stub) -> None:
     assert "Noise" in command("results", "r").out
 
 
+@pytest.mark.slow
 def test_a_run_without_repeats_reports_no_noise(command: Command, stub: Stub) -> None:
     assert "noise" not in command(*JUDGED, "--json").json
 
@@ -175,6 +182,7 @@ def test_an_audit_asks_each_probe_again_and_counts_it_once(command: Command, stu
     assert {row["repeats"] for row in document["noise"]} == {2}
 
 
+@pytest.mark.slow
 def test_an_extraction_is_repeated_and_counts_each_case_once(command: Command) -> None:
     run = ("extraction", "run", "--extractor", "hoarder", "--limit", "6", "--no-targets", "--json")
     once, twice = command(*run).json, command(*run, "--repeats", "2").json
@@ -186,6 +194,7 @@ def test_an_extraction_is_repeated_and_counts_each_case_once(command: Command) -
     assert {row["between_repeats"] for row in twice["noise"]} == {0.0}
 
 
+@pytest.mark.slow
 def test_one_repeat_of_a_case_can_be_shown(command: Command, stub: Stub) -> None:
     command(*JUDGED, "--repeats", "2", "--run-id", "r")
     case = exported(command, "r")[0]["item"]

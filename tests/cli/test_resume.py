@@ -90,6 +90,7 @@ def test_a_raised_budget_is_kept_by_the_next_resume(command: Command, stub: Stub
     assert len(stub.calls) == 30
 
 
+@pytest.mark.slow
 def test_a_budget_given_to_a_run_without_one_is_kept(command: Command, stub: Stub) -> None:
     assert command.killed(*PAID, "--run-id", "r", at=40)
     command("eval", "--resume", "r", "--budget", "0.0175")
@@ -124,6 +125,7 @@ def test_calls_of_killed_processes_count_in_the_budget(command: Command, stub: S
     assert (raised.code, raised.json["counts"]["scored"]) == (0, 30)
 
 
+@pytest.mark.slow
 def test_lost_calls_are_counted_again_when_a_cost_is_known(command: Command, stub: Stub) -> None:
     stub.always(until_gone())
     assert command.killed_when(*KILLED, ready=in_flight(stub, 4))

@@ -62,6 +62,7 @@ def in_report_writing(arguments: tuple[str, ...], number: signal.Signals) -> int
     return in_child(work)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGKILL, None), (signal.SIGINT, 130)])
 def test_a_run_stopped_while_it_writes_its_reports_is_not_complete_and_resumes(
     command: Command, number: signal.Signals, code: int | None

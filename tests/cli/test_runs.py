@@ -163,6 +163,7 @@ def test_a_tag_that_is_a_secret_reaches_no_file(runs: Command, monkeypatch: pyte
         assert path.is_dir() or b"sk-abcdefghijklmnop" not in path.read_bytes(), path
 
 
+@pytest.mark.slow
 def test_a_killed_run_keeps_its_tags_and_gets_more_when_it_is_resumed(runs: Command) -> None:
     make_partial(runs, "--run-id", "begun", "--tag", "a")
     assert listed(runs, "begun")["tags"] == ["a"]

@@ -55,6 +55,7 @@ def test_a_limit_asks_about_every_person_and_type(command: Command) -> None:
     assert all(abs(n - shares[name]) <= 1 for name, n in types(command, "r").items())
 
 
+@pytest.mark.slow
 def test_a_sample_does_not_depend_on_the_providers_or_the_models_seed(command: Command) -> None:
     command(*ASK, "--limit", "10", "--run-id", "a")
     command("eval", "--providers", "oracle", "--limit", "10", "--seed", "5", "--run-id", "b")

@@ -219,6 +219,7 @@ def test_an_extraction_shows_both_memories_and_each_gold_fact(command: Command) 
     }
 
 
+@pytest.mark.slow
 def test_a_scenario_shows_the_calls_and_assertions_of_a_phase(command: Command) -> None:
     scenario = "memory-secret-rejection"
     command("hygiene", "run", scenario, "--store", "reference", "--run-id", "h")
@@ -229,6 +230,7 @@ def test_a_scenario_shows_the_calls_and_assertions_of_a_phase(command: Command) 
         assert f"\n{title}" in said.out
 
 
+@pytest.mark.slow
 def test_an_agent_shows_its_prompts_tool_calls_and_replies(command: Command) -> None:
     (command.folder / "agents/configs").mkdir(parents=True)
     (command.folder / "agents/configs/scripted.yaml").write_text(AGENT.replace("BEHAVIOUR", "hoarding"))
@@ -261,6 +263,7 @@ def test_a_recorded_trace_shows_the_prompts_that_judged_it(command: Command, mon
     assert "\nStated prompt" in command("show", "o", "a").out
 
 
+@pytest.mark.slow
 def test_shards_are_read_as_one(command: Command) -> None:
     for run, end in (("s1", ("--end", "2")), ("s2", ("--start", "3", "--end", "4"))):
         command("eval", "--providers", "bm25", *end, *SCRIPTED, "--run-id", run)
@@ -270,6 +273,7 @@ def test_shards_are_read_as_one(command: Command) -> None:
         assert typed(command, row["command"]).code == 0
 
 
+@pytest.mark.slow
 def test_long_texts_are_cut_unless_all_is_asked_for(command: Command) -> None:
     command("eval", "--providers", "full-context", "--end", "1", *SCRIPTED, "--run-id", "r")
     case = first_case(command)
@@ -318,6 +322,7 @@ def test_gold_text_is_stored_once_per_question(answered: Command) -> None:
     assert json.dumps(content, ensure_ascii=False)[1:-1] in body
 
 
+@pytest.mark.slow
 def test_gold_turns_survive_a_kill_and_a_resume(command: Command) -> None:
     run = ("eval", "--providers", "bm25", "--end", "4", *SCRIPTED, "--run-id", "r", "--concurrency", "1")
     assert command.killed(*run, at=20)
@@ -421,6 +426,7 @@ def test_failures_leave_baselines_out_unless_they_are_named(command: Command) ->
     assert command("results", "only", "--failures", "--json").json, "the run has nothing else"
 
 
+@pytest.mark.slow
 def test_a_scenario_shows_what_was_said_instead_of_placeholders(command: Command) -> None:
     command("hygiene", "run", "memory-deletion-on-request", "--store", "reference", "--seed", "7", "--run-id", "h")
     said = command("show", "h", "memory-deletion-on-request", "--variant", "well_behaved").out

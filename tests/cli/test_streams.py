@@ -62,6 +62,7 @@ def test_a_run_whose_output_cannot_be_written_completes_and_says_so(tmp_path: Pa
     assert_complete(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("redirection", "code"), [("| head -c 1", 0), (">&-", 0), (">/dev/full", 1)])
 def test_a_listing_ends_without_a_traceback(tmp_path: Path, redirection: str, code: int) -> None:
     finished = run_in_shell(redirection, (*PROGRAM, "list", "--stores"), tmp_path)
@@ -69,6 +70,7 @@ def test_a_listing_ends_without_a_traceback(tmp_path: Path, redirection: str, co
     assert finished.stderr.count(b"memorybench: standard output: ") == len(finished.stderr.splitlines()) == code
 
 
+@pytest.mark.slow
 def test_a_listing_whose_reader_is_gone_exits_with_0(tmp_path: Path) -> None:
     finished = run_into_closed_pipe((*PROGRAM, "list", "--stores"), tmp_path)
     assert (finished.returncode, finished.stderr) == (0, b"")
@@ -91,6 +93,7 @@ def test_a_terminal_without_unicode_gets_text_it_can_show(
     assert_complete(command.folder)
 
 
+@pytest.mark.slow
 def test_json_is_valid_in_every_encoding(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     card = "name: notes\ndescription: Café 😀 notes\ntype: provider\nprovider: bm25\n"
     (command.folder / "stores").mkdir()

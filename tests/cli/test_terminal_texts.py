@@ -64,6 +64,7 @@ def print_to_terminal(folder: Path, *arguments: str) -> str:
     return b"".join(parts).decode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -83,6 +84,7 @@ def test_texts_of_a_bundle_cannot_control_a_terminal(hostile_bundle: Path, argum
     assert not {*"\x1b\x07\x9b\u202e"} & {*printed}
 
 
+@pytest.mark.slow
 def test_json_means_the_same_on_a_terminal(hostile_bundle: Path) -> None:
     printed = print_to_terminal(hostile_bundle.parent, "export", "r.mbz", "--format", "json")
     assert json.loads(printed)[0]["question"] == f"why{HOSTILE}"

@@ -34,6 +34,7 @@ def headline(command: Command) -> str:
     return line.split("|")[2].strip()
 
 
+@pytest.mark.slow
 def test_free_text_answers_lead_with_token_f1_and_say_that_accuracy_needs_a_judge(command: Command, stub: Stub) -> None:
     said = command("eval", "--providers", "oracle", "--limit", "12", *ANSWERED)
     assert headline(command) == "answer_f1 [95%]"

@@ -122,6 +122,7 @@ def test_an_invalid_file_is_reported_in_one_line_with_its_location(
     assert snapshot(tmp_path) == before
 
 
+@pytest.mark.slow
 def test_a_valid_file_is_recognised(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run_once(tmp_path / "results", plan(Ledger(tmp_path / "ledger")))
     (tmp_path / "bom.json").write_bytes(b"\xef\xbb\xbf" + json.dumps([1, 2]).encode())

@@ -62,6 +62,7 @@ def test_two_spellings_are_one_provider(command: Command, providers: list[str]) 
     assert subjects(said.json) == ["bm25(b=0.6,k1=1.5)", "hybrid"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "flags", [TWO, ("--providers", "bm25", "--top-k", "3"), ("--providers", "bm25", "--token-budget", "90")]
 )
@@ -265,6 +266,7 @@ def test_a_provider_with_fewer_results_is_refused_before_anything_is_sent(
     assert not (command.folder / "results").exists()
 
 
+@pytest.mark.slow
 def test_an_audit_takes_expressions_and_limits(command: Command, prompts: Stub) -> None:
     audit = ("audit", str(SAMPLE), "--limit", "4", "--judge-model", "none", "--provider", "bm25(k1=2.0)")
     said = command(*audit, "--top-k", "9", "--context-limit", "2")
@@ -357,6 +359,7 @@ def test_a_copied_provider_gives_the_same_results(command: Command, provider: st
     assert command("validate", f"providers/configs/{copy}.yaml").code == 0
 
 
+@pytest.mark.slow
 def test_settings_are_described_with_value_and_meaning(command: Command) -> None:
     settings = command("describe", "bm25(k1=2)", "--json").json["settings"]
     assert {name: setting["value"] for name, setting in settings.items()} == {

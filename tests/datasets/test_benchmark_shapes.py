@@ -414,6 +414,7 @@ def test_an_archive_does_not_lead_out_of_its_folder(command: Command, folder: Pa
     refused_at(command, "persona", "persona.zip")
 
 
+@pytest.mark.slow
 def test_an_archive_with_links_or_a_bomb_is_refused(command: Command, folder: Path) -> None:
     packed(folder)
     archive = folder / "benchmarks/datasets/persona.zip"

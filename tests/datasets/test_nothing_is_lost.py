@@ -254,6 +254,7 @@ def test_turns_that_a_filter_leaves_out_are_counted(file: Path, history: Any, wi
 _keys = st.sampled_from(["s_1", "s_2", "s_03", "s_2b", "S_4", "s_1_day", "s_03_day", "s_9_day", "about"])
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(keys=st.sets(_keys, min_size=1))
 def test_every_key_of_a_history_is_read_or_listed(file: Path, keys: set[str]) -> None:

@@ -2,6 +2,8 @@
 
 from collections import Counter
 
+import pytest
+
 from memorybench.datasets.data_checks import GROUP
 from memorybench.datasets.starter import Starter
 from memorybench.files.entry_points import built_in_points
@@ -10,6 +12,7 @@ from scripts.check_starter import check
 FINGERPRINT = "571f58c97e66b11f50d0465ea5ad51ec18ef68ace90c03570483503dd0b9b865"
 
 
+@pytest.mark.slow
 def test_the_checker_finds_no_problem() -> None:
     assert check() == []
 

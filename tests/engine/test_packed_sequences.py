@@ -12,6 +12,7 @@ VALUES = st.lists(st.one_of(st.integers(), st.text(), st.tuples(st.text(), st.fl
 BOUNDS = st.one_of(st.none(), st.integers(-50, 50))
 
 
+@pytest.mark.slow
 @given(VALUES, st.integers(1, 7), BOUNDS, BOUNDS, st.integers(-5, 5).filter(bool))
 def test_it_reads_like_a_tuple(
     values: list[object], per_chunk: int, start: int | None, stop: int | None, step: int

@@ -152,6 +152,7 @@ def test_slow_program_is_stopped_and_may_be_retried() -> None:
     assert raised.value.uncertain
 
 
+@pytest.mark.slow
 def test_detached_child_process_does_not_block(tmp_path: Path) -> None:
     """The child keeps the pipes open and runs in another session."""
     begun = tmp_path / "begun"

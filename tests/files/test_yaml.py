@@ -165,6 +165,7 @@ def test_an_alias_bomb_costs_nothing():
     assert refused(read, "a: &a [x]\n" + levels).where == "f.yaml:1: a"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("opening", ["[", "{a: "])
 def test_nesting_of_200000_levels_is_refused(opening):
     error = refused(read, "a:\n  " + opening * 200_000)

@@ -274,6 +274,7 @@ def test_a_long_read_blocks_no_writer_and_the_log_is_reused_after_it(open_writer
     assert len(read_notes(writer)) == 6_000
 
 
+@pytest.mark.slow
 def test_the_log_does_not_grow_with_the_run(open_writer: OpenWriter) -> None:
     writer = open_writer()
     size = asyncio.run(write_groups(writer, 100, "x" * 2_000))

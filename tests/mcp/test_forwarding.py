@@ -32,6 +32,8 @@ from memorybench.mcp.proxy import NO_REPLY, Proxy, ReadCall, open_server_proxy, 
 from memorybench.mcp.stdio import open_mcp_stdio
 from tests.doubles.everything_server import INSTRUCTIONS, PROMPTS, RESOURCES, TEMPLATES, TOOLS, Everything
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = Path(__file__).parents[1] / "doubles" / "everything_server.py"
 NO_SECRETS = Redactor([])
 MODES = ["legacy", "auto"]
@@ -165,7 +167,6 @@ def test_lists_pass_page_by_page(agent: Any, server: Any) -> None:
     asyncio.run(use())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_fifty_calls_run_at_once(mode: Any) -> None:
     async def use() -> None:
@@ -280,7 +281,6 @@ def test_the_server_learns_who_the_agent_is() -> None:
     assert asyncio.run(use(sampling_callback=sample)) == {"name": "my-agent", "abilities": ["sampling"]}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("transport", ["http", "stdio"])
 def test_the_server_can_ask_the_agent(tmp_path: Path, transport: str) -> None:
     async def sample(_context: Any, params: types.CreateMessageRequestParams) -> types.CreateMessageResult:
@@ -405,7 +405,6 @@ def test_a_ping_is_answered_while_a_call_waits() -> None:
     asyncio.run(use())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_an_agent_on_standard_streams_has_the_same_server(tmp_path: Path, mode: Any) -> None:
     async def use() -> None:
@@ -435,7 +434,6 @@ def test_an_agent_on_standard_streams_has_the_same_server(tmp_path: Path, mode: 
     asyncio.run(use())
 
 
-@pytest.mark.slow
 def test_a_server_on_standard_streams_passes_too(tmp_path: Path) -> None:
     async def use() -> None:
         async with over_stdio(tmp_path, "--garbage") as proxy, Client(proxy.url) as client:
@@ -448,7 +446,6 @@ def test_a_server_on_standard_streams_passes_too(tmp_path: Path) -> None:
     asyncio.run(use())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("option", "problem"), [("--dead", "no disk"), ("--flood", "larger than")])
 def test_a_server_that_does_not_start_is_an_error_of_the_server(tmp_path: Path, option: str, problem: str) -> None:
     async def use() -> None:
@@ -463,7 +460,6 @@ def test_a_server_that_does_not_start_is_an_error_of_the_server(tmp_path: Path, 
         asyncio.run(use())
 
 
-@pytest.mark.slow
 def test_a_server_that_dies_ends_its_calls(tmp_path: Path) -> None:
     async def use() -> None:
         async with over_stdio(tmp_path) as proxy, Client(proxy.url) as client:
@@ -511,7 +507,6 @@ for line in sys.stdin:
 """
 
 
-@pytest.mark.slow
 def test_an_agent_with_a_handshake_gets_what_the_server_sends(tmp_path: Path) -> None:
     """Through the program for agents that can only start programs: one more connection."""
     (tmp_path / "server.py").write_text(RAW_SERVER)

@@ -200,6 +200,7 @@ def test_an_invalid_request_is_rejected_and_breaks_nothing(tmp_path: Path) -> No
     asyncio.run(send())
 
 
+@pytest.mark.slow
 def test_concurrent_proxies_record_separately(tmp_path: Path) -> None:
     async def use(name: str) -> tuple[list[str], list[str]]:
         async with recorded(tmp_path / name, session=int(name)) as (proxy, client):

@@ -74,6 +74,7 @@ def test_independent_numbers() -> None:
     assert 0.93 <= covered <= 0.97
 
 
+@pytest.mark.slow
 def test_independent_shares() -> None:
     """Recall of several gold ids: mostly all, sometimes half, seldom none."""
     draw = np.random.default_rng(13)
@@ -82,6 +83,7 @@ def test_independent_shares() -> None:
     assert 0.93 <= covered <= 0.97
 
 
+@pytest.mark.slow
 def test_numbers_in_ten_clusters() -> None:
     draw = np.random.default_rng(17)
     own = np.repeat(draw.normal(0, 0.4, (2500, 10)), UNEVEN, axis=1)

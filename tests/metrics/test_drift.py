@@ -21,6 +21,7 @@ def test_welch_is_scipys() -> None:
     assert welch(first, second) == pytest.approx((expected.pvalue, low, high))
 
 
+@pytest.mark.slow
 def test_the_permutation_test_is_scipys() -> None:
     first, second = values(0.8, 12, 1), values(0.7, 9, 2)
     expected = stats.permutation_test(
@@ -29,6 +30,7 @@ def test_the_permutation_test_is_scipys() -> None:
     assert permutation_p(first, second) == pytest.approx(expected.pvalue, abs=0.01)
 
 
+@pytest.mark.slow
 def test_the_memory_of_a_permutation_test_does_not_grow_with_the_items() -> None:
     """A day on which every search succeeded has no variance, so it is permuted, however many items it has."""
     tracemalloc.start()

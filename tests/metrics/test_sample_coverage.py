@@ -127,6 +127,7 @@ def coverage(kind: str, people: int, limit: int, runs: int) -> np.ndarray:
     return held / runs / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "people", "limit", "runs"), IN_EVERY_TEST_RUN)
 def test_intervals_of_samples(kind: str, people: int, limit: int, runs: int) -> None:
     assert 0.93 <= coverage(kind, people, limit, runs).mean() <= 0.97

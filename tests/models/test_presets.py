@@ -118,6 +118,7 @@ def test_an_invalid_base_url_is_an_error_that_does_not_show_it(url: str) -> None
     assert "sentinel" not in str(raised.value)
 
 
+@pytest.mark.slow
 def test_resolving_a_name_imports_neither_network_nor_prices() -> None:
     program = (
         "import sys, memorybench.models.presets, memorybench.models.openai, memorybench.models.anthropic;"

@@ -139,6 +139,7 @@ def test_chunks_without_overlap_contain_all_text_once(contents: list[str], size:
     assert list(covered) == [f"s:{place}" for place, text in enumerate(contents, start=1) if text.strip()]
 
 
+@pytest.mark.slow
 @given(
     counts=st.lists(st.integers(1, 30), min_size=1, max_size=5),
     size=st.integers(6, 20),

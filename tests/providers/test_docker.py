@@ -72,6 +72,7 @@ def failure(docker: FakeDocker, *, base: Path = EXAMPLE.parent, **changed: Any) 
     return failed.value
 
 
+@pytest.mark.slow
 def test_stack_is_started_used_and_removed_with_its_volumes(docker: FakeDocker) -> None:
     async def use() -> None:
         async with (
@@ -95,6 +96,7 @@ def test_stack_is_started_used_and_removed_with_its_volumes(docker: FakeDocker) 
     assert {call.get("-f") for call in (up, down)} == {str(COMPOSE)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["", "no plugin"])
 def test_docker_compose_is_used_without_the_compose_plug_in(tmp_path: Path, fault: str) -> None:
     old = FakeDocker(tmp_path, command="docker-compose")
@@ -111,6 +113,7 @@ def test_docker_compose_is_used_without_the_compose_plug_in(tmp_path: Path, faul
     assert not old.running
 
 
+@pytest.mark.slow
 def test_stack_is_removed_after_an_error_of_the_run(docker: FakeDocker) -> None:
     async def stumble() -> None:
         async with opened(docker):
@@ -121,6 +124,7 @@ def test_stack_is_removed_after_an_error_of_the_run(docker: FakeDocker) -> None:
     assert not docker.running
 
 
+@pytest.mark.slow
 def test_repeated_cancelling_does_not_stop_the_removal(docker: FakeDocker) -> None:
     inside = asyncio.Event()
 
@@ -187,6 +191,7 @@ def test_stack_of_a_killed_process_is_removed_at_resume(docker: FakeDocker) -> N
     assert not docker.running
 
 
+@pytest.mark.slow
 def test_port_used_by_another_run_is_an_error_with_remedy(docker: FakeDocker) -> None:
     async def collide() -> None:
         async with opened(docker, run="run_1"), opened(docker, run="run_2"):
@@ -258,6 +263,7 @@ def test_invalid_docker_section_is_an_error(docker: FakeDocker, changed: dict[st
     assert "up" not in docker.commands
 
 
+@pytest.mark.slow
 def test_compose_file_may_be_relative_to_the_working_folder(
     docker: FakeDocker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -270,6 +276,7 @@ def test_compose_file_may_be_relative_to_the_working_folder(
     asyncio.run(use())
 
 
+@pytest.mark.slow
 def test_failed_removal_is_reported_and_the_result_returned(docker: FakeDocker) -> None:
     docker.fault("stuck")
     leaked: list[str] = []
@@ -306,6 +313,7 @@ def test_stack_gets_only_docker_and_config_variables() -> None:
     assert compose_environment(written, {**seen, **hidden}) == seen
 
 
+@pytest.mark.slow
 def test_docker_does_not_inherit_our_environment(docker: FakeDocker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
 

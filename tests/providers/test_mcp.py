@@ -137,6 +137,7 @@ def test_a_cleared_scope_leaves_no_file_behind(tmp_path: Path) -> None:
     assert [folder.name for folder in (tmp_path / "mcp" / "scopes").iterdir()] == [AWAY.name]
 
 
+@pytest.mark.slow
 def test_after_its_server_died_a_scope_gets_a_new_one(tmp_path: Path) -> None:
     dying = BY_WORDS.replace("tool: grep", "tool: die")
 

@@ -70,12 +70,14 @@ def raw_bytes(folder: Path) -> bytes:
     return b"".join(path.read_bytes() for path in folder.iterdir())
 
 
+@pytest.mark.slow
 def test_finished_add_survives_a_killed_process(tmp_path: Path) -> None:
     died = run_child(DIES_AFTER_ADDING, tmp_path / "killed.db")
     assert died.returncode == -signal.SIGKILL, died.stderr
     assert held_sessions(tmp_path / "killed.db") == ["s0", "s1", "s2"]
 
 
+@pytest.mark.slow
 def test_full_disk_fails_the_add_and_keeps_earlier_data(tmp_path: Path) -> None:
     file = tmp_path / "full.db"
     filled = run_child(ADDS_UNTIL_THE_DISK_IS_FULL, file)

@@ -94,6 +94,7 @@ def test_without_jinja2_the_run_names_the_extra(
     assert "pip install 'memorybench[view]'" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", ["import os; os._exit(9)", "print('nonsense')"])
 def test_a_renderer_that_fails_costs_the_charts_only(monkeypatch: pytest.MonkeyPatch, program: str) -> None:
     monkeypatch.setattr(rendering, "COMMAND", (sys.executable, "-c", program))

@@ -122,6 +122,7 @@ def test_vast_files_of_numbers_and_bytes_give_no_false_alarm() -> None:
         assert find_secret(grow(chance), files) == [], kind
 
 
+@pytest.mark.slow
 def test_a_memory_with_many_numbers_gives_no_false_alarm() -> None:
     chance = Random(7)
     texts = {f"fact {n}": " ".join(f"{chance.randrange(1000):03}" for _ in range(30)) for n in range(60)}

@@ -170,6 +170,7 @@ def test_better_matches_come_first_and_trust_breaks_ties(tmp_path: Path) -> None
     assert in_store(tmp_path, live)[:2] == ["The blue gate sticks", "The blue door sticks"]
 
 
+@pytest.mark.slow
 def test_a_killed_session_loses_no_fact(tmp_path: Path) -> None:
     script = """
 import asyncio, os, signal, sys

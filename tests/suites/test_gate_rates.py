@@ -71,6 +71,7 @@ def rate(pairs: int, clusters: int, drop: float = 0.0) -> float:
     return sum(not simulated_gate(seed, clusters, drop).passed for seed in range(pairs)) / pairs
 
 
+@pytest.mark.slow
 def test_the_gate_is_quiet_without_a_difference_and_notices_a_drop() -> None:
     assert rate(6, clusters=12) <= 1 / 6  # seed by seed the same; the full sweep bounds the rate
     assert rate(6, clusters=12, drop=0.10) >= 0.5

@@ -158,6 +158,7 @@ def searched(provider: OnDisk) -> dict[str, int]:
 EXPECTED = {f"Which kiwi {n}?": ends(n) for n in range(QUESTIONS)}
 
 
+@pytest.mark.slow
 def test_the_shape_is_read(tmp_path: Path) -> None:
     dataset = opened(write_persona(tmp_path))
     first = dataset.questions[0]

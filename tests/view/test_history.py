@@ -141,6 +141,7 @@ def test_data_that_is_gone_or_changed_is_not_shown(run_mine: Callable[..., Path]
         assert "cannot be read" in page
 
 
+@pytest.mark.slow
 def test_no_file_outside_is_read(
     run_mine: Callable[..., Path],
     tmp_path: Path,

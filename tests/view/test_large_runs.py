@@ -146,6 +146,7 @@ def test_a_page_from_the_saved_report_is_that_of_the_computed_one(
     assert page(large) == computed
 
 
+@pytest.mark.slow
 def test_the_report_of_a_large_run_is_saved_when_it_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(saved_report, "LARGE", 4)

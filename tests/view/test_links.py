@@ -28,6 +28,7 @@ def listed(client: TestClient, address: str) -> int:
     return int(found[1].replace(",", "")) if found else 0
 
 
+@pytest.mark.slow
 def test_ids_with_spaces_lead_to_their_questions(command: Command, tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(CONFIG)
     (tmp_path / "mine.json").write_text(json.dumps([item(f"question {n} of May", GREEN) for n in range(3)]))

@@ -17,6 +17,7 @@ from tests.doubles.stub import Stub, completion
 from tests.view.conftest import get, opened
 
 
+@pytest.mark.slow
 def test_compare_shows_its_form_below_an_error(recorded: Path, tmp_path: Path) -> None:
     shutil.copytree(recorded / "results", tmp_path / "results")
     with closing(sqlite3.connect(tmp_path / "results" / "results.db")) as db:

@@ -81,6 +81,7 @@ def test_the_list_of_runs_filters_searches_and_sorts(client: TestClient) -> None
     assert ids("sort=nothing&offset=x") == ids("")
 
 
+@pytest.mark.slow
 def test_the_marks_are_those_of_results_failures(recorded: Path) -> None:
     results = Results([recorded / "results"])
     try:
@@ -126,6 +127,7 @@ def test_questions_are_filtered_searched_and_paged(recorded: Path, client: TestC
     results.close()
 
 
+@pytest.mark.slow
 def test_keys_lead_through_the_questions_of_a_filter(client: TestClient) -> None:
     listed = get(client, "/run/0/first/questions?right=oracle&wrong=none")
     addresses = [one.replace("&amp;", "&") for one in re.findall(r'href="([^"]*/question\?[^"]+)"', listed)]
@@ -157,6 +159,7 @@ def test_a_question_page_has_what_show_has(command: Command, recorded: Path, cli
                     assert " ".join(step["inputs"][text_of].split()) in text
 
 
+@pytest.mark.slow
 def test_a_memory_of_a_gold_session_is_not_marked_like_one_of_a_gold_turn(recorded: Path, client: TestClient) -> None:
     addresses = re.findall(r'href="([^"]*/question\?[^"]+)"', get(client, "/run/0/first/questions"))
     pages = [get(client, address.replace("&amp;", "&")) for address in addresses]
@@ -542,6 +545,7 @@ def test_the_list_of_runs_shows_the_n_of_the_headline(client: TestClient) -> Non
     assert re.search(r'<td class="n"[^>]* title="36/36 trials[^"]*"><div>12<', row)
 
 
+@pytest.mark.slow
 def test_residue_in_files_has_its_place_on_the_pages_and_in_the_report(command: Command, tmp_path: Path) -> None:
     run = command("hygiene", "run", "memory-deletion-on-request", "--run-id", "r", "--output", "results")
     assert run.code in (0, 3)
@@ -571,6 +575,7 @@ def end_without_score(results: Path, status: str, condition: str) -> int:
     return len(rows)
 
 
+@pytest.mark.slow
 def test_a_list_of_questions_shows_failures_and_phases_before_mutants(recorded: Path, tmp_path: Path) -> None:
     shutil.copytree(recorded / "results", tmp_path / "results")
     end_without_score(tmp_path / "results", "failed", "json_extract(body, '$.trial.variant') = 'violation'")

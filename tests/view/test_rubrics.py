@@ -2,11 +2,14 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.cli.command import Command
 from tests.cli.test_rubrics import QUESTIONS, RUBRIC, config, write
 from tests.view.conftest import get, opened
 
 
+@pytest.mark.slow
 def test_a_question_page_lists_the_items_of_its_rubric(command: Command) -> None:
     write(command, QUESTIONS, config(RUBRIC))
     run = ("eval", "--benchmarks", "chats", "--providers", "oracle", "--run-id", "r")

@@ -83,6 +83,7 @@ def test_paths_stay_inside_the_results_folders(client: TestClient, path: str) ->
     assert "root:" not in reply.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["/", "/run/0/nothing", "/static/style.css", "/static/nothing", "/compare"])
 def test_every_response_has_the_security_headers(client: TestClient, path: str) -> None:
     headers = client.get(path).headers

@@ -166,6 +166,7 @@ WORDS = st.text("abcdefghijklmnopqrstuvwxyz", min_size=3, max_size=9)
 VALUES = st.one_of(WORDS, WORDS.map(str.title), st.integers(2, 99).map(str))
 
 
+@pytest.mark.slow
 @given(
     attribute=st.one_of(WORDS, st.sampled_from(["job", "city", "dog's name", "works at"])),
     values=st.lists(VALUES, min_size=2, max_size=3),

@@ -63,6 +63,7 @@ def test_order_of_facts_and_spelling_of_categories_do_not_matter(
     assert scores(compare_output(CASES[index], output)) == scores(compare_output(CASES[index], other))
 
 
+@pytest.mark.slow
 @given(outputs())
 @settings(max_examples=60, deadline=None)
 def test_an_invented_fact_never_raises_precision(drawn: tuple[int, list[dict[str, str]]]) -> None:
@@ -75,6 +76,7 @@ def test_an_invented_fact_never_raises_precision(drawn: tuple[int, list[dict[str
     assert after["hallucinated"] == before["hallucinated"] + 1
 
 
+@pytest.mark.slow
 @given(outputs(), st.data())
 @settings(max_examples=60, deadline=None)
 def test_dropping_a_correct_fact_never_raises_recall(

@@ -231,6 +231,7 @@ def test_a_secret_in_metadata_that_the_store_does_not_store_is_skipped() -> None
     assert "metadata-api_key" not in [name for _, name, _ in survivors(results)]
 
 
+@pytest.mark.slow
 def test_a_secret_in_metadata_is_detected() -> None:
     results = outcomes(opener(AcceptsAll), [secret_scenario()])
     (mutant,) = [outcome for outcome in results if outcome.trial.variant == "metadata-api_key"]
