@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Awaitable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -77,6 +78,19 @@ def test_abandon_all_kills_programs_with_their_children_and_removes_folders(
     assert finished.status == -9
     while is_alive(grandchild):  # its parent's end may be seen before its own
         os.sched_yield()
+
+
+def test_abandon_all_kills_a_program_that_is_being_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begin = asyncio.create_subprocess_exec
+
+    async def stopped(*command: str, **options: Any) -> asyncio.subprocess.Process:
+        process = await begin(*command, **options)
+        abandon_all()  # before anybody knows its number
+        return process
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", stopped)
+    finished = asyncio.run(_wait_for(start("import time; time.sleep(3600)", tmp_path)))
+    assert finished.status == -9
 
 
 def test_abandon_all_ignores_ended_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,6 +47,8 @@ PRIVATE_FOLDERS: Mapping[str, str] = {
 # shared by all runs and threads of this process, because `abandon_all` must reach every program
 _groups: set[int] = set()
 _folders: set[Path] = set()
+_starting: set[object] = set()
+"""One object for each program that is being started and is not in `_groups` yet."""
 
 
 class ProgramTimeout(ServiceError):
@@ -70,11 +72,23 @@ def abandon_all() -> None:
 
     Call it right before `os._exit`: connections are not closed and tasks are not told.
     """
-    for group in tuple(_groups):
+    for group in (*_groups, *(_started_groups() if _starting else ())):
         _signal_group(group, signal.SIGKILL)
     for _ in range(3):  # a program that is being killed may still write into a folder
         for folder in tuple(_folders):
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _started_groups() -> list[int]:
+    """Return the child processes that lead a session of their own; an empty list on systems without /proc."""
+    found = []
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # a process that has ended
+            _, parent = status.read_text(errors="replace").rpartition(")")[2].split()[:2]
+            child = int(status.parent.name)
+            if int(parent) == os.getpid() and os.getsid(child) == child:
+                found.append(child)
+    return found
 
 
 def child_environment(environment: Mapping[str, str], own: Mapping[str, str], home: Path) -> dict[str, str]:
@@ -215,6 +229,8 @@ async def open_program(
 
     `where` names it in errors. `stderr=None` leaves its error output to the terminal.
     """
+    starting = object()
+    _starting.add(starting)
     try:
         process = await asyncio.create_subprocess_exec(
             *command,
@@ -228,7 +244,10 @@ async def open_program(
         )
     except OSError as error:
         raise BadInput(where, f"cannot be started: {error.strerror}", remedy="check the command") from None
-    _groups.add(process.pid)
+    else:
+        _groups.add(process.pid)
+    finally:
+        _starting.discard(starting)
     program = Program(process, where)
     try:
         yield program
