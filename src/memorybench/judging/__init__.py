@@ -6,15 +6,15 @@ Verdicts on responses
                      untrusted text in delimiters that it cannot close
   asking.py          asks a model once, or a judge twice, and records the reply as a step
   verdicts.py        read_verdict: parses the reply of a judge
-  choices.py         which choice a multiple-choice answer names; needs no model
-  use.py             UseJudge: whether a reply uses a memory that was found
+  choices.py         read_choice: finds out, without a model, which choice a multiple-choice answer names
+  use.py             UseJudge: decides whether a reply uses a memory that was found
   canaries.py        check_judge: tests a judge with responses of known correctness
-  canary_cases.py    those responses, by prompt (catalog/data/judge_canaries.json)
+  canary_cases.py    the responses of known correctness, by prompt (catalog/data/judge_canaries.json)
 
 Facts in memories
-  facts.py           a memory of any shape as atomic facts
-  normal_form.py     one spelling for facts that say the same
-  matching.py        which fact is which: by code only what has the same normal form
-  matching_judge.py  EntailmentJudge: decides what code cannot
+  facts.py           splits a memory of any shape into atomic facts
+  normal_form.py     gives facts that say the same the same spelling
+  matching.py        matches the facts of two memories; code matches only facts with the same normal form
+  matching_judge.py  EntailmentJudge: a model decides the pairs of facts that code cannot match
   enumeration.py     Enumerator: lists the facts stated, written and withdrawn, in separate calls
 """

@@ -29,7 +29,7 @@ async def ask_once(
 ) -> T:
     """Ask a model, record the step, and return the reply as parsed by `read`.
 
-    `read` raises Unreadable for a reply that it cannot parse.
+    Raises Unreadable if `read` cannot parse the reply.
     """
     turns = [Turn(role="user", content=prompt)]
 
@@ -84,7 +84,7 @@ def _inputs(model: Model, prompt: str, attempt: int) -> dict[str, Any]:
 async def all_of(*work: Awaitable[T]) -> list[T]:
     """Wait for all awaitables and return their results.
 
-    If one raises, the others are still finished, and so recorded, before its error is raised.
+    If some raise, the others still run to their end, so that their steps are recorded; then the first error is raised.
     """
     done: list[T] = []
     for result in await asyncio.gather(*work, return_exceptions=True):

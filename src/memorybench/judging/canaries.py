@@ -1,7 +1,7 @@
 """Tests a judge with canaries, responses of known correctness, once per judge and prompt, before its verdicts count.
 
-Canaries are taken in a fixed order, so that a larger check contains every smaller one and pays only for the rest. Right
-and wrong responses alternate, and all prompts and kinds take turns.
+Canaries are taken in a fixed order: a larger check begins with the canaries of a smaller one, whose recorded verdicts
+cost nothing. Right and wrong responses alternate, and all prompts and kinds take turns.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class CanaryReport(Record):
 async def check_judge(
     steps: Steps, judge: Judge, prompts: Sequence[JudgePrompt], limit: int | None = None
 ) -> CanaryReport:
-    """Asks the judge about the first `limit` canaries of these prompts; None: about all. Records each verdict.
+    """Ask the judge about the first `limit` canaries of these prompts (None: all), and record each verdict.
 
     Unreadable verdicts are counted separately. Raises Blocked if the budget is spent, as every paid call does.
     """
@@ -124,14 +124,14 @@ async def report_verdicts(judge: Judge, rows: Sequence[tuple[JudgePrompt, str, A
 
 
 def take_turns(*lists: Iterable[T]) -> list[T]:
-    """Return the first of each list, then the second of each, and so on."""
+    """Return the first item of each list, then the second of each, and so on. Lists may end early; None is skipped."""
     return [one for row in zip_longest(*lists) for one in row if one is not None]
 
 
 def choose_canaries(
     prompts: Sequence[JudgePrompt], limit: int | None = None
 ) -> list[tuple[JudgePrompt, CanaryCase, str]]:
-    """Returns the first `limit` canaries of these prompts, each with its prompt and kind; None: all."""
+    """Return the first `limit` canaries of these prompts (None: all), each with its prompt and its kind."""
     orders = [[(prompt, case, kind) for case, kind in _in_order(prompt)] for prompt in prompts]
     # each prompt begins at another place, so that few canaries of many prompts are right and wrong ones, too
     turned = [order[place % len(order) :] + order[: place % len(order)] for place, order in enumerate(orders)]
@@ -139,7 +139,7 @@ def choose_canaries(
 
 
 def _in_order(prompt: JudgePrompt) -> list[tuple[CanaryCase, str]]:
-    """Returns all canaries of a prompt. Right and wrong ones alternate until one kind is used up."""
+    """Return all canaries of a prompt. Right and wrong responses alternate; those left over come last."""
     cases = CASES[prompt.kind]
 
     def each_case(kinds: Sequence[str]) -> list[tuple[CanaryCase, str]]:

@@ -13,7 +13,10 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class CanaryCase:
-    """A question with its gold answer and a response of each kind. Only `verbatim` and `paraphrased` are right."""
+    """A question with its gold answer and a response of each kind. Only `verbatim` and `paraphrased` are right.
+
+    If the response of a kind is empty, the judge is not asked about that kind.
+    """
 
     question: str
     gold: str
@@ -21,19 +24,19 @@ class CanaryCase:
     """The gold answer itself; for a rubric, a response that meets all of it."""
     paraphrased: str
     vague: str = ""
-    """A long response on the topic that does not answer the question. Empty: this kind is not asked."""
+    """A long response on the topic that does not answer the question."""
     negated: str = ""
     stale: str = ""
     """A response with an outdated value, or with the value of something similar."""
     refusal: str = ""
     echo: str = ""
-    """A response that repeats the question; empty: this kind is not asked."""
+    """A response that repeats the question."""
     hedge: str = ""
-    """A response that gives the correct answer as one of several possibilities; empty: not asked."""
+    """A response that gives the correct answer as one of several possibilities."""
     both: str = ""
-    """A response that names both options or values without a choice; empty: not asked."""
+    """A response that names both options or values, and chooses neither."""
     partial: str = ""
-    """A response that meets a part of a rubric item, so "fully met" is a wrong verdict; empty: not asked."""
+    """A response that meets a part of a rubric item, so "fully met" is a wrong verdict."""
     options: tuple[str, ...] = ()
     """The options of a question about the order of events. The gold answer is one of them with its label."""
 
@@ -51,4 +54,4 @@ CASES: Mapping[str, tuple[CanaryCase, ...]] = {
 PAIRS: Mapping[str, tuple[tuple[str, str], ...]] = {
     kind: tuple((first, second) for first, second in pairs) for kind, pairs in _DATA["notes"].items()
 }
-"""By kind: pairs of notes. The first note says all that the second says for `verbatim` and `paraphrased` only."""
+"""Pairs of notes, by kind. Only in `verbatim` and `paraphrased` pairs does the first note say all of the second."""

@@ -24,8 +24,8 @@ _NO_ANSWER = re.compile(r"\b(?:do not|don['’]?t|cannot|can['’]?t)\s+(?:know|
 def read_choice(response: str, choices: Sequence[Choice]) -> str | None:
     """Return the label that a response names: `B`, `(b)`, `The answer is B.`, or the text of a choice.
 
-    Return None if the response is empty or says that the answer is not known. Raise Unreadable if it names no choice,
-    or several. The article "a" is never taken as a label.
+    Return None if the response is empty, or names no choice and says that the answer is not known. Raise Unreadable if
+    it names several choices, none, or one in a text with a negation. The article in "a train" is not the label A.
     """
     text = tidy(_MARKUP.sub(" ", response))
     if not text:
@@ -55,7 +55,7 @@ def _names(text: str, label: str) -> bool:
 
 
 def _cites(text: str, label: str) -> bool:
-    """Whether a text has the label in brackets, or after a word such as "answer is" or "option", before punctuation."""
+    """Whether a text contains the label in brackets, or as in "the answer is B." or "option B,"."""
     name = re.escape(label)
     after = rf"\b(?:answer|choice|option)(?:\s+is)?\s*:?\s+{name}(?=[.,;:!)]|$)"
     return re.search(rf"[(\[]{name}[)\]]|{after}", text, re.I) is not None
@@ -69,5 +69,5 @@ def _is_text(text: str, choice: Choice) -> bool:
 
 
 def _bare(text: str) -> str:
-    """Return the text for comparison: in lower case and without final punctuation."""
+    """Return the text for comparison: in lower case and without full stops and exclamation marks at its end."""
     return text.casefold().rstrip(".!")

@@ -61,9 +61,10 @@ class Enumerator:
     async def stated(
         self, steps: Steps, conversation: str, existing: str, categories: Collection[str] = ()
     ) -> tuple[MemoryFact, ...]:
-        """Lists the facts that the user stated or agreed to and that the memory did not contain.
+        """List the facts that the user stated or agreed to in the conversation and that `existing` does not contain.
 
-        Raises Unreadable if two replies in a row cannot be read or the judge cannot be reached.
+        `existing` is the memory before the conversation. A fact that is listed twice is returned once. Raises
+        Unreadable if two replies in a row cannot be read or the judge cannot be reached.
         """
         material = {"conversation": conversation, "existing-memory": existing}
         facts = await self._list_facts(steps, STATED, material, categories)
@@ -72,16 +73,13 @@ class Enumerator:
     async def written(
         self, steps: Steps, existing: str, output: str, categories: Collection[str] = ()
     ) -> tuple[MemoryFact, ...]:
-        """Lists the facts that the output contains and the memory did not. Raises Unreadable as `stated` does."""
+        """List the facts of `output`, the new memory, that `existing` does not contain. Raises as `stated` does."""
         return await self._list_facts(steps, WRITTEN, {"existing-memory": existing, "new-memory": output}, categories)
 
     async def withdrawn(
         self, steps: Steps, conversation: str, existing: str, categories: Collection[str] = ()
     ) -> tuple[MemoryFact, ...]:
-        """Lists the facts of the memory that the user corrected, replaced or took back.
-
-        Raises Unreadable as `stated` does.
-        """
+        """List the facts of `existing` that the user corrected, replaced or took back. Raises as `stated` does."""
         material = {"conversation": conversation, "existing-memory": existing}
         return await self._list_facts(steps, WITHDRAWN, material, categories)
 
@@ -94,9 +92,11 @@ class Enumerator:
 
 
 def prompt(name: str, material: Mapping[str, str], categories: Collection[str] = ()) -> str:
-    """Returns the full prompt for the judge; the same inputs give the same text.
+    """Return the full prompt for the judge; the same inputs give the same text.
 
-    All calls about a trace get the same `categories`, so that their lists can be compared.
+    `material` has the texts to show, by name. The judge is told to use `categories` where one fits; if they are empty,
+    it chooses categories itself. All calls about one trace get the same `categories`, so that their lists can be
+    compared.
     """
     text = load_prompt(f"extraction-{name}")
     names = ", ".join(sorted(categories))
@@ -107,7 +107,7 @@ def prompt(name: str, material: Mapping[str, str], categories: Collection[str] =
 
 
 def read_facts(completion: Completion) -> Enumerated:
-    """Parses a reply of the form `{"facts": ["category: fact", …]}`; raises Unreadable for any other."""
+    """Parses a reply of the form `{"facts": ["category: fact", …]}`; raises Unreadable for any other reply."""
     check_finished(completion.text, completion.finish, "a list of facts")
     thought = _THOUGHT.match(completion.text) if "</" in completion.text else None
     text = completion.text[thought.end() if thought else 0 :].strip()

@@ -59,10 +59,11 @@ class MemoryFact:
     categories: tuple[str, ...] = ()
     """The keys that lead to the fact, in normal spelling, innermost last; empty if the memory has no categories.
 
-    A key over a mapping may be the name of an owner, such as James, so it is not made singular.
+    Together they are the path of the fact. Keys are in the singular, except a key whose value is another mapping: it
+    may be the name of an owner, such as James.
     """
     most_parts: int = 1
-    """The most facts that the text may contain. More than 1 if it is unclear where sentences end, as in "Mr. Pham"."""
+    """The most facts that the text may contain: more than 1 if it is unclear where a sentence ends, as in "3. Mai"."""
 
     # journals of earlier versions also tell the path of each fact, which nobody asked for
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
@@ -72,12 +73,12 @@ class MemoryFact:
         return self.categories[-1] if self.categories else ""
 
     def is_under(self, category: str) -> bool:
-        """Whether a key that leads to the fact is this category, in the singular or the plural."""
+        """Whether one of the fact's categories is this one, in the singular or the plural."""
         return category in self.categories or normal_category(category) in map(normal_category, self.categories)
 
     @property
     def with_path(self) -> str:
-        """The text after all of its categories: a judge must see whose fact it is."""
+        """All categories, then the text, such as `anna / city: Rome`. For a judge, who must see whose fact it is."""
         return f"{' / '.join(self.categories)}: {self.text}" if self.categories else self.text
 
     def __str__(self) -> str:
@@ -87,10 +88,10 @@ class MemoryFact:
 def facts_of(state: Any) -> tuple[MemoryFact, ...]:
     """Return every fact of a memory, in order. Raise Malformed if the memory is too deep or too large to compare.
 
-    An item of a list is one fact. A text outside of lists is split at line breaks and at certain ends of sentences;
-    `most_parts` counts the possible ones. A block with a label and a value is such a text. `"budget": 5000` is the fact
-    "budget: 5000" in the category budget. An object that has a text (`content`, `fact`, `memory` …) and otherwise only
-    details such as ids and dates is that text. Keys such as `memories` or `results` are not categories.
+    A text in a list is one fact. A text outside of lists is split at line breaks, and where a sentence certainly ends;
+    so is the value of a block (an object with `label` and `value`), also in a list. `"budget": 5000` is the fact
+    "budget: 5000" in the category budget. An object with a text (in `content`, `fact`, `memory` …) and otherwise only
+    details such as ids and dates counts as that text. Keys such as `memories` or `results` are not categories.
     """
     facts: list[MemoryFact] = []
     _gather(facts, state, (), 0)
@@ -105,7 +106,7 @@ def fact_from(line: str) -> MemoryFact | None:
 
 
 def categories_of(state: Any, facts: Iterable[MemoryFact] | None = None) -> frozenset[str]:
-    """Return all categories of a memory, including empty ones. `facts` are its facts, if already computed."""
+    """Return all categories of a memory, including those without facts. `facts`: the result of `facts_of`, if known."""
     filled = {category for fact in (facts_of(state) if facts is None else facts) for category in fact.categories}
     return frozenset(filled.union(_keys(state)))
 
@@ -121,7 +122,7 @@ def _words(name: str) -> list[str]:
 
 
 def _category(name: str, value: Any) -> str:
-    """Return the category that a key stands for: as it is written if it may be a name, else in the singular."""
+    """Return a key as a category: in the singular, unless `value` is a mapping, so that the key may be a name."""
     may_be_name = isinstance(value, dict) and value and _text_key(value) is None
     category = normal_category(name)
     return "_".join(_words(name)) if may_be_name and category not in _WRAPPERS else category
@@ -146,8 +147,8 @@ def _gather(
 ) -> None:
     """Add the facts in `value` to `facts`.
 
-    `spoken` is the key of a plain value, which becomes part of its fact. `is_item`: the value is an item of a list, so
-    a text is one fact.
+    `spoken`, the key of a single value, is put before its facts, as in "budget: 5000". `is_item`: the value is in a
+    list, so that a text is one fact.
     """
     if depth > DEEPEST:
         raise Malformed(f"the memory is nested deeper than {DEEPEST} levels")
@@ -194,7 +195,7 @@ def _add(facts: list[MemoryFact], text: str, categories: tuple[str, ...], parts:
 
 
 def _text_key(value: dict[str, Any]) -> str | None:
-    """Return the key of an object that holds its text; None if the object is a mapping of categories instead."""
+    """Return the key under which an object has its text; None if the keys of the object are categories."""
     for key in _TEXT_KEYS:
         if not isinstance(value.get(key), str):
             continue
@@ -214,7 +215,7 @@ def _within(categories: tuple[str, ...], category: str) -> tuple[str, ...]:
 
 
 def _item(text: str, categories: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the item of a list as one fact. If the memory has no categories, `category: fact` sets its category."""
+    """Yield the text and the categories of a list item. Without `categories`, `category: fact` sets its category."""
     said = " ".join(_BULLET.sub("", text).split())
     named = None if categories else _category_in(said)
     if named is not None and named["rest"].strip():
@@ -226,7 +227,8 @@ def _item(text: str, categories: tuple[str, ...]) -> Iterator[tuple[str, tuple[s
 def _lines(text: str, categories: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield the lines of a free text, each with its categories.
 
-    In a memory that is only text, `# heading`, `category:` and `category: fact` set the category.
+    Without `categories`, a line `# heading` or `category:` sets the category of the lines after it, and a line
+    `category: fact` its own category. Headings are not facts.
     """
     free = not categories
     numbers = [int(number) for number in _NUMBERED.findall(text)]
@@ -272,7 +274,7 @@ def _sentences(text: str) -> Iterator[tuple[str, int]]:
 
 
 def _keys(value: Any) -> Iterator[str]:
-    """Yield the keys of everything that could hold facts. Nesting is limited, because `facts_of` checks it first."""
+    """Yield, as categories, the keys whose values are objects or lists. `facts_of` has checked the depth of nesting."""
     if isinstance(value, dict):
         for name, member in value.items():
             if isinstance(member, _CONTAINERS):

@@ -79,7 +79,7 @@ _SIGNS = tuple(
 
 
 def talks_to_judge(response: str) -> str | None:
-    """Returns why a response seems to be addressed to the judge, such as an instruction to it; None if it does not."""
+    """Return why a response seems to address the judge, for example with an instruction; None if it does not."""
     text = plain(response)
     return next((reason for reason, sign in _SIGNS if sign.search(text)), None)
 
@@ -121,7 +121,7 @@ class Judge:
         """Returns the verdict on a response. An empty response is decided without asking the judge.
 
         Raises Unreadable if two replies in a row cannot be read or the judge cannot be reached; the trial is then
-        unscored. `context` is what the answering model was shown, for prompts that include it.
+        unscored. `context` is the text of memories that the answering model saw; few prompts show it to the judge.
         """
         if not response.strip():
             return Verdict(correct=question.abstain, reason=EMPTY)
@@ -130,8 +130,8 @@ class Judge:
     async def rubric(self, steps: Steps, question: Question, response: str, context: str = "") -> list[Verdict]:
         """Return the verdict on each item of the question's rubric.
 
-        An empty response meets no item; if the question has no answer (`abstain`), it meets all. Raises Unreadable at
-        the first item whose score cannot be read, because a mean of the others would be another measure.
+        An empty response meets no item, or all if the question has no answer (`abstain`). Raises Unreadable at the
+        first item whose score cannot be read, because the mean of the other items would be a different measure.
         """
         prompt = self.prompts.of(question)
         if not response.strip():
@@ -161,7 +161,8 @@ class Judge:
     ) -> Verdict:
         """Ask for a verdict with one prompt, as the step `name`; ask a second time if the reply cannot be read.
 
-        Other runs reuse a `shared` verdict. Used for verdicts that do not depend on a run, such as those on canaries.
+        Other runs can reuse a `shared` verdict. Set it for verdicts that do not depend on the run, such as those on
+        canaries.
         """
         flag = talks_to_judge(response)
         blank = Verdict(correct=False, flags=(flag,) if flag else (), prompt=prompt.name)
@@ -172,7 +173,7 @@ class Judge:
 async def ask_other_judge(steps: Steps, name: str, model: Model, prompt: str, recorded: Verdict) -> Verdict:
     """Ask another model with the prompt of a recorded verdict (yes or no, or a rubric item); return its verdict.
 
-    The reply is parsed by the same rules. The step is shared: a larger sample of verdicts pays only for the rest.
+    The reply is parsed by the same rules. Other runs reuse the verdict, so a larger sample pays only for new ones.
     """
     if recorded.choice:
         raise ValueError("verdicts on options are not supported: the prompt does not say which option is right")
@@ -203,7 +204,7 @@ def _read_yes_or_no(question: Question, reply: Completion) -> dict[str, Any]:
 
 
 def _read_option(question: Question, reply: Completion) -> dict[str, Any]:
-    """Parse which option the judge says that the response chose. The response is right if that is the answer."""
+    """Parse the option that the response chose, as the judge says. The response is right if it is the gold answer."""
     text = reply.text.rpartition("</think>")[2]
     label = read_choice(text, (*question.choices, _NEITHER)) if reply.finish == "stop" else None
     if label is None:
@@ -215,7 +216,7 @@ def _read_option(question: Question, reply: Completion) -> dict[str, Any]:
 
 
 def _read_item(question: Question, reply: Completion) -> dict[str, Any]:
-    """Parse the score of a rubric item. The item is stored as the answer of the question."""
+    """Parse the score of a rubric item. `question` is a copy whose only answer is the text of the item."""
     score = read_item_score(reply.text, reply.finish)
     return {"correct": score == 1.0, "score": score, "item": question.answers[0]}
 
@@ -228,9 +229,9 @@ _READERS: Mapping[str, Callable[[Question, Completion], dict[str, Any]]] = {
 
 
 def reread_verdict(verdict: Verdict) -> bool:
-    """Return whether the recorded reply, parsed again, gives the recorded verdict. Raise Unreadable if unclear.
+    """Return whether the recorded reply, parsed again, gives the recorded verdict.
 
-    Earlier versions joined the lines of a reply, which may make it unreadable.
+    Raise Unreadable if the reply cannot be parsed. Earlier versions joined its lines, which may have this effect.
     """
     reply = verdict.reply or verdict.reason
     if verdict.reply and _short(verdict.reply) != verdict.reason:

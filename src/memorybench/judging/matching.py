@@ -1,13 +1,16 @@
 """Matches the facts of a memory with the gold facts, one to one.
 
-Code decides two things. Facts with the same normal form say the same, unless both have a path and these differ: Anna's
-city is not Ben's. A path that is the end of the other is the same place only if its memory has no longer paths. Facts
-in different categories do not match, if the writer could know the category of the gold. Everything else is undecided
-until a judge decides it.
+Gold facts are the expected ones; found facts are those of the memory. The path of a fact is the tuple of its
+categories. Code decides two things; a judge decides all other pairs, which are undecided until then.
 
-Strict view: each fact is matched with at most one other. A fact that was written in several pieces is matched with its
-longest piece, and several facts written as one are matched once. Coverage: a fact is covered if the other side says it,
-in one fact or in several, in any category.
+1. Facts with the same normal form are the same, unless both have a path and the paths differ: Anna's city is not Ben's.
+   If one path is the end of the other (`city` and `anna / city`), the facts are the same only if no fact on the side of
+   the shorter path has a longer path.
+2. Facts in different categories do not match if the writer of the found facts was shown the category of the gold fact.
+
+`Matching.pairs` is the strict view: each fact is matched with at most one other. A gold fact that was written in
+several pieces is matched with the longest piece; several gold facts that were written as one give one pair.
+`Matching.covered` is more lenient: one or several found facts, in any category, may say the gold fact.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ Pair = tuple[int, int]
 """The index of a gold fact and the index of a found fact."""
 _FEW_WORDS = 2
 _FEW_PAIRS = 100
-"""Up to this many pairs, taking the most similar first is faster than searching for the best assignment."""
+"""Up to this many pairs, `_assign` may take the most similar pairs first, which is faster than scipy's assignment."""
 
 
 class Comparison(NamedTuple):
@@ -42,9 +45,9 @@ UNDECIDED = Comparison("undecided", None, None)
 
 
 def is_same(first: MemoryFact, second: MemoryFact) -> bool:
-    """Whether two facts have the same normal form, and the path of one ends with that of the other.
+    """Whether two facts have the same normal form, and the path of one ends with the path of the other.
 
-    If one of them has no category, texts of one or two words are not enough, unless neither has one.
+    If only one of them has a category, a text of one or two words says too little, and the result is False.
     """
     text = _key(first)
     shorter, longer = sorted((first.categories, second.categories), key=len)
@@ -58,15 +61,19 @@ def is_same(first: MemoryFact, second: MemoryFact) -> bool:
 
 
 def repeats(first: MemoryFact, second: MemoryFact) -> bool:
-    """Whether two facts of one memory are the same. On different paths they are not: the owner may be another."""
+    """Whether two facts of one memory are the same.
+
+    If both have a path, the paths must be equal: Anna's city is not Ben's.
+    """
     has_path = first.categories and second.categories
     return is_same(first, second) and (not has_path or first.categories == second.categories)
 
 
 def refers_to(reference: MemoryFact, fact: MemoryFact) -> bool:
-    """Whether a reference may mean a fact: the same text in any case, and a key of the path as its category.
+    """Whether a reference may mean a fact: it has the same text, and its category is a key in the path of the fact.
 
-    If one of them has no category, texts of one or two words are not enough, unless neither has one.
+    Upper and lower case count as the same. If only one of the two has a category, a text of one or two words says too
+    little, and the result is False.
     """
     text = _key(reference).casefold()
     if text != _key(fact).casefold() or not _compatible(reference, fact):
@@ -75,7 +82,7 @@ def refers_to(reference: MemoryFact, fact: MemoryFact) -> bool:
 
 
 def _key(fact: MemoryFact) -> str:
-    """Returns the normal form of a fact. If its text begins with its own category, that is removed."""
+    """Return the normal form of a fact's text, without a category of the fact and a colon at its beginning."""
     name, colon, rest = fact.text.partition(": ")
     return normal_form(rest if colon and fact.is_under(name) else fact.text)
 
@@ -103,9 +110,9 @@ class Grid:
     in_any_category: Collection[int] = ()
     """Indexes of gold facts whose category does not count: facts to remove, which are wrong wherever they stand."""
     one_memory: bool = False
-    """Whether both sides are one memory, earlier and later, so that a fact that is kept stays on its path."""
+    """Whether gold and found facts are one memory at two times. A fact that was kept then has the same path in both."""
     by_reference: bool = False
-    """Whether the gold facts are references: any key of the path is enough, and case does not count."""
+    """Whether the gold facts are references to facts, which `refers_to` compares."""
     judged: Mapping[Pair, Comparison] = field(default_factory=dict)
     split: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     """By index of a gold fact: the found facts that together say it, as a judge decided."""
@@ -129,9 +136,9 @@ class Grid:
         return {**self.judged, **same}
 
     def _is_same(self, gold: MemoryFact, found: MemoryFact) -> bool:
-        """Whether two facts are the same.
+        """Whether two facts are the same by the first rule in the docstring of this module.
 
-        A path that is the end of the other counts as the same place only if no path of its memory is longer.
+        With `by_reference`, `refers_to` decides instead.
         """
         if self.by_reference:
             return refers_to(gold, found)
@@ -153,7 +160,10 @@ class Grid:
         return [pair for pair, one in self._decided.items() if one.relation == "same"]
 
     def fits(self, pair: Pair) -> bool:
-        """Whether the categories of a pair allow a match. A category that the writer could not know does not count."""
+        """Whether the categories of a pair allow a match.
+
+        They may differ if the category of the gold fact is not in `known`, or the fact is in `in_any_category`.
+        """
         gold, found = self.gold[pair[0]], self.found[pair[1]]
         return pair[0] in self.in_any_category or gold.category not in self.known or _compatible(gold, found)
 
@@ -169,7 +179,7 @@ class Matching:
     Each of the two may still match another fact. Pairs that a judge called different are left out.
     """
     twins: frozenset[int]
-    """The unmatched found facts that repeat another found fact."""
+    """The indexes of found facts that repeat another found fact, and are neither matched nor misfiled."""
 
     @cached_property
     def open_gold(self) -> list[int]:
@@ -191,11 +201,14 @@ class Matching:
 
     @cached_property
     def undecided(self) -> Mapping[int, int]:
-        """By index of a gold fact: a found fact. As many undecided pairs as could all be right, similar ones first."""
+        """By index of a gold fact: the index of a found fact.
+
+        As many of `open_pairs` as possible with each fact in one pair only, preferring similar facts.
+        """
         return _assign(self.grid, self.open_pairs)
 
     def most(self, gold: Collection[int]) -> int:
-        """Returns the most of these gold facts that undecided pairs could still match."""
+        """Return how many of these gold facts a judge could still match by deciding the open pairs."""
         pairs = [pair for pair in self.open_pairs if pair[0] in gold]
         rows, columns = {g for g, _ in pairs}, {f for _, f in pairs}
         return (
@@ -207,11 +220,11 @@ class Matching:
         return frozenset((*self.open_pairs, *self.misfiled.items()))
 
     def may_match(self, gold: int) -> bool:
-        """Whether an undecided pair could still match this gold fact."""
+        """Whether one of `open_pairs` has this gold fact."""
         return any(pair[0] == gold for pair in self.open_pairs)
 
     def covered(self, gold: int) -> bool | None:
-        """Whether the found facts say this gold fact; None if that is undecided."""
+        """Whether the found facts say this gold fact, in one fact or in several; None if that is undecided."""
         if gold in self.pairs or gold in self.grid.split:
             return True
         return self._any({(gold, f): self.grid.compare((gold, f)).says for f in range(len(self.grid.found))})
@@ -223,7 +236,7 @@ class Matching:
         return self._any({(g, found): self.grid.compare((g, found)).said for g in among})
 
     def _any(self, verdicts: Mapping[Pair, bool | None]) -> bool | None:
-        """Return True if one of the verdicts is True, None if an undecided pair could become True, else False."""
+        """Return True if one of the verdicts is True; else None if a judge can still decide one of them; else False."""
         if True in verdicts.values():
             return True
         return None if any(one is None and pair in self._open for pair, one in verdicts.items()) else False
@@ -235,7 +248,10 @@ class Matching:
 
 
 def match(grid: Grid) -> Matching:
-    """Returns the matching with the most decided pairs. The order of the facts does not affect it."""
+    """Match facts that are the same, as code or a judge decided: as many pairs as possible.
+
+    The order of the facts does not affect the result.
+    """
     pairs = _assign(grid, [pair for pair in grid.same if grid.fits(pair)])
     for gold, pieces in grid.split.items():
         if gold not in pairs and not set(pieces) & set(pairs.values()):
@@ -262,7 +278,7 @@ def _twins(grid: Grid, taken: Collection[int]) -> frozenset[int]:
 
 
 def _assign(grid: Grid, allowed: Iterable[Pair]) -> dict[int, int]:
-    """Returns as many of these pairs as possible, each fact once, preferring the most similar."""
+    """Return as many of these pairs as possible with each fact in one pair only, preferring the most similar."""
     able = list(allowed)
     pairs = dict(able)
     if len(pairs) == len(able) == len(set(pairs.values())):
@@ -284,7 +300,10 @@ def _assign(grid: Grid, allowed: Iterable[Pair]) -> dict[int, int]:
 
 
 def one_to_one(ranked: Iterable[Pair]) -> dict[int, int]:
-    """Takes pairs from the beginning of a ranking, and skips those with a fact that is already taken."""
+    """Return the pairs from best to worst, without those that have a fact of a better pair.
+
+    Keys are the first indexes.
+    """
     chosen: dict[int, int] = {}
     for one, other in ranked:
         if one not in chosen and other not in chosen.values():

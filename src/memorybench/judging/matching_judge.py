@@ -1,4 +1,4 @@
-"""A judge for what code cannot decide: whether one note says all that another says, and whether the user said it.
+"""A judge decides whether one note says all that another says, and whether the user said a fact.
 
 Each reply is parsed as strictly as any verdict and recorded as a step, so the same question is paid for once.
 """
@@ -41,7 +41,7 @@ CANARIES = take_turns(
     _pairs(*reversed(RIGHT)),
     _pairs("vague", "negated", "swapped roles", "near miss", "other unit", "stale", "other category"),
 )
-"""Pairs of notes, each with its kind, whose relation is known. Right and wrong ones alternate."""
+"""Pairs of notes, each with its kind. Pairs whose first note says all of the second alternate with other pairs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +61,12 @@ class EntailmentJudge:
         return (await self.judge.ask(steps, step, prompt, question, response, shared=True)).correct
 
     async def check(self, steps: Steps, limit: int | None = None) -> CanaryReport:
-        """Ask about the first `limit` canaries; None: about all. Unreadable replies are counted separately."""
+        """Ask about the first `limit` canaries (None: all). Unreadable replies are counted separately."""
         rows = [(PROMPT, kind, self.says(steps, *pair, CANARY)) for kind, pair in CANARIES[:limit]]
         return await report_verdicts(self.judge, rows)
 
     async def decide(self, steps: Steps, matching: Matching) -> Matching:
-        """Returns the matching after the judge has decided every open pair, and which facts were split or merged."""
+        """Let the judge decide every open pair, and which facts were split or merged; return the new matching."""
         grid, pairs = matching.grid, [*matching.open_pairs, *matching.misfiled.items()]
         if not pairs:
             return matching
@@ -95,7 +95,11 @@ class EntailmentJudge:
         part_facts: Sequence[MemoryFact],
         whole_facts: Sequence[MemoryFact],
     ) -> dict[int, tuple[int, ...]]:
-        """Returns the entries of `parts` whose parts together say the whole fact, as the judge decides."""
+        """Return the entries of `parts` whose facts together say the whole fact, as the judge decides.
+
+        A key of `parts` is the index of a whole fact, the value the indexes of its possible parts. One part is never
+        enough.
+        """
         several = {whole: places for whole, places in parts.items() if len(places) > 1}
         verdicts = await all_of(
             *(

@@ -186,7 +186,7 @@ def _bare(word: str) -> str:
 
 @lru_cache(maxsize=50_000)
 def _number_word_language(word: str) -> str | None:
-    """Returns the first language in which a word is certainly part of a number; None if there is none."""
+    """Return the first language in which a word can only be part of a number; None if there is none."""
     from text_to_num import alpha2digit
 
     if word.lower() == word.upper() or _bare(word) in _OTHER_WORDS:  # digits and Chinese have no case

@@ -22,10 +22,10 @@ _LENGTH = 16
 
 
 def mark_for(prompt: str, texts: Mapping[str, str]) -> str:
-    """Returns a mark, for delimiters, that occurs in none of the texts.
+    """Return a string for delimiters that occurs neither in the prompt nor in the texts.
 
-    The author of a text cannot predict it, because it depends on all texts. It is the same for the same call, so that a
-    resumed run finds the recorded verdict of the same prompt.
+    It is a digest of all of them, so the author of one text cannot write it into the text. The same arguments give the
+    same string, so that a resumed run makes the same prompt and finds its recorded verdict.
     """
     marks = (digest([prompt, dict(texts), attempt])[:_LENGTH] for attempt in count())
     everything = "\n".join((prompt, *texts.values()))
@@ -61,7 +61,10 @@ class JudgePrompt:
     template: Template
     """The text. If it has no variables, question, gold answer and response are added to its end."""
     kind: str = DEFAULT
-    """The name of the default prompt that it replaces. It decides how the gold is named and which canaries apply."""
+    """Which prompt of memorybench this is, or replaces, by name.
+
+    It decides which verdicts the judge may give, how the gold answer is named and which canaries are used.
+    """
     note: str = ""
 
     @property
@@ -107,13 +110,13 @@ class JudgePrompts:
     """The judge prompts of one benchmark."""
 
     override: Template | None = None
-    """A prompt that is used for every question; None: the others are used."""
+    """A prompt that is used for every question; None: each question gets its own, see `of`."""
     by_type: Mapping[str, Template] = field(default_factory=dict)
     default: Template | None = None
     names: Mapping[str, str] = field(default_factory=dict)
-    """By question type: the name of the default prompt to use."""
+    """By question type: the name of a prompt of memorybench to use."""
     off_by_one: frozenset[str] = frozenset()
-    """The question types whose answers may be wrong by one day, week or month."""
+    """The question types in which an answer that is off by one day, week or month counts as right."""
 
     def __post_init__(self) -> None:
         for name in self.names.values():
@@ -121,15 +124,20 @@ class JudgePrompts:
 
     @classmethod
     def by_name(cls, override: Template | None = None) -> JudgePrompts:
-        """Returns the default prompts. A question type uses the prompt of the same name, other types use `default`."""
+        """Return the prompts of memorybench.
+
+        A question type uses the one of the same name; other types use `default`.
+        """
         return cls(override=override, names={name: name for name in JUDGE_PROMPTS})
 
     def of(self, question: Question) -> JudgePrompt:
-        """Returns the prompt for a question.
+        """Return the prompt for a question.
 
-        The first of these that exists: the override, the benchmark's text for the type, the prompt named for the type,
-        the benchmark's default, our default. For a question whose answer the history does not contain, "abstention"
-        replaces its type. A question with a rubric is judged item by item, also if it has no answer.
+        It is the first of these that exists: the override, the benchmark's prompt for the question type, the prompt
+        that `names` has for the type, the benchmark's default, the prompt `default` of memorybench. A question whose
+        answer the history does not contain (`abstain`) counts as type "abstention" and gets memorybench's prompt of
+        that name, unless an override or a benchmark's prompt for that type exists. A question with a rubric keeps its
+        type and ignores `names`; if the benchmark has no prompt for it, it gets `rubric-item`.
         """
         kind = ABSTENTION if question.abstain else self.names.get(question.kind, DEFAULT)
         place = ABSTENTION if question.abstain else question.kind

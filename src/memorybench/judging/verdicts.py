@@ -114,7 +114,7 @@ def read_verdict(reply: str, finish: str = "stop") -> bool:
 
 
 def check_finished(reply: str, finish: str, expected: str) -> None:
-    """Raise Unreadable if the model did not finish its reply."""
+    """Raise Unreadable if the model did not finish its reply. `expected` is named in the error, such as `yes or no`."""
     if finish in _UNFINISHED:
         raise Unreadable(f"the judge's reply {_UNFINISHED[finish]}: {preview(reply)}; expected {expected}")
 
@@ -176,7 +176,10 @@ def _text_score(text: str) -> float | None:
 
 
 def _json_reply(text: str, verdicts: frozenset[str]) -> tuple[Any, list[str]] | None:
-    """Return the value of the only field that is in `verdicts`, and the remarks; None if the reply has another form."""
+    """Return the value of the one JSON field whose name is in `verdicts`, and the judge's remarks.
+
+    Return None if the reply has no such field, several of them, or a field that is neither a verdict nor a remark.
+    """
     try:
         fields = decode(text, "the reply")
     except BadInput:
