@@ -67,7 +67,7 @@ class Answering:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """The scores of an answer; `unscored` says why it could not be scored."""
+    """The scores of an answer. `unscored` is the reason why the judge or code could not decide; None if it could."""
 
     scores: tuple[Score, ...]
     reason: str = ""
@@ -107,7 +107,11 @@ async def ask(
     has_choices: bool = False,
     before: Sequence[Turn] = (),
 ) -> Completion:
-    """Ask the answering model a question and return its reply. The turns `before` are sent before the prompt."""
+    """Ask the answering model a question and return its reply.
+
+    `context` is the text of the memories, `kind` the question type, `at` the time of the question. Question types may
+    have different prompts. The turns `before` are sent before the prompt.
+    """
     text = answering.prompt(kind, has_choices=has_choices).render(
         {"question": question, "questionDate": _date(at), "questionType": kind, "retrievedContext": context}
     )
@@ -126,7 +130,7 @@ async def ask(
 
 
 async def score(steps: Steps, scoring: Scoring, question: Question, response: str, context: str) -> Scored:
-    """Scores an answer by code, and by the judge if there is one and code does not decide."""
+    """Score an answer by code. If code does not decide whether it is right and there is a judge, the judge decides."""
     try:
         scores = _by_code(scoring, question, response)
     except Unreadable as error:
@@ -174,7 +178,7 @@ async def _score_rubric(
     context: str,
     scores: Sequence[Score],
 ) -> Scored:
-    """Score each item of the question's rubric; their weighted mean is the score of the answer."""
+    """Score each item of the question's rubric. The score of the answer is their weighted mean."""
     from memorybench.metrics.answers import rubric_score
 
     try:
@@ -257,7 +261,7 @@ def _by_texts(question: Question, response: str) -> list[Score]:
 
 
 async def _similarity(embedder: Embedder, question: Question, response: str) -> float:
-    """Return the highest cosine between the embeddings of the answer and of a gold answer; 0 if it is empty."""
+    """Return the highest cosine between the embeddings of the answer and of a gold answer; 0 for an empty answer."""
     if not response.strip():
         return 0.0
     mine, *golds = await embedder.embed([response, *question.answers])

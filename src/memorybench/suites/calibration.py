@@ -30,7 +30,10 @@ SUITE = "calibration"
 
 
 class Labelled(Record):
-    """A row of a labels file: a question, a response and its human label. `verdict` is a judge's, if already known."""
+    """A row of a labels file: a question, a response and its human label, "" if it has none yet.
+
+    `verdict` is the verdict of a judge on the response; None or "" if the file has none.
+    """
 
     question: str
     answer: str | int | float = ""
@@ -49,7 +52,7 @@ class Labels:
     labels: tuple[bool, ...]
     """The human label of each response."""
     verdicts: tuple[bool | None, ...]
-    """The judge's verdict on each response; None if the judge has not been asked yet."""
+    """The judge's verdict on each response, as the file has it. Either every row has one, or all are None."""
     unlabelled: int = 0
     """The number of rows without a label. They are not in `rows`."""
 
@@ -69,7 +72,7 @@ class Calibration:
 
 
 def read_labels(path: Path) -> Labels:
-    """Read a labels file: JSONL, CSV or JSON. Every row is checked before the first one is used."""
+    """Read a labels file: JSONL, CSV or JSON. Raise BadInput if any row is invalid."""
     document = load(path)
     if not isinstance(document.value, list) or not document.value:
         raise BadInput(document.where(), "no labelled responses", expected="one per line")
@@ -109,7 +112,7 @@ def calibrate(
 ) -> Calibration:
     """Ask the judge about each labelled response, and compare its verdicts with the labels.
 
-    The run id is derived from labels, judge and prompts, so calling it again resumes the same run.
+    The run id is derived from labels, judge and prompts, so a second call with the same ones resumes the same run.
     """
     marks = {
         "labels": Fingerprint.of(canonical([labels.rows, labels.labels])),

@@ -97,7 +97,11 @@ def _filled_table(title: str, columns: Sequence[Column], rows: Sequence[Row]) ->
 
 
 def trial_report(view: CaseView, trial: CaseTrial, own: Sequence[Section] | None = None) -> Report:
-    """Return a report of one trial. `own`, from the suite, replaces the sections on searches, answers and verdicts."""
+    """Return a report of one trial.
+
+    `own` are the sections of a suite that describes its trials itself. They replace those on searches, answers and
+    verdicts.
+    """
     title = f"{view.benchmark}: {view.id}"
     return Report(title, tuple(trial_sections(view, trial, own)), document=case_document(view))
 
@@ -159,7 +163,7 @@ def gold_sections(trial: CaseTrial) -> list[Section]:
 
 
 def _rubric_sections(trial: CaseTrial) -> list[Section]:
-    """Return a table of the items of the question's rubric with their scores."""
+    """Return a table of the items of the question's rubric with their scores; an empty list without a rubric."""
     items = rubric_of(trial.case, trial.steps)
     if not items:
         return []
@@ -206,7 +210,10 @@ def as_text(value: Any) -> str:
 
 
 def _memory_table(trial: CaseTrial, step: StepRecord) -> Table:
-    """Return a table of the memories that the model saw and of those with gold evidence; of all with --full."""
+    """Return a table of memories: the first ones, including all that the model saw, and those with gold evidence.
+
+    With --full, all memories are in the table.
+    """
     memories = memories_of(trial, step)
     seen = trial.outcome.shown.memories_shown
     most = len(memories) if trial.full else max(seen or 0, _MOST_MEMORIES)

@@ -46,7 +46,7 @@ class CaseTrial:
         return text if self.full else shorten_line(text, _LONGEST_CELL)
 
     def named(self, *names: str) -> list[StepRecord]:
-        """Return the recorded steps that have one of these names and did not fail."""
+        """Return the steps of the trial that have one of these names and did not fail."""
         return [step for step in self.steps if step.name in names and not step.error]
 
 
@@ -73,7 +73,11 @@ def find_case(
     repeat: int | None = None,
     full: bool = False,
 ) -> CaseView:
-    """Find a case by its id or a unique prefix of the id, with its trials: of all subjects, or of `provider`."""
+    """Find a case by its id, or a prefix that only this id has, and return it with its trials.
+
+    `provider`, `variant` and `repeat` select trials, None: all. `benchmark` is needed if several have the id. With
+    `full`, long texts are not shortened. Raise BadInput if there is no such case or trial.
+    """
     name, case_id = _find_id(stored, id, benchmark)
     trials = []
     for run_reader, run in stored.parts:
@@ -145,7 +149,10 @@ def memories_of(trial: CaseTrial, step: StepRecord) -> list[dict[str, Any]]:
 
 
 def rubric_of(case: Mapping[str, Any], steps: Iterable[StepRecord]) -> list[dict[str, Any]]:
-    """Return the rubric items of a question: weight, score and judge's reply, which are None if not judged."""
+    """Return the rubric items of a question with weight, score and the judge's reply.
+
+    Score and reply are None for an item that was not judged. The list is empty if the question has no rubric.
+    """
     if not case.get("rubric"):
         return []
     verdicts = {

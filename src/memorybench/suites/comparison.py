@@ -30,7 +30,7 @@ Result = Literal["win", "loss", "tie"]
 
 @dataclass(frozen=True, slots=True)
 class CaseScores:
-    """The values of one case that a comparison needs, averaged over the repeats of the case."""
+    """The scores of one subject on one case, averaged over the repeats of the case."""
 
     case_id: str
     variant: str
@@ -58,7 +58,7 @@ class ComparedCase:
     labels: Mapping[str, str]
     question: str
     first: float | None
-    """The measure of the first side on this case alone; None if it is undefined."""
+    """The measure of the first side, computed from this case alone; None if it is undefined."""
     second: float | None
     result: Result
     """`win` if the first side is better, `loss` if it is worse, `tie` if both are equal."""
@@ -177,7 +177,10 @@ def compare_measure(
     names: tuple[str, str],
     runs: tuple[str, str] = ("", ""),
 ) -> Pair:
-    """Compare two subjects by one measure, on the cases that both have a value for."""
+    """Compare two subjects by one measure, on the cases that both have a value for.
+
+    `first` and `second` are the scores by case. `names` are the two subjects, `runs` their runs.
+    """
     own, other = _valued(metric, first), _valued(metric, second)
     keys = sorted(own & other)
     rows = [(first[key].rows[metric.name], second[key].rows[metric.name]) for key in keys]
@@ -208,7 +211,10 @@ def compare_measure(
 
 
 def _valued(metric: Metric, cases: Mapping[str, CaseScores]) -> set[str]:
-    """Return the cases with a value; none if the measure of all cases is undefined, such as recall without sources."""
+    """Return the cases that have a value.
+
+    If the measure of all cases is undefined, as recall without sources, return none.
+    """
     keys = [key for key, case in cases.items() if metric.name in case.rows]
     whole = _measure(metric, cases, keys)
     return set() if whole.value is None else {key for key in keys if cases[key].rows[metric.name]}
@@ -238,7 +244,10 @@ def _compare_rows(
     values: Sequence[Measure],
     planned: int,
 ) -> Comparison:
-    """Compare a mean by the cases' values and a pooled share by its counts; any other measure gets no p-value."""
+    """Compare the subjects case by case if the measure is a mean, or by summed counts if it is a pooled share.
+
+    Any other measure gets a difference, but no p-value.
+    """
     one, other = values[0].value, values[1].value
     if one is None or other is None or not rows:
         return Comparison(n=0, planned=planned, difference=None)

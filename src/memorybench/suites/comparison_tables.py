@@ -37,7 +37,7 @@ def titles(pair: Pair) -> tuple[str, str]:
 
 
 def _numbered(pair: Pair, names: tuple[str, str]) -> tuple[str, str]:
-    """Return the names for a title, with "(side 1)" and "(side 2)" if the columns show these instead of names."""
+    """Return the names for a title, followed by "(side 1)" and "(side 2)" if the column headings say only that."""
     return names if _column_names(pair) == pair.names else (f"{names[0]} (side 1)", f"{names[1]} (side 2)")
 
 
@@ -64,14 +64,17 @@ def measure_table(pairs: Sequence[Pair]) -> Table:
 
 
 def sentences(pairs: Sequence[Pair]) -> list[str]:
-    """Return a sentence per significant difference, or on the first measure if none; and which are better lower."""
+    """Return a sentence for each significant difference; if there is none, one about the first measure.
+
+    The last sentence names the measures of which lower values are better, if there are any.
+    """
     lines = [pair.sentence() for pair in pairs if pair.comparison.significant] or [pairs[0].sentence()]
     lower = [pair.measure for pair in pairs if not pair.higher_is_better]
     return [*lines, f"Lower is better: {', '.join(lower)}."] if lower else lines
 
 
 def unpaired(pairs: Sequence[Pair]) -> Iterator[str]:
-    """Yield a line for each measure that some cases have on one side only, with the number of those cases."""
+    """Yield a line for each measure that some cases have on one side only, with the number of these cases."""
     for pair in pairs:
         parts = [(pair.only_first, pair.names[0]), (pair.only_second, pair.names[1])]
         if alone := " and ".join(f"{n} of {name}" for n, name in parts if n):

@@ -23,12 +23,12 @@ class Estimate(Record):
     subject: str
     stage: str
     calls: int
-    """The number of calls still to make, without the recorded ones, which `reused` counts."""
+    """The number of calls that are still to be made. Calls that an earlier run recorded are in `reused` instead."""
     reused: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     cost: float | None = 0.0
-    """Dollars; None if unknown, for example because a memory service does not tell its price."""
+    """Dollars; None if unknown, for example because the price of a memory service is not known."""
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -58,7 +58,7 @@ def unpriced_calls(benchmark: str, subject: str, stage: str, calls: int, *, spen
 
 
 def dearest_call(estimates: Iterable[Estimate]) -> float:
-    """Return the dollars per call of the stage whose calls cost most; 0 if no cost is known."""
+    """Return the dollars per call of the most expensive stage; 0 if no cost is known."""
     return max((row.cost / row.calls for row in estimates if row.cost and row.calls), default=0.0)
 
 

@@ -35,7 +35,7 @@ FAILURE_REASONS = {
 TYPE_LABELS = ("question_type", "probe_type", "category", "scenario", "phase")
 """The labels that may hold the type of a question, the preferred one first."""
 JUDGED = ("correct", "rubric_met", "passed")
-"""Names of scores. A trial that has one of them has a verdict on its answer or phase."""
+"""Names of scores. A trial that has one of them was judged: its answer, or a phase of a scenario."""
 _NOT_FOUND = "the gold evidence is not among the first 5 results (recall@5 is 0)"
 """Explains the reason `not-retrieved` for a trial without a verdict."""
 
@@ -84,7 +84,7 @@ def failure_text(failure: Outcome) -> str:
 
 
 def not_found_text(outcome: Outcome) -> str:
-    """Return a sentence saying that the first results lack the gold evidence; "" if that is not why it failed."""
+    """Return a sentence saying that the first results lack the gold evidence; "" if the trial has another result."""
     return _NOT_FOUND if failure_reason(outcome) == "not-retrieved" and not has_verdict(outcome) else ""
 
 
@@ -96,11 +96,11 @@ def has_verdict(outcome: Outcome) -> bool:
 def find_failures(
     stored: StoredRun, providers: Collection[str] = (), types: Collection[str] = (), reasons: Collection[str] = ()
 ) -> list[Outcome]:
-    """Return the failed trials, sorted by provider, reason and place in the plan.
+    """Return the trials that have no score or a wrong result, sorted by provider, by reason, and by place in the plan.
 
-    `providers`, `types` and `reasons` select failures; empty: all. Wrong results of baselines such as `none` are left
-    out, unless they are named or the run has only baselines. A type is the value of any label: of a question type, a
-    probe type, a phase or a category.
+    `providers`, `types` and `reasons` select failures; empty: all. Raises BadInput for a name that the run does not
+    have. Wrong results of baselines such as `none` are left out, unless `providers` is given or the run has only
+    baselines. A type is the value of any label: a question type, a probe type, a phase or a category.
     """
     providers = [canonical_name(name) for name in providers]
     subjects, roles, labels, failures = dict.fromkeys(subjects_of(stored.run)), set(), set(), []

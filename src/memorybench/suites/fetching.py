@@ -12,7 +12,10 @@ T = TypeVar("T")
 
 
 def fetched(work: Coroutine[Any, Any, T], folder: Path) -> T:
-    """Create the folder, run `work`, which fetches data into it, and return its result. Undo the folder on failure."""
+    """Create the folder, run `work`, which fetches data into it, and return its result.
+
+    If `work` raises, the folders that were created here are removed.
+    """
     new = [place for place in (folder, *folder.parents) if not place.exists()]
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:

@@ -63,7 +63,7 @@ class Gate(Record):
 
     baseline: str
     checks: tuple[Check, ...]
-    """One check for each compared measure; a single failed check if the runs cannot be compared."""
+    """One check for each compared measure; a single missed check if the runs cannot be compared."""
     comparison: RunComparison | None = None
     """The comparison of the run (first) with the baseline (second); None if they cannot be compared."""
 
@@ -98,7 +98,10 @@ class Gate(Record):
 
 
 def find_baseline(options: RunOptions, saved: Mapping[str, Any] | None, results: Path, run_id: str) -> Baseline | None:
-    """Return the baseline run that `--baseline` names; without that flag, the one saved with a resumed run."""
+    """Return the baseline run that `--baseline` names; without that flag, the one saved with a resumed run.
+
+    `--baseline none` removes the saved one. `--max-drop` replaces its limits.
+    """
     found = Baseline.model_validate(saved) if saved else None
     if options.baseline == _NONE:
         found = None
@@ -128,7 +131,10 @@ def _locate(text: str, results: Path) -> Baseline:
 
 
 def _tagged_run(text: str, folders: Sequence[Path]) -> str | None:
-    """Return the run that TAG or TAG:SUBJECT names; None if TAG is the name of a run, or no run has that tag."""
+    """Return RUN or RUN:SUBJECT for TAG or TAG:SUBJECT; None if a run has the name TAG, or no run has this tag.
+
+    Raise BadInput if several runs have the tag.
+    """
     head, colon, subject = text.partition(":")
     found: list[str] = []
     for folder in folders:
@@ -161,7 +167,7 @@ def check_baseline(
 ) -> None:
     """Raise BadInput if the run cannot be compared with its baseline. Called before anything is spent.
 
-    `given` is the value of `--baseline`, for the command in the error message.
+    `given` is what the user wrote after `--baseline`; the remedy repeats it.
     """
     chosen_metrics([name for name in baseline.max_drop if name], prepared.metrics, (), "--max-drop")
     name, folders = baseline.locate(results)
@@ -268,10 +274,10 @@ def _by_current_name(baseline: Baseline, measures: Sequence[str]) -> dict[str, f
 def judge(comparison: RunComparison, baseline: str, max_drop: Mapping[str, float]) -> Gate:
     """Check each compared measure, and return the result.
 
-    A measure fails if it is significantly worse than in the baseline run, if it is worse by more than its `max_drop`,
-    or if only the baseline run has a value. Significant: the two-sided p-value, adjusted by Holm's method for all
-    measures, subjects and benchmarks, is below 0.05. So a run that is not worse fails by chance in about 2.5 % of all
-    cases.
+    A measure misses its check if it is significantly worse than in the baseline run, if it is worse by more than its
+    `max_drop`, or if only the baseline run has a value. Significant: the two-sided p-value, adjusted by Holm's method
+    for all measures, subjects and benchmarks, is below 0.05. So the gate fails by chance for about 2.5 % of the runs
+    that are as good as their baseline.
     """
     return Gate(
         baseline=baseline,

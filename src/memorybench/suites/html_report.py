@@ -132,13 +132,14 @@ def verdict_of(
     *,
     is_complete: bool = True,
 ) -> tuple[str, Sequence[str]]:
-    """Return the main finding of a run, such as which provider is best, and sentences with the figures.
+    """Return the main finding of a run as a heading, such as which provider is best, and sentences with the figures.
 
-    Without a comparison, the finding names the one of `providers` with the best figure. A run that is not complete has
-    no finding, only its title: its questions are asked in the order of the benchmark, not at random.
+    If the report has its own verdict, that is returned under the report's title. Else, without a comparison, the
+    heading names the one of `providers` with the best figure. A run that is not complete has no finding, only its
+    title: its questions are asked in the order of the benchmark, not at random.
 
-    `baselines` are not compared. Where there are any, the finding says so, and names those that are better. `among` is
-    the phrase for who is compared; "" for the default.
+    `baselines` are not compared. If there are any, the heading says so, and a sentence names those that are better.
+    `among` is the phrase in the heading for who is compared, such as "among the memories"; "" for the default.
     """
     if not is_complete:
         return report.title, ()

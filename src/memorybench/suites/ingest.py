@@ -45,7 +45,10 @@ class Haystacks(Protocol):
 
 
 class Beginning(Protocol):
-    """The part of a question that says whether its haystack is the first part of a longer, shared history."""
+    """A question that may be about the first part of a longer history, which other questions share.
+
+    `shared_history` is the id of that history; "" if there is none. `asked_after` is the length of the first part.
+    """
 
     @property
     def haystack(self) -> str: ...
@@ -84,7 +87,10 @@ class _Add:
     """One call that adds sessions."""
 
     def __init__(self, sessions: Sequence[Session], store: Mapping[str, Any], history: str | None = None) -> None:
-        """Store the sessions to add. `history` is the digest of a haystack if the call adds all of its sessions."""
+        """Set the sessions to add. `store` are the step inputs that identify the store.
+
+        `history` is the digest of a haystack if the call adds all of its sessions.
+        """
         self.sessions = sessions
         self._store = store
         self._history = history
@@ -123,10 +129,12 @@ class Ingest:
         scope_suffix: str = "",
         stages: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        """Prepare to fill memories. `pending` counts the unanswered questions of each haystack.
+        """Prepare to fill memories for the run `run`.
 
-        `stages` are haystacks that are beginnings of one history, shortest first. They share one memory: the further
-        sessions of the next haystack are added after all questions about the previous one have been searched.
+        `spends`: calls of the provider may cost money. `pending` counts, by haystack, the questions that are not
+        answered yet. `stages` maps a shared history to the haystacks that are beginnings of it, shortest first. They
+        share one memory: the further sessions of the next haystack are added after all questions about the previous one
+        have been searched.
 
         `scope_suffix` is random and makes the scopes of a live memory unique: another results folder may have a run of
         the same name.
@@ -148,18 +156,18 @@ class Ingest:
         self._history_of = {stage: history for history, found in self._stages.items() for stage in found}
         self._unasked = Counter(pending)
         self._searched: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
-        """By history: set after each search."""
+        """By history: an event that is set after each search."""
         self._receipts: dict[str, list[Receipt]] = {}
-        """By history: those of its sessions so far."""
+        """By history: the receipts of the sessions added so far."""
         self._digests: dict[str, str] = {}
         self._shortfalls: set[str] = set()
-        """Those that are reported already."""
+        """The shortfalls that are already noted in the run."""
         self._fills: dict[str, asyncio.Future[None]] = {}
         self._stored: set[str] = set()
-        """Haystacks with sessions in the memory whose receipts the provider has."""
+        """The ids of memories (haystacks or histories) that may have sessions of this run."""
         self._cleared: set[str] = set()
         self._clears: Counter[str] = Counter()
-        """How often this process cleared a haystack of a memory that lives in it."""
+        """How often this process cleared each memory. Counted only if the memory is in this process."""
 
     def scope(self, haystack: str) -> Scope:
         memory = self._history_of.get(haystack, haystack)
@@ -168,7 +176,7 @@ class Ingest:
     async def search(self, steps: Steps, haystack: str, query: str, limit: int) -> Sequence[Memory]:
         """Return matching memories, best first.
 
-        The memory is filled before the first search, unless every search is recorded.
+        The memory is filled before the first search that is not recorded.
         """
         provider, scope = self._provider, self.scope(haystack)
 
@@ -290,7 +298,8 @@ class Ingest:
     async def _prepare_stage(self, steps: Steps, scope: Scope, id: str) -> None:
         """Wait until every question about a shorter beginning of the same history has been searched.
 
-        If an earlier process added more than this beginning, clear the memory: later sessions must not be found.
+        If an earlier process added sessions that come after this beginning, clear the memory, so that they are not
+        found.
         """
         stages = self._stages[scope.haystack]
         shorter = stages[: stages.index(id)]
@@ -306,9 +315,10 @@ class Ingest:
             self._stored.discard(scope.haystack)
 
     async def check_first(self, steps: Steps, haystack: str) -> None:
-        """Raise BadInput if the first scope of a live memory is not empty. Called before anything is added.
+        """Raise BadInput if the scope of this haystack, the first one, is not empty. Called before anything is added.
 
-        An error of the memory service is ignored here: the trials will fail and report it.
+        Only a live memory is checked. An error of the memory service is ignored here: the trials will fail and report
+        it.
         """
         scope = self.scope(haystack)
         if self._live is None or steps.is_recorded("check_empty", {"scope": scope.name}):

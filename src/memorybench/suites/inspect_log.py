@@ -217,7 +217,7 @@ def _usage(summary: Summary) -> dict[str, Any]:
 
 
 def _first_failure(summary: Summary, tally: _Tally) -> dict[str, str] | None:
-    """Return the first failure, for a complete run in which the subject has no result; otherwise None."""
+    """Return the first failure, for the header of a log of a complete run without completed samples; otherwise None."""
     if summary.status != "complete" or tally.completed or tally.failure is None:
         return None
     return _error(tally.failure)
@@ -254,7 +254,7 @@ def _sample(outcome: Outcome, epoch: int, at: str, case: Mapping[str, Any], mode
 
 
 def _labels(outcome: Outcome) -> dict[str, Any]:
-    """Return the labels of a trial. Other values are under the key "memorybench", because a label may have any name."""
+    """Return the labels of a trial for the metadata of its sample. Our other values are under the key "memorybench"."""
     own = {"status": outcome.status, "cluster": outcome.trial.cluster, "context": outcome.shown.context}
     if outcome.failure is not None:
         own["failure"] = f"{outcome.failure.kind}: {outcome.failure.message}"

@@ -45,7 +45,10 @@ _CAUTION = "Canaries are not the questions of this run: the correction assumes t
 
 
 def canary_limit(asked: int | Literal["off"] | None, judge_calls: int) -> int:
-    """Return how many canaries --canaries asks for; by default, a tenth of the run's judge calls."""
+    """Return how many canaries to ask: the number after `--canaries`, or 0 for `off`.
+
+    If `asked` is None, it is a tenth of the run's judge calls.
+    """
     if asked is None:
         return judge_calls // _SHARE_OF_CALLS
     return 0 if asked == "off" else asked
@@ -54,7 +57,7 @@ def canary_limit(asked: int | Literal["off"] | None, judge_calls: int) -> int:
 async def record_judge_check(
     steps: Steps, judge: Subject, prompts: Sequence[object], limit: int, check: Callable[[], Awaitable[CanaryReport]]
 ) -> None:
-    """Performs the check with up to `limit` canaries and records its result; with 0, notes that none was done."""
+    """Perform the check with up to `limit` canaries and record its result. If `limit` is 0, note that none was done."""
     if not limit:
         await steps.note(NOTE, unchecked_note(judge.name))
         return
@@ -74,7 +77,7 @@ def unchecked_note(judge: str) -> str:
 
 
 def check_note(report: CanaryReport) -> str:
-    """Return the result of a check as a sentence; it says so if few canaries were asked."""
+    """Return the result of a check as a sentence. It adds a hint if fewer than ENOUGH canaries were asked."""
     asked = report.sensitivity[1] + report.specificity[1] + report.unreadable
     canaries = "1 canary detects" if asked == 1 else f"{asked} canaries detect"
     few = f"; {canaries} only a bad judge, --canaries {ENOUGH} asks more" if asked < ENOUGH else ""
@@ -105,7 +108,7 @@ class Corrected(Record):
     judged: float
     """The share of the answers that the judge decided, from 0 to 1; code decided the others."""
     undecided: bool
-    """True if the canaries do not show that the judge is better than a guess. Then nothing is corrected."""
+    """True if the canaries do not show that the judge is better than guessing. The measure is then not corrected."""
 
 
 class JudgeCheck(Record):
@@ -116,7 +119,7 @@ class JudgeCheck(Record):
     unreadable: int
     least_rate: float
     failed: tuple[str, ...]
-    """`sensitivity`, `specificity` or both, if significantly below `least_rate`; empty: the judge passed."""
+    """`sensitivity`, `specificity` or both: those significantly below `least_rate`. Empty if the judge passed."""
     corrected: tuple[Corrected, ...]
 
     def sentence(self) -> str:

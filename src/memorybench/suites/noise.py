@@ -33,7 +33,11 @@ class NeededQuestions(Record):
     """The difference to detect, as a share: 0.05 is five points."""
     without_repeats: int | None
     with_repeats: int | None
-    """None if the variance is 0 or cannot be estimated, for example because all questions are about one history."""
+    """The number of questions needed if each is repeated as often as in this run.
+
+    `without_repeats` is their number if each is asked once. Both are None if the variance is 0 or cannot be estimated,
+    for example because all questions are about one history.
+    """
 
 
 class Noise(Record):
@@ -55,7 +59,7 @@ class Noise(Record):
     needed: tuple[NeededQuestions, ...]
 
     def sentence(self) -> str:
-        """Return in words how much another run would differ: half the width of the 95 % interval of the difference."""
+        """Return in words how much a second run would differ: half the width of the 95 % interval of the difference."""
         changed = round(self.changed_scores * self.n)
         points = 100 * 1.96 * sqrt(2 * self.between_repeats / (self.n * self.repeats))
         return (
@@ -132,9 +136,10 @@ def measure_noise(run: StoredRun, measures: Mapping[str, Sequence[str]]) -> tupl
 def _needed(
     values: _Values, others: Sequence[_Values], repeats: int, differences: Sequence[float]
 ) -> tuple[NeededQuestions, ...]:
-    """Return how many questions are needed to detect each difference.
+    """Return how many questions are needed to detect each difference from another subject.
 
-    Uses the mean variance of the differences between this subject and each of the others; without others, its own.
+    The variance is that of the differences to each of the others, averaged. Without others, it is estimated as that of
+    the difference between two subjects like this one.
     """
     pairs = [pair for other in others if (pair := _pair_variance(values, other, repeats)) is not None]
     if not others:
@@ -165,7 +170,11 @@ def _pair_variance(first: _Values, second: _Values, repeats: int) -> tuple[float
 def _variance(
     means: Mapping[str, float], clusters: Mapping[str, str], components: VarianceComponents | None, repeats: int
 ) -> tuple[float, float] | None:
-    """Return two variances: of one question without noise, times the design effect of clusters, and of one repeat."""
+    """Return two variances: between questions, and of one repeat.
+
+    The first has the noise of repeats removed and is multiplied by the design effect of clusters. None if it is
+    unknown.
+    """
     cases = sorted(means)
     error = standard_error([means[case] for case in cases], [clusters[case] for case in cases])
     if error is None or components is None:

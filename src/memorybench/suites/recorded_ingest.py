@@ -20,12 +20,15 @@ from .replayed_steps import Contradiction, ReplayedSteps
 class RecordedIngest:
     subject: Subject
     haystack: Callable[[str], Haystack] | None = None
-    """Returns a history of the dataset by id; None if the data is not available."""
+    """A function that returns a history of the dataset by id; None if the data is not available."""
     _digests: dict[str, str] = field(default_factory=dict)
     """By id: the digests of histories, computed when first needed."""
 
     async def search(self, steps: Steps, haystack: str, query: str, limit: int) -> Sequence[Memory]:
-        """Return the recorded result of a search. Raise Contradiction if the recorded search had other inputs."""
+        """Return the recorded result of a search.
+
+        Raise Contradiction if the recorded search had other inputs.
+        """
         assert isinstance(steps, ReplayedSteps)
         if "search" not in steps.unused():
             # its key is not known here: a failed step of the trial may be this search

@@ -27,8 +27,10 @@ BUILT_IN = {
     "online": {"online": "measure recorded searches and writes of an agent's memory"},
     "hygiene": {"hygiene": "check a store or agent for noise, secrets, duplicates and lost facts"},
 }
-"""By suite: its commands' first words with their help. A suite is SUITE in suites/<name>/suite.py, loaded when
-needed."""
+"""By suite: the first words of its commands, each with its help text.
+
+The suite is SUITE in suites/<name>/suite.py, which is imported when it is needed.
+"""
 
 
 def suite(name: str) -> Suite | None:
@@ -90,7 +92,7 @@ def open_run(runs: Sequence[str], folders: Sequence[Path], *, thorough: bool = T
 
 @contextmanager
 def read_run(runs: Sequence[str], folders: Sequence[Path]) -> Iterator[StoredRun]:
-    """Like `open_run`, but an error about the structure of the recorded data names the run. Only for reading."""
+    """Open a run as `open_run` does, for reading. An error about the structure of the recorded data names the run."""
     from .recorded_form import explain_form
 
     with open_run(runs, folders) as stored, explain_form(*stored.runs):

@@ -18,7 +18,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class _RepeatSteps:
-    """The steps of the second or a later repeat. The number of the repeat is an input, so nothing is reused."""
+    """The steps of the second or a later repeat.
+
+    The repeat's number is a step input, so no result of another is reused.
+    """
 
     steps: Steps
     repeat: int
@@ -58,7 +61,7 @@ def steps_of_repeat(steps: Steps, repeat: int) -> Steps:
 
 
 async def open_repeats(model: ResolvedModel, stack: AsyncExitStack, seed: int | None, repeats: int) -> list[Model]:
-    """Open a model for each repeat: the same one for all or, if `seed` is given, with seed, seed + 1 and so on."""
+    """Open one model for all repeats or, with a `seed`, one model for each: with seed, seed + 1 and so on."""
     if seed is None:
         return [await model.open(stack)] * repeats
     return [await model.open(stack, seed=seed + place) for place in range(repeats)]

@@ -51,10 +51,11 @@ class ReplayedStep(Protocol):
 
 @dataclass(slots=True)
 class ReplayedSteps:
-    """The recorded steps of one trial, used in place of performing steps.
+    """The recorded steps of one trial. Today's code gets their results in place of performing the steps.
 
-    A step is found by its key, which is the same only if today's code makes the same inputs. If no key matches, because
-    a prompt is not available for example, the next recorded step of that name is used, and `other_inputs` counts it.
+    A step is found by its key, which is the same only if today's code makes the same inputs. If no key matches, for
+    example because a prompt is not available, the next recorded step of that name is used, and `other_inputs` counts
+    it.
     """
 
     keys: Sequence[str]
@@ -64,12 +65,12 @@ class ReplayedSteps:
     is_strict: bool = False
     """If True, a step is found by its key only, never by its name."""
     same_inputs: list[str] = field(default_factory=list)
-    """The keys of steps for which today's code makes the recorded inputs."""
+    """The keys of steps that were found by their key: today's code makes the recorded inputs."""
     other_inputs: int = 0
     failed: list[str] = field(default_factory=list)
-    """The names of steps that the trial asked for and that have no recorded result."""
+    """The names of steps that today's code asks for and that failed in the recorded trial, so they have no result."""
     missing: list[str] = field(default_factory=list)
-    """The names of steps that today's code asks for, but the recorded trial did not."""
+    """The names of steps that today's code asks for and that the recorded trial did not ask for."""
     other_verdicts: list[str] = field(default_factory=list)
     """The names of steps whose recorded reply, parsed again, does not give the recorded verdict."""
     redacted_verdicts: int = 0
@@ -126,13 +127,13 @@ class ReplayedSteps:
         return None
 
     def unused(self) -> list[str]:
-        """Return the names of recorded steps that were not used to compute a score."""
+        """Return the names of recorded steps that today's code did not ask for. Steps that clean up are left out."""
         left = [self.recorded[key] for place, key in enumerate(self.keys) if self._is_left(place)]
         return [step.name for step in left if step.name not in _AT_THE_END]
 
     @property
     def has_failures(self) -> bool:
-        """Whether the trial asked for steps that have no recorded result."""
+        """Whether a step of the recorded trial failed, so it has no recorded result."""
         return any(key not in self.recorded for key in self.keys)
 
     def is_recorded(self, name: str, inputs: Mapping[str, Any]) -> bool:
@@ -176,13 +177,13 @@ class ReplayedSteps:
 
 @dataclass(frozen=True, slots=True)
 class Rescored:
-    """The scores of a recorded trial, computed by today's code."""
+    """The scores of a recorded trial, computed again by today's code."""
 
     performed: Performed
     is_whole: bool = True
-    """Whether all scores could be computed; if False, only those in `performed`."""
+    """Whether all scores could be computed. If False, `performed` has only some of them."""
     are_inputs_known: bool = False
-    """Whether the inputs of every step are known, so that a recorded step with other inputs is an error."""
+    """Whether today's code must make the recorded inputs of every step. If so, a step with other inputs is an error."""
     trial: Trial | None = None
     """The trial with its labels, as made from the recorded case; None if it was not made."""
 
@@ -207,7 +208,10 @@ class RecordedRun:
         return {**self.datasets, **self.audit_datasets}
 
     def knows_inputs(self, steps: ReplayedSteps) -> bool:
-        """Return whether the inputs of the replayed steps are known: another version may have other prompts."""
+        """Return whether today's code must make the recorded inputs of these steps.
+
+        It need not if it makes other inputs and another version made the run, or if `knows_judge` is False.
+        """
         return self.knows_judge(steps) and (not steps.other_inputs or self.is_of_this_version)
 
     def knows_judge(self, steps: ReplayedSteps) -> bool:
@@ -247,7 +251,10 @@ class RecordedRun:
 VERDICTS = ("judge", CANARY, "entail", "support")
 """Names of steps whose result is a verdict."""
 CheckJudge = Callable[[ReplayedSteps, Subject, int], Coroutine[Any, Any, tuple[Sequence[JudgePrompt], CanaryReport]]]
-"""Takes recorded steps, a judge and the most canaries; returns the run's judge prompts and the counts of verdicts."""
+"""A function that counts the recorded verdicts on canaries again.
+
+It takes the recorded steps, the judge and the most canaries to ask, and returns the run's judge prompts and the counts.
+"""
 
 
 class Rescorer(Protocol):
@@ -260,7 +267,10 @@ class Rescorer(Protocol):
 
     @property
     def selected_cases(self) -> Callable[[Any], Collection[str]] | None:
-        """A function that returns the ids of the cases that the run's settings select from a dataset; or None."""
+        """A function that returns the ids of the cases that the run's settings select from a dataset.
+
+        None if the suite cannot tell.
+        """
         return None
 
     @property
@@ -275,16 +285,22 @@ class Rescorer(Protocol):
 
     @property
     def judge_calls(self) -> Callable[[Mapping[str, Any]], int] | None:
-        """A function that returns how many verdicts a trial of a case needs; the number of canaries depends on it."""
+        """A function that returns how many verdicts a trial of a case needs, which determines the number of canaries.
+
+        None if unknown.
+        """
         return None
 
     @property
     def derived_settings(self) -> Callable[[], Mapping[str, Any]] | None:
-        """A function that returns the settings that follow from the cases and the available data; or None."""
+        """A function that returns the settings that follow from the cases and the data; None if no settings do."""
         return None
 
     async def rescore(self, outcome: Outcome, case: Mapping[str, Any], steps: ReplayedSteps) -> Rescored:
-        """Return the scores of a trial. Raise CannotRescore if they are unknown, Lacking if it is to be skipped."""
+        """Return the scores of a trial, computed again.
+
+        Raise CannotRescore if they cannot be computed, Lacking if the trial must be skipped, as it was in the run.
+        """
         ...
 
 

@@ -83,7 +83,7 @@ def _check_not_written(row: ListedRun) -> None:
 
 
 def delete(rows: Sequence[ListedRun], fault: Fault = None) -> int:
-    """Delete runs with their folders, and return the number of bytes that became free.
+    """Delete runs with their folders, and return by how many bytes the results folders became smaller.
 
     Does not check whether other runs need them: call `check_not_needed` first.
     """
@@ -107,7 +107,11 @@ def delete(rows: Sequence[ListedRun], fault: Fault = None) -> int:
 def prunable(
     rows: Sequence[ListedRun], keep: int = 0, older_than: timedelta | None = None
 ) -> tuple[list[ListedRun], dict[str, str]]:
-    """Return the runs to delete, and by run id the reason why others are kept. `rows` has the newest run first."""
+    """Return the runs to delete, and for the other old runs, by run id, the reason why they are kept.
+
+    `rows` has the newest run first. A run is old if it began longer ago than `older_than`; None: every run is. Tagged,
+    running and needed runs are kept, and the newest `keep` of the runs without tags.
+    """
     chosen: list[ListedRun] = []
     kept: dict[str, str] = {}
     limit = "" if older_than is None else (datetime.now(UTC) - older_than).isoformat(timespec="milliseconds")

@@ -63,7 +63,10 @@ class DataDifference(Record):
     first_run: str
     second_run: str
     same_data: bool
-    """Whether the data files are the same. If so, questions can still differ in their corrections."""
+    """Whether both runs have the same data files.
+
+    Even then, questions differ if the runs used different corrections.
+    """
     same: int
     changed_questions: int
     changed: Mapping[str, int]
@@ -210,7 +213,7 @@ def compare_sides(
 
 
 def _too_few_groups(pairs: Sequence[Pair], tests: int) -> Iterator[str]:
-    """Yield a line for each pair of subjects with too few groups for any difference to be significant."""
+    """Yield a line for each pair of subjects with too few clusters of questions for a significant difference."""
     left = tests - sum(pair.comparison.significant for pair in pairs)  # Holm's factor for the next smallest p-value
     for own in by_subjects(pairs):
         tested = [pair.comparison for pair in own if pair.comparison.p is not None]
@@ -320,8 +323,8 @@ def _compare_data(
 def _run_name(side: Side, sides: Sequence[Side]) -> str:
     """Return the name of a side's run: its id, or FOLDER/RUN.
 
-    The folder is added if another side has a run with the same id, or if the user named it so and the sides are in
-    different folders or all named so.
+    FOLDER/RUN is used if another side has a run with the same id. It is also used if the user named the run so, and
+    either all sides are named so or another side is in a different folder.
     """
     is_shared = any(one.run.id == side.run.id and one.compared is not side.compared for one in sides)
     with_folder = ["/" in one.text.partition(":")[0] for one in (side, *sides)]

@@ -72,7 +72,7 @@ class ListedRun:
 
     @property
     def measures(self) -> dict[tuple[str, str], tuple[Measure, ...]]:
-        """The measures over all questions, by benchmark and subject."""
+        """The measures over all questions of a benchmark, by benchmark and subject."""
         return _measures(self._report)
 
     @property
@@ -156,7 +156,7 @@ def list_runs(
 ) -> list[ListedRun]:
     """Return the runs of these folders, newest first.
 
-    If `tags`, `suites` or `statuses` are given, a run must have one of each.
+    If `tags` is not empty, a run must have one of these tags; likewise `suites` and `statuses`.
     """
     rows = []
     for folder in dict.fromkeys(folders):

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 def mixed(groups: Sequence[Sequence[T]], width: int) -> Iterator[T]:
-    """Yield the members of all groups: one of each in turn, for `width` groups at a time."""
+    """Yield the members of all groups, `width` groups at a time: the first of each, the second of each, and so on."""
     for start in range(0, len(groups), width):
         rows = zip_longest(*([(member,) for member in group] for group in groups[start : start + width]))
         for row in rows:
@@ -90,7 +90,7 @@ def _spread(
 
 
 def _start(seed: int, what: str, name: str) -> float:
-    """Return a number from 0 to 1 that depends on the arguments only, like a random one."""
+    """Return a number from 0 to 1 that looks random, but depends on the arguments only."""
     return int(digest([seed, what, name])[:13], 16) / 16**13
 
 

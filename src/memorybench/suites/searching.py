@@ -59,7 +59,10 @@ class SearchLimits:
 
     @classmethod
     def of(cls, spec: SearchSpec, benchmark: str, *, depth: int, shown: int) -> SearchLimits:
-        """Return the limits of a benchmark: of the spec, else `depth` and `shown`. Raise BadInput on a conflict."""
+        """Return the limits of a benchmark: those that the user set in the spec, else `depth` and `shown`.
+
+        Raise BadInput if --context-limit asks for more memories than are searched for.
+        """
         limits = cls(spec.top_k or depth, spec.context_limit or shown, spec.token_budget)
         if spec.context_limit is not None and limits.shown > limits.depth:
             problem = f"{limits.shown} is more than the {limits.depth} memories that {benchmark} searches for"
@@ -79,7 +82,10 @@ class SearchLimits:
                 )
 
     def cut(self, memories: Sequence[Memory], *, chunks: bool = False) -> Sequence[Memory]:
-        """Return the memories that the answering model sees: the best ones that fit. No memory is shortened."""
+        """Return the memories that the answering model sees: the first ones that fit the limits.
+
+        No memory is shortened.
+        """
         shown = memories[: self.shown]
         if self.token_budget is not None:
             while shown and estimated_tokens(context_of(shown, chunks=chunks)) > self.token_budget:
@@ -87,7 +93,10 @@ class SearchLimits:
         return shown
 
     def scores(self, found: Sequence[Memory], shown: Sequence[Memory]) -> list[Score]:
-        """Return the score OVER_BUDGET: 1 if memories were found but none fits the token budget. Empty without one."""
+        """Return the score OVER_BUDGET: 1 if memories were found but none fits the token budget, else 0.
+
+        The list is empty if there is no token budget.
+        """
         if self.token_budget is None:
             return []
         return [Score(name=OVER_BUDGET, value=float(bool(found) and not shown))]

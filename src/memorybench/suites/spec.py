@@ -253,9 +253,9 @@ def check_otel(options: RunOptions) -> str | None:
 
 
 def own_options(kind: type[Record]) -> frozenset[str]:
-    """Return the options of RunOptions that a command's spec replaces: fields of the same name.
+    """Return the names of RunOptions that a command does not get, because its spec has a field of the same name.
 
-    A command with its own `baseline` has no `max_drop`, either.
+    A command with its own `baseline` does not get `max_drop`, either.
     """
     own = kind.model_fields.keys() & RunOptions.model_fields.keys()
     return frozenset(own | ({"max_drop"} if "baseline" in own else set()))
@@ -312,7 +312,7 @@ def make_spec(kind: type[SpecT], values: Mapping[str, Any]) -> SpecT:
 
 
 def saved_spec(kind: type[SavedT], saved: Mapping[str, Any], changes: Mapping[str, Any] | None = None) -> SavedT:
-    """Returns the spec of a saved run, with `changes`. Other things that the journal saves with it are left out.
+    """Return the spec of a saved run, with `changes`. Keys of `saved` that are not fields of the spec are left out.
 
     Fields that must be given at every start, such as consent, are never taken from a saved run.
     """
@@ -322,7 +322,7 @@ def saved_spec(kind: type[SavedT], saved: Mapping[str, Any], changes: Mapping[st
 
 
 def unsaved_values(spec: Spec) -> dict[str, Any]:
-    """Returns the values of a spec that are not saved with the run, such as consent, without defaults."""
+    """Return the values of a spec that are not saved with the run, such as consent, unless they are the default."""
     fields = type(spec).model_fields
     return {
         name: value
@@ -332,7 +332,7 @@ def unsaved_values(spec: Spec) -> dict[str, Any]:
 
 
 def saved_programs(spec: Spec, given: Mapping[str, Any]) -> list[Use]:
-    """Returns the programs in a saved spec that the user did not give again; they need consent to start."""
+    """Return the programs of a saved spec that the user did not give again. They need the user's consent to start."""
     fields = type(spec).model_fields
     return [
         Use(getattr(spec, name), flag_name(type(spec), name))

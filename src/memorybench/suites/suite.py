@@ -82,15 +82,15 @@ class PreparedRun:
     subjects: tuple[str, ...]
     """The subjects that thresholds apply to; baselines are usually left out."""
     fingerprints: Mapping[str, Fingerprint]
-    """What must be unchanged when the run is resumed."""
+    """Fingerprints of everything that must be unchanged when the run is resumed, by name."""
     metrics: tuple[Metric, ...]
     open_plan: Callable[[Opening], Awaitable[Plan]]
     repeats: int = 1
     """The number of planned trials of each case."""
     cases: Mapping[str, frozenset[str] | Mapping[str, Case]] = field(default_factory=dict)
-    """By benchmark: its cases by id, or only the ids. Used to find the cases that another run has, too."""
+    """By benchmark: its cases by id, or only the ids. Used to find out which cases another run has as well."""
     details: Mapping[str, Any] = field(default_factory=dict)
-    """Saved with the spec: what a report needs to know without the data."""
+    """Values that are saved with the spec, so that a report does not need the data."""
     models: tuple[ResolvedModel | None, ...] = ()
     """The models whose prices must be known if there is a budget."""
     estimate: Callable[[], Iterable[Estimate]] = tuple
@@ -98,7 +98,7 @@ class PreparedRun:
     targets: Mapping[str, float] = field(default_factory=dict)
     """By measure: the threshold that applies unless the user gives another."""
     lower_bounds: Mapping[str, str] = field(default_factory=dict)
-    """By measure: the name of the measure that is its value if every undecided case counted against it."""
+    """By measure: the name of another measure, which is the value if every undecided case counted against it."""
     formats: tuple[str, ...] = FORMATS
     hints: Mapping[str, str] = field(default_factory=dict)
     """Commands to try next. Each value says what the command does."""
@@ -129,7 +129,7 @@ class Command:
     output: str = RESULTS
     """The default results folder."""
     marks: Mapping[str, Any] = field(default_factory=dict)
-    """Saved in the spec of every run, to distinguish the commands of one suite."""
+    """Fields that are added to the saved spec of every run. They tell the commands of one suite apart."""
 
     def prepare(self, spec: Spec, wiring: Wiring, place: RunPlace) -> PreparedRun:
         """Return the prepared run. Raise BadInput if it cannot be performed, before anything is spent."""
@@ -162,7 +162,10 @@ class Suite:
     """A module with a function `rescorer(run)`, which computes scores again from recorded steps; "" if there is
     none."""
     describe_file: Callable[[Path, Mapping[str, Any]], str | None] = lambda path, first: None
-    """Takes a data file and its first row, and returns a line about it; None if the suite does not use such files."""
+    """Takes a data file and its first row, and returns a line about the file.
+
+    Returns None for a file of another suite.
+    """
     write_files: Callable[[RunPlace], None] = lambda place: None
     """Writes other files into the folder of a run after its last trial, from its journal."""
 

@@ -30,7 +30,7 @@ NOTHING_SELECTED: Mapping[str, int] = MappingProxyType({})
 
 
 class Result(Record):
-    """The measures of one subject on one benchmark; if `group` is not empty, of the trials with that label only."""
+    """The measures of one subject on one benchmark, over all trials; if `group` is not empty, those with that label."""
 
     benchmark: str
     subject: str
@@ -58,14 +58,16 @@ class Summary(Record):
     suite: str
     status: RunStatus
     counts: Mapping[str, int]
-    """The number of planned trials, and of trials in each of the five states. In a complete run they add up to
-    `planned`."""
+    """The number of planned trials (`planned`), and of trials in each of the five states.
+
+    In a complete run, the numbers of the five states add up to `planned`.
+    """
     results: tuple[Result, ...]
     failures: tuple[Failed, ...] = ()
     differences: tuple[Pair, ...] = ()
     """The comparisons of each provider with each baseline of the run."""
     samples: Mapping[str, Mapping[str, int]] = {}
-    """By benchmark: the number of cases and clusters in the run, and of those available."""
+    """By benchmark: how many cases and clusters the run has, and how many the benchmark has (`cases_available` …)."""
     stages: tuple[Stage, ...] = ()
     spent: Spending = NOTHING
     known_cost: float = 0.0
@@ -114,7 +116,7 @@ class _Accumulator:
     def take(
         self, trial: Trial, cluster: str, rows: Mapping[str, tuple[float, ...]], selective: Sequence[Selective]
     ) -> None:
-        """Adds the rows of one item, by metric."""
+        """Add the numbers of one item: `rows` has them by metric."""
         self.items += 1
         for one in selective:
             self.concerned[one.name] += one.concerns(trial)
@@ -185,10 +187,11 @@ def measure(
     subjects: Sequence[str] = (),
     selected: Mapping[str, int] = NOTHING_SELECTED,
 ) -> tuple[Result, ...]:
-    """Measures each subject overall and by each label. Adjacent repeats of one item are averaged and count once.
+    """Measure each subject on all trials, and on those with each label.
 
-    `planned` is the number of trials by benchmark, which may include pending ones; `selected` is that number for each
-    selective metric. `subjects` without an outcome get results without values.
+    Adjacent repeats of an item are averaged and count once. `planned` is the number of trials by benchmark, which may
+    include pending ones. `selected` is the same number by selective metric, which applies to some trials only.
+    `subjects` without an outcome get results without values.
     """
     groups: dict[tuple[str, str, tuple[str, str] | None], _Accumulator] = {
         (benchmark, subject, None): _Accumulator() for benchmark in planned for subject in subjects
@@ -282,9 +285,10 @@ def summarise(
 
 
 def _sample(benchmark: str, cases: int, results: Sequence[Result], spec: Mapping[str, Any]) -> dict[str, int]:
-    """Returns the number of cases and clusters of a benchmark, and of those available.
+    """Return how many cases and clusters the run has of a benchmark, and how many the benchmark has.
 
-    Clusters are counted in the outcomes, because shards may share some. What is available is saved with the run.
+    Clusters are counted in the outcomes, because shards may have the same ones. The numbers of the benchmark were saved
+    with the run.
     """
     saved = spec.get("samples", {}).get(benchmark, {})
     counted = [m.clusters for one in results if one.benchmark == benchmark and not one.group for m in one.measures]

@@ -27,10 +27,12 @@ class Threshold(Record):
     name: str
     least: float
     if_any: bool = False
-    """If True, the threshold is skipped if there was nothing to measure."""
+    """If True, the threshold is skipped if there was nothing to measure. If False, it is then missed."""
     lower_bound: str = ""
-    """The name of the measure that is the value if every undecided case counted against it; "" if there is none. If it
-    has a value, the threshold is compared with it, because an undecided case is not a success."""
+    """The name of another measure: the value if every undecided case counted against it; "" if there is none.
+
+    If that measure has a value, a threshold on the value is compared with it: an undecided case is not a success.
+    """
 
 
 class Check(Record):
@@ -83,10 +85,10 @@ def check_thresholds(
     targets: Mapping[str, float],
     lower_bounds: Mapping[str, str],
 ) -> list[Threshold]:
-    """Return the given thresholds and the default targets. Called before anything is spent.
+    """Return the given thresholds and, for measures without one, the default targets. Called before anything is spent.
 
-    Raises BadInput if a threshold names no measure of this run, or applies to no subject. Older names of a measure are
-    accepted.
+    Raises BadInput if a threshold names no measure of this run, is not a possible value, or if the run has only
+    baselines. Older names of a measure are accepted.
     """
     if given and not subjects:
         raise BadInput(

@@ -112,7 +112,7 @@ class ResolvedStore(Resolved, Protocol):
         ...
 
     def serve_own_tools(self) -> Serve:
-        """Return a function that serves the tools of an MCP server itself to one session of an agent."""
+        """Return a function that gives one session of an agent the tools of the store's own MCP server."""
         ...
 
 
@@ -254,11 +254,11 @@ class Wiring(Protocol):
     """Looks up providers, models, stores and data by name. Raises BadInput if one is unknown or not allowed."""
 
     def configured(self, config_dirs: Sequence[str], consent: Consent) -> Wiring:
-        """Return a copy with these config folders added, and with what the user allows configs to do."""
+        """Return a copy with these config folders added; `consent` is what the user allows configs to do."""
         ...
 
     def require_code(self, where: str, uses: Sequence[Use]) -> None:
-        """Raise ConsentRequired unless the user allows that the file `where` runs this code."""
+        """Raise ConsentRequired unless the user allowed the file `where` to run the code in `uses`."""
         ...
 
     def variable(self, *names: str) -> str | None:
