@@ -48,7 +48,7 @@ _ABSTENTIONS = frozenset((
     "i can't answer that", "i cannot answer that", "i can't help with that", "i cannot help with that",
     "i'd rather not say",
 ))  # fmt: skip
-"""Normalised replies that say that one does not know. Other wordings are left to the judge."""
+"""Normalised replies that mean "I do not know". The judge decides about other wordings."""
 
 
 def tokens(text: str) -> tuple[str, ...]:
@@ -84,7 +84,10 @@ def _parts(found: re.Match[str]) -> tuple[int | None, int, int]:
 
 
 def find_date(text: str, told: date) -> date | None:
-    """Return the first date in a text. If it has no year, the first such day on or after `told`."""
+    """Return the first date in a text; None if it has none. `told` is the day on which the text was said.
+
+    A date without a year is the first such day on or after `told`.
+    """
     folded = _ORDINAL.sub(r"\1", plain(text).casefold())
     for found in filter(None, (pattern.search(folded) for pattern in (_ISO_DATE, *_DATES))):
         year, month, day = _parts(found)
@@ -106,7 +109,7 @@ def is_same(one: str, other: str) -> bool:
 
 
 def is_abstention(text: str) -> bool:
-    """Return whether the whole reply is a common way to say that one does not know."""
+    """Return whether the whole reply is a common phrase for "I do not know"."""
     return _APOLOGY.sub("", normalise(text)) in _NORMALISED_ABSTENTIONS
 
 
@@ -119,7 +122,7 @@ def stems(text: str) -> tuple[str, ...]:
 
 
 def occurs(value: str, text: str) -> bool:
-    """Return whether the words of the value occur in the text, in the same order, in any inflection."""
+    """Return whether the text has the words of the value one after the other, in any inflection."""
     return bool(stems(value)) and f" {' '.join(stems(value))} " in f" {' '.join(stems(text))} "
 
 
@@ -134,7 +137,7 @@ def overlaps(one: str, other: str) -> bool:
 
 
 def leaks(question: str, answers: Iterable[str], *, is_english: bool = False) -> bool:
-    """Return whether the question reveals an answer: it has a word that is like a content word of the answer.
+    """Return whether the question reveals one of the answers: both have the same content word, or similar ones.
 
     The language of the question is identified, unless it is known to be English. Languages without a list of stop words
     are compared by the rules for English.

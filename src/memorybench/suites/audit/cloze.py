@@ -19,25 +19,31 @@ _SPANS = (
     re.compile(rf"(?<=[\w,] ){_NAME}(?:(?: (?:of|the|de|del|la|van|von|and the|&))* {_NAME}| \d\w*)*"),
     re.compile(rf"[$€£¥]?(?<![\w.,:/'’-])\d[\d.,:]*(?:st|nd|rd|th|%|(?<=\d))(?![\w/'’-])|\b(?:{_WORD_NUMBERS})\b(?!-)"),
 )  # fmt: skip
-"""Patterns of what a gap can replace: dates, names and numbers."""
+"""Patterns of the texts that a gap can replace: dates, names and numbers, in this order."""
 _ANCHORED = re.compile(r"\b(?:in|at|on|to|from|for|with|by|until|since|near|of|called|named)$")
-"""Text before a gap that shows what kind of answer is wanted. Needed if the statement has one other content word."""
+"""Matches text before a gap that shows which kind of answer is expected.
+
+Needed if the statement has fewer than two other content words.
+"""
 _IS_NAMED = re.compile(r"\S \S+ (?:is|are|was|were)$")
-"""The same if the answer is a name: `User's dog is ____`, but not `User is ____`."""
+"""Used like `_ANCHORED` if the answer is not a number. Matches `User's dog is ____`, but not `User is ____`."""
 _CUTS_BEFORE = re.compile(
     rf"(?:{_NAME}(?:,| (?:and|or|of|&))(?: (?:the|a|an))* |[\w,.] (?!\S*'s ){_NAME} |\d\S* "
     r"|\b(?:near|nearby|outside|next to|close to) (?:the )?|\bout of )$"
 )
 _CUTS_AFTER = re.compile(rf" (?:{_MONTH})\b|(?:,| (?:and|or|of|&))(?: (?:the|a|an))* {_NAME}")
-"""Text around a gap that would leave a part of a title, name, date or quantity, or a place nearby: `War and ____`."""
+"""Text beside a gap, with `_CUTS_BEFORE`, that shows that the value is only a part, as in `War and ____`.
+
+The whole is a title, a name, a date or a quantity. Also matches words for a place nearby, such as `next to`.
+"""
 _NUMBER = rf"(?:[$€£¥]?\d[\d.,:]*(?:st|nd|rd|th|%)?|\b(?:one|{_WORD_NUMBERS})\b)"
 _LINK = r"(?: and|(?: \w+)? ?(?:\b(?:to|or|over|until|till)\b|[-–]))"
 _RANGE_BEFORE, _RANGE_AFTER = re.compile(rf"{_NUMBER}{_LINK} ?$"), re.compile(rf"{_LINK} ?{_NUMBER}")
 """Text around a number or date that is one of a pair, as in `two or ____ times` or `from ____ to 19`."""
 _FITS_MANY = re.compile(r"\b(?:not|cannot|never|no|neither|nor|between)\b|n['’]t\b", re.IGNORECASE)
-"""Words before a gap that let countless answers fit, as in `User has never been to ____`, or that begin a range."""
+"""Words before a gap with which countless answers fit, as in `User has never been to ____`, or that begin a range."""
 _WAS_SO = re.compile(r"\b(?:used to|former(?:ly)?|previous(?:ly)?|ex(?=-))\b", re.IGNORECASE)
-"""Words of a statement about the past. There may have been several such values."""
+"""Words of a statement about the past. More than one value may have been true then."""
 _IS_DATE = re.compile(rf"(?:{_MONTH})\b|{_DAY} (?:{_MONTH})\b")
 _BETWEEN_ITEMS = r",? (?:and|or|&) |, "
 _NAMES = re.compile(rf"{_NAME}(?:(?:{_BETWEEN_ITEMS}){_NAME})+")
@@ -46,7 +52,10 @@ _NOT_A_NAME = re.compile(r"(?:I|I'm|I've|I'd|I'll|User|User's|The|A|An|It|He|She
 
 
 def gaps(statement: str) -> Iterator[tuple[str, str]]:
-    """Yield questions with one gap each, and the word that fills the gap. Dates and names come before numbers."""
+    """Yield questions with one gap each, and the text that fills the gap.
+
+    Dates come first, then names, then numbers.
+    """
     text = statement.strip().rstrip(".!")
     if len(text.split()) > _LONGEST or "?" in text or ";" in text:
         return
@@ -73,9 +82,10 @@ def gaps(statement: str) -> Iterator[tuple[str, str]]:
 
 
 def fits_one(before: str, value: str, after: str) -> bool:
-    """Return whether the text around a gap does not show that more answers fit, or that the value is only a part.
+    """Return whether, as far as the text around a gap shows, only the whole value fits it.
 
-    A dot or another mark beside the gap is taken for a part of a name, as in `Dr. ____` or `"The ____"`.
+    False if the text shows that other answers fit too, or that the value is a part of something. A dot or another mark
+    beside the gap is taken for a part of a name, as in `Dr. ____` or `"The ____"`.
     """
     if _FITS_MANY.search(before) or _WAS_SO.search(f"{before} {after}"):
         return False

@@ -32,7 +32,7 @@ _LONGEST_OPTION = 18
 FIRST, LAST = "What happened first?", "What happened last?"
 _EARLIER = re.compile(r"\b(?:first|earlier|earliest|before|sooner)\b", re.IGNORECASE)
 _LATER = re.compile(r"\b(?:last|later|latest|after|second|most recent(?:ly)?|more recent(?:ly)?)\b", re.IGNORECASE)
-"""Words by which a question asks for the later event. They also cover questions that a person wrote."""
+"""Words by which a question asks for the later event. A question that a person wrote may use them, too."""
 _CHECKS = ("dates", "not a plan", "no date in the options")
 
 
@@ -48,7 +48,8 @@ class Event:
 def event_probes(material: Material, *, with_recall: bool = True) -> Iterator[Probe]:
     """Yield probes about the order of events, and the time between them.
 
-    `with_recall`: facts that can be asked about by a recall question are so asked, and are not counted here.
+    `with_recall`: recall probes are made as well. The reason why an event is not used is then noted only if the event
+    has no recall question.
     """
     if not material.indexed.is_english:
         return
@@ -73,7 +74,10 @@ def event_probes(material: Material, *, with_recall: bool = True) -> Iterator[Pr
 
 
 def _leave_out(material: Material, reason: str, facts: Sequence[AuditFact], with_recall: bool) -> None:
-    """Note why these events are not put in order, instead of why there is no recall question."""
+    """Note, by fact, the reason why these events are not put in order.
+
+    With recall probes, only for facts that have no recall question; the reason replaces the one noted for that.
+    """
     material.left_out.update((fact.id, reason) for fact in facts if not with_recall or fact.id in material.left_out)
 
 
@@ -124,7 +128,10 @@ def _both_orders(material: Material, first: Event, second: Event, asked: str) ->
 
 
 def order_questions(conversation: str) -> Iterator[str]:
-    """Yield the questions for the first and for the last event alternately, so that neither answer is always right."""
+    """Yield the question for the earlier and the one for the later event in turn, so that no answer is always right.
+
+    The id of the conversation decides which of the two comes first.
+    """
     begin = int(digest(conversation), 16) % 2  # most conversations have one pair
     return itertools.cycle((FIRST, LAST) if begin == 0 else (LAST, FIRST))
 

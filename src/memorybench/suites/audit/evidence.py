@@ -89,7 +89,7 @@ class IndexedConversation:
         return tuple(self.conversation.turns[place] for place in places)
 
     def tells_day(self, place: int, at: datetime) -> bool:
-        """Return whether a turn is of this day, or names its day and month."""
+        """Return whether a turn was written on this day, or names its day and month."""
         turn = self.conversation.turns[place]
         is_today = turn.at is not None and turn.at.date() == at.date()
         return is_today or occurs(f"{at.day} {MONTHS[at.month - 1]}", turn.content)
@@ -97,9 +97,9 @@ class IndexedConversation:
     def find(self, fact: AuditFact, value: str) -> tuple[int, ...]:
         """Return the indexes of the turns that state this value of the fact; empty if there are none.
 
-        The value must occur in the turn that the dataset names, or in the next one if the named turn ends with a
-        question. If the dataset names no turn, it is the one that has the value and shares most other words with the
-        fact. The turn before it is included if it asks the question that the turn answers.
+        If the dataset names a turn, the value must occur in it, or in the next one if the named turn asks a question.
+        Otherwise it is the turn that has the value and shares most other words with the fact. The turn before it is
+        included if it asks the question that the turn answers.
         """
         rest = content(fact.content) - content(value)
         named = self.place(fact.turn)
@@ -118,7 +118,10 @@ class IndexedConversation:
         return best
 
     def _with_question(self, place: int, rest: frozenset[str]) -> tuple[int, ...]:
-        """Return the index of a turn, and of the previous turn if that one asks and only it mentions the topic."""
+        """Return the index of a turn; before it that of the previous turn, if that asks and only it mentions the topic.
+
+        `rest` are the words of the topic: those of the fact, without its value.
+        """
         asks = place > 0 and any(mark in self.conversation.turns[place - 1].content for mark in _QUESTION_MARKS)
         alone = not asks or self._shared((place,), rest)
         return (place,) if alone or not self._shared((place - 1,), rest) else (place - 1, place)

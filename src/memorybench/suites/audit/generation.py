@@ -22,7 +22,7 @@ from .templates import attribute_name, question_for
 
 NOT_TOLD = "The conversation does not tell."
 _SERVES = 2
-"""How many absent probes one answerable probe may be paired with."""
+"""The most absent probes that one answerable probe is paired with."""
 
 
 def generate(
@@ -34,7 +34,7 @@ def generate(
     *,
     gaps: bool = True,
 ) -> Probes:
-    """Return the probes of these kinds, in the order of the conversations. `gaps=False`: none that fill a gap.
+    """Return the probes of these kinds, in the order of the conversations. With `gaps=False`, no question has a gap.
 
     Each probe about an absent fact is paired with an answerable probe, its twin. So `hallucination` includes the recall
     and conflict probes that are twins. A limit takes kinds and conversations in turn and never splits a pair.
@@ -61,14 +61,14 @@ def generate(
 
 
 def count_gates(made: int, left_out: int, dropped: Counter[str]) -> dict[str, int]:
-    """Return the number of probes, of those left out by the limit, and of questions that each check rejected."""
+    """Return the number of probes made, of those beyond the limit, and by reason that of everything not asked about."""
     return {"made": made, "beyond the limit": left_out, **dict(sorted((+dropped).items()))}
 
 
 def _count_left_out(material: Material, probes: Sequence[Probe]) -> Counter[str]:
     """Return by reason the number of facts, past values and absent facts that are not asked about.
 
-    A past value is asked for by a probe of its own, and counted by `as_of_probes`.
+    A past value of a chain is not counted here: `as_of_probes` counts it in `material.dropped`.
     """
     asked = {id for one in probes if one.kind != "as of" for id in one.related_facts}
     asked |= {
@@ -78,7 +78,7 @@ def _count_left_out(material: Material, probes: Sequence[Probe]) -> Counter[str]
 
 
 def _find_skipped(material: Material, probes: Sequence[Probe]) -> list[Skipped]:
-    """Return the facts without a probe, in their order."""
+    """Return the facts without a probe, with the reason, in the order of the conversation."""
     probed = {id for one in probes for id in one.related_facts}
     conversation = material.indexed.conversation
     return [
@@ -120,7 +120,10 @@ def _recall(material: Material, one: AskableFact) -> Probe:
 
 
 def absent_probes(indexed: IndexedConversation, twins: Sequence[str | None], dropped: Counter[str]) -> Iterator[Probe]:
-    """Yield probes about facts that, as the dataset says, were never stated. Each is paired with one of `twins`."""
+    """Yield probes about facts that, as the dataset says, were never stated. Each is paired with one of `twins`.
+
+    `twins` are ids of answerable probes. `dropped` counts the facts that cannot be asked about, by reason.
+    """
     stated = set().union(*map(_topics, indexed.conversation.facts))
     for number, entry in enumerate(indexed.conversation.absent):
         question = entry.question or question_for(entry.subject, entry.attribute or "")

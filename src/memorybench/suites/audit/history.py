@@ -15,8 +15,7 @@ from .templates import attribute_name
 from .time_words import names_plan
 
 PLAN = "a plan"
-"""The reason for a fact that becomes true only after the conversation, or that was about the future on an earlier
-day."""
+"""The reason for a fact that becomes true after the conversation, or for a plan that may be outdated at its end."""
 UNDATED = "undated"
 """The reason for a fact with a start date in a conversation without dates to compare it with."""
 SUPERSEDED, ENDED = "superseded", "no longer valid"
@@ -32,7 +31,7 @@ _INTENDS = re.compile(
 class History:
     current: tuple[AuditFact, ...]
     past: tuple[tuple[AuditFact, str], ...]
-    """Facts that are not true at the end of the conversation, with the reason."""
+    """Facts that are not true at the end of the conversation, or may not be, each with the reason."""
     chains: tuple[tuple[AuditFact, ...], ...]
     """Facts that supersede each other, oldest first. The last fact of a chain is current, or an outdated plan."""
 

@@ -48,7 +48,10 @@ def judge_prompts() -> JudgePrompts:
 
 
 def question_of(probe: Probe) -> Question:
-    """Return the probe as a question for the judge. The gold answer also lists the values of other times."""
+    """Return the probe as a question for the judge.
+
+    The gold answer also lists the values of other times, which are wrong.
+    """
     kind = FLAG if probe.flags else probe.kind if probe.type == "temporal" else probe.type
     gold = probe.expected_answer
     if probe.stale and not probe.flags:
@@ -81,7 +84,10 @@ async def judge_answer(steps: Steps, judge: Judge | None, probe: Probe, response
 
 
 async def is_declined(steps: Steps, judge: Judge | None, probe: Probe, response: str) -> bool | None:
-    """Return whether a wrong answer only says that it does not know; None if only a judge could decide."""
+    """Return whether a wrong answer only says that it does not know.
+
+    None if there is no judge to decide, or its reply is unreadable.
+    """
     if not response.strip() or is_abstention(response):
         return True
     if judge is None:
@@ -94,7 +100,7 @@ async def is_declined(steps: Steps, judge: Judge | None, probe: Probe, response:
 
 
 def names_stale(probe: Probe, response: str) -> bool:
-    """Return whether an answer names an outdated value and not the current one. Explains why it is wrong."""
+    """Return whether an answer names an outdated value and not the current one, which explains why it is wrong."""
     is_stale = any(occurs(value, response) for value in probe.stale)
     return is_stale and not occurs(probe.current or probe.expected_answer, response)
 
@@ -108,7 +114,11 @@ async def scores_of(
     of_context: Sequence[Score] = (),
     of_evidence: Sequence[Score] = (),
 ) -> list[Score]:
-    """Return the scores of an answer. A wrong one gets a score for the reason: a stale value, or `of_evidence`."""
+    """Return the scores of an answer.
+
+    `of_context` are scores of what the model saw; they are always included. `of_evidence` are included if the answer is
+    wrong and names no outdated value; one that does gets the score `miss_stale` instead.
+    """
     scores = [Score(name="correct", value=float(judgement.correct), reason=judgement.reason), *of_context]
     if judge is not None and not judgement.by_judge:
         scores.append(Score(name=BY_CODE, value=1.0))
@@ -129,7 +139,7 @@ async def scores_of(
 
 
 def has_pair_scores(probe: Probe) -> bool:
-    """Return whether the scores of a pair belong to the trial of this probe; otherwise to that of its twin."""
+    """Return whether the trial of this probe gets the scores of its pair. Of two paired probes, only one does."""
     return probe.twin is not None and not probe.reversed and probe.type in ("temporal", "hallucination")
 
 

@@ -125,7 +125,10 @@ class AuditPlan:
     probe_model: ProbeModel | None = None
     """Writes and verifies probes; None: all probes were generated and checked by code."""
     verify: bool = False
-    """If True, each question is first asked without context. A question that is then answered does not test memory."""
+    """If True, a question is first asked without context, and skipped if the model knows the answer.
+
+    Questions with options, and those about absent facts, are always asked.
+    """
     limits: Mapping[str, Limits] = field(default_factory=dict)
     canaries: int = 0
     """The number of canaries, answers with a known verdict, that the judge is checked with."""
@@ -218,7 +221,7 @@ class _Reply:
 
 
 class _Probing:
-    """Performs all probes of one subject. Steps are recorded, so asking a twin again costs nothing."""
+    """Performs all probes of one subject. Steps are recorded, so asking the twin of a probe again costs nothing."""
 
     def __init__(self, plan: AuditPlan, audited: AuditedSubject) -> None:
         self._plan = plan
@@ -305,7 +308,7 @@ class _Probing:
             raise Lacking(f"answered correctly without context, so it does not test memory: {probe.question!r}")
 
     def _evidence_scores(self, probe: Probe, memories: Sequence[Memory] | None) -> list[Score]:
-        """Return scores that say whether a wrong answer was given with or without its gold turns; none if unknown."""
+        """Return scores that say whether the model saw the gold turns, to explain a wrong answer; none if unknown."""
         if memories is None:  # the whole conversation was replayed
             return [Score(name="miss_not_used", value=1.0)] if probe.gold_context else []
         turns = {turn.id for turn in self._plan.transcripts.conversation(probe.conversation).turns}

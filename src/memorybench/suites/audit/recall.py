@@ -57,9 +57,9 @@ class Material:
     gaps: bool = True
     """Whether free-text facts get questions with a gap."""
     left_out: dict[str, str] = field(default_factory=dict)
-    """By id of a fact: why it is not asked about. Does not count if the fact has a probe of another kind."""
+    """By id of a fact: why it has no recall or order probe. It may still have a probe of another kind."""
     dropped: Counter[str] = field(default_factory=Counter)
-    """By reason: the number of questions about absent facts and past values that are not asked."""
+    """By reason: the number of absent facts and past values that are not asked about."""
 
     @classmethod
     def of(cls, indexed: IndexedConversation, *, gaps: bool) -> Material:
@@ -67,7 +67,7 @@ class Material:
 
     @cached_property
     def _without_names(self) -> frozenset[tuple[str, str]]:
-        """Pairs of subject and attribute that have a value which is not a name, such as `bakery` for a workplace."""
+        """The pairs of subject and attribute with a value that is not a name, such as `bakery` for a workplace."""
         return frozenset(
             _topic(fact)
             for fact in self.indexed.conversation.facts
@@ -94,9 +94,9 @@ class Material:
         return ask_now(question.text, given_in=self.indexed.question_language(question.text) if is_given else None)
 
     def questions(self, fact: AuditFact) -> Iterator[Question]:
-        """Yield questions for a fact: the dataset's own, else by template, else with a gap.
+        """Yield questions for a fact: the one in the dataset, else one from a template, else questions with a gap.
 
-        Templates and gaps are in English only.
+        Templates and gaps exist in English only, so that other conversations may have no question.
         """
         if fact.question and fact.value:
             yield Question(fact.question, fact.value, "given")
@@ -118,7 +118,10 @@ class Material:
         return question_for(fact.subject, fact.attribute or "", fact.content, wants_name=wants_name)
 
     def reject(self, question: Question, others: Sequence[str] = ()) -> str | None:
-        """Return the name of the check that a question fails; None if it passes. `others` must not leak, either."""
+        """Return the name of the check that a question fails; None if it passes.
+
+        The question must not reveal its value, nor one of `others`.
+        """
         if normalise(question.value) in _GUESSABLE or question.value in self.indexed.speakers:
             return "guessable"
         if not content(question.value):
@@ -130,7 +133,7 @@ class Material:
         return "leak" if leaks(question.text, (question.value, *others), is_english=is_english) else None
 
     def choose(self, fact: AuditFact) -> AskableFact | str:
-        """Return the fact with its first question that passes all checks, or the name of the check that failed."""
+        """Return the fact with the first question that passes all checks, or the reason against its first question."""
         first = None
         for question in self.questions(fact):
             wording = self._tell_from_earlier(fact, question)
@@ -159,9 +162,10 @@ class Material:
         return bool(days) and now is not None and max(days) < now.date()
 
     def _tell_from_earlier(self, fact: AuditFact, question: Question) -> Question | None:
-        """Return the question, reworded if an older or planned fact answers it, too; None if that is impossible.
+        """Return the question; if facts that this one replaced answer it too, reworded to ask about the present.
 
-        A question with a gap fits an earlier fact that has all the words around the gap.
+        None if it cannot be reworded: a question with a gap, if such a fact has all words around the gap. It is also
+        reworded if a planned fact will replace this one.
         """
         asks_again = fact.id in self._replaced
         for earlier in self._earlier(fact):
@@ -174,10 +178,10 @@ class Material:
         return replace(question, text=self.ask_now(question)) if is_reworded else question
 
     def _fits_another(self, fact: AuditFact, question: Question) -> bool:
-        """Return whether a fact that this one did not replace answers the question with another value.
+        """Return whether the question has another answer, from a fact that this one did not replace.
 
-        Such a fact has all words around the gap and a name or number, or is to replace this one, or is about a second
-        thing of the kind.
+        For a question with a gap: a fact with all words around the gap and another name or number, or a fact that
+        replaces this one. For a template: see `has_second`. Questions of the dataset are not checked.
         """
         if question.origin != "cloze":
             return question.origin == "structured" and self.has_second(fact)
@@ -195,10 +199,11 @@ class Material:
         )
 
     def has_second(self, fact: AuditFact) -> bool:
-        """Return whether another fact has all words of subject and attribute, and more, but another value.
+        """Return whether another thing of the same kind has another value, as `user's second dog` beside `user's dog`.
 
-        `user's second dog` has the words of `user's dog`; `user's dog` does not have those of `user`, who is its owner.
-        `favourite city` is another thing than `city`; `first boat` is another one of the kind `boat`.
+        Its fact has all words of subject and attribute, and more. `user's dog` is not a second `user`, who is its
+        owner. For an attribute of one word, the added words must tell things of one kind apart: `first boat` is a
+        second `boat`, but `favourite city` is not a second `city`.
         """
         parts = _parts(fact)
         similar = min((self._topics_with[word] for part in parts for word in part), key=len, default={})
@@ -239,7 +244,7 @@ class Material:
             earlier = self._superseded.get(earlier.id)
 
     def _is_filled_otherwise(self, question: Question, places: Sequence[int]) -> bool:
-        """Return whether the two words before the gap are followed by something else in a turn."""
+        """Return whether a turn has the two words before the gap, followed by something other than the value."""
         before = tokens(question.text.partition(": ")[2].partition(GAP)[0])[-2:]
         otherwise = re.compile(rf"(?<!\S){re.escape(' '.join(before))} (?!{re.escape(normalise(question.value))}\b)")
         return any(otherwise.search(normalise(turn.content)) for turn in self.indexed.turns(places))
@@ -258,7 +263,7 @@ def _words_around_gap(question: Question) -> frozenset[str]:
 
 
 def _parts(fact: AuditFact) -> _Parts:
-    """Return the words of each owner and of the attribute: `user's dog`, `name` has three such parts."""
+    """Return the words of each owner and of the attribute. `user's dog` and `name` give three: user, dog and name."""
     topic = f"{named_subject(fact.subject)}'s {attribute_name(fact.attribute or '')}"
     return tuple(frozenset(stems(part)) for part in re.split(r"['’]s? ", topic))
 
@@ -268,7 +273,7 @@ def _topic(fact: AuditFact) -> tuple[str, str]:
 
 
 def choose_facts(material: Material, asked_as_change: Collection[str]) -> list[AskableFact]:
-    """Return the current facts that have a question with one answer; put the others into `material.left_out`.
+    """Return the current facts with a question that has one answer; note in `material.left_out` why others have none.
 
     Facts in `asked_as_change` get no recall question, because a conflict probe asks about them.
     """
@@ -290,7 +295,7 @@ def choose_facts(material: Material, asked_as_change: Collection[str]) -> list[A
 
 
 def _question_key(question: Question) -> str:
-    """Return a key that equal questions share; an attribute in singular and in plural counts as equal."""
+    """Return a key that is the same for equal questions. Singular and plural of an attribute count as equal."""
     if question.origin != "structured":
         return normalise(question.text)
     return " ".join(stems(question.text))

@@ -71,7 +71,7 @@ REASONS = {
     "value does not fit": "with a verb or a negation as the answer, which does not fit a note",
     "values overlap": "with an outdated value that contains the latest, or the reverse",
 }
-"""By check: a phrase for the questions or facts that it rejects. Runs of earlier versions have other checks."""
+"""By name of a check: a phrase for the questions or facts that it rejects. Some names occur only in older runs."""
 _LABELS = ("category", "turns_back", "days_back", "conversation")
 _PHRASES = {
     "recall_accuracy": "recalls {} of the facts",
@@ -85,7 +85,7 @@ _CORRECTED = {
     "conflict_resolution_accuracy": False,
     "dating_accuracy": False,
 }
-"""Measures that are corrected for the judge's errors. True if the measure counts wrong answers."""
+"""Measures that are corrected for the judge's errors. The value is True if the measure counts wrong answers."""
 _SEVERITY = ("hallucination", "conflict", "recall", "temporal")
 """Kinds of probes, the most severe failure first: invented answers, then outdated ones, then missing ones."""
 _MAX_FAILURES = 12
@@ -242,7 +242,10 @@ def _select_worst(wrong: Iterable[Outcome]) -> list[Outcome]:
 
 
 def _audit_result(run: StoredRun, outcomes: Iterable[Outcome]) -> dict[str, Any]:
-    """Return the fields of memaudit's AuditResult. `metrics` are those of the first subject, named in `metricsOf`."""
+    """Return the fields of memaudit's AuditResult.
+
+    `metrics` are those of the first subject, which `metricsOf` names.
+    """
     first = next((result for result in run.summary.results if not result.group), None)
     measures = {metric.name: first.measure(metric.name) if first else None for metric in MEASURES}
     return {

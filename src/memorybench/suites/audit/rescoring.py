@@ -41,7 +41,7 @@ from .spec import AuditSpec
 
 @dataclass(slots=True)
 class _AuditRescorer(Rescorer):
-    """Computes scores again. Without the conversations, only the verdicts on recorded answers."""
+    """Computes scores again. If the conversations are missing, it computes only the verdicts on recorded answers."""
 
     run: RecordedRun
     _probes: dict[str, list[Probe]] = field(default_factory=dict)

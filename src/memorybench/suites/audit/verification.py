@@ -1,14 +1,14 @@
 """Verifies probes with a model. Each reply is a recorded step; a check passes if three of up to four replies agree.
 
-recall, as of, duration   answered from its evidence, and with the same value from the whole conversation: otherwise it
-                          is outdated, or one of several; not answered without the conversation
-conflict                  each outdated value is answered from its own turns alone, the current one from its own, and
-                          also from the whole conversation: otherwise both may be true
-order                     both events have a date in their turns and are not plans, the dates have the expected order;
-                          not answered without the conversation
-absent                    no answer is found in the whole conversation, and no reply quotes one
+recall, as of, duration   the model answers from the evidence, and gives the same value from the whole conversation:
+                          otherwise the value is outdated, or one of several; it does not answer without the conversation
+conflict                  it answers each outdated value from that value's turns alone, and the current value from its
+                          own turns and also from the whole conversation: otherwise both may be true
+order                     it finds a date for both events, neither is a plan, the dates have the expected order;
+                          it does not answer without the conversation
+absent                    it finds no answer in the whole conversation, and no reply quotes one
 
-For all of them, the question must not contain the answer; code checks that. If a reply is worded differently from the
+In all cases, the question must not contain the answer; code checks that. If a reply is worded differently from the
 value, three of up to four further replies must agree that they say the same, or that they differ.
 """
 
@@ -203,7 +203,7 @@ class ProbeModel:
     async def _is_absent(self, steps: Steps, question: str, conversation: Sequence[Turn]) -> bool:
         """Return whether three of four replies find no answer, and none quotes one from the conversation.
 
-        So a fact that the conversation states is asked as absent only if the model misses it three times.
+        So a fact that the conversation does state is asked about as absent only if the model misses it three times.
         """
         silent = 0
         for attempt in _ATTEMPTS:
@@ -260,7 +260,7 @@ def is_quoted(quote: str, turns: Sequence[Turn]) -> bool:
 
 
 def _own_turns(probe: Probe, value: str) -> list[Turn]:
-    """Return the outdated turns of a conflict, without those that state only another outdated value."""
+    """Return the outdated turns of a conflict, without those that state another outdated value and not this one."""
     others = [other for other in probe.stale if other != value]
     return [
         turn

@@ -46,7 +46,7 @@ def drafts(
 ) -> Iterator[Probe]:
     """Yield draft probes for facts that have no probe of that type in `made`. A model writes most of their questions.
 
-    `dropped` counts what cannot be asked about absent facts, past values and the order of events.
+    `dropped` counts, by reason, the absent facts, past values and events that cannot be asked about.
     """
     asked = {(one.conversation, one.type, one.related_facts[-1]) for one in made if one.related_facts}
     ordered = {(one.conversation, id) for one in made if one.options for id in one.related_facts}
@@ -151,7 +151,7 @@ async def write(steps: Steps, writer: ProbeModel, draft: Probe, conversation: Au
 
 
 async def _put_in_order(steps: Steps, writer: ProbeModel, draft: Probe) -> Probe:
-    """Return the probe; if the model's dates of the two events show another order, with the other option as answer."""
+    """Return the probe. If the model dates the two events in the other order, the other option becomes the answer."""
     if await writer.find_order(steps, draft) != -asked_order(draft):
         return draft
     other = next(option for option in draft.options if option != draft.expected_answer)
