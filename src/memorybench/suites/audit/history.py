@@ -75,10 +75,10 @@ def _plans(facts: Sequence[AuditFact], now: datetime | None) -> set[str]:
 
 
 def _is_outdated_plan(fact: AuditFact, indexed: IndexedConversation) -> bool:
-    """Return whether a fact is about a future event (`next test: 11 August`) that may be past by now.
+    """Return whether a fact is about a future event (`next test: 11 August`) that may be past as the conversation ends.
 
-    The event is still in the future on the day on which it was stated, and before the date in its value (in free
-    text: in the statement) or in `validFrom`.
+    The day of the event is `validFrom`, or the date in its value or, in free text, in its statement. If none of these
+    is known, the event may be past on any day after the one on which it was stated.
     """
     is_free_text = not (fact.attribute or fact.question)
     topics = (attribute_name(fact.attribute or ""), fact.question or "", fact.content if is_free_text else "")
