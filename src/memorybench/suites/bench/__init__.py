@@ -9,7 +9,7 @@ The run
   selection.py      which questions of a benchmark are asked
   baselines.py      providers, and the baselines that they are compared with
   estimating.py     calls and tokens of a run, before anything is spent
-  plan.py           questions × providers as jobs, and the text of the gold evidence of each question
+  plan.py           one job per question, provider and repeat, and the gold evidence that a question is stored with
 
 Results
   scores.py         scores of a ranking
@@ -18,6 +18,6 @@ Results
   report.py         the report
 
 Scoring again
-  recorded.py       stand-ins for the providers and models of a run whose answers are judged again
-  rescoring.py      scores recorded searches, answers and verdicts again
+  recorded.py       objects that replace the providers and models of a run whose answers are judged again
+  rescoring.py      computes scores again from recorded searches, answers and verdicts
 """

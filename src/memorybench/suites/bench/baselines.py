@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A provider or a baseline. Baselines are made by the suite, because some see the gold, and no provider may."""
+    """A provider or a baseline.
+
+    The suite itself makes the baselines, because some see the gold evidence, and no provider may.
+    """
 
     subject: Subject
     provider: Provider | None = None
@@ -60,7 +63,10 @@ def all_turns(haystack: Haystack) -> tuple[Memory, ...]:
 
 
 def remembered(baseline: str, question: Question, turns: tuple[Memory, ...]) -> tuple[Memory, ...]:
-    """Return the memories that a baseline finds for a question. `turns` are all turns of the history."""
+    """Return the memories that a baseline finds for a question. `turns` are all turns of the history.
+
+    For `placebo`, they only have the right size, for estimates; `placebo_memories` returns those that are shown.
+    """
     return BASELINES[baseline](question, turns)
 
 
@@ -80,7 +86,7 @@ _PLACEBO_TURNS = 10
 
 
 def partners(questions: Sequence[Question]) -> dict[str, Question]:
-    """Return, by id of a question, a question about another history. The choice is always the same.
+    """Return, by id of a question, a question about the next history. The same questions always get the same partners.
 
     Raise BadInput if there is only one history.
     """

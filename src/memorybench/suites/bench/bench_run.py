@@ -42,8 +42,10 @@ class BenchRun:
     answerer: ResolvedModel | None
     judge: ResolvedModel | None
     recorded: Recorded | None
-    """The providers and model of the run whose answers are judged again; then only the judge is opened. None: a run
-    that asks for its own answers."""
+    """The providers and the answering model of the run whose answers are judged again.
+
+    Only the judge is then opened. None for a run that asks for its own answers.
+    """
     part: Collection[Unit] | None
     """The histories of this shard; None if the run is not a shard."""
 

@@ -51,7 +51,11 @@ class Benchmark:
 
     @property
     def judge_calls(self) -> int:
-        """The number of judge calls for each provider: per question or rubric item, and per correction."""
+        """The number of judge calls per provider and repeat.
+
+        It is one per rubric item, or one per question and one more if its answer key is corrected. Questions that
+        required or excluded texts decide need none.
+        """
         return sum(judge_calls(one, is_corrected=one.id in self.corrected) for one in self.questions)
 
 
@@ -97,7 +101,7 @@ def read_benchmark(
 
 
 def scoring_method(evaluation: Evaluation, questions: Sequence[Question]) -> str:
-    """Return how answers are scored: the method of the config, but `f1` instead of exact match for free text.
+    """Return how answers are scored: the method of the config, but `f1` instead of `exact-match` for free text.
 
     Free text is seldom equal to the gold answer, so exact match would score nearly every answer as wrong.
     """

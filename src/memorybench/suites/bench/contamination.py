@@ -18,10 +18,11 @@ _TOLERANCE = 0.05
 
 
 def chance_score(questions: Sequence[Question]) -> float:
-    """Return the score to expect from a model that has no memory and knows nothing about the user.
+    """Return the mean score to expect from a model that has no memory and knows nothing about the user.
 
-    A random choice is right in proportion to the right choices. Questions that need no memory count as right: those
-    that the history does not answer, and those whose answer only must not contain something. All others count as wrong.
+    A question with choices counts as the share of its choices that are right. Questions that need no memory count as 1:
+    those that the history does not answer, and those whose answer only must not contain certain texts. All others count
+    as 0.
     """
     return fmean(map(_chance, questions)) if questions else 0.0
 
@@ -38,7 +39,7 @@ def _chance(question: Question) -> float:
 
 
 def contamination(summary: Summary, chance: Mapping[str, float]) -> Iterator[dict[str, Any]]:
-    """Yield the measures of the baselines `none` and `placebo` that are clearly higher than chance."""
+    """Yield the answer measures of the baselines `none` and `placebo` that are clearly above chance, one dict each."""
     for result in summary.results:
         baseline = result.subject.partition(" + ")[0]
         if result.group or baseline not in WITHOUT_MEMORY or result.benchmark not in chance:

@@ -53,7 +53,11 @@ def _of_benchmark(run: BenchRun, benchmark: Benchmark, provider: ResolvedProvide
 
 
 def _context_sizes(benchmark: Benchmark, provider: ResolvedProvider) -> list[int]:
-    """Return the tokens of context per question: exact for baselines; for providers, from the average turn size."""
+    """Return the estimated tokens of context for each question.
+
+    For a provider, it is the number of memories shown times the mean size of a turn; for baselines, the size of what
+    they show.
+    """
     sizes: dict[str, int] = {}
     found = []
     turns_of = lru_cache(maxsize=1)(lambda id: all_turns(benchmark.dataset.haystack(id)))

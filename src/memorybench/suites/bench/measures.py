@@ -51,7 +51,12 @@ def measures(
     special: Collection[str] = (),
     plugins: Sequence[Metric | RetrievalMetric] = (),
 ) -> tuple[Metric, ...]:
-    """Returns all metrics of a bench run whose benchmarks count evidence at these levels."""
+    """Return all metrics of a bench run, in the order of the report.
+
+    `answered`: the run has answers, not only retrieval. `corrected`: some questions have a corrected answer key.
+    `has_budget`: a token budget is set. `levels` are the levels at which the benchmarks count evidence; some retrieval
+    metrics are also computed at the other level. `special` are the names that `special_measures` returns.
+    """
     metrics: list[Metric] = []
     if answered:
         metrics += [

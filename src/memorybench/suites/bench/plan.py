@@ -106,7 +106,7 @@ class Bench:
     """By question id: the question with the corrected answer key. Scores by both keys are reported."""
     answering: Answering | None = None
     repeated: Sequence[Answering] = ()
-    """How the second and each later repeat is answered; empty: each question is asked once."""
+    """How the second and each later repeat is answered, one entry each. Empty if each question is asked once."""
     answered_once: bool = False
     """If True, the repeats share one answer, and only its verdict is repeated."""
 

@@ -186,7 +186,7 @@ def _details(run: BenchRun) -> dict[str, Any]:
 
 
 def _answering_command(spec: BenchSpec) -> str:
-    """Return a command line that plans a run on the same benchmarks with an answering model."""
+    """Return a command line for a dry run on the same benchmarks with an answering model."""
     given = {
         "--benchmarks": spec.benchmarks if spec.benchmarks != DEFAULT_BENCHMARKS else (),
         "--config-dir": spec.config_dirs,

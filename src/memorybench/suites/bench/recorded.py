@@ -1,4 +1,4 @@
-"""Replaces the providers and models of a recorded run. The objects have the recorded names; calls raise an error."""
+"""Replaces the providers and models of a recorded run by objects with the same names. Calling one raises an error."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ class Recorded:
         return cls(subjects, answerer, run_reader.run(run).spec.get(ANSWERS, 1))
 
     def models(self, repeats: int) -> list[Model]:
-        """Return a replacement for the answering model of each repeat; each later repeat has the next seed."""
+        """Return a replacement for the answering model of each repeat.
+
+        They differ in their seeds as in the recorded run; if that has one answer per question, all are the same.
+        """
         if self.repeats == 1:
             return [RecordedModel(self.answerer)] * repeats
         return [RecordedModel(_with_next_seed(self.answerer, place)) for place in range(repeats)]

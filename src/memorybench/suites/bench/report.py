@@ -160,7 +160,7 @@ def report(run: StoredRun) -> Report:
 
 
 def _judge_parts(run: StoredRun) -> tuple[Sequence[Section], Sequence[Section], Mapping[str, Any]]:
-    """Return the warnings about the judge, tables of corrected accuracy, and both for the JSON document."""
+    """Return the warnings about the judge, tables of corrected accuracy, and the judge's part of the JSON document."""
     if not run.spec.get("judge"):
         return (), (), {}
     from memorybench.suites.judge_check import check_document, check_warnings, correction_tables, judge_checks
@@ -201,9 +201,9 @@ def _failed_cell(number: int) -> Cell:
 
 
 def _label_tables(summary: Summary, benchmark: str, main: str) -> list[Table]:
-    """Return a table of the headline measure for each label. A terminal shows only the first one.
+    """Return a table of the headline measure for each label. A terminal shows only the first table.
 
-    That is the one by question type, if questions have types.
+    The first one is that by question type, if questions have types. Labels with one value, or too many, get no table.
     """
     found = {
         (label, result.subject): result.measure(main)

@@ -53,7 +53,7 @@ from .spec import ANSWERS, BenchSpec
 
 @dataclass(frozen=True, slots=True)
 class _Benchmark:
-    """What the scores of a benchmark depend on, from the config that the run recorded."""
+    """A benchmark as far as its scores depend on it, from the config that the run recorded."""
 
     config: BenchmarkConfig
     prompts: Mapping[str, Any]
@@ -67,7 +67,10 @@ class _BenchRescorer(Rescorer):
     run: RecordedRun
     _benchmarks: dict[str, _Benchmark] = field(default_factory=dict)
     _questioners: dict[tuple[str, ...], _Questioner] = field(default_factory=dict)
-    """The objects that ask questions, by what they depend on. Each keeps what it computed from the histories."""
+    """By everything that they depend on: the objects that ask questions.
+
+    Each keeps what it computed from the histories.
+    """
 
     async def rescore(self, outcome: Outcome, case: Mapping[str, Any], steps: ReplayedSteps) -> Rescored:
         trial, spec = outcome.trial, self.run.run.spec
@@ -169,7 +172,7 @@ class _BenchRescorer(Rescorer):
         return benchmark.are_prompts_known and self.run.knows_judge(steps)
 
     def changed_cases(self, dataset: Dataset) -> list[str]:
-        """Return the ids of recorded questions that differ from the dataset, in text or gold."""
+        """Return the ids of recorded questions that differ from the dataset, in a field or in the gold turns."""
         known = {question.id: question for question in dataset.questions}
         own = {id: case for (benchmark, id), case in self.run.cases.items() if benchmark == dataset.name}
         history = lru_cache(maxsize=1)(lambda id: history_digest(dataset.haystack(id)))

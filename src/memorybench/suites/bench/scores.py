@@ -16,7 +16,10 @@ OTHER_LEVEL: Mapping[EvidenceLevel, EvidenceLevel] = {"session": "turn", "turn":
 
 
 class Places:
-    """Maps the ids of a haystack's sessions and turns to the level, session or turn, at which evidence is counted."""
+    """The sessions and turns of a haystack.
+
+    Translates the sources of memories, ids of either, to one of the two levels.
+    """
 
     __slots__ = ("_ids",)
 
@@ -35,7 +38,10 @@ class Places:
         return {id for source in memory.sources or () if (id := ids_by_source.get(source))}
 
     def ranking(self, memories: Sequence[Memory], level: EvidenceLevel) -> list[str] | None:
-        """Returns the distinct ids at that level, best first; None if the provider does not report sources."""
+        """Return the distinct ids at that level, best first; None if no memory reports a source at that level.
+
+        A memory without such a source takes a rank, but is never a hit.
+        """
         ranked: list[str] = []
         ids_by_source = self._ids[level]
         has_sources = not memories  # an empty result does not show whether sources are reported: PROVENANCE_UNKNOWN
@@ -53,7 +59,10 @@ def retrieval_scores(
     level: EvidenceLevel,
     metrics: Sequence[RetrievalMetric] = RETRIEVAL_METRICS,
 ) -> list[Score]:
-    """Returns the scores at the benchmark's own level, then those at the other level with its name as prefix."""
+    """Return the scores at the benchmark's own level, then some at the other level, prefixed by `session_` or `turn_`.
+
+    There are none at a level without gold evidence, or if the provider does not report sources.
+    """
     other = OTHER_LEVEL[level]
     scores: list[Score] = []
     for at, prefix in ((level, ""), (other, f"{other}_")):
@@ -73,9 +82,10 @@ MISSES = {
 
 
 def attribution(question: Question, seen: Sequence[Memory], places: Places, scores: Sequence[Score]) -> str | None:
-    """Returns why an answer is wrong, as a key of MISSES; None if it is not wrong, or sources are unknown.
+    """Return why an answer is wrong, as a key of MISSES.
 
-    Evidence was shown if any memory has a gold turn among its sources, or a gold session if turns are not reported.
+    None if it is not wrong, or if gold evidence or sources are unknown. Evidence counts as shown if a memory has a gold
+    turn among its sources, or a gold session if turns are not reported.
     """
     if not any(score.name in ("correct", RUBRIC_MET) and score.value == 0 for score in scores):
         return None

@@ -13,9 +13,10 @@ from .spec import BenchSpec
 
 
 def choose_questions(dataset: Dataset, spec: BenchSpec, failed: Collection[str] | None = None) -> tuple[Question, ...]:
-    """Returns the questions by position (from 1, inclusive), type, id and earlier failure; then samples --limit.
+    """Return the questions that the flags select: by position, type, id and earlier failure; then a sample of --limit.
 
-    A run that has recorded its selection keeps it. `failed` are the ids of --failed-in; None without that flag.
+    Positions count from 1, and --end is included. A run that has recorded its selection keeps it. `failed` are the ids
+    of questions that failed in the run of --failed-in; None without that flag.
     """
     if dataset.name in spec.chosen:
         return tuple(cases_by_id(dataset.questions, spec.chosen[dataset.name], "--resume", dataset.name))

@@ -24,7 +24,10 @@ class BenchSpec(SearchSpec, RepeatedSpec):
         None, help="Sample N questions per benchmark across histories and types.", metavar="N", ge=1
     )
     sample_seed: int | None = flag(0, help="Draw another sample with --limit.", metavar="N")
-    """None for a run of version 0.1, which took the first questions, or a random sample with `seed`."""
+    """The seed of the sample.
+
+    None for a run of version 0.1, which took the first questions, or a random sample with `seed`.
+    """
     start: int | None = flag(None, help="Start at this question, counting from 1.", metavar="N", ge=1)
     end: int | None = flag(None, help="End with this question.", metavar="N", ge=1)
     question_types: tuple[str, ...] = flag(
