@@ -55,7 +55,10 @@ class _CaseInFile(Record):
     expected_facts: tuple[str, ...]
     must_not_store: tuple[str, ...] = ()
     superseded: tuple[str, ...] | None = None
-    """The old facts that expected_output no longer has. If given, the list must be complete; None: it is derived."""
+    """The old facts that expected_output no longer has, as the file lists them; then the list must be complete.
+
+    None if the file has no such list.
+    """
 
 
 def load_cases(path: Path | str) -> tuple[ExtractionCase, ...]:
@@ -258,7 +261,7 @@ def _check_must_not_store(row: Document, written: _CaseInFile) -> None:
 
 
 def _parse_facts(row: Document, name: str, lines: Sequence[str]) -> list[tuple[str, MemoryFact]]:
-    """Parses "category: fact" lines. Returns each fact with the position of its line, for error messages."""
+    """Parse "category: fact" lines. Return each fact with its place in the file, for error messages."""
     parsed: list[tuple[str, MemoryFact]] = []
     for index, line in enumerate(lines):
         fact, where = fact_from(line), row.where(name, index)

@@ -15,7 +15,10 @@ from .online import SHARES, TraceJudge
 
 OpenJudge = Callable[[], AbstractAsyncContextManager[TraceJudge]]
 ReadTrace = Callable[[Mapping[str, Any], str], Trace]
-"""Makes a trace of a LangSmith run, given as a mapping and its name for errors. Raises BadInput if it is invalid."""
+"""A function that makes a trace of a LangSmith run.
+
+It takes the run as a mapping, and a name for error messages. Raises BadInput if the run is invalid.
+"""
 
 
 class MemoryExtractionEvaluator:

@@ -53,7 +53,7 @@ class Remark(NamedTuple):
 
 
 class Operation(NamedTuple):
-    """How often an operation was done, how often it should have been, and how many undecided pairs could add."""
+    """How often an operation was done, how often it was due, and how often undecided pairs could add to `done`."""
 
     done: int = 0
     due: int = 0
@@ -75,13 +75,13 @@ class Findings(NamedTuple):
     fp_open: int = 0
     fn_open: int = 0
     undecided: int = 0
-    """The number of undecided pairs that could all be right at once."""
+    """The most undecided pairs that could be right at the same time."""
     covered: int = 0
-    """The number of expected changes that the output makes, in any wording, split or category."""
+    """The number of expected changes that the output makes, in any wording and category, in one fact or several."""
     uncovered: int = 0
     uncovered_open: int = 0
     supported: int = 0
-    """The number of changes in the output that the gold supports."""
+    """The number of changes in the output that the gold facts, alone or together, ask for."""
     unsupported: int = 0
     unsupported_open: int = 0
     said: int = 0
@@ -90,15 +90,21 @@ class Findings(NamedTuple):
     """The number of added facts that the user did not say, or that repeat another fact."""
     unsaid_open: int = 0
     conflict_resolved: bool | None = None
-    """True if every old value is removed and its new value is stored. None: nothing to resolve, or undecided."""
+    """True if every old value is removed and its new value is stored, else False.
+
+    None if there is no old value, or if it is undecided.
+    """
     unchanged: bool | None = None
-    """True if nothing changed, as expected. None: a change was expected, or it is undecided."""
+    """True if the memory was left unchanged, as expected; False if it was changed.
+
+    None if a change was expected, or if it is undecided.
+    """
     forbidden: int = 0
     """The number of texts that must not be stored."""
     violations: tuple[str, ...] = ()
     """The texts that must not be stored, but are."""
     possible_violations: int = 0
-    """The number of other forbidden texts that may be stored in other words."""
+    """The number of forbidden texts that are not in `violations`, but may be stored in other words."""
     operations: Operations = Operations()
     facts: int = 0
     """The number of facts in the output."""
@@ -108,7 +114,10 @@ class Findings(NamedTuple):
 
     @property
     def flawless(self) -> bool:
-        """Whether nothing is certainly wrong: no wrong or missing change, no forbidden text, no unresolved conflict."""
+        """Whether nothing is certainly wrong: no wrong or missing change, no forbidden text, no unresolved conflict.
+
+        Undecided pairs may still turn out to be wrong.
+        """
         return not (self.fp or self.fn or self.violations or self.conflict_resolved is False)
 
 
@@ -159,7 +168,10 @@ async def find_support(steps: Steps, judge: EntailmentJudge, case: Expectation, 
 async def _find_forbidden(
     steps: Steps, judge: EntailmentJudge, case: ExtractionCase, matching: Matching
 ) -> dict[str, bool]:
-    """Asks the judge for each forbidden text whether a fact outside the gold says it. Returns them by text."""
+    """Ask the judge for each forbidden text whether the unmatched facts say it in other words.
+
+    Return the verdicts by text. Texts that code finds are not asked about.
+    """
     found = matching.grid.found
     texts = [text for text in case.must_not_store if not find_stored(text, found)] if matching.open_found else []
     notes = "\n".join(found[place].with_path for place in matching.open_found)
@@ -171,7 +183,10 @@ def user_text(conversation: Sequence[Turn]) -> str:
 
 
 def _without_support(matching: Matching, valid: int) -> list[int]:
-    """Returns the indexes of found facts that no gold fact supports: neither duplicates nor pieces of one."""
+    """Return the indexes of found facts that no gold fact says. Facts that repeat another one are left out.
+
+    `valid` is the number of gold facts to keep and to add, which come first.
+    """
     targets = range(valid)
     return [place for place in matching.open_found if matching.supported(place, targets) is False]
 
@@ -184,8 +199,8 @@ def findings_of(
 ) -> Findings:
     """Count and label the changes in a matching whose gold facts are `case.gold.targets`.
 
-    `support` says for each unexpected fact whether the user said it, `forbidden` for each forbidden text whether it is
-    stored in other words; without a judge both are unknown.
+    `support` says, by index of an unexpected fact, whether the user said it. `forbidden` says, by forbidden text,
+    whether it is stored in other words. Both come from a judge; without one, this is unknown.
     """
     examination = _Examination(case, matching, support, forbidden)
     unclear = _of_unknown_number(matching)
@@ -193,7 +208,10 @@ def findings_of(
 
 
 def _of_unknown_number(matching: Matching) -> list[MemoryFact]:
-    """Returns the unmatched texts that may contain several facts. Their number would change precision and recall."""
+    """Return the unmatched facts, of both sides, whose text may contain several facts.
+
+    It is unknown how many they are, so precision and recall are unknown, too.
+    """
     gold, found = matching.grid.gold, matching.grid.found
     unmatched = [fact for place, fact in enumerate(gold) if place not in matching.pairs]
     unmatched += [fact for place, fact in enumerate(found) if place not in matching.pairs.values()]

@@ -47,7 +47,7 @@ def _with_sorted_keys(memory: Any, depth: int = 0) -> Any:
 
 
 def gold_of(existing: Any, expected: Any) -> Gold:
-    """Compares the memory before with the memory expected after, and returns the expected change."""
+    """Compare the memory before a conversation with the one expected after it, and return the expected change."""
     before, after, categories = recorded_facts(existing), recorded_facts(expected), categories_of(existing)
     pairs = _with_unique(match(Grid(before, after, one_memory=True)).pairs, _moves(before, after))
     added = tuple(fact for index, fact in enumerate(after) if index not in pairs.values())
@@ -62,18 +62,18 @@ def gold_of(existing: Any, expected: Any) -> Gold:
 
 
 def identical_pairs(gold: Sequence[MemoryFact], found: Sequence[MemoryFact]) -> dict[int, int]:
-    """Pairs facts that certainly mean the same, by code alone. Returns found index by gold index.
+    """Pair facts that certainly mean the same, by code alone. Keys are indexes of `gold`, values indexes of `found`.
 
-    Other references, in another case or under an outer key, are paired if they fit one fact only.
+    Facts that differ in upper and lower case, or name only an outer category, are paired if only one fact fits.
     """
     return _with_unique(match(Grid(gold, found)).pairs, Grid(gold, found, by_reference=True).same)
 
 
 def _moves(before: Sequence[MemoryFact], after: Sequence[MemoryFact]) -> list[Pair]:
-    """Returns the pairs of facts that may be one fact whose case or whose place in the memory changed.
+    """Return the pairs of facts that may be one fact whose upper and lower case, or whose path in the memory, changed.
 
-    If its path became longer or shorter, the memory before has nothing on the new path, and the memory after nothing on
-    the old one: otherwise the fact of the user may have become that of a sister.
+    A path may only have become longer or shorter at its beginning, and no other fact may be on the new path before, or
+    on the old one after. Otherwise a fact about the user may have become one about a sister.
     """
     old_paths, new_paths = {fact.categories for fact in before}, {fact.categories for fact in after}
     moves = []
@@ -87,7 +87,7 @@ def _moves(before: Sequence[MemoryFact], after: Sequence[MemoryFact]) -> list[Pa
 
 
 def _with_unique(pairs: Mapping[int, int], others: Iterable[Pair]) -> dict[int, int]:
-    """Adds those of the other pairs whose facts have no pair yet and no choice."""
+    """Return `pairs`, and those of `others` whose two facts are in no pair yet and in no other of them."""
     taken = set(pairs.values())
     free = [(one, other) for one, other in others if one not in pairs and other not in taken]
     left, right = Counter(one for one, _ in free), Counter(other for _, other in free)
@@ -95,10 +95,10 @@ def _with_unique(pairs: Mapping[int, int], others: Iterable[Pair]) -> dict[int, 
 
 
 def find_stored(text: str, facts: Sequence[MemoryFact]) -> MemoryFact | None:
-    """Returns the first fact that certainly contains a forbidden text: the same text in any case, or its secret.
+    """Return the first fact that certainly contains a forbidden text; None if there is none.
 
-    A secret is a word that mixes letters and digits; punctuation in it is ignored. A judge must decide whether a fact
-    says the text in other words.
+    The fact is the same text in any case, or contains a secret of it: a word that mixes letters and digits, whatever
+    punctuation it has. A judge must decide whether a fact says the text in other words.
     """
     whole = _alphanumeric(text) if len(text.split()) <= _MOST_WORDS_IN_SECRET else ""
     secrets = [

@@ -28,10 +28,16 @@ class OldFacts(NamedTuple):
     gone: tuple[MemoryFact, ...] = ()
     """Facts that the user withdrew and that are no longer stored."""
     open: tuple[MemoryFact, ...] = ()
-    """Facts that are no longer stored in the same words. Without a judge, they may be lost, reworded or withdrawn."""
+    """Facts that are no longer stored in the same words, if there is no judge.
+
+    They may be lost, reworded or withdrawn.
+    """
 
     def add_to(self, findings: Findings, matching: Matching) -> Findings:
-        """Returns the findings about the stated facts with these old facts added, and with the operations counted."""
+        """Return the findings with these old facts counted in.
+
+        `findings` and `matching` are about the facts that the user stated.
+        """
         withdrawn, lost, stale, gone = len(self.gone) + len(self.stale), *map(len, (self.lost, self.stale, self.gone))
         unchanged = None if withdrawn else findings.unchanged  # None if a change was expected
         if unchanged is not None and (self.lost or self.open):

@@ -22,8 +22,10 @@ DEFAULT_THRESHOLDS: Mapping[str, float] = {
 """By measure: the lowest value with which an extractor passes. A measure without a value is not compared."""
 
 AT_WORST: Mapping[str, str] = {name: f"{name}_least" for name in ("precision", "recall", "f1")}
-"""By measure: the measure that is its value if every undecided pair counts against it. Has no value if all are
-decided."""
+"""By measure: the name of its lowest possible value, for undecided pairs that all count against it.
+
+That measure has no value if all pairs are decided.
+"""
 
 EXPECTS = "expects"
 """The label that says what a case expects: `facts` to be added, an `update` of stored facts, or `nothing`."""
@@ -118,9 +120,9 @@ class Bounded(Pooled):
 
 @dataclass(frozen=True, slots=True)
 class Bound(Pooled):
-    """The lowest or highest value that a share could have, however pairs are decided; no value if all are decided.
+    """The lowest or the highest value that a share could have, whatever is decided about undecided pairs.
 
-    The last of `scores` is the number of undecided pairs.
+    It has no value if all pairs are decided. The last of `scores` is the number of undecided pairs.
     """
 
     def measure(self, rows: Sequence[tuple[float, ...]], clusters: Sequence[str], planned: int) -> Measure:
@@ -172,7 +174,10 @@ def measures() -> tuple[Metric, ...]:
 
 
 def _one_sided(name: str, scores: tuple[str, str, str]) -> Bounded:
-    """Returns the share of the first count in the first two. The third, undecided, could belong to either."""
+    """Return the measure `scores[0] / (scores[0] + scores[1])`.
+
+    The third count is undecided and could belong to either.
+    """
     return Bounded(
         name,
         scores,
@@ -183,7 +188,7 @@ def _one_sided(name: str, scores: tuple[str, str, str]) -> Bounded:
 
 
 def _operation(name: str, scores: Sequence[str]) -> Bounded:
-    """Returns how often an operation was done, as a share of how often it was due. Undecided pairs could add."""
+    """Return the share of the due operations that were done. Undecided pairs could increase it."""
     return Bounded(
         name,
         tuple(scores),

@@ -93,7 +93,7 @@ class JudgedTrace:
     findings: Findings
     pairs_to_review: tuple[PairToReview, ...]
     unknown: frozenset[str] = frozenset()
-    """The names of scores that this trace cannot have."""
+    """The names of scores that are unknown for this trace, for example because there is no judge."""
 
     @property
     def scores(self) -> tuple[Score, ...]:
@@ -115,7 +115,7 @@ class JudgedTrace:
 class TraceJudge:
     enumerator: Enumerator
     entailment: EntailmentJudge | None = None
-    """Decides pairs of facts that code cannot; None: they stay undecided."""
+    """Decides pairs of facts that code cannot decide; None: they stay undecided."""
 
     async def judge(self, steps: Steps, trace: Trace) -> JudgedTrace:
         """Scores one trace.
@@ -228,7 +228,10 @@ async def post_feedback(
     shares: Sequence[str] = SHARES,
     counts: Sequence[str] = _FEEDBACK_COUNTS,
 ) -> None:
-    """Send each of `shares` with the `counts`, each as a recorded step, so that a resumed run sends none again."""
+    """Send each score in `shares` together with the `counts`.
+
+    Each is a recorded step, so that a resumed run does not send it again.
+    """
     values = {score.name: score.value for score in scores}
     for name in shares:
         if name in values:
@@ -244,7 +247,7 @@ async def post_feedback(
 
 
 def _pairs_to_review(trace: str, by_code: Matching, by_judge: Matching | None = None) -> Iterator[PairToReview]:
-    """Yields the pairs that code could not decide, with the judge's verdict on each."""
+    """Yield pairs that code could not decide, each fact in one pair only, with the judge's verdict if there is one."""
     gold_facts, found_facts = by_code.grid.gold, by_code.grid.found
     for number, (gold, found) in enumerate(sorted(by_code.undecided.items()), 1):
         says = None if by_judge is None else by_judge.grid.compare((gold, found)).says

@@ -43,7 +43,7 @@ class ExtractionPlan:
     spends: bool = False
     """Whether the extractor's calls may cost money."""
     judge: EntailmentJudge | None = None
-    """Decides pairs of facts that code cannot; None: they stay undecided."""
+    """Decides pairs of facts that code cannot decide; None: they stay undecided."""
     repeats: int = 1
     """The number of times that each case is extracted and judged."""
     canaries: int = 0

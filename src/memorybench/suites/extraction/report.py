@@ -42,7 +42,7 @@ from .scores import IN_TEXT
 from .transcripts import transcript
 
 _PROBLEMS = {"add": "missed", "keep": "lost", "remove": "stale"}
-"""By what should happen to a gold fact: the label if it did not happen."""
+"""By what should happen to a gold fact (keep, add or remove): the label of the remark if it did not happen."""
 _COUNTED = {
     "tp": "facts to add that were added, and facts to remove that were removed",
     "fp": "written facts that are not expected, and facts to keep that were lost",
@@ -77,7 +77,7 @@ def case_sections(trial: CaseTrial) -> list[Section] | None:
 
 
 def _count_table(outcome: Outcome) -> list[Table]:
-    """Return a table of true and false positives and false negatives: the certain counts, and the undecided ones."""
+    """Return a table of true positives, false positives and false negatives: the least and the most each can be."""
     rows: list[Row] = []
     for name, meaning in _COUNTED.items():
         certain, possible = outcome.score(name), outcome.score(f"{name}_open")
@@ -88,7 +88,7 @@ def _count_table(outcome: Outcome) -> list[Table]:
 
 
 def _fact_table(case: ExtractionCase, memory: Any, remarks: str) -> list[Table]:
-    """Return a table of each expected fact with the written fact that matches it, then of the other written facts."""
+    """Return a table of each expected fact with the written fact that matches it, then of the wrong written facts."""
     try:
         matching = match_output(case, memory)
     except Malformed:
@@ -253,7 +253,7 @@ def baseline_drifts(run_reader: RunReader, run: Run) -> tuple[Drift, ...]:
 
 
 def _scores(run_reader: RunReader, run: str) -> dict[str, Sequence[float]]:
-    """Returns the scores of all traces, by the name of their mean. Tables show the pooled value instead."""
+    """Return the scores of all traces, by the name of their mean (`macro_…`). Tables show the pooled value instead."""
     scores: dict[str, list[float]] = {f"macro_{name}": [] for name in SHARES}
     for outcome in run_reader.outcomes(run):
         for name in SHARES:

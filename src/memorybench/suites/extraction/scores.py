@@ -16,7 +16,7 @@ OPERATIONS = (
     ("delete", "deleted", "to_delete", "deleted_open"),
     ("keep", "kept", "to_keep", "kept_open"),
 )
-"""Each operation with the names of three scores: how often it was done, was due, and may have been done (undecided)."""
+"""Each operation with the names of its three scores: how often it was done, was due, and may also have been done."""
 COUNTED: tuple[Label, ...] = ("hallucinated", "unexpected", "duplicate", "unlisted", "misfiled")
 """The labels of facts that are counted in reports."""
 COUNTS = (
@@ -30,7 +30,10 @@ _counts = attrgetter(*COUNTS)
 
 
 def scores_of(findings: Findings, unknown: Collection[str] = ()) -> tuple[Score, ...]:
-    """Returns all defined scores, except those in `unknown`. A score that undecided pairs could change is undefined."""
+    """Return all defined scores, except those in `unknown`.
+
+    A rate that undecided pairs could change is undefined. Counts are the least that is certain.
+    """
     labels = [remark.label for remark in findings.remarks]
     flawless = findings.flawless
     is_open = bool(findings.tp_open or findings.fp_open or findings.fn_open)

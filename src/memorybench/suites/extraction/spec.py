@@ -33,7 +33,7 @@ class ExtractionSpec(RepeatedSpec):
     sample_seed: int | None = flag(0, help="Draw another sample with --limit.", metavar="N")
     """None for a run of version 0.1, which took the first cases."""
     case_ids: tuple[str, ...] = flag((), help="Run only these cases.", name="--case-id", metavar="ID")
-    """A saved run has the ids here that --limit selected."""
+    """The ids of the cases to run. In a saved run, also those that --limit selected."""
     no_targets: bool = flag(False, help="Ignore the default thresholds.", saved=False)
 
     @classmethod
@@ -67,7 +67,7 @@ class OnlineSpec(JudgedSpec):
 
     @property
     def paths(self) -> dict[str, str]:
-        """The JSONPaths that the user gave, by role."""
+        """The JSONPaths that the user gave, by the part of a trace that they select."""
         return {role: path for role in PATHS if (path := getattr(self, f"{role}_path"))}
 
     @model_validator(mode="before")
