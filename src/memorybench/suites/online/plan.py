@@ -50,7 +50,7 @@ class Judges:
     use: UseJudge
     facts: TraceJudge
     canaries: Mapping[str, int] = field(default_factory=dict)
-    """By kind of operation: the number of cases with a known answer that the judge is checked with."""
+    """By kind of operation: the number of canaries, cases with a known answer, that the judge is checked with."""
 
     async def check(self, steps: Steps) -> None:
         if SEARCHES in self.canaries:

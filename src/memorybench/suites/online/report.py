@@ -123,7 +123,10 @@ def report(run: StoredRun) -> Report:
 
 
 def last_day_lines(outcomes: Iterable[Outcome]) -> list[str]:
-    """Compare the last day with all earlier days, for each kind of operation; return nothing if there is one day."""
+    """Compare the last day with all earlier days, for each kind of operation.
+
+    Empty if all operations are of one day.
+    """
     by_day: dict[str, dict[str, dict[str, list[float]]]] = {kind: {} for kind in _DRIFTING}
     for outcome in outcomes:
         kind, day = outcome.trial.benchmark, outcome.trial.labels.get(DAY)
