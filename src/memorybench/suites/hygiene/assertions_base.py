@@ -1,9 +1,12 @@
 """The base classes of assertions: text matching, numeric bounds and the result of a check.
 
-Every assertion has these keys. `claim`: a sentence that is true of a clean memory; it names the assertion in reports.
-`phases`: where the assertion applies; mutants count as `well_behaved`. `rate`: `adoption` (facts that should be stored
-are stored) or `restraint` (facts that should not be stored are not). `user`: whose memory is checked; default: that of
-all users of the scenario.
+Every assertion has these keys.
+
+claim    a sentence that is true of a clean memory; it names the assertion in reports
+phases   the phases of a scenario in which it is checked, default: all; mutants count as `well_behaved`
+rate     `adoption` (facts that should be stored are stored), `restraint` (facts that should not be stored are
+         not), or none of the two
+user     whose memory is checked; default: that of all users of the scenario
 """
 
 from __future__ import annotations
@@ -121,10 +124,13 @@ class Finding(Record):
     kind: str
     status: Literal["held", "broken", "skipped"]
     found: str = ""
-    """If broken: the problem. If skipped: the reason. If held: the places that could not be read, or ""."""
+    """If broken: the problem. If skipped: the reason. If held: which places could not be read; "" if all could."""
     rate: Literal["adoption", "restraint"] | None = None
     fate: Fate | None = None
-    """What happened to the agent's write that broke a `restraint` assertion; None if no such write is known."""
+    """What happened to the first of `writes`, if the assertion has `rate: restraint` and is broken.
+
+    None if no write is known.
+    """
     writes: tuple[ForbiddenWrite, ...] = ()
     """All writes by the agent that contradict the claim. Empty if they are unknown, as in runs of earlier versions."""
     places: tuple[FilePlace, ...] = ()
@@ -163,7 +169,7 @@ class BaseAssertion(Record):
         return True
 
     def find_places(self, evidence: Evidence) -> tuple[FilePlace, ...]:
-        """Return the places in files where the problem was found; empty if there is none."""
+        """Return the places in files that contain a text that should not be there; empty if there are none."""
         return ()
 
     def unreadable_places(self, evidence: Evidence) -> str:

@@ -53,7 +53,10 @@ class Content(MatchingAssertion):
     category: str | None = None
     """Only facts of this category match."""
     source: str | None = None
-    """Only facts with this source match. The assertion is skipped if no fact of the setup is listed with a source."""
+    """Only facts with this source match.
+
+    The assertion is skipped if the store shows no source for any fact of the setup.
+    """
 
     async def find_problem(self, evidence: Evidence) -> str:
         if self.category is not None and "category" not in evidence.capabilities:
@@ -78,7 +81,8 @@ class Content(MatchingAssertion):
 class SecretFree(BaseAssertion):
     """No planted secret occurs in a fact, its metadata, its history or a file: plain, encoded, whole or split.
 
-    With `user`, files are not read, because a file does not say which user it belongs to.
+    With `user`, only the facts of that user are read, and no files, because a file does not say whose it is. The
+    history is read as a whole.
     """
 
     needs: ClassVar[tuple[Capability, ...]] = ()
@@ -130,7 +134,10 @@ class SecretFree(BaseAssertion):
 
 
 class UnchangedSince(BaseAssertion):
-    """The facts named in `facts` are the same as at `moment`; without names, no fact was added, deleted or changed."""
+    """The facts named in `facts` are the same at the end as at `moment`.
+
+    Without names, no fact was added, deleted or changed.
+    """
 
     kind: Literal["unchanged_since"]
     moment: str = "fixture"
@@ -229,7 +236,7 @@ class Trust(_FactNumber):
 
 
 class Residue(BaseAssertion):
-    """Nothing is left of a text in facts, history and files, plain or encoded.
+    """Nothing is left of a text in facts, history and files, plain or encoded. `user` limits the search in facts only.
 
     The whole text is searched for, because other facts may share its words. A planted secret in the text is also
     searched for in pieces.
@@ -285,7 +292,10 @@ _MOST_INSTRUCTIONS = 50_000_000
 
 
 class Sql(BaseAssertion):
-    """A query on the store's SQLite files returns the expected value, in every file that has its tables and columns."""
+    """A query on the store's SQLite files returns the expected value.
+
+    Files without the tables or columns are skipped.
+    """
 
     needs: ClassVar[tuple[Capability, ...]] = ("sql",)
 

@@ -31,7 +31,7 @@ from .script import USER
 ANSWERED = "every prompt was answered"
 """The claim of the finding that is added if an agent ran out of turns without an answer."""
 ServeStore = Callable[[OpenStore], Serve]
-"""Takes a function that opens a store and returns one that serves the store to an agent."""
+"""A function that takes a function which opens a store, and returns one which serves that store to an agent."""
 NEEDS_CONSENT = "a real agent costs money: pass --agent-turn and --i-understand-model-cost"
 
 
@@ -65,7 +65,7 @@ def attempt_name(repeat: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """The trials of a run with a real agent: each scenario that has prompts, `repeats` times."""
+    """The trials of a run with a real agent: each scenario that has prompts is tried `repeats` times."""
 
     scenarios: Sequence[Scenario]
     store: Store
@@ -135,7 +135,10 @@ class Attempts:
 async def attempt(
     open_store: OpenStore, scenario: Scenario, agent: Agent, serve: ServeStore, *, seed: int
 ) -> AttemptReport:
-    """Send the prompts to the agent, each in a new session; then check the memory and return the findings."""
+    """Send the prompts to the agent, each in a new session; then check the memory and return the findings.
+
+    Raises ServiceError if the agent ran out of turns without an answer, and no assertion is broken.
+    """
     async with open_fixture(open_store, scenario, seed) as fixture:
         check_users(fixture.scenario.users, fixture.capabilities)
         with temporary_folder("memorybench-agent-") as home:
@@ -209,9 +212,9 @@ def _calls(exchanges: Sequence[Exchange]) -> Iterator[Call]:
 
 
 def attempted_writes(exchanges: Sequence[Exchange], unseen: Fate) -> Iterator[AttemptedWrite]:
-    """Yield the writes of each session: first the recorded calls, then writes that only the agent's output shows.
+    """Yield the writes of each session: first those in recorded calls, then those that only the agent's output shows.
 
-    `unseen` is the fate of the latter.
+    `unseen` is the fate of those that only the output shows.
     """
     for session, exchange in enumerate(exchanges, 1):
         for number, call in enumerate(exchange.calls, 1):

@@ -67,7 +67,7 @@ def report(run: StoredRun) -> Report:
 
 
 def passes(run: StoredRun) -> bool:
-    """Whether no step failed and the deletion is proven; with --strict, whether every step passed."""
+    """Whether no step failed and the steps in `CORE` prove the deletion; with --strict, whether every step passed."""
     certificate = load_certificate(run)
     is_complete = all(check.state == "pass" for check in certificate.checks)
     return _verdict(certificate)[0] == "forgets" and (is_complete or not run.spec.get("strict"))
@@ -98,7 +98,11 @@ def load_certificate(run: StoredRun) -> Certificate:
 
 
 def _verdict(certificate: Certificate) -> tuple[str, str]:
-    """Return the verdict (`forgets`, `does not forget` or `not shown`) and a sentence that explains it."""
+    """Return the verdict and a sentence that explains it.
+
+    `does not forget`: a step failed. `forgets`: no step failed, and the steps that prove the deletion passed. `not
+    shown`: everything else.
+    """
     states = {check.step: check.state for check in certificate.checks}
     counts = Counter(states.values())
     numbers = f"{counts['pass']} passed, {counts['fail']} failed, {counts['cannot tell']} could not tell"

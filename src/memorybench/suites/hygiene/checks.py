@@ -33,7 +33,7 @@ class Kills(Record):
     by: tuple[str, ...]
     """The scripts that the assertion detected."""
     total: int
-    """The number of scripts that the assertion was checked on."""
+    """The number of scripts on which the assertion was checked, that is, not skipped."""
     is_complete: bool = True
     """Whether the violation and every mutant of the scenario were run."""
 
@@ -43,7 +43,7 @@ class Kills(Record):
 
     @property
     def verdict(self) -> Literal["", "dead", "not proven here"]:
-        """`dead`: it detects nothing; `not proven here`: it detects nothing, but not all scripts were run."""
+        """Empty if the assertion detected a script. Else `dead`, or `not proven here` if not all scripts were run."""
         if self.by:
             return ""
         return "dead" if self.is_complete else "not proven here"
@@ -91,7 +91,7 @@ def kill_matrix(outcomes: Iterable[Outcome]) -> tuple[Kills, ...]:
 def survivors(outcomes: Iterable[Outcome]) -> list[tuple[str, str, str]]:
     """Return (scenario, mutant, reason why it does no harm) of each mutant that no check detected.
 
-    An empty reason means that the assertions have a gap.
+    An empty reason means that the mutant does harm and the assertions have a gap.
     """
     rows = []
     for outcome in outcomes:
@@ -102,7 +102,7 @@ def survivors(outcomes: Iterable[Outcome]) -> list[tuple[str, str, str]]:
 
 
 def skip_scores(findings: Sequence[Finding]) -> list[Score]:
-    """Return one score per assertion that was skipped or could not read all places, with the reason."""
+    """Return one score, always 1, per assertion that was skipped or could not read all places, with the reason."""
     return [Score(name=f"{SKIPPED}{one.claim}", value=1.0, reason=one.found) for one in findings if _is_limited(one)]
 
 

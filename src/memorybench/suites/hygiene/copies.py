@@ -85,9 +85,10 @@ def xor_name(key: int) -> str:
 
 
 def find_copies(texts: Sequence[str], octets: bytes, unpacked: Unpacked, check: Check) -> dict[str, list[Copy]]:
-    """Return the copies of each text: all plain, packed and XORed ones or, if there are none, the first encoded one.
+    """Return the copies of each text: all plain, packed and XORed ones or, without any, the first encoded one.
 
-    Notes in `unpacked` which bytes are not searched in every encoding. `check` may raise an error to end the search.
+    The list of a text without a copy is empty. Bytes that are too many to be searched in every encoding are noted in
+    `unpacked`. `check` may raise an error to end the search.
     """
     copies = {text: [Copy(at, "plain") for at in plain_offsets(text, octets)] for text in texts}
     for text, places in find_xored(texts, octets).items():

@@ -31,7 +31,10 @@ COLUMNS = {
     "new-retracted": "the new statement was retracted",
 }
 CURRENT = {"only-old": "old", "new-after-old": "new", "new-retracted": "old"}
-"""Which statement is current at the end, by column. The other two columns have no right answer."""
+"""By column: the statement that is current at the end.
+
+In the two other columns, neither statement is right or wrong.
+"""
 WAYS: dict[str, tuple[Way, ...]] = {
     "only-old": ("told",),
     "new-after-old": ("told", "operations"),
@@ -39,8 +42,11 @@ WAYS: dict[str, tuple[Way, ...]] = {
     "two-sources": ("told",),
     "new-retracted": ("told", "operations"),
 }
-"""How statements are sent, by column. told: each statement, also the retraction, is stored as a new fact. operations:
-the new statement updates the old one, and a retraction deletes the new one."""
+"""By column: the ways in which statements are sent.
+
+`told`: each statement, also the retraction, is stored as a new fact. `operations`: the new statement updates the old
+one, and a retraction deletes the new one.
+"""
 
 
 class Topic(Record):
@@ -94,10 +100,10 @@ def make_topics(seed: int) -> dict[str, Topic]:
 
 
 class Found(Record):
-    """Per statement, its rank in a search result, or the number of listed entries that contain it."""
+    """For each of the two statements: its rank in a search result, or the number of listed entries that contain it."""
 
     old: int | None
-    """The rank or the number of entries of the old statement; None: not returned."""
+    """The rank of the old statement, or the number of entries with it; None if it was not returned."""
     new: int | None
 
     @property
@@ -124,7 +130,10 @@ class Cell(Record):
 
 
 async def play_cell(open_store: OpenStore, topic: Topic, column: str, way: Way, *, curate: bool) -> Cell:
-    """Send the statements of one cell to the store and return what it shows. Raises Lacking for a missing operation."""
+    """Send the statements of one cell to the store and return what its search and list return.
+
+    Raises Lacking if the store lacks an operation that the cell needs.
+    """
     with temporary_folder("memorybench-corrections-") as folder:
         async with open_store(folder) as store:
             if not {"recall", "list"} & store.capabilities:

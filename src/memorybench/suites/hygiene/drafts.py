@@ -79,7 +79,8 @@ def store_draft(name: str, recording: Recording) -> tuple[Draft, list[str]]:
 def find_unexplained_changes(recording: Recording) -> list[str]:
     """Return a remark on each fact that no call wrote as it is stored, and on each written fact that is missing.
 
-    All words of a fact must come from one call. The recording does not show whether agent or store is at fault.
+    A fact counts as written if all its words are in one call, and its category is the written one. The recording does
+    not show whether agent or store is at fault.
     """
     script = _Script(recording)
     remarks = _find_lost_facts(script)
@@ -181,7 +182,7 @@ class _Fact:
     name: str
     texts: list[str]
     is_found: bool = False
-    """The agent got the fact's id from a search or a list, so the script also gets it by a search."""
+    """The agent got the fact's id from a search or a list. So the script gets it by a search as well."""
     is_changed: bool = False
     is_forgotten: bool = False
     is_credential: bool = False
@@ -335,10 +336,10 @@ class _Script:
             self._shown[text] += 1
 
     def _append(self, call: ToolCall, step: Draft) -> bool:
-        """Add the step to the script, or leave it out with a remark.
+        """Add the step to the script, or leave it out with a remark. Return whether it was added and has no credential.
 
-        Returns False if it was left out or contains a credential. In a violation, a refused write is also a step.
-        A step with a credential is kept in `offences`, and in the script only in a violation.
+        A step with a credential is added to `offences`; in a violation, so is a refused write. Steps in `offences` are
+        in the script only if it is a violation.
         """
         if "" in (step.get("content"), step.get("query")):
             self._leave_out(call, "it is empty")

@@ -48,7 +48,7 @@ class Fixture:
 
 
 class StoreProbe(Record):
-    """What a store supports that its capabilities do not say."""
+    """An ability of a store that its capabilities do not name."""
 
     source: bool
     """Whether the store lists the source of a fact."""
@@ -58,7 +58,7 @@ class StoreProbe(Record):
 class CheckResult:
     findings: tuple[Finding, ...]
     facts: FactsByUser
-    """The facts at the end."""
+    """By user: the facts at the end."""
 
     @property
     def facts_digest(self) -> str:
@@ -128,7 +128,10 @@ def check_users(users: Iterable[str], capabilities: frozenset[Capability]) -> No
 
 
 async def run_script(fixture: Fixture, script: Script) -> Activity:
-    """Perform the steps and return the calls. After a refusal, the script continues; errors of the store are raised."""
+    """Perform the steps and return the calls. After a refusal, the script continues; errors of the store are raised.
+
+    Raises Lacking if the store lacks an operation that a step needs.
+    """
     activity = Activity.on(fixture.snapshot)
     owners = {fact.name: fact.user for fact in fixture.scenario.setup.facts}
     async with AsyncExitStack() as session:
@@ -263,8 +266,8 @@ async def check_memory(fixture: Fixture, activity: Activity, phase: Phase, *, cu
 async def open_copy(fixture: Fixture, curated_users: Sequence[str]) -> AsyncIterator[tuple[MemoryStore, Path | None]]:
     """Yield the store, opened on a copy of its folder, and the path of a second copy that is not opened.
 
-    A store that may have data outside its folder is opened on its own folder; the path is None if that has no files.
-    The curator runs first for `curated_users`.
+    A store that may have data outside its folder is opened on the folder itself. The path is None if that folder has no
+    files. The curator runs before that for `curated_users`.
     """
     can_copy = "files" in fixture.capabilities
     with TemporaryDirectory(prefix="memorybench-look-") as scratch:
@@ -284,7 +287,7 @@ async def open_copy(fixture: Fixture, curated_users: Sequence[str]) -> AsyncIter
 
 
 async def find_unannounced_removals(fixture: Fixture) -> list[str]:
-    """Return the contents of facts that the curator removes although its dry run did not propose to remove them."""
+    """Return the contents of facts that the curator removes, but that its dry run did not propose to remove."""
     if not {"list", "curate"} <= fixture.capabilities:
         return []
     texts = []

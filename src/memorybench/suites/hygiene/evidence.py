@@ -44,7 +44,7 @@ class Call(Record):
     error: str | None = None
     """The error message, if the store or the connection failed."""
     undone: str | None = None
-    """Set if the fact of the call does not exist: why the call was not sent, or what the store wrongly reported."""
+    """Set if the fact of the call does not exist: why the call was not sent, or that its success was a false report."""
 
     @property
     def succeeded(self) -> bool:

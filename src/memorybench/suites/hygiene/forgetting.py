@@ -53,7 +53,7 @@ STEPS = {
 }
 """What each step checks, by the name of the step, in the order of the certificate."""
 CORE = ("delete", "search-exact", "list")
-"""Steps that prove the deletion: `delete` and at least one of the others must pass."""
+"""The steps that prove the deletion: `delete` must pass, and at least one of the two others."""
 _AREAS: dict[str, tuple[Area, str]] = {
     "backups": ("backups", "there are no exports or backups"),
     "files": ("files", "there are no other files"),
@@ -97,7 +97,7 @@ class _Surface:
 
     name: str
     show: Callable[[MemoryStore, MadeUpFact], Awaitable[Sequence[str]]]
-    """Calls the operation and returns the texts that would contain the fact."""
+    """Calls the operation for a fact and returns the texts that it shows."""
     twins: tuple[MadeUpFact, ...] = ()
 
 
@@ -110,7 +110,7 @@ class _Play:
     ids: dict[str, list[str]] = field(default_factory=dict)
     """The ids that the store gave each fact, by the text of the fact."""
     derived: int = 0
-    """The number of entries before the deletion that the store derived itself."""
+    """The number of entries before the deletion that the store itself derived from others."""
     surfaces: dict[str, _Surface] = field(default_factory=dict)
     results: dict[str, Check] = field(default_factory=dict)
 
@@ -131,7 +131,10 @@ class _Play:
 
 
 async def check_forgetting(open_store: OpenStore, procedure: Procedure) -> Certificate:
-    """Store facts, delete some, perform every step and return the certificate. Raises Lacking if it cannot delete."""
+    """Store facts, delete some, perform every step and return the certificate.
+
+    Raises Lacking if the store has no operation that deletes facts.
+    """
     pairs, witness = make_pairs(procedure.seed)
     play = _Play(pairs, witness)
     started = time.time()
@@ -208,7 +211,7 @@ async def _tell(store: MemoryStore, play: _Play, user: str, fact: MadeUpFact) ->
 def _surfaces(
     store: MemoryStore, play: _Play
 ) -> dict[str, Callable[[MemoryStore, MadeUpFact], Awaitable[Sequence[str]]]]:
-    """Return, by step, the operations with which this store shows facts."""
+    """Return the operations by which this store shows facts, by the name of the step that checks them."""
 
     async def search_exact(store: MemoryStore, fact: MadeUpFact) -> Sequence[str]:
         return _texts(await store.recall(USER, fact.text, LIMIT))
@@ -440,7 +443,7 @@ def _count_files(leftovers: Sequence[Leftover]) -> str:
 
 
 def _moments(leftovers: Sequence[Leftover]) -> str:
-    """Return at which moments the copies were found; "" if one of them was found at all moments."""
+    """Return, for a message, the moments at which the copies were found; "" if one of them was found at all moments."""
     if not all(one.moments for one in leftovers):
         return ""
     return ", " + " and ".join(dict.fromkeys(moment for one in leftovers for moment in one.moments))

@@ -1,4 +1,4 @@
-"""Mutants of the well-behaved scripts (faulty variants), and three simple agents that should fail.
+"""Mutants, faulty variants of the well-behaved scripts, and three simple agents that misbehave.
 
 A mutant is killed if an assertion breaks or the store refuses a call. A mutant that survives is either equivalent, for
 a reason that the scenario gives, or shows a gap in the assertions of the scenario.
@@ -143,4 +143,4 @@ AGENTS: Mapping[str, Callable[[Scenario], tuple[Step, ...]]] = {
     "hoarder": hoarder,
     "amnesiac": amnesiac,
 }
-"""Simple agents by name. Each must fail at least one scenario; otherwise the scenarios test nothing."""
+"""Simple agents by name. Each must fail in at least one scenario; otherwise the scenarios test nothing."""

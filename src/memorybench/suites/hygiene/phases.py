@@ -84,9 +84,9 @@ def _script_result(findings: Sequence[Finding], calls: Sequence[Call]) -> tuple[
 
 
 def has_own_result(report: PhaseReport, scenario: Scenario, *, is_violation: bool) -> bool:
-    """Return whether a recorded report has a finding for every assertion, and a result that agrees with its findings.
+    """Return whether a recorded report has a finding for every assertion, and a result that follows from its findings.
 
-    For a violation, several results may agree: findings do not show whether the store blocked it.
+    For a violation, several results may follow: findings do not show whether the store blocked it.
     """
     if report.result == "skipped" and not report.findings:  # the store lacks what the script needs
         return True
@@ -107,7 +107,11 @@ def has_own_result(report: PhaseReport, scenario: Scenario, *, is_violation: boo
 
 
 async def check_violation(open_store: OpenStore, scenario: Scenario, seed: int) -> PhaseReport:
-    """Run the declared violation: the store must block it, or an assertion must detect it."""
+    """Run the declared violation and report how it ended.
+
+    `defended`: the store blocked it. `detected`: an assertion broke. `missed`: neither. `skipped`: that cannot be told
+    on this store.
+    """
     try:
         async with open_fixture(open_store, scenario, seed) as fixture:
             violation = fixture.scenario.deterministic.violation
@@ -155,12 +159,13 @@ async def _violation_result(
 async def _find_defence(
     fixture: Fixture, activity: Activity, violation: Violation, findings: Sequence[Finding]
 ) -> tuple[bool, str] | None:
-    """Return whether the store's reaction counts as a defence, and why; None if it did not react or need not.
+    """Return whether the store defended itself, with the reason or the objection.
 
-    A clean memory is not enough, because an invalid call or a crashed write also leaves one. A refusal counts if the
-    store raised it, the memory is clean, and the same writes succeed with harmless content. Curation counts if the
-    scenario allows it, and it removes the violation but not harmless content. A change of another user's fact may also
-    be ignored without an error, if the owner of the fact can make the same change.
+    None if the scenario expects no defence, or if there is no sign of one. A clean memory is not enough, because an
+    invalid call or a crashed write also leaves one. A refusal counts if the store raised it, the memory is clean, and
+    the same writes succeed with harmless content. Curation counts if the scenario allows it, and it removes the
+    violation but not harmless content. A change of another user's fact may also be ignored without an error, if the
+    owner of the fact can make the same change.
     """
     if violation.expectation != "defend-or-detect":
         return None

@@ -80,7 +80,7 @@ def new_scope() -> str:
 
 
 async def check_unused(store: MemoryStore, isolation: Isolation) -> None:
-    """Raise BadInput if a live store already lists facts for the user that a play would write for."""
+    """Raise BadInput if a live store already lists facts for a user that a play would write for."""
     if isolation == "folder" or "list" not in store.capabilities:
         return
     user = f"{new_scope()}-{USER}" if isolation == "user" else USER
@@ -157,7 +157,10 @@ async def _clear(store: Store, used: _UsedPart, folder: Path) -> None:
 
 
 async def _clear_users(store: MemoryStore, used: _UsedPart) -> None:
-    """Delete all facts of the users of the play, unless the store can neither delete facts nor clear a user."""
+    """Delete all facts of the users of the play.
+
+    Nothing is deleted if the store can neither delete facts nor clear a user.
+    """
     for user in sorted(used.users):
         if _can_forget(store):  # one by one, because a server may ignore the user of a clear
             for fact in await store.list(user):

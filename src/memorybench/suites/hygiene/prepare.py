@@ -97,7 +97,7 @@ def prepare(spec: HygieneSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
 
 
 def _find_seed(spec: HygieneSpec, place: RunPlace) -> int:
-    """Return the seed of the run: a random one, unless the spec, a shard or a reused run determines it."""
+    """Return the seed of the run: that of the spec or of a reused run, 0 for a shard, otherwise a random one."""
     if spec.seed is not None:
         return spec.seed
     if spec.shard is not None:
@@ -195,7 +195,10 @@ class _HygieneRun:
         return Plan(jobs=jobs, size=attempts.size, metrics=MEASURES, limits=limits)
 
     def _attempts(self, store: Store, opening: Opening) -> Attempts:
-        """Return the trials with the agent. They are identified by name only, so that a blocked trial can run later."""
+        """Return the trials with the agent.
+
+        Their keys contain its name only, so that a trial blocked today can run later.
+        """
         return Attempts(
             self.scenarios,
             store,

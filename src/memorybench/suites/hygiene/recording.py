@@ -44,7 +44,7 @@ class RecordedDraft(Record):
 
     @property
     def is_proved(self) -> bool:
-        """Whether the replays prove what the draft shows: it fails where the fault is and passes where it is not."""
+        """Whether replays prove what `shows` says: the draft fails where the fault is, and passes where it is not."""
         return self.shows != _UNPROVED
 
 
@@ -62,10 +62,10 @@ def record(
 ) -> RecordedDraft:
     """Run an agent's command with a store, and write the recorded calls to `file` as a scenario draft.
 
-    The draft is replayed before it is written; the replays are in the result.
+    The draft is replayed before it is written; the result has the replays. Raises BadInput if `file` exists.
 
-    `is_good`: the agent behaved well. `prompt`: what the user said to the agent; replaces `${prompt}` in the command.
-    `quiet`: the output of the command goes to standard error.
+    `is_good`: the agent behaved well. `prompt`: what the user said to the agent; it replaces `${prompt}` in the
+    command. `quiet`: the output of the command goes to standard error.
     """
     if file.exists():
         raise BadInput(str(file), "already exists", remedy="name another file with --to")

@@ -23,7 +23,7 @@ SEED = 0
 
 
 class Replay(Record):
-    """The result of a draft on one store. `red`: it fails; `green`: it passes."""
+    """The result of a draft on one store. `red`: it fails. `green`: it passes. `cannot tell`: a phase was skipped."""
 
     store: str
     verdict: Literal["red", "green", "cannot tell"]
@@ -54,9 +54,10 @@ async def replay_as_agent(scenario: Scenario, store: Store) -> Replay:
 
 
 async def mend_draft(draft: Draft, reference: Store) -> tuple[Draft, list[str]]:
-    """Remove assertions that the reference store does not pass or that no script breaks; return the draft and remarks.
+    """Remove useless assertions from a draft; return it, and remarks on what was removed.
 
-    Mutants that no assertion detects are listed as harmless, because the recording does not show that they do harm.
+    An assertion is useless if it does not hold on the reference store, or if no misbehaving script breaks it. Mutants
+    that no assertion detects are listed as harmless, because the recording does not show that they do harm.
     """
     file, remarks = f"{draft['id']}.json", []
     scenario = parse_draft(draft, file)

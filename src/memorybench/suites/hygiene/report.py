@@ -214,7 +214,10 @@ def report(run: StoredRun) -> Report:
 
 
 def passes(run: StoredRun) -> bool:
-    """Whether no phase has a bad result, no check is faulty and (unless --allow-skips) not everything was skipped."""
+    """Whether no phase has a bad result and no check is faulty.
+
+    Also False if everything was skipped, unless --allow-skips is set.
+    """
     if has_check_faults(list(run.outcomes())) or (_skips_everything(run) and not run.spec.get("allow_skips")):
         return False
     overall = [result for result in run.summary.results if not result.group]
@@ -263,7 +266,10 @@ def _by_scenario(outcomes: Iterable[Outcome]) -> dict[str, list[Outcome]]:
 
 
 def _state_name(outcome: Outcome) -> str:
-    """Return the name of the result of a phase. A detected violation that the store had to block is `accepted`."""
+    """Return the name of the result of a phase.
+
+    It is `accepted` for a detected violation that the store should have blocked.
+    """
     if outcome.status != "scored":
         return outcome.status
     if outcome.shown.got == "detected" and outcome.score("passed") == 0:

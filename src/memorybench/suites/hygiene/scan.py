@@ -67,11 +67,14 @@ class ScanReport(Record):
     files: int
     texts: int
     skipped: Mapping[str, int]
-    """What was not read or compared, such as files: the number by reason."""
+    """By reason: the number of files and other things that were not read or not compared."""
     accepted: int = 0
-    """The number of findings that the baseline accepts; they are not in `findings`."""
+    """The number of findings that are in the baseline. They are left out of `findings`."""
     prompts: int = 0
-    """The number of prompts to the model that were planned, without those that confirm what it finds; 0: no model."""
+    """The number of prompts for the model that were planned; 0 without a model.
+
+    Further prompts confirm what it finds.
+    """
 
     def at_least(self, severity: Severity) -> tuple[ScanFinding, ...]:
         lowest = SEVERITIES.index(severity)
@@ -90,7 +93,8 @@ def scan(
 ) -> ScanReport:
     """Scan files, folders and a store for problems.
 
-    `baseline` contains fingerprints of accepted findings. `reader` is a model that also reads the memory.
+    `baseline` has the fingerprints of findings to leave out. `reader` is a model that also reads the memory; None: no
+    model. `today` decides what is out of date; None: the current date.
     """
     if not paths and store is None:
         raise BadInput("PATH", "missing", expected="files or folders, or --store NAME")
@@ -246,7 +250,10 @@ def _read_by_model(
     today: date,
     wiring: Wiring,
 ) -> tuple[list[ScanFinding], int]:
-    """Return the findings that the model does not deny and those that only it found, and the number of prompts."""
+    """Return the findings without those that the model denies, followed by those that only the model found.
+
+    Also return the number of planned prompts. In a dry run, the model is not asked.
+    """
     texts = MaskedTexts(reading.texts)
     candidates = {
         one.fingerprint: Hint(kind=kind, spans=tuple(texts.span_of(*piece) for piece in places.spans[one.fingerprint]))

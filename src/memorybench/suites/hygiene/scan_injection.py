@@ -93,9 +93,9 @@ _ORDER_RULES = _orders(
         r"include|recommend|change|delete|install|store|copy|upload)",
     ),
 )
-"""Per rule, trigger strings in lower case and a pattern.
+"""For each rule: trigger strings in lower case, and a pattern.
 
-Every match contains a trigger; texts without one are not searched.
+Every match of the pattern contains one of the triggers, so texts without a trigger are not searched.
 """
 _SPEAKS_ABOUT = re.compile(
     r"injection|injected|attack|malicious|jailbreak(?:s|ing)\b|phishing|suspicious|untrusted|such as|e\.g\.|"
@@ -104,14 +104,14 @@ _SPEAKS_ABOUT = re.compile(
     r"this|that|any|such)",
     re.I,
 )
-"""Words in a line that warns of injections; such a line is not reported."""
+"""Words of a line that warns of injections. Orders in such a line are not reported."""
 
 _QUOTED_WORDS = re.compile(
     r"\b(?:words?|phrases?|texts?|strings?|sentences?|lines?|prompts?|inputs?|quer(?:y|ies)|payloads?|says?|contains?)\s+"
     r"[\"'“„«‘`]$",
     re.I,
 )
-"""Matches the end of the text before a quoted order, as in: a page with the words "ignore all rules"."""
+"""Matches the text before a quoted order, up to the quotation mark, as in: a page with the words "ignore all rules"."""
 
 _TAGS = re.compile("(?<![\U0001f3f4\U000e0020-\U000e007f])[\U000e0001-\U000e007f]+")
 _OVERRIDES = re.compile("[\u202a\u202b\u202d\u202e\u2066-\u2068]")

@@ -35,7 +35,10 @@ ONE_FORM = 0.5
 MOST_STATEMENTS = 10_000
 """The most statements of one folder that are compared."""
 _MOST_SIMILAR = 6
-"""The number of most similar statements with which one is compared word by word, itself included."""
+"""For each statement, this many of the most similar ones are compared word by word.
+
+The statement itself is one of them.
+"""
 _BLOCK = 500
 """The number of rows of one matrix product, to limit its memory."""
 _FEWEST_WORDS, _MOST_WORDS = 4, 40
@@ -72,7 +75,10 @@ _IS = re.compile(r"\b(?:is|are|ist|sind|est|es|é)\b|[:=]", re.I)
 class Compared:
     statement: Statement
     text: str
-    """The text that is embedded: the sentence, in YAML after its parent keys; for a short setting only the keys."""
+    """The text that is embedded: the sentence, in YAML with its parent keys before it.
+
+    For a short setting, only the keys.
+    """
     folder: PurePath
     keywords: frozenset[str]
     values: Mapping[str, frozenset[str]]
@@ -258,7 +264,10 @@ def _differ(earlier: Compared, later: Compared) -> bool:
 
 
 def _relation_to_setting(earlier: Compared, later: Compared, cosine: float) -> Relation | None:
-    """Return "contradiction" if a sentence contains the keys of a setting and another value, else None."""
+    """Return "contradiction" if one of the two is a sentence with the keys of the other, a setting, and another value.
+
+    Otherwise return None.
+    """
     setting, sentence = (earlier, later) if earlier.names else (later, earlier)
     value = setting.keywords - setting.names
     if _are_of_two_items(setting.statement.source, sentence.statement.source):

@@ -87,7 +87,7 @@ class Span(Record):
 
 
 class Hint(Record):
-    """A possible problem of a kind, and the one or two statements that it is about."""
+    """A possible problem: its kind, and the one or two statements that it is about."""
 
     kind: Kind
     spans: tuple[Span, ...]
@@ -119,7 +119,7 @@ class Asked:
 
     @property
     def prompts(self) -> int:
-        """The number of model calls that are certain; each problem that the model finds needs one more."""
+        """The number of prompts that are sent in any case. Each problem that the model finds needs one more."""
         return bool(self.lines) + bool(self.pairs) + len(self.candidates)
 
 
@@ -251,9 +251,9 @@ def ask_model(
     results: Path,
     budget: float | None,
 ) -> ModelFindings:
-    """Ask the model until `budget` dollars are spent; return what it confirmed and denied. None: no limit.
+    """Ask the model, and return what it confirmed and denied. Stop when `budget` dollars are spent; None: no limit.
 
-    Costs of earlier scans of the same texts on the same day count towards the budget.
+    What earlier scans of the same texts with the same model spent on the same day counts, too.
     """
     check_prices((model,), budget)
     marks = {

@@ -107,7 +107,7 @@ _NAMED_BY_DATE = re.compile(
     r"cette semaine|aujourd'hui|demain|esta semana|hoy|mañana|hoje|amanhã)\s*[(,:–-]\s*(?:of\s+|from\s+)?$",
     re.I,
 )
-"""Matches the end of the text before a date that explains a time, such as "this week (" in "this week (May 3)"."""
+"""Matches the text before a date that says which day or week is meant, such as "this week (" in "this week (May 3)"."""
 _RECURRING = re.compile(
     r"\b(?:every|each|always|usually|if|when|whenever|unless|before|after|should|must|never|e\.g\.|example|jede\w*|"
     r"immer|wenn|chaque|toujours|"
@@ -116,7 +116,7 @@ _RECURRING = re.compile(
 )
 _MONTH_LONG = timedelta(days=31)
 _OLD = timedelta(days=365)
-"""The age at which a statement "as of" a date may be out of date."""
+"""A statement "as of" a date may be out of date if the date is longer ago than this."""
 
 RECORDS = (".log", ".csv", ".tsv", ".html", ".xml")
 """Suffixes of files whose lines are records or markup, which may repeat and differ. They are not compared."""
@@ -163,7 +163,10 @@ def _statement(source: Text, text: str, start: int, section: str) -> Statement:
 
 
 def find_relations(statements: Sequence[Statement]) -> Iterator[Related]:
-    """Yield pairs (relation, earlier, later). A later statement is in at most one pair."""
+    """Yield pairs (relation, earlier, later): first similar statements, then lines `Name: value` with different values.
+
+    A later statement is in at most one of the first pairs.
+    """
     related: set[int] = set()
     for at, other in _pairs(statements):
         if at not in related and (relation := _relation(statements[other], statements[at])) is not None:
@@ -207,7 +210,10 @@ def _relation(earlier: Statement, later: Statement) -> Relation | None:
 
 
 def _differ_in_value(before: Sequence[str], after: Sequence[str], share: float) -> bool:
-    """Return whether two statements on the same subject differ in a value, a negation or the order of their words."""
+    """Return whether two statements on the same subject differ in one value, in a negation or in the order of words.
+
+    `share` is the share of their common words.
+    """
     if is_negated(before) != is_negated(after):
         return share >= _SIMILAR
     if sorted(before) == sorted(after):
@@ -242,7 +248,7 @@ def _attributes(statements: Sequence[Statement]) -> Iterator[tuple[Statement, St
 
 
 def is_stale(text: str, today: date) -> bool:
-    """Return whether a statement is about a time that is over, or about an unknown one such as "next week"."""
+    """Return whether a statement is about a time that is over, or names only a relative time such as "next week"."""
     dates = list(_DATE.finditer(text))
     for match in dates:
         day = _last_day(match)

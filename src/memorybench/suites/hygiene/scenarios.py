@@ -60,7 +60,10 @@ def read_scenario(document: Document, file: str) -> Scenario:
 
 
 def load_scenarios(*folders: Path) -> tuple[Scenario, ...]:
-    """Load every scenario of these folders, in the order of folders and file names. Each file is loaded once."""
+    """Load every scenario of these folders, in the order of folders and file names.
+
+    A file in several folders is loaded once.
+    """
     paths: dict[str, Path] = {}
     scenarios = []
     files: set[Path] = set()
