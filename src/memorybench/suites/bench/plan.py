@@ -342,9 +342,9 @@ class _Questioner:
         context: str,
         as_is: Sequence[Score],
     ) -> list[Score]:
-        """Return the scores of the same answer and ranking by the corrected answer key.
+        """Return scores of the same answer and ranking by the corrected answer key, named `corrected_…`.
 
-        The scores are those of the original key if the question has no correction.
+        If the question has no correction, they have the values of the original key.
         """
         corrected = self._bench.corrected.get(question.id)
         found: Sequence[Score] = as_is
