@@ -35,7 +35,7 @@ class Confusion(Record):
         )
 
     def complement(self) -> Confusion:
-        """Returns the counts for the opposite question, whether a response is wrong."""
+        """Return the counts for the opposite question: "yes" then means that the response is wrong."""
         return Confusion(
             both_yes=self.both_no, judge_yes=self.person_yes, person_yes=self.judge_yes, both_no=self.both_yes
         )
@@ -102,10 +102,10 @@ def is_informative(confusion: Confusion, level: float = 0.95) -> bool:
 
 
 def effective_n(estimate: Interval, level: float = 0.95) -> float | None:
-    """Returns the number of independent items whose Wilson interval is as wide as this one; None without an interval.
+    """Return how many independent items would have a Wilson interval as wide as this one; None without an interval.
 
-    For correlated items it is smaller than their number. Wilson's half width h at a share p and k = z² / n satisfies
-    h² (1 + k)² = p (1 − p) k + k² / 4, which is solved for k.
+    For correlated items it is smaller than their number. Wilson's half width h at a share p and k = z² / n satisfies h²
+    (1 + k)² = p (1 − p) k + k² / 4, which is solved for k.
     """
     value, low, high = estimate
     if value is None or low is None or high is None or low == high:
@@ -124,17 +124,19 @@ def correct_for_judge(
     judged: float = 1.0,
     right_by_code: float = 0.0,
 ) -> Interval:
-    """Estimates the share of right responses from the share `score` of `n` that an imperfect judge calls right.
+    """Estimate the share of right responses from `score`, the share that an imperfect judge calls right.
 
-    Rogan and Gladen, "Estimating prevalence from the results of a screening test", American Journal of Epidemiology
-    107, 1978; limits by Lang and Reiczigel, "Confidence limits for prevalence of disease adjusted for estimated
-    sensitivity and specificity", Preventive Veterinary Medicine 113, 2014: they allow for a small
-    sample of labelled responses. They add a hit and a miss to it; here it is half of each, as in Jeffreys' prior,
-    because a whole one covers 98 % instead of 95 % with 24 responses. All are clamped to what is possible. Undefined
-    if sensitivity + specificity is at most 1: such a judge carries no information. `n` None: the score is exact.
+    The estimate is that of Rogan and Gladen, "Estimating prevalence from the results of a screening test", American
+    Journal of Epidemiology 107, 1978; the limits are those of Lang and Reiczigel, "Confidence limits for prevalence of
+    disease adjusted for estimated sensitivity and specificity", Preventive Veterinary Medicine 113, 2014. The limits
+    allow for a small sample of labelled responses, by adding a hit and a miss to it. Here, half a hit and half a miss
+    are added, as in Jeffreys' prior: with 24 responses, whole ones would cover 98 % instead of 95 %. Estimate and
+    limits are clamped to the possible values. There is no value if sensitivity + specificity is at most 1: such a judge
+    carries no information.
 
-    If only a share `judged` of the responses was judged, only their verdicts are corrected; `right_by_code` is the
-    share of all responses that code found right, without an error.
+    `n` is the number of responses behind `score`; None if they are not a sample, so that `score` is exact. If only a
+    share `judged` of the responses was judged, only their verdicts are corrected. `right_by_code` is the share of all
+    responses that code found right, without an error.
     """
     sens, spec = sensitivity(confusion).value, specificity(confusion).value
     if sens is None or spec is None or sens + spec <= 1:

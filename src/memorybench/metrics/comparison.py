@@ -32,7 +32,10 @@ FLIPS_AT_ONCE = 500
 
 
 class Comparison(Record):
-    """The difference of two providers, first minus second, over the items for which both have a value."""
+    """The difference of two providers, first minus second, over the items for which both have a value.
+
+    `n` is the number of these items, `planned` the number that the caller wanted to compare.
+    """
 
     n: int
     planned: int
@@ -68,9 +71,10 @@ def compare(
     *,
     bounds: Bounds | None = None,
 ) -> Comparison:
-    """Compare two mappings from item to value; `clusters` maps items to clusters. Items of one side only are skipped.
+    """Compare two sides item by item. `first` and `second` are values by item, `clusters` the cluster of each item.
 
-    `bounds` are the smallest and largest possible value; by default 0 and 1 if every value is 0 or 1, else unbounded.
+    Items with a value on one side only are skipped. `bounds` are the smallest and largest possible value; by default 0
+    and 1 if every value is 0 or 1, else unbounded.
     """
     items = sorted(first.keys() & second.keys())
     if not items:
@@ -98,10 +102,10 @@ def compare_pooled(
     statistic: Statistic,
     level: float = 0.95,
 ) -> Comparison:
-    """Compare a statistic of summed counts, such as micro F1, on the items that both sides have.
+    """Compare a statistic of summed counts, such as micro F1. `first` and `second` are the counts by item.
 
-    The p-value is that of an exchange test: if both sides are equally good, the counts of each cluster could as well
-    belong to the other side.
+    Items that only one side has are skipped. The p-value is that of an exchange test: if both sides are equally good,
+    the counts of each cluster could as well belong to the other side.
     """
     items = sorted(first.keys() & second.keys())
     rows = [(*first[item], *second[item]) for item in items]
@@ -193,10 +197,11 @@ def flip_p(sums: Sequence[float]) -> float:
 
 
 def exchange_p(rows: Sequence[Sequence[float]], statistic: Statistic) -> float:
-    """Return the two-sided p-value of the difference of a statistic, exchanging the sides of each cluster.
+    """Return the two-sided p-value of the difference of a statistic between two sides, by exchanging them.
 
-    A row has the sums of one cluster: those of the first side, then those of the second. Flips are enumerated or
-    sampled as in `flip_p`. An exchange that leaves the statistic undefined counts as extreme.
+    A row has the sums of one cluster: those of the first side, then those of the second. Each cluster is exchanged or
+    not; the exchanges are enumerated or sampled as the flips in `flip_p`. An exchange that leaves the statistic
+    undefined counts as extreme.
     """
     import numpy as np
 
@@ -222,8 +227,9 @@ def needed_items(difference: float, variance: float, level: float = 0.95, power:
     """Return about how many paired items detect `difference` with this power, two-sided, rounded up to two digits.
 
     (z(1 − α/2) + z(power))² variance / difference², where the variance is that of one item's difference, times the
-    design effect if items come in clusters: n × the squared standard error. Never fewer than are needed if every item
-    agrees. None if the variance is 0: items that do not vary give no estimate.
+    design effect if items come in clusters: n × the squared standard error. It is at least the number needed for a
+    significant result if one side were better in every item. None if the variance is 0: items that do not vary give no
+    estimate.
     """
     if isclose(variance, 0, abs_tol=1e-12):
         return None

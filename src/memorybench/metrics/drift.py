@@ -17,7 +17,10 @@ _NUMBERS_AT_ONCE = 200_000
 
 
 class Drift(Record):
-    """The change of one measure: today's mean minus the baseline's. The items are different, so they are not paired."""
+    """The change of one measure: today's mean minus the baseline's.
+
+    The two runs have different items, so that these are not paired.
+    """
 
     name: str
     n: int
@@ -27,7 +30,10 @@ class Drift(Record):
     difference: float | None = None
     low: float | None = None
     high: float | None = None
-    """The upper end of Welch's interval, as `low` is its lower end; None if there are too few items or none differ."""
+    """The upper end of Welch's interval; `low` is its lower end.
+
+    Both are None if a run has too few items or no values differ.
+    """
     p: float | None = None
     adjusted_p: float | None = None
     """The p-value, adjusted for all measures that are compared together."""
@@ -52,9 +58,9 @@ class Drift(Record):
 def drifts(
     today: Mapping[str, Sequence[float]], baseline: Mapping[str, Sequence[float]], level: float = 0.95
 ) -> tuple[Drift, ...]:
-    """Compare each measure of today with the baseline. Both map measures to values of items; p-values are adjusted.
+    """Compare each measure of today with the baseline. Both arguments have the values of items, by measure.
 
-    The adjustment is Holm's, for all measures together.
+    The p-values are adjusted by Holm's method for all measures together.
     """
     changes = [_drift(name, values, baseline.get(name, ()), level) for name, values in today.items()]
     # `holm` reads only p
@@ -95,10 +101,10 @@ def permutation_p(first: Sequence[float], second: Sequence[float]) -> float:
 
 
 def welch(first: Sequence[float], second: Sequence[float], level: float = 0.95) -> tuple[float, float, float] | None:
-    """Returns p and both ends of the interval of the difference of means.
+    """Return the p-value and both ends of the interval of the difference of means, first minus second.
 
-    None if there is no variance, or fewer than two items. Welch, "The generalization of 'Student's' problem when
-    several different population variances are involved", Biometrika 34, 1947.
+    None if a side has fewer than two items, or if neither side has any variance. Welch, "The generalization of
+    'Student's' problem when several different population variances are involved", Biometrika 34, 1947.
     """
     from scipy.special import stdtr, stdtrit
 

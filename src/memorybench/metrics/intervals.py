@@ -41,10 +41,13 @@ samples. With fewer clusters than FEW_CLUSTERS, shares of more items do, too: up
 
 class Interval(NamedTuple):
     value: float | None
-    """The estimate; None if there are no data."""
+    """The estimate; None if there are no data, or if it is undefined."""
     low: float | None = None
     high: float | None = None
-    """The upper end, as `low` is the lower; None if the uncertainty is unknown, for example with a single cluster."""
+    """The upper end; `low` is the lower end.
+
+    Both are None if the uncertainty is unknown, for example with one cluster.
+    """
 
 
 class Spread(NamedTuple):
@@ -108,8 +111,8 @@ def standard_error(values: Sequence[float], clusters: Sequence[str]) -> float | 
 def passes_needed(at_least: float, level: float = 0.95) -> int:
     """Return how many passes without a failure prove a pass rate of `at_least`: 59 for 0.95 at 95 %.
 
-    One-sided, Clopper and Pearson, Biometrika 26, 1934: with a lower rate, so many passes in a row have a probability
-    below 5 %.
+    One-sided, Clopper and Pearson, Biometrika 26, 1934: at a lower rate, so many passes in a row would have a
+    probability below 1 − level.
     """
     return ceil(log(1 - level) / log(at_least) - 1e-9)  # avoids rounding errors up to the next integer
 
@@ -172,7 +175,7 @@ def _interval(
 def _informative(groups: Sequence[Sequence[float]], statistic: Statistic) -> list[Sequence[float]]:
     """Return the clusters that affect the statistic.
 
-    Others, such as clusters without a retrieved item for precision, would count as clusters without any deviation.
+    Other clusters, such as one without retrieved items in a precision, would count as clusters without any deviation.
     """
     totals = _totals(groups)
     value = statistic(totals)

@@ -33,9 +33,10 @@ WIDE, NARROW = 0.1, 0.05
 
 
 def is_wide(estimate: Interval) -> bool:
-    """Return whether the interval of a share is wide, in points or compared with the share's distance from 0 or 1.
+    """Return whether the interval of a share is wide: in points, or compared with the share's distance from 0 or 1.
 
     5 % [1, 15] is wide although it is only ±7 points: the true rate may be a fifth of that or three times as high.
+    False without an interval.
     """
     value, low, high = estimate
     if value is None or low is None or high is None:
@@ -120,7 +121,10 @@ class Pooled:
 
 
 def mean_row(repeats: Iterable[tuple[float, ...] | None]) -> tuple[float, ...] | None:
-    """Returns the mean of the rows of an item's repeats. Equal rows, such as those of retrieval, are unchanged."""
+    """Return the mean of the rows of an item's repeats, None if no repeat has a row.
+
+    Equal rows are returned unchanged.
+    """
     rows = [row for row in repeats if row is not None]
     if not rows or rows.count(rows[0]) == len(rows):
         return rows[0] if rows else None
@@ -150,7 +154,7 @@ def _measure(
 
 
 def count_selected(metrics: Sequence[Selective], trials: Iterable[Trial]) -> dict[str, int]:
-    """Return the number of trials that each metric applies to."""
+    """Return, by name of a metric, the number of trials that it applies to."""
     counts = dict.fromkeys((metric.name for metric in metrics), 0)
     for trial in trials:
         for metric in metrics:

@@ -7,8 +7,8 @@ package adds a `RetrievalMetric` by an entry point of the group `memorybench.met
 Each formula is about one question. It is None where there is no gold evidence: such questions are left out of the mean.
 A provider that does not report the sources of its memories has no ranking, so no formula is applied to it.
 
-An id that is retrieved twice counts once, at its first rank; ids further down move up. A ranking of turns that is named
-by their sessions is therefore cut at k different sessions.
+An id that is retrieved twice counts once, at its first rank; ids further down move up. So if turns are ranked by the
+ids of their sessions, the first k are k different sessions.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def reciprocal_rank(ranked: Sequence[str], gold: Collection[str], k: int) -> flo
 
 
 _UNROLLED = 8
-"""With this many terms or more, numpy does not add from left to right."""
+"""numpy adds fewer terms than this from left to right, and more terms in another order."""
 
 
 def _hits(ranked: Sequence[str], gold: Collection[str], k: int) -> list[float] | None:
@@ -143,7 +143,7 @@ PROVENANCE_UNKNOWN = "provenance_unknown"
 class RetrievalMean:
     """The mean of a retrieval score. A search that finds nothing counts as 0.
 
-    A provider that returns memories, but never reports their sources, has no mean.
+    There is no mean for a provider that returns memories, but never reports their sources.
     """
 
     is_share: ClassVar[bool] = True

@@ -17,10 +17,11 @@ class VarianceComponents(NamedTuple):
 
 
 def variance_components(repeats: Sequence[Sequence[float]]) -> VarianceComponents | None:
-    """Estimate both variances from the repeated values of each item.
+    """Estimate both variances from the values of each item, one per repeat.
 
-    None with fewer than two items, or if no item has a repeat. The analysis of variance estimator of the one-way random
-    model, for unequal numbers of repeats: Searle, Casella and McCulloch, "Variance components", 1992, § 3.6.
+    None with fewer than two items, or if each item has one value only. The analysis of variance estimator of the
+    one-way random model, for unequal numbers of repeats: Searle, Casella and McCulloch, "Variance components", 1992, §
+    3.6.
     """
     items = [values for values in repeats if values]
     total = sum(map(len, items))
