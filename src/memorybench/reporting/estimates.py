@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 _AMOUNTS = {"reused": "reused", "tokens in": "input_tokens", "tokens out": "output_tokens"}
-"""Headings and keys of columns that are shown if they are not empty; a narrow terminal shows only the first ones."""
+"""By heading: the key of a column that is shown if it has any value; a narrow terminal shows only the first ones."""
 
 
 def show_estimates(out: Console, planned: int, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -59,13 +59,16 @@ class Layout:
 
     kinds: Mapping[str, Kind]
     labels: Mapping[str, str]
-    """The name of the column for each label."""
+    """By label: the name of its column."""
     scores: Mapping[str, str]
-    """The name of the column for each score."""
+    """By score: the name of its column. The score `correct` is left out, because every export has that column."""
 
 
 def layout(outcomes: Iterable[Outcome]) -> Layout:
-    """Return the columns for these outcomes. If the name of a label or score is taken, it gets a prefix (`label_`…)."""
+    """Return the columns for these outcomes.
+
+    A label or score whose name is taken gets a prefix, `label_` or `score_`.
+    """
     labels: dict[str, None] = {}
     scores: dict[str, None] = {}
     for outcome in outcomes:
@@ -175,7 +178,7 @@ def _step_values(recorded: RecordedTrial) -> dict[str, Any]:
 
 
 def write(rows: Iterable[dict[str, Any]], columns: Layout, form: Format, file: IO[str]) -> int:
-    """Write rows one by one and return how many there were."""
+    """Write rows one by one in the format `form`, and return how many there were."""
     written = 0
     csv_writer = csv.writer(file, lineterminator="\n")
     if form == "csv":

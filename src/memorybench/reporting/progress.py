@@ -166,7 +166,7 @@ class _Counts:
 
     @property
     def to_add(self) -> int:
-        """The number of sessions of all haystacks. Haystacks that were not read yet are assumed to have average length.
+        """The number of sessions of all haystacks. Those not read yet count with the average length of the others.
 
         When every trial is done, it is the number that was added: a resumed run does not add all haystacks.
         """
@@ -176,7 +176,10 @@ class _Counts:
         return round(self._known_to_add * max(self.haystacks, read) / read) if read else 0
 
     def block(self, redact: Callable[[str], str], trial: float | None = None, add: float | None = None) -> Block:
-        """Return the progress. `trial` and `add` are seconds per trial and per add, used until they are measured."""
+        """Return the progress.
+
+        `trial` and `add` are seconds per trial and per add, used until the block's own are measured.
+        """
         score, add_seconds = self._score(), self.adds.seconds_each
         reason, _ = self._reasons.most_frequent
         started = self.trials.seconds_each is not None or bool(self._haystacks)
@@ -281,7 +284,10 @@ def _mean(values: list[float | None]) -> float | None:
 
 @contextmanager
 def published(progress: RunProgress, folder: Path) -> Iterator[None]:
-    """Write the progress into the run's folder every second, for other processes. Errors are ignored."""
+    """Write the progress into the run's folder every second inside the `with` block, then delete the file.
+
+    Other processes read it. Errors are ignored.
+    """
     path, draft = folder / FILE_NAME, folder / f"{FILE_NAME}.part"
 
     def publish() -> None:

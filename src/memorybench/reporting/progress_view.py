@@ -68,7 +68,7 @@ class ProgressLines:
         _print(_line(block) if is_done else f"{block.name}: added {block.added} {block.unit}")
 
     def show(self, snapshot: Snapshot) -> None:
-        """Print the unfinished blocks and the total, at most every ten seconds and only if something changed."""
+        """Print the blocks in progress and the total, at most every ten seconds and only if something changed."""
         if time.monotonic() < self._next:
             return
         lines = [_line(block) for block in snapshot.blocks if block.state == "working"]
@@ -198,7 +198,11 @@ class _Row:
 
 
 def _rows(snapshot: Snapshot, height: int) -> list[_Row]:
-    """Return rows for finished blocks, for the adds and trials of blocks in progress, the total, and waiting blocks."""
+    """Return the rows to show: finished blocks, adds and trials of blocks in progress, the total, and waiting blocks.
+
+    If there are more finished blocks than lines of the terminal, only the last ones are shown, with a count of the
+    others.
+    """
     finished = [block for block in snapshot.blocks if block.state == "done"]
     working = [block for block in snapshot.blocks if block.state == "working"]
     room = max(1, height - 5 - 2 * len(working))

@@ -18,7 +18,7 @@ _CUT = "\n\n> The report is shortened: GitHub shows at most 1 MiB. The whole rep
 
 
 def append_summary(path: Path, markdown: str, redact: Callable[[str], str]) -> None:
-    """Append Markdown to the summary of a workflow step, only as many whole lines as GitHub's limit allows."""
+    """Append Markdown to the summary of a workflow step: as many whole lines as fit GitHub's limit, without secrets."""
     try:
         used = path.stat().st_size if path.is_file() else 0
         text = _fitting(redact(markdown) + "\n", _LONGEST_SUMMARY - used)
@@ -42,7 +42,7 @@ FORMATS: Mapping[str, tuple[str, Callable[[Report], str]]] = {
     "json": ("report.json", to_json),
     "markdown": ("report.md", to_markdown),
 }
-"""File name and renderer by the name of the format."""
+"""By name of a format: the name of the report file, and the function that renders it."""
 HTML_FILE = "report.html"
 
 

@@ -49,7 +49,7 @@ def console() -> Console:
 
 
 def whole_in(run: Path) -> str:
-    """Return the text that says where all columns of a run's tables can be seen."""
+    """Return a phrase for where all columns of a run's tables can be seen, such as `a wider terminal or report.md`."""
     return "a wider terminal or report.md" if (run / "report.md").exists() else "a wider terminal"
 
 
@@ -94,7 +94,7 @@ def _break_before_flags(command: str, width: int) -> str:
 
 
 def show_report(out: Console, report: Report, whole_in: str = "report.md") -> None:
-    """Show a report without its header, which is shown when a run begins.
+    """Show a report, except its detail sections and the header, which is shown when a run begins.
 
     `whole_in` says where all columns of the tables can be seen.
     """
@@ -219,7 +219,7 @@ def _width(out: Console, table: Table, columns: Sequence[tuple[int, Column]], wr
 
 
 def show_cases(out: Console, cases: Iterable[Case], if_empty: str) -> None:
-    """Show cases one by one, then their number, or `if_empty` if there are none."""
+    """Show cases one by one, then their number; if there are none, show the text `if_empty`."""
     count = 0
     for case in cases:
         count += 1

@@ -15,7 +15,10 @@ _COMMAND = re.compile(rf"(?<![\w./-])(?<!\ba )(?<!\bof )(?<!-m ){PROGRAM} (?=[a-
 
 
 def as_typed(text: str) -> str:
-    """Return `text` with `memorybench` replaced by the way it was started, such as `python -m memorybench`."""
+    """Return `text` with the program name of each command replaced by the way the user started it.
+
+    For example, `memorybench eval` becomes `python -m memorybench eval`.
+    """
     program = _started_program(sys.argv[0])
     return text if program == PROGRAM else _COMMAND.sub(lambda _: f"{program} ", text)
 

@@ -124,16 +124,16 @@ def is_heat_map(table: Table) -> bool:
 
 
 def shade(cell: Cell) -> str:
-    """Return the CSS classes that shade a cell by its share; without a share, no shade."""
+    """Return the CSS classes that shade a cell by its share. A cell without a share gets no shade."""
     if not isinstance(cell, Measure) or cell.value is None or cell.unit:
         return "shade"
     return f"shade shade-{round(_SHADES * min(max(cell.value, 0.0), 1.0))}"
 
 
 def interval(cell: Cell) -> dict[str, float] | None:
-    """Return the positions of `low`, `high` and `value` of a share in a drawing; None if it cannot be drawn.
+    """Return the horizontal positions of `low`, `high` and `value` in a drawing, in CSS pixels.
 
-    `value` is missing if undecided verdicts leave only a range.
+    None if the cell is not a share from 0 to 1. `value` is missing if undecided verdicts leave only a range.
     """
     if not isinstance(cell, Measure) or cell.unit:
         return None
