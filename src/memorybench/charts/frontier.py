@@ -40,9 +40,9 @@ def frontier_spec(
     note: str = "",
     cost_text: Callable[[float], str] | None = None,
 ) -> Spec:
-    """Return a chart of shares against a cost. A line joins the points that no other point beats in both.
+    """Return a chart of shares against a cost. A line joins the points that no other point beats in share and cost.
 
-    `cost_text` formats a cost for the label of its point; narrow charts show only names.
+    `cost_text` formats a cost for the label of its point; None: labels have names only, as in narrow charts.
     """
     wide = _frontier(points, x_title, y_title, x_format, note, WIDTH, cost_text)
     slim = _frontier(points, x_title, y_title, x_format, note, NARROW, None)
@@ -124,7 +124,8 @@ def _frontier_title(lines: Sequence[str], width: int) -> Spec:
 def _cost_scale(costs: Sequence[float]) -> tuple[Spec, list[float]]:
     """Return the scale of the cost axis and its ticks.
 
-    It is logarithmic if costs differ by more than a factor of 10; a linear scale has an empty list of ticks.
+    The scale is logarithmic if costs differ by more than a factor of 10. A linear scale has no ticks here: Vega-Lite
+    chooses them.
     """
     positive = [cost for cost in costs if cost > 0]
     if not positive or max(positive) <= 10 * min(positive):
@@ -137,14 +138,17 @@ def _cost_scale(costs: Sequence[float]) -> tuple[Spec, list[float]]:
 
 
 def _place(cost: float, ticks: Sequence[float]) -> float:
-    """Return the distance of a cost from the left end of the axis; `ticks` is empty for a linear axis."""
+    """Return the position of a cost on the axis, 0 at the left end. `ticks` is empty for a linear axis.
+
+    The position is in the unit of the cost, or on a logarithmic axis in powers of ten.
+    """
     return log10(1 + cost / next(tick for tick in ticks if tick > 0)) if ticks else cost
 
 
 def _neighbours(
     data: Sequence[dict[str, Any]], ticks: Sequence[float], label_width: float
 ) -> list[list[dict[str, Any]]]:
-    """Return groups of points whose labels may overlap. `label_width` is a share of the width of the axis."""
+    """Return groups of points whose labels may overlap. `label_width` is a share of the axis' width."""
     ordered = sorted(data, key=lambda row: float(row["cost"]))
     width = _place(ordered[-1]["cost"], ticks) * label_width
     groups = [[ordered[0]]]

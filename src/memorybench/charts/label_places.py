@@ -10,12 +10,19 @@ from .parts import LABEL_GAP
 def label_places(
     values: Sequence[float], height: float, domain: tuple[float, float], pixels: int = LABEL_GAP
 ) -> list[float]:
-    """Return the place of each value's label. Labels that would overlap are spread around the mean of their values."""
+    """Return the place of each value's label, in the unit of the values.
+
+    Labels that would overlap, with less than `pixels` between them, are spread around the mean of their values.
+    `height` is that of the axis in pixels, `domain` its ends.
+    """
     low, high = domain
     gap = pixels / height * (high - low)
     order = sorted(range(len(values)), key=lambda place: values[place])
     blocks: list[tuple[float, int]] = []
-    """Of labels that touch: the sum of the places that each would give the first of them, and how many they are."""
+    """Groups of labels that touch.
+
+    A group is the sum of the places that its members would give the first label, and the number of members.
+    """
 
     def first(block: tuple[float, int]) -> float:
         total, count = block

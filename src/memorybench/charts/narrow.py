@@ -13,7 +13,7 @@ _NARROW_TITLE: Mapping[str, Any] = {**CONFIG["title"], "frame": "bounds", "limit
 
 
 def without_slim(spec: Spec) -> Spec:
-    """Return a spec without the part for narrow pages, for export."""
+    """Return a spec for export, without the spec for narrow pages in it."""
     return {name: part for name, part in spec.items() if name != "usermeta"}
 
 

@@ -39,7 +39,10 @@ TITLES = {
 
 
 def page_specs(stored: StoredRun, report: Report, leave_out: tuple[str, ...] = ()) -> dict[str, Spec]:
-    """Return the specs of the charts of a run, by name, without those in `leave_out` and a repeated heat map."""
+    """Return the specs of the charts of a run, by name, without those in `leave_out` and those without data.
+
+    The heat map is also left out if the report has a table that is shown as one.
+    """
     run_charts, left_out = RunCharts(stored), set(leave_out)
     if any(isinstance(part, Table) and is_heat_map(part) for part in report.sections):
         left_out.add("heat-map")
@@ -84,7 +87,10 @@ def _drawn(drawing: Future[list[tuple[str, str]]]) -> list[tuple[str, str]]:
 
 
 def _compare_subjects(stored: StoredRun) -> RunComparison | None:
-    """Return a comparison of a run's providers; None if fewer than two share questions or it has too many trials."""
+    """Return a comparison of a run's providers.
+
+    None if it has fewer than two, if they share no question, or if the run has too many trials or several shards.
+    """
     if len(stored.parts) > 1 or stored.run.planned > _MOST_COMPARED:
         return None
     run = ComparedRun(stored, stored.folder, measures=tuple(suite_of(stored.run).main_measures(stored)))

@@ -15,12 +15,12 @@ Spec = dict[str, Any]
 WIDTH = 420
 HEIGHT = 220
 ROW = 24
-"""In pixels: width and height of the axes, and height of a row in a chart with one row per name."""
+"""WIDTH and HEIGHT are those of the axes, ROW is the height of a row in a chart with one row per name. In pixels."""
 NARROW = 190
 """The width of the axes on a page of 360 pixels."""
 NARROW_PAGE = 290
 NARROW_NAME = 110
-"""In pixels, on a page of 360 pixels: the width of a chart, and the least width of its axes."""
+"""On a page of 360 pixels: NARROW_PAGE is the width of a chart, NARROW_NAME the least width of its axes. In pixels."""
 LABEL_GAP = 15
 """The least distance between two labels, in pixels."""
 LEADER = 22
@@ -48,11 +48,17 @@ class Estimate:
     text: str = ""
     is_baseline: bool = False
     is_ideal: bool = False
-    """Whether it is an upper bound that gets the gold evidence; it is left out of the line of best choices."""
+    """Whether the subject is given the gold evidence.
+
+    Its value is an upper bound, so no line joins it to other points.
+    """
     is_range: bool = False
-    """Whether undecided verdicts leave only a range, `low` to `high`. `value` is its middle; no mark is drawn."""
+    """Whether undecided verdicts leave only a range, `low` to `high`.
+
+    `value` is the middle of the range, and is not drawn.
+    """
     line: int = 0
-    """In a trend, the number of the line that joins this value with others."""
+    """In a trend: the number of the line that joins this value with the others of the same number."""
 
     def plain(self) -> dict[str, Any]:
         return {
@@ -88,13 +94,13 @@ class Change:
 
 
 def captions_of(estimates: Sequence[Estimate]) -> list[str]:
-    """Return captions that explain grey marks and missing marks, if these rows have them."""
+    """Return captions that explain grey marks (baselines) and missing marks (ranges), if there are any."""
     has_baselines, has_ranges = any(one.is_baseline for one in estimates), any(one.is_range for one in estimates)
     return [_GREY] * has_baselines + [_OPEN] * has_ranges
 
 
 def layer(mark: Mapping[str, Any], **channels: Any) -> Spec:
-    """Return a layer with a mark in the colour of its row; `color=None` uses the default colour."""
+    """Return a layer with a mark in the colour of its row; with `color=None`, in the default colour."""
     tone = {"field": "tone", "type": "nominal", "scale": None}
     encoding = {"color": tone, **channels}
     return {"mark": dict(mark), "encoding": {name: one for name, one in encoding.items() if one is not None}}
@@ -123,7 +129,7 @@ def _title(text: str, captions: Sequence[str]) -> str | Spec:
 
 
 def whole(spec: Spec) -> Spec:
-    """Return a spec with colours and fonts, which only the outermost spec may have."""
+    """Return a spec with a background, colours and fonts. Only the outermost spec may have them."""
     return {"config": dict(CONFIG), "background": LIGHT["panel"], "padding": 8, **spec}
 
 

@@ -76,7 +76,7 @@ def _inline(spec: Spec, title: str, kind: str = "") -> str:
 
 
 def empty(spec: Spec) -> str:
-    """Return an empty SVG of about the size of the chart."""
+    """Return two empty SVGs of about the size of the chart in one text: for wide and for narrow pages."""
     return _empty(spec) + _empty(narrow(spec), "slim")
 
 
@@ -93,7 +93,7 @@ def _class(kind: str) -> str:
 class Renderer:
     """A child process that draws the charts of one page, because drawing needs 80 MB and blocks other threads.
 
-    Enter it early: it loads its modules, which takes half a second, while this process continues.
+    Enter its context early: the child loads its modules, which takes half a second, while this process continues.
     """
 
     def __enter__(self) -> Self:
@@ -109,7 +109,7 @@ class Renderer:
         return self
 
     def draw(self, specs: Mapping[str, Spec]) -> Future[list[tuple[str, str]]]:
-        """Return a future of the titles and SVG of these charts. Can be called only once."""
+        """Return a future of the charts, each as (title, SVG). `specs` are by title. Can be called only once."""
         return self._threads.submit(self._draw, json.dumps(specs))
 
     def _draw(self, specs: str) -> list[tuple[str, str]]:
@@ -125,7 +125,7 @@ class Renderer:
 
 
 def render_in_child(specs: Mapping[str, Spec]) -> list[tuple[str, str]]:
-    """Draw charts in a child process; return their titles and SVG."""
+    """Draw charts in a child process; return each as (title, SVG). `specs` are by title."""
     with Renderer() as renderer:
         return renderer.draw(specs).result()
 
@@ -141,7 +141,7 @@ def _replace(value: Any, colors: Mapping[str, str]) -> Any:
 
 
 def _with_tone(row: Any, colors: Mapping[str, str]) -> Any:
-    """Return a row of data with the colour in its field `tone` replaced; other fields are not colours."""
+    """Return a row of data with the colour in its field `tone` replaced. Other fields have no colours."""
     return {**row, "tone": colors[row["tone"]]} if isinstance(row, dict) and "tone" in row else row
 
 

@@ -1,4 +1,7 @@
-"""The charts of a run, of a comparison and of several runs. A chart that a run has no data for is None."""
+"""The charts of a run, of a comparison and of several runs.
+
+The functions return None if there is no data for the chart.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ class RunCharts:
 
     @cached_property
     def measures(self) -> Mapping[str, Sequence[str]]:
-        """The measures to show, by benchmark; only the headline measure in suites that compare providers."""
+        """By benchmark: the measures to show. In suites that compare providers, only the headline measure."""
         main = suite_of(self.stored.run).main_measures(self.stored)
         overall = {name: self.stored.summary.overall(name) for name in self.stored.summary.benchmarks}
         if set(main) <= set(HEADLINES):
@@ -55,7 +58,7 @@ class RunCharts:
 
     @cached_property
     def failures(self) -> Mapping[tuple[str, str], int]:
-        """The number of failures by provider and reason."""
+        """The number of failed trials by provider and reason, without baselines."""
         counts: Counter[tuple[str, str]] = Counter()
         for outcome in self.stored.outcomes():
             reason = failure_reason(outcome)
@@ -77,7 +80,7 @@ def estimate(measure: Measure | None, name: str, is_baseline: bool = False) -> E
 
 
 def value_range(measure: Measure | None, name: str) -> Estimate | None:
-    """Return the range of a share that undecided verdicts leave open; None if it has a value or no range."""
+    """Return the range that undecided verdicts leave for a share; None if the share has a value or no range."""
     if measure is None or measure.value is not None or measure.unit or measure.low is None or measure.high is None:
         return None
     middle = (measure.low + measure.high) / 2
@@ -197,13 +200,16 @@ def trend(charts: RunCharts) -> Spec | None:
 
 
 def trend_of(points: Sequence[tuple[Run, Measure]], subject: str, title: str) -> Spec | None:
-    """Return the chart of one share of a subject over the newest of these runs; None if fewer than two have it."""
+    """Return the chart of one share of a subject over the newest of these runs, which are oldest first.
+
+    None if fewer than two of them have the share.
+    """
     found = _over_runs(points[-_MOST_RUNS:], subject)
     return specs.trend({title: found}) if len(found) > 1 else None
 
 
 def _over_runs(points: Iterable[tuple[Run, Measure]], subject: str) -> list[Estimate]:
-    """Return the shares that have a value. A new line begins where settings or questions change."""
+    """Return the shares that have a value. A new line begins where settings or questions differ from the run before."""
     found: list[Estimate] = []
     line, before = 0, None
     for run, measure in points:
@@ -231,7 +237,7 @@ SLOPE = "two providers or runs by question type"
 
 
 def slope(comparison: RunComparison) -> Spec | None:
-    """Return the chart of the best two sides of a comparison, by the first measure with several types of questions."""
+    """Return the chart of the two best sides of a comparison, by the first measure that several question types have."""
     drawn = [pair for pair in comparison.comparisons if _slope(pair) is not None]
     if not drawn:
         return None
@@ -259,7 +265,7 @@ def _overall(charts: RunCharts) -> list[Result]:
 
 
 def _labels(grouped: Sequence[Result]) -> list[str]:
-    """Return the labels of these groups that have several, but not too many, values; the preferred one first."""
+    """Return the labels that have several values, but not too many, in these groups; the preferred one first."""
     values: dict[str, set[str]] = {}
     for result in grouped:
         for name, value in result.group.items():

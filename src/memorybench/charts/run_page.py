@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def start_page(run: Run) -> Iterator[MakePage]:
-    """Start the renderer, if the page of the run gets charts, and yield the function that makes the page."""
+    """Start the renderer if the page of the run gets charts, and yield the function that makes the page."""
     if not (html_report.is_installed() and has_charts(run)):
         yield page_without_charts
         return
@@ -30,7 +30,7 @@ def start_page(run: Run) -> Iterator[MakePage]:
 
 
 def make_page(stored: StoredRun, report: Report) -> str | None:
-    """Return the HTML page of a run that has already ended."""
+    """Return the HTML page of a run that has already ended; None if jinja2 is not installed."""
     with start_page(stored.run) as make:
         return make(stored, report)
 
