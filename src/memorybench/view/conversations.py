@@ -73,9 +73,9 @@ def _find(name: object, folders: Sequence[Path]) -> Path:
 
 
 def _places(name: object, folders: Sequence[Path]) -> list[Path]:
-    """Return the existing files and folders that a path of a spec means if it is relative to one of these folders.
+    """Return the existing files and folders that a path of a spec may mean, relative to each of `folders`.
 
-    Paths that lead out of the folders are left out.
+    Paths that lead out of these folders are left out.
     """
     found = []
     for folder in folders:

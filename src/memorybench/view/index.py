@@ -97,14 +97,17 @@ class Filter:
     benchmark: str = ""
     provider: str = ""
     outcome: str = ""
-    """right, wrong, undecided, UNEXPLAINED, a status or a failure reason, of `provider` or of any provider."""
+    """right, wrong, undecided, UNEXPLAINED, a status or a failure reason.
+
+    It is that of `provider`; of any provider if that is empty.
+    """
     type: str = ""
     cluster: str = ""
     text: str = ""
     right: str = ""
     """A provider that answered the question right."""
     wrong: str = ""
-    """A provider that answered the question wrong, in the same repeat in which `right` was right."""
+    """A provider that answered the question wrong; with `right`, in a repeat in which that provider was right."""
 
     def parameters(self) -> dict[str, str]:
         return {name: getattr(self, name) for name in self.__slots__ if getattr(self, name)}
@@ -230,7 +233,10 @@ class QuestionIndex:
         return {(subject, reason): n for subject, reason, n in self._choice(run, query)}
 
     def _choice(self, *values: Any) -> list[Any]:
-        """Return the rows of a query, cached. `values` are the run, the query and the other values for the query."""
+        """Return the rows of a query, cached.
+
+        `values` are the run, the query, and the values of its further parameters.
+        """
         run, query, *others = values
         with self._lock:
             if values not in self._choices:
@@ -240,7 +246,7 @@ class QuestionIndex:
     def agreement(self, run: int, first: str, second: str) -> dict[str, int]:
         """Return how many questions both, only the first, only the second, or neither of two providers got right.
 
-        A question whose repeats differ counts in several of them.
+        A question whose repeats differ counts in several of these. Trials without a verdict do not count.
         """
         query = (
             "SELECT a.mark = 'right', b.mark = 'right', count(DISTINCT a.question) FROM trials a JOIN trials b"
@@ -265,7 +271,7 @@ class QuestionIndex:
         return found[0] if found else None
 
     def neighbours(self, run: int, filter: Filter, question: Question) -> tuple[Question | None, Question | None]:
-        """Return the previous and the next question that the filter selects."""
+        """Return the previous and the next question that the filter selects; None if there is none."""
         condition, values = _condition(run, filter)
         here = (question.place, question.id)
         before = self._questions(

@@ -11,7 +11,10 @@ from typing import Any, TypeVar
 Made = TypeVar("Made")
 Key = tuple[Hashable, ...]
 _MOST_KEPT: dict[Hashable, int] = {"compare": 4, "data": 2}
-"""The most parts that are cached, by kind (the first item of the key). These kinds hold all questions of a run."""
+"""By kind, the first item of the key: the most parts that are cached.
+
+Parts of these kinds hold all questions of a run.
+"""
 _MOST_OTHERS = 64
 
 
@@ -40,7 +43,10 @@ class Jobs:
             return future
 
     def get(self, key: Key, make: Callable[[], Made]) -> Made:
-        """Return the result of `make`, which is called once per key. Raises Pending if it takes long, or its error."""
+        """Return the result of `make`, which is called once per key. Raises Pending if it is not ready in time.
+
+        An error of `make` is raised; the next call starts `make` again.
+        """
         future = self.start(key, make)
         try:
             return future.result(self._seconds)

@@ -89,7 +89,10 @@ class RunRow:
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A results folder with its runs; `problem` says why the folder or one of its runs cannot be read."""
+    """A results folder with its runs.
+
+    `problem` says why the folder or one of its runs cannot be read; "" if all can.
+    """
 
     place: int
     path: Path
@@ -110,7 +113,7 @@ class Results:
         self.index.close()
 
     def list_runs(self) -> list[Folder]:
-        """Return the runs of each folder, newest first."""
+        """Return all results folders, each with its runs, newest first."""
         listed = [self._list_folder(place, path) for place, path in enumerate(self.folders)]
         ids = Counter(row.run.id for folder in listed for row in folder.rows)
         return [
@@ -140,7 +143,7 @@ class Results:
         return Folder(place, path, tuple(rows), "; ".join(problems))
 
     def _row(self, place: int, reader: RunReader, run: Run, tags: tuple[str, ...]) -> RunRow:
-        """Return a run with the figures of its report; for a finished run, cached."""
+        """Return a run with the figures of its report. The row of a finished run is cached."""
         key = (str(place), run.id, run.created, run.status, run.finished or "")
         with self._lock:
             known = self._rows.get(key) if run.finished else None
@@ -184,7 +187,10 @@ class Results:
             yield StoredRun(((reader, run),), lambda stored: suite_of(stored.run).metrics(stored))
 
     def report(self, place: int, stored: StoredRun) -> Report:
-        """Return the report of a run, with the sections that `results` shows. It is computed in a background thread."""
+        """Return the report of a run, with the sections that `results` shows.
+
+        It is computed in a background thread. Raises Pending if it is not ready yet.
+        """
         state, run_id = self._state(place, stored), stored.run.id
         self.jobs.start(("questions", *state), lambda: self._index(place, run_id))  # the page needs both
         return self.jobs.get(("report", *state), lambda: self._make_report(place, run_id))[0]
@@ -225,14 +231,20 @@ class Results:
         return self.jobs.get(("charts", json.dumps(spec), title), lambda: render_in_child({title: spec}))[0][1]
 
     def comparison(self, place: int, stored: StoredRun) -> RunComparison | None:
-        """Return a comparison of the providers of a run; None if it has only one, or too many trials for a page."""
+        """Return a comparison of the providers of a run. None if it has only one, or too many trials for a page.
+
+        Raises Pending if it is not ready yet.
+        """
         if stored.run.planned > MOST_COMPARED:
             return None
         key = ("compare", *self._state(place, stored))
         return self.jobs.get(key, lambda: self._compare(((place, stored.run.id, None),)))
 
     def compare(self, sides: Sequence[tuple[int, str, str | None]]) -> RunComparison:
-        """Compare runs or subjects of runs, each given as (index of the folder, run id, subject); subject None: all."""
+        """Compare runs or subjects of runs.
+
+        A side is (index of the folder, run id, subject); subject None: all subjects.
+        """
         states, trials = [], 0
         for place, run_id, subject in sides:
             with self.open(place, run_id) as stored:
@@ -313,7 +325,7 @@ class Results:
 
 @contextmanager
 def explain_page(run: Run, part: str = "") -> Iterator[None]:
-    """Do the same as `explain_form`, also for errors that templates raise."""
+    """Do what `explain_form` does, and treat errors that templates raise in the same way."""
     try:
         with explain_form(run, part=part):
             yield

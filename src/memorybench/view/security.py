@@ -64,7 +64,7 @@ class Guard:
         return self._without_token(scope, headers) if self._token is not None else None
 
     def _without_token(self, scope: Scope, headers: Headers) -> Response | None:
-        """Return a refusal unless a cookie or a header has the token, else None.
+        """Return None if a cookie or a header of the request has the token, else a refusal.
 
         If the address has the token, return a redirect that sets the cookie.
         """
@@ -86,9 +86,10 @@ class Guard:
 
 
 def is_own_host(header: str, bound: str) -> bool:
-    """Return whether a Host header names this server.
+    """Return whether a Host header names this server: the name or address that it is bound to, which is `bound`.
 
-    If the server listens on all addresses (0.0.0.0), any IP address counts; only the token protects it.
+    If the server listens on all addresses (0.0.0.0 or ::), the name of this machine and any IP address count; only the
+    token protects it then.
     """
     name = header.rpartition(":")[0] if header.rpartition(":")[2].isdecimal() else header
     name = name.removeprefix("[").removesuffix("]").rstrip(".").lower()
@@ -104,7 +105,7 @@ def is_own_host(header: str, bound: str) -> bool:
 
 
 def _is_embedded(headers: Headers) -> bool:
-    """Return whether another site sent the request, unless the user followed a link there."""
+    """Return whether a page of another site sent the request. A link that the user follows does not count."""
     if headers.get("sec-fetch-site", "none") in ("none", "same-origin"):
         return False
     return headers.get("sec-fetch-mode") != "navigate" or headers.get("sec-fetch-dest") != "document"

@@ -83,9 +83,10 @@ def page(request: Request) -> Response:
 
 
 def _default_sides(results: Results) -> list[str]:
-    """Return the sides to compare if the user chose none: the providers of the newest run with several.
+    """Return the sides to compare if the user chose none: the two best subjects of the newest run with several.
 
-    If there are more than two, the whole run: comparing only the best two would hide that several tests are made.
+    Baselines come last. If the run has more than two providers, return the whole run: comparing only the best two would
+    hide that several tests are made.
     """
     rows = [
         row
@@ -128,9 +129,9 @@ def _verdict(compared: RunComparison | None, report: Report | None) -> Sequence[
 def _tests_of_run(
     results: Results, sides: list[tuple[int, str, str | None]], compared: RunComparison | None
 ) -> tuple[str, int, int] | None:
-    """Return the address, number of providers and number of tests of a run if only some of its providers are compared.
+    """Return (address, providers, tests) of a run if only some of its providers are compared; otherwise None.
 
-    Returns None otherwise.
+    `providers` is the number of all its providers, `tests` the number of tests if all of them were compared.
     """
     runs = {side[:2] for side in sides}
     if compared is None or len(runs) > 1 or len(sides) < 2:
@@ -165,7 +166,7 @@ def _most_cases(compared: RunComparison | None, only: Only | None) -> int:
 
 
 def _linker(sides: list[tuple[int, str, str | None]], compared: RunComparison | None) -> Any:
-    """Return a function that returns the address of the question that a table row is about."""
+    """Return a function that returns the address of the question that a table row is about; "" for other cells."""
     pairs = compared.comparisons if compared else ()
     benchmarks = list(dict.fromkeys(pair.benchmark for pair in pairs))
     case_ids = {

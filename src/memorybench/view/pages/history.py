@@ -32,7 +32,7 @@ _TURNS = 200
 """The most turns on one page."""
 _LONGEST_TURN = 20_000
 _RANKS = 10
-"""How many memories of each provider are marked as retrieved; gold ones are marked at any rank."""
+"""The number of memories of each provider that are marked as retrieved; gold ones are also marked at lower ranks."""
 _MOST_PROVIDERS = 18
 
 Cases = Sequence[tuple[Question, Mapping[str, Any]]]
@@ -48,7 +48,7 @@ class ShownTurn:
     questions: Sequence[Question] = ()
     """The questions for which the turn is evidence."""
     retrieved: Mapping[str, int] = field(default_factory=dict)
-    """The best rank of the turn among the memories of each provider, for the chosen question."""
+    """By provider: the best rank of a memory from this turn, for the chosen question."""
     is_gold: bool = False
     """Whether the turn is evidence for the chosen question or, if none is chosen, for any question."""
 
@@ -61,13 +61,13 @@ class ShownSession:
     """The index of its first turn in the conversation."""
     size: int
     gold: int
-    """The number of its turns that are evidence."""
+    """The number of its turns that are evidence; for the chosen question only, if one is chosen."""
     is_gold: bool
     """Whether the whole session is evidence, as in benchmarks that do not name turns."""
     retrieved: Mapping[str, int]
-    """The best rank per provider of memories that name only the session, not a turn."""
+    """By provider: the best rank of a memory that names only the session, not a turn."""
     best: Mapping[str, int]
-    """The best rank per provider of the session or one of its turns."""
+    """By provider: the best rank of a memory from the session or one of its turns."""
 
 
 def page(request: Request) -> Response:
@@ -197,7 +197,10 @@ def _by_session(
 
 
 def _retrieved(stored: StoredRun, question: Question, turns: set[str]) -> dict[str, dict[str, int]]:
-    """Return, by turn id (session id for memories that name no turn), the best rank per provider."""
+    """Return, by turn id and provider, the best rank of a memory from that turn.
+
+    A memory that names no turn of the conversation counts for its session, by session id.
+    """
     firsts: dict[str, Mark] = {}
     for mark in question.marks:
         firsts.setdefault(mark.subject, mark)

@@ -97,7 +97,7 @@ def page(request: Request) -> Response:
 
 
 def case_of(stored: StoredRun, question: Question, keys: list[str], full: bool) -> CaseView:
-    """Return a question with the trials that have these keys. With `full`, texts are not shortened."""
+    """Return a question with those of its trials that have these keys. With `full`, texts are not shortened."""
     ((reader, run),) = stored.parts
     case = reader.case(run.id, question.benchmark, question.case_id) or {}
     outcomes = reader.outcomes_of(run.id, keys)
@@ -131,7 +131,7 @@ def _is_of(mark: Mark, trial: Trial) -> bool:
 
 
 def _is_above(part: Section) -> bool:
-    """Return whether the page shows a section elsewhere, above the other sections."""
+    """Return whether the page shows the content of a section itself, above the other sections."""
     if isinstance(part, Table):
         return part.title.startswith("Memories")
     return isinstance(part, Text) and part.title in _SHOWN_ABOVE
@@ -159,7 +159,7 @@ def _search(trial: CaseTrial, step: StepRecord, counts_turns: bool) -> tuple[str
 
 
 def _main_scores(trial: CaseTrial, level: str) -> str:
-    """Return the main scores as text. `level`, such as `turns`, says what search scores count."""
+    """Return the main scores as text. `level` says what the search scores count, such as `turns`."""
     of = f" of {level}" if level else ""
     of_searches = {"recall@5": of, "ndcg@10": of}
     names = {"correct": "", "rubric_score": "", "passed": "", "answer_f1": "", **of_searches, "context_tokens": ""}

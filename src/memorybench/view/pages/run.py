@@ -114,7 +114,7 @@ def progress(request: Request) -> Response:
 
 
 class Links:
-    """Links cells of a report to the questions that they count."""
+    """Makes the links from cells of a report to the questions that they count."""
 
     def __init__(
         self, place: int, run_id: str, index: QuestionIndex, number: int, roles: Mapping[str, str], report: Report
@@ -123,7 +123,10 @@ class Links:
         self._types = set(index.values(number, "type"))
         self._benchmarks = index.values(number, "benchmark")
         self._benchmark_of: dict[int, str] = {}
-        """By `id` of a table, if there are several benchmarks; the tables of one follow that with its name."""
+        """By `id()` of a table, if the run has several benchmarks: its benchmark.
+
+        It is named by the title of a section before it.
+        """
         benchmark = ""
         for part in report.sections if len(self._benchmarks) > 1 else ():
             benchmark = part.title if part.title in self._benchmarks else benchmark
