@@ -5,7 +5,7 @@ answers.py     exact match, contains, token F1 (SQuAD), and scores of lists and 
 locomo_f1.py   LoCoMo's official F1
 rates.py       means, totals and pooled shares of scores
 names.py       metric names and their aliases
-intervals.py   every confidence interval
+intervals.py   confidence intervals of means and pooled shares
 comparison.py  paired comparison of two providers
 drift.py       unpaired comparison of two runs
 agreement.py   a judge against human labels, and scores corrected for its errors

@@ -1,4 +1,4 @@
-"""Confidence intervals. All intervals of the program are computed here, by one method.
+"""Confidence intervals of means, and of statistics of summed counts such as micro F1.
 
 Questions about one haystack are correlated, so a haystack is a cluster, and the variance is estimated from the
 differences between clusters. The jackknife leaves out one cluster at a time; the shifts of the statistic give the
