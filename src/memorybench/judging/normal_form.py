@@ -58,8 +58,11 @@ _OTHER_WORDS = frozenset((
     "once", "dos", "cent", "cents", "mille", "elf", "sept", "neuf", "onze", "un", "uno", "seize", "null", "primer",
     "acht", "sieben", "zeven",
 ))  # fmt: skip
-"""Names of units and numbers that are ignored, because they mean something else in another language or, such as
-"acht geben", in the same. A number word counts beside another number word."""
+"""Names of units and numbers that are ignored, because they also mean something else.
+
+They do so in another language or, such as "acht" in "acht geben", in the same. A number word is not ignored beside
+another number word.
+"""
 _INSIDE_NUMBERS = frozenset(("et", "y", "und", "cent", "cents", "mil", "mille"))
 """Words that may stand between two number words: "trente et un", "deux cent un"."""
 _CURRENCIES = {
