@@ -152,9 +152,9 @@ class QuestionIndex:
         self._db.executescript(_TABLES)
         self._lock = RLock()
         self._updating = Lock()
-        """Held while a results file is attached."""
+        """A lock that is held while a results file is attached to the database."""
         self._choices: dict[tuple[Any, ...], list[Any]] = {}
-        """What filters offer, and how many trials agree: read once, until outcomes are added."""
+        """The cached results of `_choice`, by its arguments. Cleared when outcomes are added."""
 
     def close(self) -> None:
         with self._lock:
