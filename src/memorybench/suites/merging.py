@@ -140,7 +140,10 @@ def _find_shards(names: Sequence[str], results: Path | None, journal: str | None
 def _find_runs(
     name: str, folders: Sequence[Path], reader_of: Callable[[Path], RunReader]
 ) -> list[tuple[RunReader, Run]]:
-    """Return all shards of a results folder, or the one run that FOLDER/RUN or a name in `folders` means."""
+    """Return all shards in a results folder, if `name` is one; else the one run that `name` is.
+
+    A run is named by FOLDER/RUN, or by its id in one of `folders`.
+    """
     if name and (Path(name) / FILE_NAME).exists():
         run_reader = reader_of(Path(name))
         runs = [run for run in run_reader.runs() if run.spec.get(SHARD)]

@@ -24,7 +24,10 @@ _MAX_GROUPS = 30
 """A table shows at most this many groups of a label; report.json has them all."""
 _MAX_UNSCORED = 0.02
 STEP_LABELS = {"settle": "time to searchable", "wait_until_searchable": "time to searchable"}
-"""How reports name steps. Waiting until a memory is searchable is recorded as `settle`."""
+"""By name of a step: the name in reports, if it differs.
+
+Runs before 0.2 recorded waiting until searchable as `settle`.
+"""
 _TIMED_STEPS = ("add", "settle", "wait_until_searchable", "search", "answer", "judge", "canary")
 _PERFORMANCE = (SCOPE_SUFFIX, STARTED_WITH, "concurrency", "budget", "reuse", "gate", "timing")
 """Keys of a saved spec that do not affect any figure. report.json has them under `circumstances`."""

@@ -67,11 +67,11 @@ def run(
     is_joining: bool = False,
     start_page: StartPage = start_without_charts,
 ) -> FinishedRun:
-    """Performs a run and writes its reports. `announce` gets the facts of the header, `show` the progress.
+    """Perform a run and write its reports. `announce` gets the facts for the header, `show` the progress.
 
     Setting `stopping` has the effect of Ctrl-C. `elsewhere` lets other processes perform the trials; this process then
-    only begins and ends the run. `is_joining` is for a worker that joins the running run which `options.resume` names:
-    see `reopen_run`.
+    only begins and ends the run. `is_joining`: this process is a worker that joins a run in progress, which
+    `options.resume` names; see `reopen_run`.
     """
     prepared, place, wiring = start.prepared, start.place, start.wiring
     done: Counter[tuple[str, str]] = Counter()

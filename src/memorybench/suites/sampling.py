@@ -45,9 +45,9 @@ def sample(
 ) -> list[CaseT]:
     """Return `limit` cases in their order, in proportion to the cases of each kind and, within that, of each cluster.
 
-    The sample depends on the ids and the seed only. The sample of a smaller limit is contained in that of a larger one,
-    so that --reuse saves calls. Kinds and clusters take turns as in systematic sampling with a random start (Madow and
-    Madow, "On the theory of systematic sampling", Annals of Mathematical Statistics 15, 1944).
+    None: return all cases. The sample depends on the ids and the seed only. The sample of a smaller limit is contained
+    in that of a larger one, so that --reuse saves calls. Kinds and clusters take turns as in systematic sampling with a
+    random start (Madow and Madow, "On the theory of systematic sampling", Annals of Mathematical Statistics 15, 1944).
     """
     if limit is None or limit >= len(cases):
         return list(cases)
@@ -58,7 +58,7 @@ def sample(
 def _spread(
     cases: Sequence[CaseT], seed: int, cluster: Callable[[CaseT], str], kind: Callable[[CaseT], str]
 ) -> Iterator[CaseT]:
-    """Yield all cases in an order in which each beginning has kinds and clusters in proportion."""
+    """Yield all cases in an order in which the first n, for any n, have kinds and clusters in proportion."""
     cells: dict[tuple[str, str], list[CaseT]] = defaultdict(list)
     for case in sorted(cases, key=lambda case: digest([seed, case.id])):
         cells[kind(case), cluster(case)].append(case)

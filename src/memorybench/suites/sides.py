@@ -1,4 +1,7 @@
-"""The sides of a comparison: a run, RUN:PROVIDER, a path to a run, or a provider, found in its latest run."""
+"""The sides of a comparison.
+
+A side is RUN, RUN:PROVIDER, FOLDER/RUN, or a provider, which is taken from its latest run.
+"""
 
 from __future__ import annotations
 

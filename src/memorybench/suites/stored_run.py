@@ -250,7 +250,7 @@ def _check_shards(runs: Sequence[Run]) -> None:
 
 
 def _check_numbers(runs: Sequence[Run]) -> None:
-    """Raise BadInput unless the runs are different shards with the same number of shards."""
+    """Raise BadInput unless the runs are different shards of the same division, such as 1/3 and 2/3."""
     found: dict[str, str] = {}
     for run in runs:
         shard = run.spec.get(SHARD) or ""

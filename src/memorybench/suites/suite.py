@@ -74,7 +74,10 @@ class Opening:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedRun:
-    """A run whose names are resolved and whose data is read. Nothing is opened, spent or written yet."""
+    """A run whose names are resolved and whose data is read. Nothing is opened or spent yet.
+
+    Nothing is written either, except data that preparing had to fetch; see `discard`.
+    """
 
     spec: Spec
     totals: Mapping[tuple[str, str], int]

@@ -24,7 +24,7 @@ _INTENDS = re.compile(
     r"\b(?:will|shall|might|may|(?:is|are) (?:going|about) to|plans|planning|intends|thinking (?:of|about)"
     r"|considering)\b"
 )
-"""Words of a plan in free text. An attribute or a question with them may as well ask for the plan itself."""
+"""Words of a plan. They are searched for in free text only: an attribute or a question may ask for the plan itself."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,7 +104,7 @@ class AuditedSubject:
 
     subject: Subject
     answering: Sequence[Answering]
-    """How each repeat is answered; the prompt is the same for every subject."""
+    """How questions are answered, one entry per repeat. The prompt is the same for every subject."""
     ingest: Ingest | None = None
     """The memory that is searched; None for a baseline, or a model that gets the conversation itself."""
     baseline: str = FULL_CONTEXT

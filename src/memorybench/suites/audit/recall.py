@@ -36,7 +36,7 @@ _BEFORE_VERB = re.compile(
 
 _Parts = tuple[frozenset[str], ...]
 _OF_SEVERAL = frozenset(stems("first second third other another old older new newer younger spare"))
-"""Words that tell things of one kind apart."""
+"""The stems of words that tell things of one kind apart, such as `first` boat and `other` boat."""
 
 
 @dataclass(frozen=True, slots=True)

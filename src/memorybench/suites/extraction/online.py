@@ -40,7 +40,7 @@ FEEDBACK, DISAGREEMENTS = "feedback", "disagreements"
 SHARES = ("precision", "recall", "f1")
 """The names of the scores that are sent as feedback."""
 _FEEDBACK_COUNTS = ("tp", "fp", "fn", "undecided", "hallucinated")
-"""The names of the counts that are sent with each of these scores."""
+"""The names of the counts that are sent together with each score in SHARES."""
 _UNKNOWN = frozenset(name for operation, *counts in OPERATIONS for name in counts if operation != "keep")
 """The names of scores that a trace has only if a judge lists the facts that the user withdrew."""
 DAY = "day"

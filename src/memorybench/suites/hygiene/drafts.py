@@ -215,9 +215,9 @@ class _Script:
         self.facts: list[_Fact] = []
         self.remarks: list[str] = []
         self.shown_again: dict[str, int] = {}
-        """By a text that was shown after it was deleted or replaced: in how many calls it was shown before."""
+        """By text: how many calls had shown it, before a call showed it although it was deleted or replaced."""
         self._shown: Counter[str] = Counter()
-        """How many calls showed a text."""
+        """By text: the number of calls so far that showed it."""
         self._is_violation = is_violation
         self._by_id: dict[str, _Fact] = {}
         self._texts: dict[str, str] = {}

@@ -255,7 +255,7 @@ def _labels(path: Path, name: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _area(name: str, octets: bytes, *, is_moved: bool) -> Area:
-    """Return what kind of file it is, by its first bytes and its name."""
+    """Return what kind of file it is, by its first bytes and its name. `is_moved`: it is outside the store's folder."""
     if octets.startswith(_WAL_STARTS) or _WAL_NAME.search(name):
         return "write-ahead log"
     if is_moved or _BACKUP_NAME.search(name):

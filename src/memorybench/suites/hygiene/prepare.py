@@ -109,7 +109,10 @@ def _find_seed(spec: HygieneSpec, place: RunPlace) -> int:
 
 
 def find_scenarios(ids: Sequence[str], folders: Sequence[str], wiring: Wiring) -> tuple[Scenario, ...]:
-    """Return the scenarios with these ids, or all, of those that memorybench provides, ./scenarios and `folders`."""
+    """Return the scenarios with these ids, or all if there are no ids.
+
+    They come from memorybench itself, from ./scenarios and from `folders`. Raise BadInput for an unknown id.
+    """
     own = [OWN_SCENARIOS] if OWN_SCENARIOS.is_dir() else []
     places = [wiring.bundled_file(BUNDLED_SCENARIOS), *own, *(Path(folder) for folder in folders)]
     known = {scenario.id: scenario for scenario in load_scenarios(*places)}

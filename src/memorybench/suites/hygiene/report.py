@@ -164,7 +164,7 @@ def metrics(run: StoredRun) -> tuple[Metric, ...]:
 
 
 def facts(runs: Sequence[Run]) -> dict[str, str]:
-    """Return the labels and values of the report's provenance section."""
+    """Return what the header says about a run."""
     run, spec = runs[0], runs[0].spec
     model = f" with {spec['model']}" if spec.get("model") else ""
     return {

@@ -301,7 +301,10 @@ class _Places:
         self._text: Text | None = None
         self._breaks: list[int] = []
         self.spans: dict[str, tuple[_Piece, ...]] = {}
-        """By fingerprint: the earlier statement, if there is one, and the text that was found."""
+        """By fingerprint of a finding: the parts of texts that it is about.
+
+        If there are two, the first is the earlier statement.
+        """
 
     def position(self, text: Text, offset: int) -> tuple[int, int]:
         if text is not self._text:

@@ -1,9 +1,9 @@
 """Asks a model about a memory, to find what rules and embeddings cannot.
 
 The model reads all lines in parts, and pairs of similar statements that are in different parts. Then it is asked about
-each problem that it or the rules found, one by one; only what it confirms is reported. Secrets and personal data that
-the rules found are replaced before the text is sent. Replies are steps of a run in the journal, so a repeated scan of
-the same texts costs nothing.
+each problem that it or the rules found, one by one. Its own problems are reported only if it confirms them, those of
+the rules unless it denies them. Secrets and personal data that the rules found are replaced before the text is sent.
+Replies are steps of a run in the journal, so a repeated scan of the same texts on the same day costs nothing.
 """
 
 from __future__ import annotations

@@ -20,7 +20,10 @@ class OnlineSpec(JudgedSpec):
     project: str | None = flag(None, help="Read runs of this LangSmith project.", metavar="NAME")
     only: Literal["searches", "writes"] | None = flag(None, help="Measure `searches` or `writes`.", metavar="KIND")
     since: str | None = flag(None, help="Read operations since 24h, 7d or a date.", metavar="TIME")
-    """A saved run has a date here, also if the user gave a duration such as 24h."""
+    """The time from which operations are read.
+
+    In a saved run it is a date, also if the user gave a duration such as 24h.
+    """
     limit: int | None = flag(None, help="Measure at most N of each kind, oldest first.", metavar="N", ge=1)
     search_names: tuple[str, ...] = flag(
         (), help="Count spans with these names as searches, not retrievers.", name="--search-name", metavar="NAME"
