@@ -118,10 +118,11 @@ class Judge:
     prompts: JudgePrompts = field(default_factory=JudgePrompts)
 
     async def verdict(self, steps: Steps, question: Question, response: str, context: str = "") -> Verdict:
-        """Returns the verdict on a response. An empty response is decided without asking the judge.
+        """Return the verdict on a response. An empty response is decided without asking the judge.
 
         Raises Unreadable if two replies in a row cannot be read or the judge cannot be reached; the trial is then
-        unscored. `context` is the text of memories that the answering model saw; few prompts show it to the judge.
+        unscored. `context` is the text of the memories that the answering model saw. Only prompts with the variable
+        `retrievedContext` show it to the judge.
         """
         if not response.strip():
             return Verdict(correct=question.abstain, reason=EMPTY)

@@ -47,7 +47,8 @@ UNDECIDED = Comparison("undecided", None, None)
 def is_same(first: MemoryFact, second: MemoryFact) -> bool:
     """Whether two facts have the same normal form, and the path of one ends with the path of the other.
 
-    If only one of them has a category, a text of one or two words says too little, and the result is False.
+    The empty path is the end of every path. If only one of the facts has a category, a text of one or two words says
+    too little, and the result is False.
     """
     text = _key(first)
     shorter, longer = sorted((first.categories, second.categories), key=len)
@@ -70,10 +71,10 @@ def repeats(first: MemoryFact, second: MemoryFact) -> bool:
 
 
 def refers_to(reference: MemoryFact, fact: MemoryFact) -> bool:
-    """Whether a reference may mean a fact: it has the same text, and its category is a key in the path of the fact.
+    """Whether a reference may mean a fact: the texts are equal, and the category of one is in the path of the other.
 
-    Upper and lower case count as the same. If only one of the two has a category, a text of one or two words says too
-    little, and the result is False.
+    Upper and lower case count as the same. If only one of the two has a category, the category is ignored, but a text
+    of one or two words says too little, and the result is False.
     """
     text = _key(reference).casefold()
     if text != _key(fact).casefold() or not _compatible(reference, fact):
@@ -82,7 +83,10 @@ def refers_to(reference: MemoryFact, fact: MemoryFact) -> bool:
 
 
 def _key(fact: MemoryFact) -> str:
-    """Return the normal form of a fact's text, without a category of the fact and a colon at its beginning."""
+    """Return the normal form of a fact's text.
+
+    If a category of the fact is put before the text (`city: Rome`), it is removed.
+    """
     name, colon, rest = fact.text.partition(": ")
     return normal_form(rest if colon and fact.is_under(name) else fact.text)
 
