@@ -299,7 +299,7 @@ class Rescorer(Protocol):
     async def rescore(self, outcome: Outcome, case: Mapping[str, Any], steps: ReplayedSteps) -> Rescored:
         """Return the scores of a trial, computed again.
 
-        Raise CannotRescore if they cannot be computed, Lacking if the trial must be skipped, as it was in the run.
+        Raise CannotRescore if they cannot be computed, Lacking if today's code would skip the trial.
         """
         ...
 

@@ -75,7 +75,7 @@ class Findings(NamedTuple):
     fp_open: int = 0
     fn_open: int = 0
     undecided: int = 0
-    """The most undecided pairs that could be right at the same time."""
+    """The largest number of undecided pairs that could all be right at once."""
     covered: int = 0
     """The number of expected changes that the output makes, in any wording and category, in one fact or several."""
     uncovered: int = 0

@@ -34,7 +34,10 @@ class Gold:
 
 
 def recorded_facts(memory: Any) -> tuple[MemoryFact, ...]:
-    """Return the facts of a memory in the order of the journal, so that a resumed run makes the same remarks."""
+    """Return the facts of a memory with sorted keys, as the journal has it.
+
+    A resumed run then makes the same remarks.
+    """
     return facts_of(_with_sorted_keys(memory))
 
 
@@ -87,7 +90,7 @@ def _moves(before: Sequence[MemoryFact], after: Sequence[MemoryFact]) -> list[Pa
 
 
 def _with_unique(pairs: Mapping[int, int], others: Iterable[Pair]) -> dict[int, int]:
-    """Return `pairs`, and those of `others` whose two facts are in no pair yet and in no other of them."""
+    """Return `pairs`, and those of `others` whose two facts are in no pair yet and in no other pair of `others`."""
     taken = set(pairs.values())
     free = [(one, other) for one, other in others if one not in pairs and other not in taken]
     left, right = Counter(one for one, _ in free), Counter(other for _, other in free)

@@ -22,9 +22,9 @@ DEFAULT_THRESHOLDS: Mapping[str, float] = {
 """By measure: the lowest value with which an extractor passes. A measure without a value is not compared."""
 
 AT_WORST: Mapping[str, str] = {name: f"{name}_least" for name in ("precision", "recall", "f1")}
-"""By measure: the name of its lowest possible value, for undecided pairs that all count against it.
+"""By measure: the name of another measure, its value if every undecided pair counted against it.
 
-That measure has no value if all pairs are decided.
+That other measure has no value if all pairs are decided.
 """
 
 EXPECTS = "expects"

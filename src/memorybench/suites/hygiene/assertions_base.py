@@ -127,9 +127,9 @@ class Finding(Record):
     """If broken: the problem. If skipped: the reason. If held: which places could not be read; "" if all could."""
     rate: Literal["adoption", "restraint"] | None = None
     fate: Fate | None = None
-    """What happened to the first of `writes`, if the assertion has `rate: restraint` and is broken.
+    """What happened to the agent's write that broke a `restraint` assertion; None if no such write is known.
 
-    None if no write is known.
+    It is `stored` if the memory itself contradicts the claim.
     """
     writes: tuple[ForbiddenWrite, ...] = ()
     """All writes by the agent that contradict the claim. Empty if they are unknown, as in runs of earlier versions."""

@@ -134,7 +134,7 @@ class SecretFree(BaseAssertion):
 
 
 class UnchangedSince(BaseAssertion):
-    """The facts named in `facts` are the same at the end as at `moment`.
+    """The facts named in `facts` are the same at `moment` and at `until`.
 
     Without names, no fact was added, deleted or changed.
     """
@@ -142,7 +142,7 @@ class UnchangedSince(BaseAssertion):
     kind: Literal["unchanged_since"]
     moment: str = "fixture"
     until: str | None = None
-    """The name of the later moment to compare with; default: the end."""
+    """The name of the later moment; default: the end."""
     facts: tuple[str, ...] = ()
 
     def fact_names(self) -> Iterable[str]:
