@@ -11,15 +11,15 @@ Protocols that other packages implement
   stores.py           memory stores that hygiene scenarios use
   agents.py           agents, and the record of their tool calls
   extraction.py       extractors, sources of traces, receivers of scores
-  operations.py       searches and writes that traces recorded elsewhere
+  operations.py       searches and writes of another program, read from its traces
 
 A run
   plans.py            plan, jobs and steps: what a suite gives the engine
   retry_defaults.py   how often and when failed calls are repeated
   spending.py         adds up the costs of calls
-  timing.py           how long a call took, without our own waiting
+  timing.py           how long a call took, without memorybench's own waiting
   uses.py             what a config runs and contacts, and what the user allows
-  reasons.py          counts the reasons of failures
+  reasons.py          counts failures by their message
 
 Data
   records.py          the base class of stored values, and canonical JSON

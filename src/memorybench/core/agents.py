@@ -14,11 +14,12 @@ from .trials import Subject
 Operation = Literal["remember", "update", "forget", "recall", "list", "curate"]
 
 ToolSurface = Literal["ours", "server"]
-"""Which tools an agent gets: `ours`, the same for every store, or those of the MCP `server` itself."""
+"""Which tools an agent gets. ours: memorybench's tools, the same for every store. server: those of the store's MCP
+server."""
 
 
 class MemoryOperation(Record):
-    """One memory operation of a call of a server's own tool, described as a call of our tools."""
+    """A memory operation that a tool of the store's MCP server performed, as a call of memorybench's tool for it."""
 
     operation: Operation
     user: str
@@ -33,7 +34,7 @@ class ToolCall(Record):
     session: int
     tool: str
     operation: Operation | None = None
-    """The memory operation that the tool performs; None for other tools."""
+    """The memory operation of one of memorybench's tools; None for other tools (see `parts`)."""
     user: str
     arguments: Mapping[str, Any] = {}
     result: str = ""
@@ -43,37 +44,40 @@ class ToolCall(Record):
     texts: tuple[str, ...] = ()
     """The contents of the facts that were found."""
     refused: str | None = None
-    """The message of the store if it refused the call; otherwise None."""
+    """The store's message if it refused the call; None if it did not."""
     error: str | None = None
-    """The error if the call, the store or the connection failed; otherwise None."""
+    """The error message if the call, the store or the connection failed; None if nothing failed."""
     seconds: float = 0.0
     parts: tuple[MemoryOperation, ...] = ()
-    """The memory operations of a call of a server's own tool, as the store's binding maps them. Empty for our tools and
-    for unknown tools."""
+    """The memory operations that a tool of the store's MCP server performed, according to the store's config. Empty for
+    memorybench's tools, and for tools that the config does not name."""
 
     def as_operations(self) -> tuple[ToolCall, ...]:
-        """Return one call per memory operation, with the arguments that our own tool would have."""
+        """Return one call per item of `parts`, with the values of that item; if there are none, return this call."""
         if not self.parts:
             return (self,)
         return tuple(self.model_copy(update={**dict(part), "parts": ()}) for part in self.parts)
 
 
 class Served(Protocol):
-    """A store behind an MCP proxy that records the calls of one session."""
+    """A running MCP server that passes an agent's tool calls to a store and records those of one session."""
 
     @property
     def url(self) -> str:
-        """The Streamable HTTP address. Anyone who knows it can use it."""
+        """The address for MCP over Streamable HTTP.
+
+        It needs no password: any program that knows it can use the store.
+        """
         ...
 
     @property
     def command(self) -> tuple[str, ...]:
-        """The command line of a program that connects to the server over stdio."""
+        """The command line of a program that offers the same server over stdio, for agents that do not support HTTP."""
         ...
 
     @property
     def connected(self) -> bool:
-        """Whether a client has listed or called the tools."""
+        """Whether the agent has listed the tools or called one."""
         ...
 
     @property
@@ -87,7 +91,7 @@ Serve = Callable[[Path, int], AbstractAsyncContextManager[Served]]
 
 
 class Workplace(Record):
-    """What an agent gets for a run: a working folder, a home folder, and a memory server."""
+    """What a turn of an agent may use: a working folder, a home folder, and a memory server."""
 
     folder: Path
     """The working folder."""
@@ -107,19 +111,19 @@ class AgentReply(Record):
     ended: Literal["answered", "max_turns"] = "answered"
     spent: Spending = Spending()
     tool_calls: tuple[str, ...] = ()
-    """The names of the tools that the agent reports to have called, including its own tools."""
+    """The names of all tools that the agent's output says it called, not only memory tools."""
     memory_writes: tuple[Any, ...] = ()
-    """The arguments of reported calls that write to a memory, including the agent's own memory."""
+    """The arguments of those of these calls that write to a memory, which may be the agent's built-in memory."""
 
 
 class Agent(Protocol):
-    """Acts on a prompt and may use tools. It does not see the assertions of a scenario."""
+    """A program that acts on prompts and may call tools. It does not see which result the scenario expects."""
 
     @property
     def subject(self) -> Subject: ...
 
     async def turn(self, prompt: str, place: Workplace, *, session: int, max_turns: int) -> AgentReply:
-        """Perform one prompt and return the reply. Raise ServiceError if the agent fails.
+        """Send one prompt to the agent and return its reply. Raise ServiceError if the agent fails.
 
         The cost is charged with `spending.charge`.
         """

@@ -13,7 +13,10 @@ from .trials import Subject
 
 
 class Scope(Record):
-    """The part of a memory that one haystack of one run uses. No memory belongs to two scopes."""
+    """Names the separate part of a provider's memory in which a run stores one haystack.
+
+    A search in one scope must not return memories of another.
+    """
 
     run: str
     benchmark: str
@@ -28,13 +31,13 @@ class Scope(Record):
 
 @lru_cache(maxsize=256)
 def _scope_name(scope: Scope) -> str:
-    """Return the name of a scope. All questions about a haystack need it."""
+    """Return the name of a scope. Cached, because every question about a haystack needs the same one."""
     readable = "".join(c if c.isascii() and c.isalnum() else "-" for c in f"{scope.run}-{scope.haystack}")
     return f"{readable[:43]}-{digest(scope)[:16]}"
 
 
 class Receipt(Record):
-    """The result of an add. The provider uses it to find out when the sessions are searchable."""
+    """What `Provider.add` returns. `Provider.wait_until_searchable` gets it back, to know what to wait for."""
 
     ids: tuple[str, ...] = ()
     captured: Mapping[str, Any] = {}
@@ -43,9 +46,9 @@ class Receipt(Record):
 class Completion(Record):
     text: str
     finish: str
-    """Why the model stopped: "stop", "length", "filter", "tools", or the value that the server sent."""
+    """Why the model stopped: "stop", "length", "filter" or "tools"; for another reason, the server's word for it."""
     model: str
-    """The name and version of the model that the server reports."""
+    """The name of the model according to the server's reply; it may include a version."""
     spent: Spending = Spending()
 
 
@@ -58,17 +61,17 @@ class Provider(Protocol):
 
     @property
     def store_id(self) -> str:
-        """An id that changes if stored data was lost, so that the engine fills the store again.
+        """An id of the stored data. It changes when the data is lost, so that a resumed run adds the sessions again.
 
-        It is a constant for a hosted service, stored with the data for a store on disk, and new at every opening for a
-        store in memory.
+        A hosted service has a constant id, a store on disk keeps its id with the data, and a store in memory has a new
+        id each time it is opened.
         """
         ...
 
     async def add(self, scope: Scope, session: Session) -> Receipt: ...
 
     async def wait_until_searchable(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
-        """Return when the sessions of all receipts are searchable."""
+        """Wait until the sessions of all receipts can be found. Raise NotReady if that takes too long."""
         ...
 
     async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Memory]: ...
@@ -82,7 +85,10 @@ class Batching(Protocol):
 
     @property
     def batch_size(self) -> int | None:
-        """The most sessions per call; None: a whole history at once, for a memory whose data ends with the process."""
+        """The most sessions per call.
+
+        None, for a memory that lives in this process: all sessions of a haystack at once.
+        """
         ...
 
     async def add_batch(self, scope: Scope, sessions: Sequence[Session]) -> Receipt: ...
@@ -90,10 +96,10 @@ class Batching(Protocol):
 
 @runtime_checkable
 class Restoring(Protocol):
-    """A provider that needs the receipts of adds that an earlier process made."""
+    """A provider that needs the receipts of sessions that an earlier process added."""
 
     def restore(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
-        """Load these receipts without sending anything. Called before the first search of a resumed run."""
+        """Take over these receipts; send nothing. Called before this process uses a scope that was filled earlier."""
         ...
 
 
@@ -106,12 +112,12 @@ class Listing(Protocol):
 
 @runtime_checkable
 class LiveMemory(Protocol):
-    """A provider that stores outside the run, such as in a hosted account, where other programs may store, too."""
+    """A provider whose memory exists outside the run, such as a hosted account, and may contain data of others."""
 
     async def count_memories(self, scope: Scope) -> int | None:
         """Return the number of memories in a scope; None if it is unknown.
 
-        Called before the first add. Creates the scope if it needs to be created.
+        Called before the first add, to refuse a scope that is not empty. Creates the scope if the service needs that.
         """
         ...
 
@@ -122,7 +128,7 @@ class Model(Protocol):
     def subject(self) -> Subject: ...
 
     async def complete(self, turns: Sequence[Turn], *, schema: Mapping[str, Any] | None = None) -> Completion:
-        """Return one reply to the turns. It follows the JSON schema if one is given.
+        """Return the model's reply to the turns. With `schema`, ask for JSON that matches this JSON Schema.
 
         The cost is charged with `spending.charge`.
         """

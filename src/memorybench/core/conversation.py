@@ -41,12 +41,12 @@ class Session:
     turns: tuple[Turn, ...]
     at: datetime | None = None
     render_text: Callable[[], str] | None = field(default=None, repr=False, compare=False)
-    """Returns `text`; None: the benchmark defines no text. Called only when needed, because many providers do not use
-    the text."""
+    """A function that returns `text`; None if the benchmark defines no text. Called only when a provider reads `text`,
+    because many do not."""
 
     @property
     def text(self) -> str | None:
-        """The text for providers that take text, if the benchmark defines one; None: they get `speaker: text` lines."""
+        """The session as one text, for providers that take text. None: the provider joins the turns itself."""
         return None if self.render_text is None else self.render_text()
 
     def plain(self) -> dict[str, Any]:
@@ -57,13 +57,13 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Haystack:
-    """The history of one memory scope: all its sessions."""
+    """The sessions that are added to a memory before questions about them are asked."""
 
     id: str
     sessions: tuple[Session, ...]
     fingerprint: str | None = field(default=None, compare=False)
-    """A digest of the data that the haystack was made from, if that is faster than a digest of its content; else
-    None."""
+    """A digest of the data that the haystack was made from, if it is quicker to compute than a digest of the sessions;
+    otherwise None."""
 
     def plain(self) -> dict[str, Any]:
         """Return JSON-compatible data."""
@@ -71,7 +71,7 @@ class Haystack:
 
 
 class Memory(Record):
-    """One item returned by a memory system."""
+    """One item that a memory system returns from a search or a listing."""
 
     id: str
     content: str
@@ -82,9 +82,9 @@ class Memory(Record):
 
 
 class Found(list[Memory]):
-    """The memories of a search that stopped too early, because of a limit of the provider."""
+    """A list of found memories that is incomplete, because a limit of the provider ended the search early."""
 
     def __init__(self, memories: Iterable[Memory], shortfall: str) -> None:
         super().__init__(memories)
         self.shortfall = shortfall
-        """Which limit, for the warning in the report."""
+        """Which limit ended the search; the report shows it as a warning."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class MemorybenchError(Exception):
-    """The base class of these errors. The message is one line that says what to do."""
+    """The base class of all errors in this module. The message is one line and says what the user can do."""
 
 
 class Refusal(MemorybenchError):
@@ -37,7 +37,7 @@ class Refusal(MemorybenchError):
 
 
 class BadInput(Refusal):
-    """The message has the form `where: problem; expected what; what to do`."""
+    """A file, a value or a flag is invalid. The message has the form `where: problem; expected what; what to do`."""
 
     def __init__(self, where: str, problem: str, *, expected: str = "", remedy: str = "") -> None:
         self.where = where
@@ -50,7 +50,7 @@ class BadInput(Refusal):
 
 class ConsentRequired(BadInput):
     def __init__(self, where: str, problem: str, uses: Sequence[Use], *, remedy: str) -> None:
-        """Make the error; `uses` are the things that are not allowed, and the problem names each of them."""
+        """`uses` are the things that the user has not allowed; `problem` names all of them."""
         super().__init__(where, problem, remedy=remedy)
         self.uses = tuple(uses)
 
@@ -75,9 +75,9 @@ class ServiceError(MemorybenchError):
     def __init__(self, message: str, *, status: int | None = None, reason: str = "") -> None:
         super().__init__(message)
         self.status = status
-        """The HTTP status of the service's reply; None if there is no reply or no HTTP."""
+        """The HTTP status of the service's reply; None if there was no reply, or the service does not use HTTP."""
         self.reason = reason
-        """Why no secure connection was made, such as "unknown certificate authority"; "" for other errors."""
+        """Why TLS failed, such as "unknown certificate authority"; "" for other errors."""
         self.may_leave_data = False
         """Whether a failed add may have stored something, so that the scope must be cleared."""
 
@@ -94,11 +94,11 @@ class Transient(ServiceError):
     ) -> None:
         super().__init__(message, status=status)
         self.retry_after = retry_after
-        """Seconds to wait, as the service asked; None if it did not ask."""
+        """The seconds that the service asked to wait before a retry; None if it did not ask."""
         self.uncertain = uncertain
-        """The service may have done (and charged for) the work although there is no reply."""
+        """Whether the service may have done the work, and charged for it, although no reply arrived."""
         self.unreachable = unreachable
-        """There was no connection: refused, timed out, or the host name is unknown."""
+        """Whether no connection was made: it was refused or timed out, or the host name is unknown."""
 
 
 class Denied(ServiceError):

@@ -11,18 +11,22 @@ from .records import Record
 from .trials import Subject
 
 MemoryState = Any
-"""A memory as JSON: nested blocks, lists of texts, or plain text. The innermost values are the facts."""
+"""The content of a memory as JSON: an object (which may be nested), a list of texts, or one text. Each innermost value
+is a fact."""
 
 
 class MemoryInText(NamedTuple):
-    """A memory that was JSON inside a longer text, such as a model's reply with an introduction."""
+    """A memory that was found as JSON inside a longer text, such as a model's reply that begins with a sentence."""
 
     memory: MemoryState
 
 
 @runtime_checkable
 class Extractor(Protocol):
-    """Reads a conversation and returns the updated memory, or MemoryInText. It does not see the expected memory."""
+    """Updates a memory from a conversation. It does not see the expected memory.
+
+    `extract` returns the updated memory, as MemoryInText if it was JSON inside a longer text.
+    """
 
     @property
     def subject(self) -> Subject: ...
@@ -53,5 +57,8 @@ class FeedbackSink(Protocol):
     """Sends scores back to the source of a trace."""
 
     async def post(self, trace: str, scores: Mapping[str, float], comment: str) -> None:
-        """Send the scores of a trace. Safe to repeat: the same trace and score get the same id."""
+        """Send the scores of a trace.
+
+        A repeated call creates no second score, because trace and score name determine its id.
+        """
         ...

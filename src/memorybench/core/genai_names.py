@@ -1,4 +1,4 @@
-"""Names of OpenTelemetry's conventions for generative AI, for spans that are sent and spans that are read.
+"""Names from OpenTelemetry's conventions for generative AI. memorybench uses them to send spans and to read spans.
 
 `gen_ai.*` is from https://github.com/open-telemetry/semantic-conventions-genai (status: development). The names are
 written out because the Python package of the conventions marks its copies as deprecated and has none for memories.

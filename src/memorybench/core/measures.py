@@ -1,4 +1,4 @@
-"""Metrics: scores of one question, and measures of many outcomes."""
+"""The types of metrics. A score belongs to one question; a measure is computed from many outcomes."""
 
 from __future__ import annotations
 
@@ -27,14 +27,15 @@ class RetrievalMetric:
     narrow_columns: tuple[str, ...] = ()
     """The scores that a narrow terminal shows."""
     both_levels: bool = False
-    """Whether it is computed for sessions and for turns; otherwise only for the level of the benchmark."""
+    """Whether the score is computed for sessions and also for turns; if False, only for the benchmark's `evidence`
+    level."""
 
     @property
     def score_names(self) -> tuple[str, ...]:
         return _score_names(self.name, tuple(self.cutoffs))
 
     def scores(self, ranked: Sequence[str], gold: Collection[str], prefix: str = "") -> Iterator[Score]:
-        """Yields the scores of one question that are defined; their names begin with `prefix`."""
+        """Yield the scores of one question, with `prefix` before each name. Omit scores whose formula returns None."""
         for name, k in zip(self.score_names, self.cutoffs or (len(ranked),), strict=True):
             value = self.formula(ranked, gold, k)
             if value is not None:
@@ -48,7 +49,7 @@ def _score_names(metric: str, cutoffs: tuple[int, ...]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1024)
 def _score(name: str, value: float) -> Score:
-    """Return a score; most questions have the same ones, because most are 0 or 1."""
+    """Return a score. Cached, because most values are 0 or 1, so that many questions have equal scores."""
     return Score(name=name, value=value)
 
 
@@ -66,21 +67,23 @@ class Measure(Record):
     unit: str = ""
     """Empty for a share from 0 to 1 or a plain number; else "s", "tokens", "bytes", "memories" or "$"."""
     clusters: int = 0
-    """The number of histories that the n cases are about. A case without a history counts as one."""
+    """The number of different clusters, such as haystacks, of the n cases. A case without a cluster counts as one."""
     needed: int | None = None
-    """About how many cases give an interval of ±5 points; None if this interval is not much wider, or it is unknown."""
+    """About how many cases would narrow the interval to ±5 percentage points. None if the interval is narrow enough, or
+    the number cannot be estimated."""
 
 
 class Metric(Protocol):
-    """Reads a row of numbers from each outcome, and computes a measure from all rows. Outcomes are not kept."""
+    """Computes a measure in two stages, so that not all outcomes are in memory: `read` takes numbers from each outcome,
+    and `measure` computes the result from all of them."""
 
     @property
     def name(self) -> str: ...
 
     def read(self, outcome: Outcome) -> tuple[float, ...] | None:
-        """Return the numbers that the metric needs from an outcome; None or an empty row does not count in `n`.
+        """Return the numbers that the metric needs from an outcome.
 
-        `measure` gets empty rows, but not None.
+        None leaves the outcome out. An empty row is passed to `measure`, but is not counted in `n`.
         """
         ...
 
@@ -89,7 +92,7 @@ class Metric(Protocol):
 
 @runtime_checkable
 class Selective(Protocol):
-    """A metric that applies only to some trials. Only these count as planned."""
+    """A metric that applies only to the trials for which `concerns` returns True. `planned` counts only these."""
 
     @property
     def name(self) -> str: ...

@@ -1,4 +1,4 @@
-"""Searches and writes in the memory of another program, as its traces recorded them."""
+"""Memory searches and memory writes of another program, read from the traces that it exported."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class MemorySearch(Record):
     store: str = ""
     query: str = ""
     records: tuple[str, ...] | None = None
-    """The texts of the memories that were found, best first; None if they were not exported."""
+    """The texts of the memories that were found, best first; None if the trace does not contain them."""
     count: int | None = None
     """The number of memories that were found; None if unknown."""
     reply: str | None = None
-    """The agent's reply after the search; None if it was not exported, or there is none."""
+    """The agent's reply after the search; None if there was none, or the trace does not contain it."""
     is_error: bool = False
     at: datetime | None = None
 

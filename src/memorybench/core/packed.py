@@ -12,11 +12,11 @@ from typing import Generic, TypeVar, overload
 T = TypeVar("T")
 _FAST_COMPRESSION = 1
 _UNPACKED = 32
-"""The number of chunks that are kept unpacked, because readers alternate between a few places."""
+"""How many chunks stay unpacked in a cache, because readers alternate between a few places."""
 
 
 class PackedSequence(Sequence[T], Generic[T]):
-    """An immutable sequence. Each read returns a new object that is equal to the original."""
+    """An immutable sequence. Reading an item returns a copy that is equal to the original, not the original object."""
 
     def __init__(self, items: Iterable[T], per_chunk: int = 64) -> None:
         remaining = iter(items)

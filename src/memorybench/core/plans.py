@@ -1,4 +1,4 @@
-"""What a suite gives to the engine: a plan of jobs. A job performs steps."""
+"""The plan that a suite gives to the engine. A plan has one job per trial, and a job consists of steps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Adding:
-    """Progress: how many sessions of a haystack have been added to a subject's memory."""
+    """Progress to show: how many sessions of a haystack have been added to a subject's memory."""
 
     benchmark: str
     subject: str
@@ -23,7 +23,7 @@ class Adding:
     done: int
     total: int
     haystacks: int
-    """The number of haystacks that are added to the memory in this process."""
+    """How many haystacks this process has to add to the memory in total."""
     unit: str = "sessions"
 
 
@@ -37,19 +37,20 @@ class Watch(Protocol):
 
 class StepOptions(TypedDict, total=False):
     on: Subject | None
-    """The subject that is called. Its limits and retries apply."""
+    """The subject that the work calls. Its limits and retries apply; None: the default limits."""
     paid: bool
-    """Whether the work may cost money. If so, an attempt is recorded before it starts."""
+    """Whether the work may cost money. If so, it needs budget, and an attempt is recorded before it starts."""
     highest_cost: Callable[[], float | None] | None
-    """Returns the most that the work can cost, in dollars; None if unknown."""
+    """A function that returns the most that the work can cost, in dollars, or None if that is unknown."""
     shared: bool
     """Whether any run of the results folder may reuse the recorded step."""
     after: Callable[[], Awaitable[object]] | None
-    """Awaited before the work, if the step is not recorded: for example the ingest that a search needs."""
+    """A function to await before the work, such as the ingest that a search needs. Not called if the step is
+    recorded."""
 
 
 class Steps(Protocol):
-    """Performs named work once. If the journal has its result, that is returned and the work is not repeated."""
+    """Performs the steps of a job. A step whose result is in the journal is not performed again."""
 
     async def once(
         self,
@@ -59,18 +60,21 @@ class Steps(Protocol):
         returns: type[T],
         **options: Unpack[StepOptions],
     ) -> T:
-        """Return the recorded result of step `name` with these `inputs`; if none, call `work` and record its result.
+        """Return the recorded result of the step with this name and these inputs; if none, call `work` and record it.
 
-        Parse inside `work`, so that a reply that cannot be parsed is not recorded.
+        `work` should parse the reply of a service, so that a reply that cannot be parsed is not recorded.
         """
         ...
 
     def is_recorded(self, name: str, inputs: Mapping[str, Any]) -> bool:
-        """Return whether the journal has the result of this step."""
+        """Return whether this run has recorded the result of the step with this name and these inputs."""
         ...
 
     def is_inherited(self, name: str, inputs: Mapping[str, Any], *, shared: bool = False) -> bool:
-        """Return whether an earlier process or another run recorded this step."""
+        """Return whether `once` would return a result that an earlier process or a run to reuse has recorded.
+
+        With `shared`, any run of the results folder counts. May be False for a step that this process recorded.
+        """
         ...
 
     async def note(self, kind: str, text: str) -> None:
@@ -82,7 +86,7 @@ class Steps(Protocol):
         ...
 
     def check_stopping(self) -> None:
-        """Raise an error if the run is stopping. For long work that can be repeated; any thread may call it."""
+        """Raise Interrupted if the run is stopping. Long work that can be repeated may call this, from any thread."""
         ...
 
 
@@ -91,7 +95,7 @@ NOTHING_SHOWN = Exhibit()
 
 @dataclass(frozen=True, slots=True)
 class Performed:
-    """The result of a job. `unscored` is set if the subject did its work, but judge or code could not score it."""
+    """The result of a job. `unscored` says why the result could not be scored although the subject did its work."""
 
     scores: tuple[Score, ...] = ()
     shown: Exhibit = NOTHING_SHOWN
@@ -107,11 +111,11 @@ class Job:
     ordinal: int
     """The position of the trial in reports, independent of the order in which jobs are performed."""
     case: Case | Callable[[], Case | None] | None = None
-    """The case, recorded with the first outcome so that a report needs no dataset. It may be a function, which is
-    called only then. The function returns None if the case is a result of the job and the job failed; a later attempt
-    then records it."""
+    """The case. It is recorded with its first outcome, so that a report does not need the dataset. A function is called
+    only at that moment; it may return None if the job would have created the case but failed. Then a later attempt
+    records the case."""
     shown: Exhibit = NOTHING_SHOWN
-    """The texts that a report shows if the job fails."""
+    """The texts that a report shows if the job fails; otherwise it shows `Performed.shown`."""
     spends: bool = False
 
 
@@ -121,7 +125,8 @@ class Limits:
 
     concurrency: int | None = None
     per_process: bool = False
-    """Whether `concurrency` applies to each process of a run by itself, because the subject runs in the process."""
+    """Whether each process of a run may make `concurrency` calls, because each has its own copy of the subject. If
+    False, all processes together may."""
     per_second: float | None = None
     tries: int = TRIES
     first_delay: float = FIRST_DELAY
@@ -137,8 +142,8 @@ class Plan:
     size: int
     metrics: tuple[Metric, ...] = ()
     limits: Mapping[str, Limits] = field(default_factory=dict)
-    """The limits by key of the subject. The defaults apply to a subject without an entry."""
+    """The limits of each subject, by `Subject.key`. A subject without an entry has the default `Limits()`."""
     opening: Callable[[Steps], Awaitable[None]] | None = None
     """Called before the first job, for example to test the judge; None: nothing to do."""
     closing: Callable[[Steps], Awaitable[None]] | None = None
-    """Called after the last job, to clean up; None: nothing to do."""
+    """Called after the last job if the run is complete, to clean up; None: nothing to do."""

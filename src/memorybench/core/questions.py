@@ -35,7 +35,7 @@ class Choice(NamedTuple):
 
 
 class RubricItem(NamedTuple):
-    """One requirement of a rubric. A judge scores how far a response meets it: 0, 0.5 or 1."""
+    """One requirement of a rubric. A judge scores how well a response meets it: 0, 0.5 or 1."""
 
     text: str
     weight: float = 1.0
@@ -47,33 +47,34 @@ class Question(Case):
     haystack: str
     question: str
     answers: tuple[str, ...] = ()
-    """The gold answers. `answer_mode` says whether one or all of them are needed; empty if none is known."""
+    """The gold answers; empty if there are none. `answer_mode` says whether a right response needs one or all of
+    them."""
     answer_mode: Literal["any", "all"] = "any"
     """Whether a right response must state any one of the answers, or all of them."""
     rubric: tuple[RubricItem, ...] = ()
-    """The requirements by which a judge scores a response, instead of comparing it with the answers."""
+    """Requirements. If there are any, a judge scores the response by them instead of comparing it with the answers."""
     must_contain: tuple[str, ...] = ()
     """Texts that a right response must contain. Code decides this, not a judge."""
     must_not_contain: tuple[str, ...] = ()
-    """Texts that a right response must not contain, and that no memory shown to the model should contain."""
+    """Texts that a right response must not contain. Retrieved memories should not contain them either."""
     forbidden: tuple[str, ...] = ()
-    """The ids of sessions and turns from which no memory should be retrieved."""
+    """The ids of sessions and turns that a search should not return memories of."""
     asked_at: datetime | None = None
     gold_sessions: tuple[str, ...] = ()
     gold_turns: tuple[str, ...] = ()
     abstain: bool = False
-    """Whether the haystack does not contain the answer, so that a right response says so."""
+    """True if the haystack does not contain the answer. A right response then says that it does not know."""
     choices: tuple[Choice, ...] = ()
     """The choices of a multiple-choice question. The text of the question lists them, too."""
     without_choices: str = ""
     """The text of a multiple-choice question without its choices; empty for other questions."""
     shared_history: str = ""
-    """The name of a longer history, if the haystack is the beginning of one; else empty. Such haystacks share one
-    memory: it is filled once, and each question is asked as soon as its haystack has been added."""
+    """The name of a longer history that the haystack is the beginning of; empty if there is none. All beginnings of a
+    history share one memory, which is filled once. A question is asked as soon as its haystack has been added."""
     asked_after: int = 0
-    """The length of that beginning. Questions about a shared history are asked in this order."""
+    """How many sessions or turns of the shared history the haystack has. Questions are asked in this order."""
     cluster: str = ""
-    """A name shared by questions that are related by more than their memory; else empty."""
+    """A name that dependent questions about different memories have in common; empty if there is none."""
 
     def plain(self) -> Any:
         """Return JSON-compatible data. Fields that version 0.1 did not have are left out if they have their default."""
@@ -83,17 +84,17 @@ class Question(Case):
 
     @property
     def query(self) -> str:
-        """The text of the search for memories: without the choices, because one of them is the answer."""
+        """The text to search the memory for: the question without its choices, because one of these is the answer."""
         return self.without_choices or self.question
 
     @property
     def memory(self) -> str:
-        """The name of the memory that the question is about."""
+        """The name of the memory to search: the shared history if there is one, otherwise the haystack."""
         return self.shared_history or self.haystack
 
     @property
     def group(self) -> str:
-        """The name of the cluster of questions that are not independent: `cluster`, else the memory."""
+        """The cluster of the question for statistics: `cluster` if set, otherwise `memory`."""
         return self.cluster or self.memory
 
     @property
@@ -115,7 +116,7 @@ class Dataset(Protocol):
 
     @property
     def evidence(self) -> EvidenceLevel:
-        """Whether this benchmark counts retrieved sessions or retrieved turns."""
+        """Whether retrieval metrics compare retrieved sessions or retrieved turns with the gold ones."""
         ...
 
     @property

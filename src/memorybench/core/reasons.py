@@ -1,4 +1,4 @@
-"""Counts the reasons for failures."""
+"""Counts failures by their message."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 
 
 class Reasons:
-    """Counts messages. Messages that differ only in numbers, such as the id of a question, count as one reason."""
+    """Counts messages. Messages that differ only in their digits, such as in the number of a question, count as one."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
@@ -20,6 +20,6 @@ class Reasons:
 
     @property
     def most_frequent(self) -> tuple[str, int]:
-        """The first message of the most frequent reason, and how often it occurred; ("", 0) if there is none."""
+        """The most frequent message (the first of those counted as one), and its count; ("", 0) without messages."""
         kind, number = next(iter(self._counts.most_common(1)), ("", 0))
         return self._examples.get(kind, ""), number

@@ -12,7 +12,10 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Record(BaseModel):
-    """Immutable data; unknown fields are rejected. Each class is built at its first use, because a run uses few."""
+    """The base class of immutable pydantic models that reject unknown fields.
+
+    Pydantic builds the schema of each class at its first use, because a run uses only a few of the classes.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
@@ -22,7 +25,7 @@ class Record(BaseModel):
 
 
 def iso_date(at: datetime | None) -> str | None:
-    """Return a date in the format that Records use in JSON; None for None."""
+    """Return a date and time in the format that Records use in JSON; None for None."""
     return None if at is None else at.isoformat().replace("+00:00", "Z")
 
 
@@ -37,7 +40,7 @@ def digest(value: Any) -> str:
 
 
 class JsonTextHasher:
-    """Computes `digest` of one text that is given in parts."""
+    """Computes `digest(text)` for a text that arrives in parts, without joining them."""
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256(b'"')
@@ -52,7 +55,7 @@ class JsonTextHasher:
 
 
 def array_parts(values: Iterable[Any]) -> Iterator[str]:
-    """Yield the canonical JSON of a list in parts, without building the whole text."""
+    """Yield parts of the canonical JSON of a list; joined, they are the whole text."""
     yield "["
     for place, value in enumerate(values):
         yield f",{canonical(value)}" if place else canonical(value)

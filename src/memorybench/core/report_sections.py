@@ -33,7 +33,7 @@ class Money:
 
 
 DECIMALS: Mapping[str, int] = {"s": 3, "$": 4}
-"""The decimal places of a difference, by the unit of the measure; 1 for other units."""
+"""How many decimal places a difference is shown with, by the unit of the measure; 1 for units not listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class State:
 
 
 Cell = str | int | None | Measure | Duration | Money | Difference | tuple[State, ...]
-"""A cell of a table; None is shown as not measured."""
+"""The content of a cell of a table; None means not measured and is shown as a dash."""
 Part = Literal["value", "interval", "value_of_n", "n"]
 """Which part of a measure a column shows: `62.3%`, `62.3% [57.1, 67.2]`, `62.3% of 80` or `80/80`."""
 
@@ -71,8 +71,8 @@ class Column:
     heading: str
     shows: Part = "value"
     priority: int = 0
-    """0: always shown in full. If a terminal is too narrow, columns with other values are shortened; then those with
-    the highest values are left out."""
+    """0: always shown in full. If the terminal is too narrow, columns above 0 are shortened; if that is not enough,
+    they are left out, the highest number first."""
     align: Literal["left", "right"] = "right"
     wrap: bool = False
 
@@ -100,16 +100,16 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     detail_rows: tuple[Row, ...] = ()
-    """More rows, which documents show and a terminal does not."""
+    """Further rows, which report files show and the terminal does not."""
     level: int = 2
-    """The level of the heading in documents: 2 for `##`."""
+    """The level of the heading in report files: 2 for `##`."""
     detail: bool = False
-    """Whether only documents show the section, not a terminal."""
+    """Whether only report files show the section, and the terminal does not."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One question or item of a report, with its texts."""
+    """One trial of the section `Cases`, with its texts."""
 
     heading: tuple[str, ...]
     fields: tuple[tuple[str, str], ...]
@@ -125,7 +125,7 @@ class Cases:
     title: str
     cases: tuple[Case, ...]
     total: int
-    """How many trials there are; more than in `cases` if only the worst are listed."""
+    """How many trials there are. More than `cases` has if the section lists only the worst."""
     if_empty: str
     detail: bool = True
 

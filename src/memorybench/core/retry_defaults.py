@@ -1,7 +1,7 @@
 """Defaults for retrying failed calls. engine/retries.py performs the retries."""
 
 TRIES = 4
-"""The most calls in total: the first, and three retries."""
+"""How often a call is tried at most: once, and three retries."""
 FIRST_DELAY = 0.5
 """Seconds before the first retry of a model or trace source. Each further delay is twice as long."""
 PROVIDER_FIRST_DELAY = 2.0
@@ -9,4 +9,4 @@ PROVIDER_FIRST_DELAY = 2.0
 UNREACHABLE = 10
 """The run pauses after this many failed connections to one subject in a row."""
 LONGEST_DELAY = 120.0
-"""The most seconds between two tries. If a Retry-After is longer, the trial fails."""
+"""The most seconds between two tries. If the service asks for a longer wait (Retry-After), the trial fails at once."""

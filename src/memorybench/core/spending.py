@@ -1,4 +1,4 @@
-"""Counts what calls cost. A model calls `charge`, which adds to the Tally of the step that called the model."""
+"""Adds up what calls cost. Each client reports the cost of a call with `charge`, which adds it to the open Tally."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Spending(Record):
     input_tokens: Number = 0
     output_tokens: Number = 0
     cost: float | None = 0.0
-    """US dollars; None if the price of at least one call is unknown."""
+    """The cost of all calls in US dollars; None if that of at least one call is unknown."""
 
     def __add__(self, other: Spending) -> Spending:
         known = self.cost is not None and other.cost is not None
@@ -36,7 +36,7 @@ NOTHING = Spending()
 
 
 class Tally:
-    """Adds up what is charged inside its `with` block, also by tasks that are started in it."""
+    """Adds up what `charge` is called with inside the `with` block, including tasks that start in the block."""
 
     __slots__ = ("_token", "spent")
 
@@ -56,7 +56,7 @@ _open_tally: ContextVar[Tally | None] = ContextVar("memorybench_tally", default=
 
 @contextmanager
 def charging_unreadable(spent: Spending) -> Iterator[None]:
-    """Charge `spent` if the block raises because a service did the work but sent no readable reply."""
+    """Charge `spent` if the block raises Malformed or an uncertain Transient: the service may have done the work."""
     try:
         yield
     except ServiceError as error:

@@ -12,19 +12,28 @@ Capability = Literal[
     "update", "forget", "recall", "list", "curate", "trust", "retrieval_count", "category", "users", "history", "files",
     "sql", "get", "home",
 ]  # fmt: skip
-"""What a store supports beyond `remember`. trust, retrieval_count, category: it stores them; a fixture may set them.
-users: it separates users. history: it returns earlier versions of facts. files: all data is in its folder, so that a
-copy of the folder is a copy of the store. sql: the folder contains SQLite files that can be queried.
-get: it is a `Getting` store. home: the folder is the private home of an agent that writes its own memory files."""
+"""What a store supports in addition to `remember`.
+
+update, forget, recall, list, curate, history: it has this method.
+trust, retrieval_count, category: it stores this field of a fact, and a scenario may prepare facts with it.
+users: it keeps the facts of different users apart.
+files: all its data is in its folder, so that a copy of the folder is a copy of the store.
+sql: its folder contains SQLite files that a scenario can query.
+get: it is a `Getting` store.
+home: its folder is the home folder of an agent that writes its own memory files.
+"""
 
 Isolation = Literal["folder", "user", "none"]
-"""What keeps the data of a run apart from other data. folder: the run creates the store in a folder of its own.
-user: the store is live, and the run writes for users that no one else has. none: the store is live, and whatever it
-contains is read and changed."""
+"""What separates the data of a run from other data in a store.
+
+folder: the run creates the store in a new folder.
+user: the store exists already, and the run uses new user names.
+none: the store exists already, and the run reads and changes whatever the store contains.
+"""
 
 
 class NewFact(Record):
-    """A fact to store. `trust` and `retrieval_count` are set only by the prepared facts of a scenario."""
+    """A fact to store. Only facts that a scenario prepares before it begins have `trust` and `retrieval_count`."""
 
     content: str
     category: str | None = None
@@ -46,7 +55,7 @@ class Proposal(Record):
     ids: tuple[str, ...]
     """The ids of the facts to remove."""
     kept: str | None = None
-    """The fact that replaces them; None if none does."""
+    """The id of the fact that replaces them; None if none does."""
     reason: str = ""
 
 
@@ -56,7 +65,7 @@ class Curation(Record):
 
 
 class MemoryStore(Protocol):
-    """A memory in its own folder, opened with `async with`. Opening the same folder again starts a new session.
+    """A memory store, opened with `async with`. To open its folder again is to start a new session with the same facts.
 
     An operation that the store does not support raises `Lacking`. A write that the store refuses raises `Refused`; any
     other failure raises `ServiceError`.
@@ -73,23 +82,23 @@ class MemoryStore(Protocol):
         ...
 
     async def update(self, user: str, id: str, content: str) -> str:
-        """Change a fact and return its new id."""
+        """Change the content of a fact and return its id, which may be a new one."""
         ...
 
     async def forget(self, user: str, id: str) -> None: ...
 
     async def recall(self, user: str, query: str, limit: int) -> Sequence[StoredFact]:
-        """Return the facts that match a query, best first, as an agent would get them. Counts as a retrieval."""
+        """Return at most `limit` facts that match a query, best first. The store may count this as a retrieval."""
         ...
 
     async def list(self, user: str) -> Sequence[StoredFact]:
-        """Return all facts. Does not count as a retrieval."""
+        """Return all facts of a user. The store must not count this as a retrieval."""
         ...
 
     async def curate(self, user: str, *, apply: bool) -> Curation: ...
 
     async def history(self, user: str) -> Sequence[str]:
-        """Return every text of changed or forgotten facts that the store still keeps."""
+        """Return the earlier texts of changed facts and the texts of forgotten facts that the store still keeps."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Measures how long the target of a step worked, without the time of memorybench's own queues and clean-up."""
+"""Measures how long a service or other target worked, without the time that memorybench itself waited or worked."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 TIMING = "target"
-"""Saved with a run to say what durations mean. Runs before 0.2 do not have it: their durations include waiting."""
+"""Saved with a run: its durations are target times. Runs before 0.2 do not have it: their durations include waiting."""
 
 
 class TargetTime:
-    """Measures the time of its `with` block, without the `excluded` blocks inside it, also those in its threads."""
+    """Measures the seconds of its `with` block, without `excluded` blocks in it or in threads that it calls."""
 
     __slots__ = ("_start", "_token", "excluded", "seconds")
 
@@ -40,7 +40,7 @@ _current: ContextVar[TargetTime | None] = ContextVar("memorybench_target_time", 
 
 @contextmanager
 def excluded() -> Iterator[None]:
-    """Exclude the time of this block from that of the target: the block waits, or does work of memorybench."""
+    """Exclude the time of this block from the target time. For blocks that only wait, or do work of memorybench."""
     start = time.monotonic()
     try:
         yield
@@ -49,7 +49,10 @@ def excluded() -> Iterator[None]:
 
 
 async def call_on_thread(thread: Executor | None, work: Callable[..., T], *arguments: Any) -> T:
-    """Call `work` on a thread (None: of the default pool). Waiting for the thread does not count as target time."""
+    """Call `work` on the executor `thread` (None: the event loop's default) and return its result.
+
+    Waiting for a free thread does not count as target time.
+    """
     context = copy_context()  # so that spending is charged to the current step
     submitted = start = end = time.monotonic()
 

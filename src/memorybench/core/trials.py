@@ -49,10 +49,10 @@ class Trial(Record):
     benchmark: str = ""
     """The dataset, case set or scenario set that the case is from."""
     cluster: str = ""
-    """Trials of one cluster, such as a haystack, are not independent. Empty: the trial is its own cluster."""
+    """A name that dependent trials have in common, such as those of one haystack. Empty: the trial is independent."""
     repeat: int = 1
-    """The number of the repeat, from 1; higher than 1 only with `--repeats`. The first has the key of a run without
-    repeats."""
+    """The number of the repeat, from 1; higher than 1 only with `--repeats`. The key of repeat 1 does not contain it,
+    so that it equals the key of the same trial in a run without repeats."""
 
     @cached_property
     def key(self) -> str:
@@ -65,7 +65,7 @@ class Trial(Record):
 
     @property
     def item(self) -> tuple[str, str, str, str]:
-        """What identifies a trial apart from its repeat: benchmark, subject, case and variant."""
+        """Benchmark, subject name, case id and variant, which are the same in all repeats of a trial."""
         return self.benchmark, self.subject.name, self.case_id, self.variant
 
 
@@ -76,7 +76,7 @@ class Score(Record):
 
 
 class Failure(Record):
-    """Why a trial has no result. The traceback is recorded only for unexpected errors."""
+    """Why a trial has no score. `traceback` is None unless the error was unexpected."""
 
     kind: str
     message: str
@@ -84,7 +84,7 @@ class Failure(Record):
 
 
 class Exhibit(Record):
-    """The texts of one trial that a report shows. The full data is in its steps."""
+    """The texts of one trial that a report shows. The steps of the trial have the full data."""
 
     asked: str = ""
     expected: str = ""
@@ -109,5 +109,5 @@ class Outcome(Record):
 
     @cached_property
     def _values(self) -> dict[str, float]:
-        """By name: the value of the first score with that name."""
+        """The values of the scores by name. If two scores have the same name, the first one counts."""
         return {score.name: score.value for score in reversed(self.scores)}

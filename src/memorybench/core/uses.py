@@ -1,4 +1,4 @@
-"""What a config makes memorybench start, import, contact and send, and what of that the user allows."""
+"""Which programs, hosts and variables a config uses, and which of them the user allows (consent)."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from dataclasses import dataclass, fields
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """One thing that a config uses."""
+    """One program, module, image, SQL statement, host or variable that a config uses."""
 
     value: str
     """A command line, a module, an image, SQL, a host, or the name of an environment variable."""
     key: str
-    """The key of the config that names it, such as `mcp.command`."""
+    """The key of the config that contains `value`, such as `mcp.command`."""
     to: str = ""
     """For a variable: the host or program that gets its value; empty if the value stays in this process."""
 
 
 @dataclass(frozen=True, slots=True)
 class Uses:
-    """Everything that a config uses outside of this process."""
+    """Everything that a config runs, contacts or reads from the environment."""
 
     programs: tuple[Use, ...] = ()
     modules: tuple[Use, ...] = ()
     """Python code that the config names. Installed plug-ins are not listed."""
     images: tuple[Use, ...] = ()
-    """Container images, as far as they are found in the compose file: it is read as text, in the usual layout."""
+    """Container images. Those of a compose file are searched in its text, so that an unusual layout may hide some."""
     sql: tuple[Use, ...] = ()
     hosts: tuple[Use, ...] = ()
     credentials: tuple[Use, ...] = ()
-    """Variables that contain a key: for `auth`, an embedder, a model, or the `Authorization` of an MCP server."""
+    """Environment variables that contain a key for `auth`, an embedder, a model or an MCP server's `Authorization`."""
     other_variables: tuple[Use, ...] = ()
 
     @property
@@ -43,14 +43,18 @@ class Uses:
 
 @dataclass(frozen=True, slots=True)
 class Consent:
-    """What the user allows configs to do that are not part of memorybench. Given with each command, never saved."""
+    """What the user allows configs that do not come with memorybench.
+
+    Flags of each command give it; it is never saved.
+    """
 
     code: bool = False
-    """Whether configs may run programs, modules, containers and SQL. Includes all variables, because code can read
-    them."""
+    """Whether configs may run programs, modules, containers and SQL. This allows all variables, too, because code can
+    read them."""
     variables: frozenset[str] = frozenset()
     """The names of environment variables that configs may send."""
     disposable_store: bool = False
-    """Whether a live memory may be used without a private scope, so that all its data may be changed and deleted."""
+    """Whether a run may use an existing memory that it cannot separate from other data. All data in it may be changed
+    or deleted."""
     reads_only: bool = False
-    """Whether the command only reads from a store, so that no private scope is needed."""
+    """Whether the command only reads from a store, so that its data need not be separated."""
