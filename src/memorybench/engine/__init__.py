@@ -6,6 +6,6 @@ leases.py    several processes share a run
 limiter.py   concurrency and rate limits of one subject
 retries.py   repeats failed calls
 budget.py    how much may be spent
-stopping.py  Ctrl-C: the first finishes running calls, the second exits
-observing.py the protocol for code that follows a run, such as telemetry
+stopping.py  Ctrl-C: the first lets running calls finish, the second exits at once
+observing.py protocols for code that is told about steps and trials, such as telemetry
 """

@@ -12,16 +12,16 @@ class Budget:
     """Limits what a run spends. Counts the costs of its calls, including lost calls.
 
     A lost call is one whose process died before its reply was recorded; it may have been charged. A call of unknown
-    cost counts as much as the most expensive step so far. Lost calls are counted by the costs known when they were
-    found, and counted again before the budget is declared used up.
+    cost counts as much as the most expensive step so far. The cost of lost calls is estimated when they are found.
+    Before work is blocked, it is estimated once more, because more costs may be known by then.
     """
 
     def __init__(
         self, dollars: float | None = None, spent: float = 0.0, highest: float = 0.0, unknown: int = 0
     ) -> None:
-        """Start with the costs of earlier processes of the run: `spent`, `highest` and `unknown`, from RunReader.costs.
+        """`dollars` is the limit; None: no limit.
 
-        `dollars` is the limit; None: no limit.
+        `spent`, `highest` and `unknown` are what earlier processes of the run have spent, as RunReader.costs returns.
         """
         self.dollars = dollars
         self.spent = spent
@@ -31,23 +31,24 @@ class Budget:
         self._lost_unknown = 0
         self._surplus = 0.0
         self._surplus_unknown = 0
-        """How much more the common total of all processes is than the last recount."""
+        """The two `_surplus` values: by how much the total that all processes share exceeded the last recount."""
         self._is_recounted = False
-        """Whether the budget was used up in the last recount."""
+        """Whether the last recount showed that the budget is used up; then there is no further recount."""
         self.read_total: Callable[[], tuple[float, float, int]] | None = None
-        """Reads what all processes of the run have spent, if there may be several; it includes lost calls."""
+        """Returns what all processes of the run have spent, including lost calls; None if only one process writes the
+        run."""
         self.recount: Callable[[], tuple[tuple[float, float, int], tuple[float, int]]] | None = None
-        """Reads all costs from the journal, and those of lost calls: see RunWriter.recount_spending."""
+        """Returns all recorded costs, and estimated costs of lost calls: see RunWriter.recount_spending."""
         self.estimate: Callable[[], float] = lambda: 0.0
-        """Estimates the cost of a call, to be used until a cost is known; 0 if that is not possible."""
+        """Returns an estimate of the cost of a call, which counts until the first cost is known; 0 if there is none."""
 
     def add_lost_calls(self, cost: float, unknown: int) -> None:
-        """Add the costs of calls whose process died, from RunReader.costs_of_lost_calls."""
+        """Add what lost calls may have cost. The arguments are what RunReader.costs_of_lost_calls returns."""
         self._lost += cost
         self._lost_unknown += unknown
 
     def allow(self) -> None:
-        """Raise Blocked if no more paid work may start."""
+        """Raise Blocked if the budget is used up, or cannot be enforced because no cost is known."""
         if self.dollars is not None:
             self.refresh()
         if self.dollars is None or not self.exhausted:
@@ -65,7 +66,7 @@ class Budget:
         )
 
     def refresh(self) -> None:
-        """Update the total with what other processes have spent."""
+        """Read what other processes have spent. If that uses up the budget, recount all costs first."""
         if self.read_total is not None:
             spent, self._highest, unknown = self.read_total()
             self.spent, self._unknown = spent - self._surplus, unknown - self._surplus_unknown
@@ -103,5 +104,5 @@ class Budget:
         return self.spent + self._lost + (unknown * self._price() if unknown else 0.0) >= self.dollars
 
     def _price(self) -> float:
-        """Return the dollars that a call of unknown cost counts as."""
+        """Return how many dollars a call of unknown cost counts; 0 if no cost is known and there is no estimate."""
         return self._highest or self.estimate()

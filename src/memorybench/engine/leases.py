@@ -1,4 +1,4 @@
-"""Lets several processes share a run: each takes leases on units of work, the questions of one history and subject."""
+"""Lets several processes share a run. Each takes leases on units of work: the trials of one subject and one cluster."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from memorybench.journal.run_writer import RunWriter
 from .stopping import Stop
 
 _MOST_UNITS = 64
-"""The most leases that a process keeps. Later jobs of a leased unit find its memory already filled."""
+"""The most leases on units that a process keeps. It keeps them because it has filled the memory for a unit's next
+jobs."""
 _SECONDS_BETWEEN_TRIES = 0.2
 _SECONDS_BETWEEN_READS = 0.5
-"""How often the outcomes of other processes are read, in seconds, while there are jobs to begin."""
+"""The seconds between two reads of other processes' outcomes, while there are jobs to begin."""
 
 
 @asynccontextmanager
 async def lease(run_writer: RunWriter, name: str, stopping: Stop) -> AsyncIterator[None]:
-    """Wait until no other process has the lease, and hold it while the context is open.
+    """Wait until no other process has the lease `name`, then hold it while the context is open.
 
     Raise Interrupted if the run is stopping.
     """
@@ -35,9 +36,9 @@ async def lease(run_writer: RunWriter, name: str, stopping: Stop) -> AsyncIterat
 
 
 class LeasedJobs:
-    """Returns jobs whose unit no other process works on.
+    """Returns the jobs of a run one by one, each when its unit is leased to this process.
 
-    A job whose unit is leased by another process waits until that process ends the job or the lease.
+    A job of a unit that another process has leased waits until that process has performed it or ends the lease.
     """
 
     def __init__(self, jobs: Iterator[Job], run_writer: RunWriter, stopping: Stop) -> None:
@@ -50,7 +51,7 @@ class LeasedJobs:
         """Units that this process has a lease on, the least recently used first."""
         self._in_flight: Counter[str] = Counter()
         self._ended: set[str] = set()
-        """Keys of trials that have ended, in any process; some may be missing."""
+        """Keys of trials that have ended in any process. Those that ended a moment ago may be missing."""
         self._next_read = 0.0
 
     async def next(self) -> Job | None:
@@ -71,21 +72,21 @@ class LeasedJobs:
                 return job
 
     def end(self, job: Job) -> None:
-        """Note that a job is no longer in flight: it has an outcome, or was interrupted."""
+        """Note that a job that `next` returned has ended: it has an outcome."""
         self._in_flight[_unit(job)] -= 1
 
     def ended(self) -> int:
-        """Return the number of trials that have ended, in all processes."""
+        """Return how many trials have ended in all processes: see RunWriter.ended_trials."""
         return len(self._run_writer.ended_trials())
 
     def is_any_blocked(self) -> bool:
-        """Return whether the budget has blocked a job of any process."""
+        """Return whether any trial of the run has the outcome `blocked`."""
         return self._run_writer.has_outcome("blocked")
 
     async def _next_waiting(self) -> Job | None:
-        """Return a waiting job whose unit is free by now; wait while other processes work on all of them.
+        """Return a waiting job whose unit this process could lease; wait while other processes have all of these units.
 
-        None if no job is waiting.
+        Return None when no job is waiting any more.
         """
         async with self._polling:
             while self._waiting:
@@ -106,7 +107,7 @@ class LeasedJobs:
         self._waiting = [job for job in self._waiting if job.trial.key not in self._ended]
 
     def _is_known_to_have_ended(self, job: Job) -> bool:
-        """Return whether a job has ended in any process, as far as known; the journal is read only now and then."""
+        """Return whether a job has ended in any process. May be out of date by _SECONDS_BETWEEN_READS."""
         if time.monotonic() >= self._next_read:
             self._ended |= self._run_writer.newly_ended_trials()
             self._next_read = time.monotonic() + _SECONDS_BETWEEN_READS
@@ -122,7 +123,7 @@ class LeasedJobs:
         return True
 
     def _end_oldest(self) -> None:
-        """End the oldest leases without a job in flight, to make room for one more."""
+        """If there are _MOST_UNITS leases, end the least recently used ones that have no job in flight."""
         surplus = len(self._leases) + 1 - _MOST_UNITS
         idle = [unit for unit in self._leases if not self._in_flight[unit]]
         for unit in idle[: max(surplus, 0)]:

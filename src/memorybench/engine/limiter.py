@@ -18,12 +18,12 @@ class RateLimiter:
     """Delays calls to one subject until its limits allow them: `async with limiter` around each call."""
 
     def __init__(self, name: str, limits: Limits, stopping: Stop, shared_by: RunWriter | None = None) -> None:
-        """Limit the calls of this process; with `shared_by`, of all processes of that run together."""
+        """Limit the calls of this process; with `shared_by`, those of all processes that write this run, together."""
         self.limits = limits
         self.stopping = stopping
         self.name = name
         self.failed_connections = 0
-        """Connections that failed since the last reply."""
+        """How many connections have failed in a row, since the last reply."""
         self._slots = asyncio.Semaphore(limits.concurrency) if limits.concurrency else None
         self._interval = 1.0 / limits.per_second if limits.per_second else 0.0
         self._next_start = 0.0
@@ -31,7 +31,7 @@ class RateLimiter:
         self._closed: str | None = None
         self._shared_by = shared_by
         self._shared_slots: list[int] = []
-        """Numbers of the slots that this process has, of those that all processes share."""
+        """The numbers of the shared slots that this process holds."""
 
     async def __aenter__(self) -> None:
         if self._slots is not None:
@@ -54,7 +54,10 @@ class RateLimiter:
             self._slots.release()
 
     async def _take_shared_slot(self) -> None:
-        """Wait for one of the slots that all processes of the run share. Each slot is a lease."""
+        """Take one of the slots that all processes of the run share; wait for it if needed. Each slot is a lease.
+
+        Do nothing if the limit applies to each process.
+        """
         if self._shared_by is None or self.limits.per_process:
             return
         while True:
@@ -68,7 +71,7 @@ class RateLimiter:
         return f"slot {slot} of {self.name}"
 
     def pause(self, seconds: float) -> None:
-        """Delay all calls to the subject, in every process: a 429 response applies to all of them."""
+        """Start no call to the subject for some seconds, in any process of the run, because a 429 applies to all."""
         self._paused_until = max(self._paused_until, time.monotonic() + seconds)
         if self._shared_by is not None:
             self._shared_by.pause(self.name, seconds)

@@ -1,4 +1,4 @@
-"""Protocols for code that follows a run while it is performed, such as the sender of OpenTelemetry spans."""
+"""Protocols for code that is told about steps and trials during a run, such as the sender of OpenTelemetry spans."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from memorybench.core.trials import Outcome, Subject, Trial
 
 @dataclass(frozen=True, slots=True)
 class EndedStep:
-    """A step that this process performed. Steps taken from the journal are not observed."""
+    """A step that this process performed. Observers are not told about steps whose result was in the journal."""
 
     name: str
     subject: Subject | None
@@ -20,30 +20,30 @@ class EndedStep:
     result: str | None
     """The result as JSON without secrets; None if the step failed."""
     started: str
-    """When the engine began to call the subject, in ISO 8601."""
+    """When the first try began, in ISO 8601."""
     ended: int
     """When the step ended, in nanoseconds since 1970."""
     seconds: float
-    """How long the subject worked in the last try."""
+    """How long the subject worked in the try that succeeded; 0 if none did."""
     tries: int = 1
     spent: Spending = NOTHING
     error: BaseException | None = None
 
 
 class TrialObserver(Protocol):
-    """Follows one trial, or the work before the first and after the last trial."""
+    """Is told about one trial, or about the work before the first or after the last trial."""
 
     def add_step(self, step: EndedStep) -> None:
-        """Receive a step, after the journal has recorded it."""
+        """Receive a step after it is recorded in the journal, or has failed."""
         ...
 
     def end(self, outcome: Outcome | None) -> None:
-        """Receive the outcome; None if the run was interrupted, or if this is not a trial."""
+        """Receive the outcome of the trial; None if the run was interrupted. Not called for work outside of trials."""
         ...
 
 
 class Observer(Protocol):
-    """Follows a run. An error in it does not stop the run."""
+    """Is told about the trials of a run. An error that it raises is ignored."""
 
     def start(self, trial: Trial | None) -> TrialObserver:
         """Return the observer of a trial; `trial` is None for the work before the first and after the last trial."""

@@ -1,4 +1,7 @@
-"""Repeats failed calls. Only the engine retries; clients below it never do, so retries do not multiply."""
+"""Repeats failed calls.
+
+Only the engine does so: HTTP and other clients never retry, so that retries do not multiply.
+"""
 
 from __future__ import annotations
 
@@ -20,18 +23,18 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class RetryState:
-    """Counts the tries of one call. It is also valid after the call has failed."""
+    """What `with_retries` counts for one call. The caller can read it after success and after failure."""
 
     tries: int = 0
     uncertain: int = 0
     seconds: float = 0.0
-    """How long the target worked in the try that succeeded, without waiting: see core/timing.py."""
+    """How long the target worked in the try that succeeded, without waiting (core/timing.py); 0 if none did."""
 
 
 async def with_retries(work: Callable[[], Awaitable[T]], limiter: RateLimiter, state: RetryState) -> T:
-    """Return the result of `work`, which is called up to `limits.tries` times if it raises a Transient error.
+    """Call `work` and return its result. If it raises Transient, call it again, up to `limits.tries` times in total.
 
-    No call starts before a Retry-After has passed.
+    Raise ServiceError if the last try fails, or if a Retry-After is longer than `limits.longest_delay`.
     """
     limits = limiter.limits
     while True:
@@ -62,7 +65,10 @@ async def with_retries(work: Callable[[], Awaitable[T]], limiter: RateLimiter, s
 
 
 def _check_reachable(limiter: RateLimiter, error: Transient) -> None:
-    """Stop the run if too many connections to the subject failed in a row, because other trials would fail, too."""
+    """If UNREACHABLE connections to the subject failed in a row, stop the run and raise Interrupted.
+
+    Other trials would fail, too, and a resumed run can perform them.
+    """
     failures = limiter.failed_connections
     if failures >= UNREACHABLE:
         limiter.stopping.give_up(f"{limiter.name}: {error}; the run pauses after {failures} failed connections")

@@ -29,11 +29,11 @@ class Ending:
     status: RunStatus
     interrupted: bool
     performed: int
-    """The number of trials that this process performed. Trials scored earlier are not repeated."""
+    """How many trials this process performed, with any status."""
     paused: str = ""
-    """Why the run stopped early although the user did not ask for it: a service cannot be reached. Otherwise empty."""
+    """Why the run stopped early without the user's request: a service cannot be reached. Empty if it did not."""
     is_blocked: bool = False
-    """Whether the budget is used up while some work still needs it."""
+    """Whether the budget is used up and work remains that needs it."""
 
 
 async def perform(
@@ -46,9 +46,9 @@ async def perform(
     stopping: Stop | None = None,
     observer: Observer | None = None,
 ) -> Ending:
-    """Perform every job that is not scored in the journal, with at most `concurrency` calls in flight.
+    """Perform every job of the plan whose trial is not scored in the journal, with at most `concurrency` calls at once.
 
-    A caller that handles no signals can set `stopping` to stop the run.
+    None for `budget` means no limit. To stop the run from code, pass a `stopping` and set it; signals set it, too.
     """
     stopping = stopping or Stop()
     stopping.loop = asyncio.get_running_loop()
@@ -82,7 +82,7 @@ async def perform(
 
 @contextmanager
 def _older_objects_frozen() -> Iterator[None]:
-    """Exclude existing objects from garbage collection while the context is open. They stay in use anyway."""
+    """Exclude objects that exist now from garbage collection while the context is open. Most stay in use anyway."""
     gc.freeze()
     try:
         yield
@@ -91,7 +91,7 @@ def _older_objects_frozen() -> Iterator[None]:
 
 
 class _JobQueue:
-    """Returns the remaining jobs in the order of the plan, and counts how they end."""
+    """Returns the jobs that are still to do, in the order of the plan, and counts how they end."""
 
     def __init__(self, plan: Plan, run_writer: RunWriter, stopping: Stop) -> None:
         ended = run_writer.ended_trials() if run_writer.is_shared else run_writer.scored()
@@ -144,7 +144,7 @@ def _end(observer: TrialObserver | None, outcome: Outcome | None) -> None:
 async def _work(
     queue: _JobQueue, run_steps: RunSteps, stopping: Stop, watch: Watch | None, observer: Observer | None
 ) -> None:
-    """Take jobs from the queue and perform them, one after the other, until none is left or the run stops."""
+    """Perform jobs from the queue, one after the other, until none is left or the run stops."""
     while not stopping.is_set():
         observed = None
         try:

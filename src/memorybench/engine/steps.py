@@ -1,4 +1,4 @@
-"""Performs steps. `once` records the result of a step, and never performs a recorded step again."""
+"""Performs steps and records their results. A step whose result is recorded is never performed again."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class StepRequest(Generic[T]):
 
 
 class RunSteps:
-    """Performs the steps of all jobs of a run. A step that several jobs ask for at the same time is performed once."""
+    """Performs the steps of all jobs of a run. If several jobs ask for the same step, it is performed once."""
 
     def __init__(
         self,
@@ -222,7 +222,10 @@ class RunSteps:
         return limiter
 
     def _as_recorded(self, value: T, adapter: TypeAdapter[T]) -> tuple[T, str]:
-        """Return the value as a resumed run would read it from the journal, without secrets, and its JSON."""
+        """Remove secrets from a value.
+
+        Return the value as a resumed run would read it from the journal, and its JSON.
+        """
         try:
             result = adapter.dump_json(value).decode()
         except ValueError as error:  # a lone surrogate, for example

@@ -16,9 +16,9 @@ _EXIT_INTERRUPTED = 130
 
 
 class Interrupted(BaseException):
-    """The run is stopping. The job has no outcome and is performed on resume.
+    """Raised in a job if the run is stopping. The job gets no outcome; a resumed run performs it.
 
-    Not an Exception, so that no suite handles it as a failure of its subject.
+    Not a subclass of Exception, so that no suite handles it as a failure of its subject.
     """
 
 
@@ -28,11 +28,11 @@ class Stop(asyncio.Event):
     reason = ""
     """Why the run stops; "" if the user asked for it."""
     at_once: Callable[[], None] | None = None
-    """Called if the user stops the run immediately; ends the work of other processes. None: there is none."""
+    """Called at the second Ctrl-C, to end the work of processes that this one started; None: there are none."""
     last_words = ""
-    """Printed if the user stops the run immediately: how to continue the run."""
+    """Printed at the second Ctrl-C: how to continue the run."""
     loop: asyncio.AbstractEventLoop | None = None
-    """The event loop of the run; None before it is running."""
+    """The event loop of the run; None before `perform` is called."""
 
     def set_from_thread(self) -> None:
         """Stop the run from another thread. Calls in flight finish and are recorded."""
@@ -42,7 +42,7 @@ class Stop(asyncio.Event):
             self.loop.call_soon_threadsafe(self.set)
 
     def give_up(self, reason: str) -> None:
-        """Stop the run for this reason. Calls in flight finish and are recorded."""
+        """Stop the run because of a problem, unless it is stopping already. Calls in flight finish and are recorded."""
         if not self.is_set():
             self.reason = reason
             self.set()
@@ -53,7 +53,7 @@ class Stop(asyncio.Event):
             raise Interrupted
 
     async def pause(self, seconds: float) -> None:
-        """Sleep for some seconds. Raise Interrupted as soon as the run is stopping."""
+        """Sleep for `seconds`. Raise Interrupted as soon as the run is stopping."""
         self.check()
         try:
             await asyncio.wait_for(self.wait(), seconds)
@@ -64,7 +64,10 @@ class Stop(asyncio.Event):
 
 @contextmanager
 def stop_on_signals(stopping: Stop) -> Iterator[None]:
-    """While the context is open, let SIGINT and SIGTERM set `stopping` instead of raising KeyboardInterrupt."""
+    """While the context is open, let the first SIGINT or SIGTERM set `stopping`; the second exits the process.
+
+    Do nothing outside the main thread.
+    """
     loop = asyncio.get_running_loop()
 
     def handle_signal() -> None:
