@@ -1,10 +1,10 @@
-"""Reads and writes all results on disk: one SQLite file per results folder, or a Postgres database.
+"""Reads and writes the results of runs: in one SQLite file per results folder, or in a Postgres database.
 
 The database
-  contract.py     what a database must provide
+  contract.py     the interface of SQLite and Postgres journals
   sqlite.py       the SQLite file: the default
   postgres.py     the Postgres database
-  places.py       finds the journal of a results folder
+  places.py       returns the journal of a results folder
   database.py     opens and checks the SQLite file
   migrations.py   the tables, as numbered migrations
   rows.py         the rows of the tables, as records
@@ -18,5 +18,5 @@ Runs
   run_reader.py   reads runs
   run_changes.py  tags, renames and deletes runs
   merging.py      writes one run from the rows of several
-  importing.py    writes a run whose rows come from a bundle
+  importing.py    writes a run from the rows of a bundle
 """

@@ -1,4 +1,7 @@
-"""Checksums of rows. They detect a flipped bit inside a value and an edited row, which the database itself does not."""
+"""Checksums of rows.
+
+They detect an edited row or a flipped bit in a value, which the database itself does not detect.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ CHECKSUMS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "notes": {"crc": ("run", "kind", "text")},
     "tags": {"crc": ("run", "tag")},
 }
-"""The columns that each checksum covers, in order, by table and checksum column."""
+"""For each table, and each column of it that is a checksum: the columns that the checksum covers, in this order."""
 _NAMES = {
     "runs": "id",
     "cases": "id",
@@ -54,7 +57,7 @@ def crc(*columns: object) -> int:
 
 
 def is_unchanged(table: str, row: Row) -> bool | None:
-    """Return whether a row is as it was written; None if an earlier version wrote it without some of the checksums."""
+    """Return whether a row matches its checksums; None if one is missing because an earlier version wrote the row."""
     known = row.keys()
     unchanged: bool | None = True
     for checksum, columns in CHECKSUMS[table].items():
@@ -76,7 +79,10 @@ def _is_old_step(stored: int, row: Row) -> bool:
 def checked_rows(
     name: str, db: Connection, table: str, condition: str, values: Values, *, many: bool = True
 ) -> Iterator[Row]:
-    """Yield rows of a table; raise JournalError at one that was changed after it was written."""
+    """Yield the rows that satisfy an SQL condition; raise JournalError at a row that does not match its checksum.
+
+    `name` is the journal's name for the error. With `many`, not all rows are in memory at once.
+    """
     for row in db.rows(f"SELECT * FROM {table} WHERE {condition}", values, many=many):  # noqa: S608  both are ours
         if is_unchanged(table, row) is False:
             raise JournalError(f"{name}: {_name(table, row)} is damaged; restore a copy of the file")
@@ -86,9 +92,9 @@ def checked_rows(
 def update_statements(
     db: Connection, table: str, condition: str, values: Values, changes: Mapping[str, Any]
 ) -> Iterator[tuple[str, list[Any]]]:
-    """Yield the statements that set columns of the rows that satisfy a condition, and update their checksums.
+    """Yield statements that set the columns in `changes` of all rows that satisfy a condition, and their checksums.
 
-    Rows without a checksum stay without one.
+    A row that has no checksum does not get one.
     """
     for row in db.rows(f"SELECT rowid AS row_number, * FROM {table} WHERE {condition}", values, many=True):  # noqa: S608  ours
         sealed = {
@@ -109,11 +115,14 @@ class CheckedRows(NamedTuple):
     runs: int
     rows: int
     unchecked: int
-    """Number of rows of earlier versions without a checksum, or with one that covers only some columns."""
+    """How many rows could not be checked fully, because an earlier version wrote them without some of the checksums."""
 
 
 def check_rows(journal: Journal) -> CheckedRows:
-    """Check every row of a journal. Raise BadInput if any was changed, or if a complete run lacks outcomes."""
+    """Check every row of a journal.
+
+    Raise BadInput if one does not match its checksum, or if a complete run lacks outcomes.
+    """
     with journal.errors(), closing(journal.open_for_reading()) as db:
         damaged: list[str] = []
         counts = dict.fromkeys(CHECKSUMS, 0)
@@ -138,7 +147,7 @@ def check_rows(journal: Journal) -> CheckedRows:
 
 
 def _missing_outcomes(db: Connection) -> list[str]:
-    """Return a description of each complete run that does not have an outcome for every planned trial."""
+    """Return one text for each complete run whose number of outcomes is not its number of planned trials."""
     rows = db.execute(
         "SELECT id, planned, found FROM (SELECT id, planned, status,"
         " (SELECT count(*) FROM outcomes WHERE run = runs.id) AS found FROM runs) AS counted"

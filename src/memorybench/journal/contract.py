@@ -35,26 +35,29 @@ class Connection(Protocol):
     """A connection to the database. Without `transaction`, each statement is committed on its own."""
 
     def execute(self, sql: str, values: Values = ..., /) -> Cursor:
-        """Run a statement and return a cursor, which yields its rows as tuples."""
+        """Run one statement and return a cursor that yields the result rows as tuples."""
 
     def rows(self, sql: str, values: Values, *, many: bool) -> Iterator[Row]:
-        """Yield the rows of a query. With `many`, not all are in memory at once. Other queries may run meanwhile."""
+        """Yield the rows of a query. With `many`, the rows are loaded in parts. Other queries may run meanwhile."""
 
     def has_table(self, table: str) -> bool: ...
 
     def transaction(self) -> AbstractContextManager[None]:
-        """Commit all statements of the block together; the rows are on disk when the block ends."""
+        """Commit the statements of the block together, at its end; undo them if it raises.
+
+        Committed rows are on disk.
+        """
 
     def batch(self) -> AbstractContextManager[Callable[[str, Values], object]]:
-        """Like `transaction`, for statements that return no rows. Yields a function that the block calls with each one.
+        """Like `transaction`, for statements that return no rows. The block passes each to the function that it gets.
 
-        A process that is stopped or killed in the block holds no locks for which other processes would wait.
+        A process that is suspended or killed inside the block does not make other processes wait for its locks.
         """
 
     def try_lease(self, name: str) -> bool:
         """Take the lease of this name; return False if another connection has it.
 
-        A lease is an exclusive lock. It ends with the connection, also if the process dies.
+        A lease is an exclusive lock with a name. `end_lease` ends it, and so does the end of the connection or process.
         """
 
     def end_lease(self, name: str) -> None: ...
@@ -62,7 +65,7 @@ class Connection(Protocol):
     def beat(self) -> None:
         """Tell the database that this process is alive.
 
-        After the first call, the leases end if the connection is not used for some time. So it must be called at least
+        After the first call, an idle connection is closed after some time, which ends its leases. So call this at least
         every `writer.HEARTBEAT_SECONDS`, from any thread.
         """
 
@@ -71,10 +74,10 @@ class Connection(Protocol):
 
 class Lock(Protocol):
     is_alone: bool
-    """Whether no other process has the lock of the run."""
+    """Whether the lock is exclusive; False if other processes have it, or may take it, as well."""
 
     def share(self) -> None:
-        """Let other processes take the lock as well, if it was taken with `shared`."""
+        """Allow other processes to take the lock as well. Has no effect unless the lock was taken with `shared`."""
 
     def release(self) -> None: ...
 
@@ -83,9 +86,9 @@ class Journal(ABC):
     """The database of a results folder."""
 
     folder: Path
-    """The results folder: reports and other files of the runs are in it."""
+    """The results folder, which contains the reports and other files of the runs."""
     can_share: bool
-    """Whether several processes may write one run."""
+    """Whether several processes may write the same run at the same time."""
     name: str
     """The name of the database in error messages: the path of a file, or an address without password."""
 
@@ -99,33 +102,33 @@ class Journal(ABC):
 
     @abstractmethod
     def open_for_reading(self, *, thorough: bool = True) -> Connection:
-        """Open the database; raise BadInput if it is missing or was written by a newer version.
+        """Open the database; raise BadInput if it is missing, damaged, or written by a newer version.
 
-        `thorough` checks the whole file for damage.
+        With `thorough`, the whole SQLite file is checked for damage, unless it is very large.
         """
 
     @abstractmethod
     def open_beside_writer(self) -> Connection:
-        """Open another connection to a database that `open_for_writing` has opened."""
+        """Open another connection to the database, after `open_for_writing` has created or migrated it."""
 
     @abstractmethod
     def attach_outcomes(
         self, connection: Connection, db: sqlite3.Connection, schema: str, run: str, first: int
     ) -> None:
-        """Attach a database with the name `schema` to the SQLite connection `db`.
+        """Attach a database under the name `schema` to the SQLite connection `db`, so that `db` can query outcomes.
 
-        Its table `outcomes` has at least the run's rows from the row number `first` on.
+        The table `outcomes` of the attached database has the run's rows from row number `first` on, and maybe others.
         """
 
     @abstractmethod
     def errors(self) -> AbstractContextManager[None]:
-        """Return a context manager that replaces errors of the driver by those of memorybench, which say what to do."""
+        """Return a context manager that replaces exceptions of the database driver by MemorybenchErrors."""
 
     @abstractmethod
     def lock(self, run: str, *, shared: bool = False) -> Lock:
-        """Lock a run for writing; raise RunConflict if another process has it. A dead process has no lock.
+        """Lock a run for writing; raise RunConflict if another process has locked it. The lock ends with its process.
 
-        `shared` locks do not exclude each other if the journal can share runs.
+        If `can_share`, several processes can take the lock with `shared`, once the first has called `Lock.share`.
         """
 
     @abstractmethod
@@ -134,4 +137,4 @@ class Journal(ABC):
 
     @abstractmethod
     def free_space(self) -> None:
-        """Return the space of deleted rows to the file system, where the database does not do so by itself."""
+        """Make the space of deleted rows available to other programs, unless the database does so itself."""

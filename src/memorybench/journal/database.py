@@ -1,4 +1,4 @@
-"""Opens and checks the results file. A file that fails a check is never written to."""
+"""Opens and checks the SQLite file of a results folder. A file that fails a check is never written to."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CHECK_LIMIT = 256 * 1024 * 1024  # checking a larger file would make every star
 
 
 class SqliteConnection(sqlite3.Connection):
-    """A SQLite connection whose transactions are begun and committed explicitly."""
+    """A `Connection` to a SQLite file. Only one process writes a run, so a lease is always free."""
 
     def rows(self, sql: str, values: Values, *, many: bool) -> Iterator[Row]:
         cursor = self.cursor()
@@ -60,7 +60,7 @@ class SqliteConnection(sqlite3.Connection):
 
 
 def open_for_writing(folder: Path) -> SqliteConnection:
-    """Open the results file of a folder, or create it."""
+    """Open the results file of a folder for writing. Create the file or migrate its tables if needed."""
     path = folder / FILE_NAME
     if path.exists():
         check(path)
@@ -80,7 +80,7 @@ def open_for_writing(folder: Path) -> SqliteConnection:
 
 
 def connect(path: Path) -> SqliteConnection:
-    """Open a connection to an existing file."""
+    """Open a connection to an existing results file, without any check."""
     return sqlite3.connect(
         path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, factory=SqliteConnection
     )
@@ -119,7 +119,7 @@ def _fill(draft: Path, path: Path) -> None:
 
 
 def open_for_reading(path: Path) -> SqliteConnection:
-    """Open a read-only connection."""
+    """Open a read-only connection to a results file, which may be in a read-only folder."""
     with sqlite_errors(path):
         try:
             return _open_read_only(path, "mode=ro")
@@ -160,7 +160,10 @@ def _open_read_only(path: Path, mode: str) -> SqliteConnection:
 
 
 def check(path: Path, *, thorough: bool = True) -> None:
-    """Raise BadInput unless the file is an undamaged results file that this version can read."""
+    """Raise BadInput if this is not a results file, if it is damaged, or if a newer version wrote it.
+
+    Without `thorough`, and for files above 256 MB, SQLite's check of the whole file is skipped.
+    """
     where = str(path)
     if path.is_dir():
         raise BadInput(where, "is a folder", expected="a memorybench results file", remedy="move it out of the way")
@@ -181,7 +184,7 @@ def check(path: Path, *, thorough: bool = True) -> None:
 
 
 def _log_of(path: Path) -> Path:
-    """Return the path of SQLite's write-ahead log."""
+    """Return the path of the write-ahead log that SQLite keeps beside a results file."""
     return path.with_name(f"{path.name}-wal")
 
 
@@ -218,7 +221,7 @@ def _check_content(path: Path, db: sqlite3.Connection, thorough: bool) -> None:
 
 
 def migrate(db: sqlite3.Connection) -> None:
-    """Change the tables to the newest schema."""
+    """Run the migrations that the file does not have yet; an empty file gets all tables."""
     if db.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),):
         return
     db.execute("BEGIN IMMEDIATE")
@@ -232,7 +235,7 @@ def migrate(db: sqlite3.Connection) -> None:
 
 @contextmanager
 def sqlite_errors(path: Path) -> Iterator[None]:
-    """Replace the errors of SQLite by errors of memorybench, which say what to do."""
+    """Replace errors of SQLite in the block by MemorybenchErrors, which name the file and a remedy."""
     try:
         yield
     except sqlite3.DatabaseError as error:

@@ -15,7 +15,7 @@ from .run_writer import run_statements
 from .writer import Statement, Writer
 
 ImportedRow = tuple[str, Mapping[str, Any]]
-"""A table, and the values of a row by column."""
+"""The name of a table, and one row of it as a mapping from column to value."""
 
 
 def write_imported(folder: Path, run: Run, rows: Iterable[ImportedRow]) -> None:

@@ -1,4 +1,4 @@
-"""Allows one process per run. The kernel holds the lock, so it is released when the process ends for any reason."""
+"""A file lock that only one process at a time can hold per run. The kernel releases it when the process ends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ LOCK_NAME = ".lock"
 
 
 class RunLock:
-    """Holds the lock of a run until `release`; raises RunConflict if another process has it."""
+    """Takes the lock of a run when it is created, and holds it until `release`.
+
+    Creating it raises RunConflict if another process has the lock.
+    """
 
     is_alone = True
 
@@ -47,7 +50,7 @@ class RunLock:
 
 
 def is_held(folder: Path) -> bool:
-    """Return whether a process is writing the run of that folder."""
+    """Return whether a process has the lock of the run whose folder this is."""
     try:
         file = os.open(folder / LOCK_NAME, os.O_RDONLY)
     except OSError:

@@ -1,4 +1,4 @@
-"""Writes one run from the rows of several, in one transaction. The runs that it reads stay as they are."""
+"""Writes one new run from the rows of several runs, in one transaction. The runs that are merged do not change."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ _PERFORMED_TWICE = "performed by another part of the run, too, whose result coun
 def write_merged(
     folder: Path, run: Run, parts: Sequence[tuple[RunReader, str]], tags: Sequence[str] = (), fault: Fault = None
 ) -> None:
-    """Write a run with the rows of other runs; raise JournalError at a row that was changed after it was written.
+    """Write the new run `run` with the rows of other runs; `parts` are pairs of reader and run id.
 
-    If the process is killed, either the whole run is written or nothing of it.
+    Raise JournalError at a row that does not match its checksum. If the process is killed, either the whole run is
+    written or nothing of it.
     """
     check_new(folder, run.id)
     own = folder / run.id
@@ -57,12 +58,12 @@ def _statements(run: Run, parts: Sequence[tuple[RunReader, str]], tags: Sequence
 
 
 class _CopiedRows:
-    """Copies rows and gives them the id of another run. Attempts get new ids, because these are unique in a journal."""
+    """Copies rows of several runs into one. Attempts get new ids, because an id must be unique in a journal."""
 
     def __init__(self, run: str) -> None:
         self._run = run
         self._keys: set[str] = set()
-        """Keys of the steps that were copied."""
+        """Keys of the steps that have been copied so far."""
         self._ids = count(int.from_bytes(os.urandom(5)) << 23)  # as RunWriter chooses them
 
     def of(self, run_reader: RunReader, part: str) -> Iterator[Statement]:

@@ -1,4 +1,4 @@
-"""The tables, as numbered migrations. Append only: a results file of any earlier version must open.
+"""The tables, as numbered migrations. Never change a migration, only append: files of all earlier versions must open.
 
 Types are those of SQLite; postgres.py translates them.
 """
@@ -62,7 +62,10 @@ def shared_steps(db: _Connection) -> None:
 
 
 def shared_column(db: _Connection) -> None:
-    """Add the column `shared` to steps: whether any run may reuse a step. Before, a list of names decided that."""
+    """Add the column `shared` to steps: whether any run may reuse the step.
+
+    Before, that depended on the step's name.
+    """
     db.execute("DROP INDEX shared_steps")
     db.execute("ALTER TABLE steps ADD COLUMN shared INTEGER NOT NULL DEFAULT 0")
     db.execute(f"UPDATE steps SET shared = 1 WHERE name IN {_SHARED_BEFORE_3}")  # noqa: S608  a constant
@@ -77,7 +80,7 @@ def checksums_of_all_rows(db: _Connection) -> None:
 
 
 def tags_of_runs(db: _Connection) -> None:
-    """Create the table of tags. It is separate, because users may set tags while a process writes the run."""
+    """Create the table of tags. Tags are not a column of `runs`, because users may set them during a run."""
     db.execute(
         """CREATE TABLE tags (
             run TEXT NOT NULL REFERENCES runs(id), tag TEXT NOT NULL, crc INTEGER NOT NULL, PRIMARY KEY (run, tag))"""

@@ -1,4 +1,4 @@
-"""Finds the journal of a results folder: a SQLite file in it, or a Postgres database."""
+"""Returns the journal of a results folder: a SQLite file in the folder, or a Postgres database."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _SECRET_PARAMETERS = frozenset(
 
 
 class DatabaseFolder(PosixPath):
-    """A results folder whose rows are in a Postgres database; reports and other files of its runs are in the folder.
+    """A results folder whose journal is a Postgres database. Reports and other files of its runs are in the folder.
 
-    Paths that are derived from it, such as those of its parents and files, have no database: their `url` is "".
+    Paths that are derived from it, such as `folder.parent` and `folder / name`, have the `url` "" and no database.
     """
 
     url = ""
@@ -55,7 +55,7 @@ class DatabaseFolder(PosixPath):
 
 
 def results_folder(folder: Path, url: str | None) -> Path:
-    """Return a results folder whose rows are in the Postgres database `url`; None: in a file in the folder."""
+    """Return the folder with the Postgres database at `url` as its journal. If `url` is None, return it unchanged."""
     return DatabaseFolder.of(folder, url) if url is not None else folder
 
 
@@ -68,22 +68,25 @@ def journal_of(folder: Path) -> Journal:
 
 
 def journal_words(folder: Path) -> list[str]:
-    """Return the words `--journal ADDRESS` for a command, without the password; none if the folder has no database."""
+    """Return the arguments `--journal ADDRESS` for a command to show; empty if the journal is a SQLite file.
+
+    The password in the address is replaced by ***.
+    """
     return ["--journal", hide_password(folder.url)] if isinstance(folder, DatabaseFolder) and folder.url else []
 
 
 def hide_password(text: str) -> str:
-    """Replace the passwords of a Postgres address in a text by ***."""
+    """Return a text in which the passwords of Postgres addresses are replaced by ***."""
     return _PARAMETER.sub(
         lambda match: f"{match[1]}***" if _is_secret(match[2]) else match[0], _USER_PASSWORD.sub(r"\1***@", text)
     )
 
 
 def passwords_in(url: str) -> list[str]:
-    """Return the passwords in a Postgres address, as written and URL-decoded.
+    """Return each password in a Postgres address twice: as written, and URL-decoded.
 
-    A password that is also part of the user's or the database's name, such as `postgres`, is left out, because these
-    names are shown.
+    A password that also occurs elsewhere in the address, such as `postgres` as user name, is left out, because the
+    rest of the address is shown.
     """
     found = [match[2][:-1] for match in _USER_PASSWORD.finditer(url)]
     found += [match[3] for match in _PARAMETER.finditer(_USER_PASSWORD.sub("", url)) if _is_secret(match[2])]

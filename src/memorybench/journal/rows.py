@@ -1,4 +1,4 @@
-"""The rows of the tables, as records."""
+"""Classes for rows of the journal's tables, and fingerprints of what a run depends on."""
 
 from __future__ import annotations
 
@@ -15,28 +15,31 @@ from memorybench.core.spending import NOTHING, Spending
 RunStatus = Literal["running", "complete", "partial", "blocked"]
 
 _PROSE = frozenset({"description", "display_name", "tags", "paper", "checked_against"})
-"""Keys of a config that only people read: changing them changes no result."""
+"""Keys of a config that are only information for people, so that a change of them changes no result."""
 _TEMPLATES = frozenset({"body", "document", "message"})
-"""Keys of a config whose value is sent unchanged, so that null values and empty ones in it have a meaning."""
+"""Keys of a config whose value is a template that is sent, in which null and empty values have a meaning."""
 CODE = "code of "
-"""Beginning of a line of a fingerprint with a user's Python module and its digest. Older runs have no such lines."""
+"""How a line of a fingerprint begins that has the digest of a user's Python module. Older runs have no such lines."""
 TRIED_AGAIN = "tried again up to row"
-"""The kind of a note in a resumed run. Its text is a row number of `outcomes`: outcomes up to this row that have no
-score are tried again.
+"""The kind of a note that a resumed run has. Its text is a row number of the table `outcomes`: trials whose outcome is
+in this row or before, and not scored, are performed again.
 
-All processes of the run read it, so that they agree on which failures count. Reports do not show it.
+All processes of the run read the note, so that they perform the same trials again. Reports do not show it.
 """
 HIGHEST_COST = "highest cost of "
-"""Beginning of the kind of a note; the name and subject of a step follow. The text of the note is the maximum cost of
-one call of this step in US dollars.
+"""How the kind of another note begins; the name and subject of a step follow. The text of the note is the maximum cost
+of one call of this step, in US dollars.
 
-The budget counts this cost for a call whose process died, until the cost of such a call is known. Reports do not show
-it.
+The budget counts this cost for a lost call if no call with this name and subject has a known cost. Reports do not show
+the note.
 """
 
 
 class Fingerprint(Record):
-    """The digest of something that a run depends on, with its text if that is small, to show what changed."""
+    """The digest of something that a run depends on, such as a config.
+
+    `text` is its content, to show what has changed; None if it is longer than 100,000 characters.
+    """
 
     digest: str
     text: str | None = None
@@ -47,7 +50,7 @@ class Fingerprint(Record):
 
     @classmethod
     def of_parts(cls, parts: Iterable[str]) -> Fingerprint:
-        """Return the fingerprint of the joined parts of a text. The parts are read one at a time, to save memory."""
+        """Return the fingerprint of a text that is given in parts, which are read one at a time to save memory."""
         hasher, kept, size = JsonTextHasher(), [], 0
         for part in parts:
             hasher.add(part)
@@ -58,7 +61,7 @@ class Fingerprint(Record):
 
     @classmethod
     def of_list(cls, values: Iterable[Any]) -> Fingerprint:
-        """Return the fingerprint of the canonical JSON of a list."""
+        """Return the fingerprint of the canonical JSON of a list with these values."""
         return cls.of_parts(array_parts(values))
 
 
@@ -92,20 +95,21 @@ class Step(NamedTuple):
     spent: Spending = NOTHING
     reused_from: str | None = None
     attempt: int | None = None
-    """The id of the attempt that performed the step; None if the work was free."""
+    """The id of the attempt that performed the step; None if the step is not `paid`, or was reused."""
     shared: bool = False
-    """Whether any run of the folder may reuse it."""
+    """Whether any run of the results folder may reuse the step."""
 
 
 def storable(text: str) -> str:
-    """Escape lone surrogates, which cannot be encoded as UTF-8, and NUL, which Postgres cannot store."""
+    """Escape lone surrogates, which UTF-8 cannot encode, and NUL, which Postgres cannot store; return the text."""
     return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
 
 
 def config_text(config: Mapping[str, Any]) -> str:
-    """Return the text of a config for its fingerprint: one line per value, so that a change shows as one line.
+    """Return a config as text for its fingerprint, with one line per value, so that a diff shows each changed value.
 
-    Keys that only people read and empty values are left out, so that a version with more keys can resume the run.
+    Keys that are only information for people are left out. So are keys without a value, so that a later version,
+    which may have more keys, can resume the run.
     """
     material = {key: value for key, value in config.items() if key not in _PROSE}
     return json.dumps(_without_empty(material), indent=1, sort_keys=True, ensure_ascii=False)
@@ -124,7 +128,10 @@ def _without_empty(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _current_form(text: str) -> str:
-    """Return the text of a fingerprint in the form of `config_text`, without what only version 0.1 included."""
+    """Return the text of a fingerprint as `config_text` would write it now; earlier versions included more keys.
+
+    A text that is not a config is returned unchanged.
+    """
     if not text.startswith("{\n"):
         return text
     try:
@@ -136,7 +143,7 @@ def _current_form(text: str) -> str:
 
 
 def differences(old: Mapping[str, Fingerprint], new: Mapping[str, Fingerprint]) -> list[str]:
-    """Return a description of each fingerprint that changed, one line each."""
+    """Return one text for each fingerprint that was added, removed or changed in a way that matters."""
     lines = []
     for name in sorted(old.keys() | new.keys()):
         before, after = old.get(name), new.get(name)
@@ -149,9 +156,10 @@ def differences(old: Mapping[str, Fingerprint], new: Mapping[str, Fingerprint]) 
 
 
 def changed_lines(before: Fingerprint, after: Fingerprint) -> tuple[list[str], list[str]]:
-    """Return the lines that only `before` has, and those that only `after` has; the digests if a text is unknown.
+    """Return the lines that only `before` has, and the lines that only `after` has.
 
-    Both are empty if the texts differ only in what `config_text` leaves out.
+    If a text is unknown, these are the beginnings of the digests. Both lists are empty if the texts differ only in keys
+    that `config_text` leaves out.
     """
     if before.digest != after.digest and (before.text is None or after.text is None):
         return [before.digest[:12]], [after.digest[:12]]
@@ -160,7 +168,7 @@ def changed_lines(before: Fingerprint, after: Fingerprint) -> tuple[list[str], l
 
 
 def _describe_change(before: Fingerprint, after: Fingerprint) -> str:
-    """Return the lines that differ; "" if the texts differ only in what `config_text` leaves out."""
+    """Return the first lines that differ, as one text; "" if only keys differ that `config_text` leaves out."""
     if before.text is None or after.text is None:
         return f"was {before.digest[:12]}, is {after.digest[:12]}"
     new = after.text
@@ -174,7 +182,7 @@ def _describe_change(before: Fingerprint, after: Fingerprint) -> str:
 
 
 def _diff(before: str, after: str) -> list[str]:
-    """Return the lines that differ, with a leading - or +."""
+    """Return the lines that differ, each with a leading - (only in `before`) or + (only in `after`)."""
     old, new = _current_form(before).splitlines(), _current_form(after).splitlines()
     diff = difflib.unified_diff(old, new, lineterm="", n=0)
     return [line for line in diff if not line.startswith(("---", "+++", "@@"))]

@@ -1,4 +1,4 @@
-"""Changes runs as a whole: tags, names, deletion. Each change is one transaction."""
+"""Tags, renames and deletes runs. Each change is one transaction."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .writer import Statement, Writer
 Fault = Callable[[], None] | None
 _STEPS_OF = ("reuse", "answers_of", "failed_in")
 BASELINES = ("baseline", "gate")
-"""Keys of a saved spec whose value may be the name of another run, with which the report compares the run."""
+"""Keys of a saved spec that may name another run with which the report compares this one."""
 
 
 def tag_statement(run: str, tag: str) -> Statement:
@@ -27,18 +27,18 @@ def tag_statement(run: str, tag: str) -> Statement:
 
 
 def spec_statements(db: Connection, run: str, spec: str) -> list[Statement]:
-    """Return the statements that replace the saved spec of a run; `spec` is JSON."""
+    """Return the statements that replace the saved spec of a run by `spec`, a JSON text."""
     return list(update_statements(db, "runs", "id = ?", (run,), {"spec": spec}))
 
 
 def references(run: Run, other: str) -> dict[str, Any]:
-    """Return the values in the run's saved spec that name the run `other`, by key."""
+    """Return those keys of the run's saved spec, with their values, that name the run `other`."""
     values = {key: run.spec.get(key) for key in (*_STEPS_OF, *BASELINES)}
     return {key: value for key, value in values.items() if value == other or _names(value, other)}
 
 
 def _names(value: Any, run: str) -> bool:
-    """Return whether a saved baseline names this run. A baseline in another folder is a different run."""
+    """Return whether a value of a saved spec is a baseline that names this run in the same results folder."""
     return isinstance(value, Mapping) and value.get("run") == run and not value.get("folder")
 
 
@@ -48,12 +48,15 @@ def change_tags(folder: Path, run: str, add: Sequence[str], remove: Sequence[str
 
 
 def delete_rows(folder: Path, run: str, fault: Fault = None) -> None:
-    """Delete a run. Other runs that reused its steps keep their own copies."""
+    """Delete all rows of a run. Runs that reused its steps are not affected: they have copies."""
     _commit(folder, [(f"DELETE FROM {table} WHERE {_id(table)} = ?", (run,)) for table in CHECKSUMS], fault)  # noqa: S608  ours
 
 
 def rename_rows(folder: Path, run: str, new: str, fault: Fault = None) -> None:
-    """Rename a run, also where other runs refer to it, and recompute the checksums of all changed rows."""
+    """Rename a run, also in the specs and steps of runs that refer to it, and recompute the checksums of these rows.
+
+    Raise JournalError if a row of the run does not match its checksum.
+    """
     columns = [*((table, _id(table)) for table in CHECKSUMS), ("steps", "reused_from")]
     # the writer is opened first: it migrates the tables of an earlier version
     with closing(Writer(journal_of(folder), fault=fault)) as writer, RunReader.open(folder) as run_reader:
@@ -72,7 +75,7 @@ def rename_rows(folder: Path, run: str, new: str, fault: Fault = None) -> None:
 
 
 def free_space(folder: Path) -> None:
-    """Return the space of deleted rows to the file system."""
+    """Make the space of deleted rows available to other programs."""
     journal_of(folder).free_space()
 
 

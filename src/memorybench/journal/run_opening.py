@@ -1,4 +1,4 @@
-"""Opens runs to write them: begins new ones and continues earlier ones, under the lock of the run."""
+"""Opens runs for writing. A new run is begun, an earlier one is continued; the run is locked meanwhile."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ def open_run(
     reuse: str | None = None,
     begin: bool = True,
 ) -> Iterator[RunWriter]:
-    """Begin a new run in a results folder; `reuse` names an earlier run whose unchanged steps are not repeated.
+    """Begin a new run in a results folder. `reuse` names an earlier run whose unchanged steps are not repeated.
 
-    With `begin=False`, the caller must call `RunWriter.begin`; until then, only the lock of the run is on disk.
+    With `begin=False`, nothing but the lock of the run is written until the caller calls `RunWriter.begin`. Raise
+    RunConflict if a run with this id exists.
     """
     check_new(folder, run.id, reuse)
     run = run.model_copy(update={"created": now(), "status": "running"})
@@ -51,10 +52,11 @@ def reopen_run(
     fault: Fault = None,
     is_joining: bool = False,
 ) -> Iterator[RunWriter]:
-    """Continue a run; raise RunConflict if anything that it depends on has changed.
+    """Continue a run. Raise RunConflict if something that it depends on, according to `fingerprints`, has changed.
 
-    `spec_changes` are new values of its spec that change no result, such as the budget. `is_joining` is for a process
-    that only helps the one that began or resumed the run: it changes no spec and tries no failed trial again.
+    `spec_changes` are new values for its spec that change no result, such as the budget. With `is_joining`, this
+    process only helps the one that began or resumed the run: `spec_changes` are ignored, and failed trials are not
+    tried again.
     """
     with RunReader.open(folder, thorough=False) as run_reader:
         run = run_reader.run(run_id)
@@ -82,7 +84,10 @@ def reopen_run(
 
 @contextmanager
 def _locked(folder: Path, run: Run, redact: Redact, fault: Fault, reuse: str | None) -> Iterator[RunWriter]:
-    """Hold the lock of a run while it is written. If the run is never begun, remove the lock and its empty folder."""
+    """Hold the lock of a run while the context is open.
+
+    If the run was not begun until then, remove the lock file and the folders that were created for it.
+    """
     journal, own = journal_of(folder), folder / run.id
     new = [place for place in (own, *own.parents) if not place.exists()]
     lock = journal.lock(run.id, shared=True)

@@ -1,4 +1,4 @@
-"""Reads runs. Reports, exports and comparisons need nothing else."""
+"""Reads runs from the journal, for reports, exports and comparisons."""
 
 from __future__ import annotations
 
@@ -27,60 +27,60 @@ OPEN_ATTEMPT = (
     "run = :run AND ended IS NULL"
     " AND id NOT IN (SELECT attempt FROM steps WHERE steps.run = :run AND attempt IS NOT NULL)"
 )
-"""SQL condition for attempts that have neither succeeded nor failed: they are still running, or their process died."""
+"""SQL condition for attempts of a run that have neither succeeded nor failed: they still run, or their process died."""
 INTERRUPTED = "run = :run AND error = 'interrupted'"
 """SQL condition for attempts that a later process has marked as interrupted, because their process died."""
 FREE_MODELS = ("scripted/", "ollama/", "vllm/", "lmstudio/")
 """Prefixes of the names of models that cost nothing: scripted models and models on local servers."""
 PROCESS_BITS = 23
-"""An attempt's id is the number of its process, shifted left by this number of bits, plus a counter: see RunWriter."""
+"""The id of an attempt is the random number of its process, shifted left by this number of bits, plus a counter."""
 _PAID = "".join(f" AND subject NOT LIKE '{prefix}%'" for prefix in FREE_MODELS)
 _OLD_STEP_NAMES = {"settle": "wait_until_searchable"}
-"""Step names in files written before version 0.2, and their names now."""
+"""Names of steps in files that were written before version 0.2, and the names that replaced them."""
 
 
 class Stage(Record):
-    """Time and cost of all steps of one name on one subject, including failed attempts."""
+    """The steps with one name and one subject: how many, how long they took, and their cost with failed attempts."""
 
     name: str
     subject: str
     steps: int
     seconds: tuple[float, ...]
-    """The duration of each step in seconds, sorted; reused steps are left out."""
+    """The seconds that each step took, sorted, without reused steps and failed attempts."""
     spent: Spending
     reused: int
 
 
 class RecordedTrial(NamedTuple):
-    """An outcome with everything that was recorded for it."""
+    """An outcome with its case and its steps. `case` is empty if none was recorded."""
 
     run: str
     finished: str
     outcome: Outcome
     case: Mapping[str, Any]
     steps: tuple[StepRecord, ...]
-    """The steps whose results the outcome depends on; several trials may use the same step."""
+    """The steps whose results the outcome depends on, without their inputs. Several trials may have the same step."""
     spent: Spending
-    """What these steps spent, including failed attempts."""
+    """What these steps and their failed attempts spent."""
 
 
 class StepRecord(Record):
-    """One step of a trial, or an attempt that failed."""
+    """A recorded step, or an attempt to perform one that failed."""
 
     name: str
     subject: str
     inputs: Any = None
-    """What the step depends on; None for a failed attempt."""
+    """The inputs of the step; None for a failed attempt, and in RecordedTrial."""
     result: Any = None
     started: str
     seconds: float
-    """Duration of the call; for a failed attempt, with the waits between its tries."""
+    """How long the call took. For a failed attempt, from its start to its end, with the waits between its tries."""
     tries: int
     spent: Spending
     reused_from: str | None = None
-    """The id of the run whose result was reused, at no cost; None if it was not reused."""
+    """The id of the run whose step was reused; None if this run performed the step."""
     error: str = ""
-    """Why the attempt failed; "" for a step that was recorded."""
+    """Why the attempt failed; "" for a recorded step."""
 
 
 class RunReader:
@@ -91,19 +91,20 @@ class RunReader:
     @classmethod
     @contextmanager
     def open(cls, folder: Path, *, thorough: bool = True) -> Iterator[RunReader]:
-        """Open a results folder; `thorough=False` skips the check of the whole file."""
+        """Open the journal of a results folder for reading. Without `thorough`, skip the check of the whole file."""
         journal = journal_of(folder)
         with journal.errors(), closing(journal.open_for_reading(thorough=thorough)) as connection:
             yield cls(journal, connection)
 
     def errors(self) -> AbstractContextManager[None]:
-        """Return a context manager that replaces errors of the database by errors of memorybench."""
+        """Return a context manager that replaces exceptions of the database driver by MemorybenchErrors."""
         return self._journal.errors()
 
     def attach_outcomes(self, db: sqlite3.Connection, schema: str, run: str, first: int) -> None:
-        """Attach a database with the name `schema` to a SQLite connection, which was opened with `uri=True`.
+        """Attach a database under the name `schema` to the SQLite connection `db`, so that `db` can query outcomes.
 
-        Its table `outcomes` has at least the run's rows from the row number `first` on.
+        The table `outcomes` of the attached database has the run's rows from row number `first` on, and maybe others.
+        `db` must have been opened with `uri=True`.
         """
         self._journal.attach_outcomes(self.connection, db, schema, run, first)
 
@@ -137,7 +138,7 @@ class RunReader:
         return {status: counter[status] for status in STATUSES}
 
     def outcomes(self, run: str) -> Iterator[Outcome]:
-        """Return the outcomes of a run in the order of its plan."""
+        """Yield the outcomes of a run in the order of its plan."""
         return (outcome for _, outcome in self.dated_outcomes(run))
 
     def failed_outcomes(self, run: str) -> Iterator[Outcome]:
@@ -145,9 +146,9 @@ class RunReader:
         return (_outcome(row) for row in rows)
 
     def dated_outcomes(self, run: str, subjects: Collection[str] | None = None) -> Iterator[tuple[str, Outcome]]:
-        """Yield outcomes with the time at which they were recorded, in the order of the plan.
+        """Yield each outcome after the time at which it was recorded (ISO 8601), in the order of the plan.
 
-        With `subjects`, only the outcomes of these subjects.
+        `subjects` are names: only the outcomes of these subjects are yielded; None: all.
         """
         among = "" if subjects is None else " AND subject IN (SELECT value FROM json_each(?))"
         values = () if subjects is None else (json.dumps(sorted(subjects)),)
@@ -155,7 +156,7 @@ class RunReader:
             yield row["finished"], _outcome(row)
 
     def newest_row(self, run: str) -> int:
-        """Return the row number of the outcome that was recorded last; 0 if there is none."""
+        """Return the row number of the run's newest outcome; 0 if it has none."""
         (row,) = self.connection.execute(
             "SELECT coalesce(max(rowid), 0) FROM outcomes WHERE run = ?", (run,)
         ).fetchone()
@@ -167,13 +168,16 @@ class RunReader:
         return sorted(row for (row,) in rows)
 
     def outcomes_of(self, run: str, trials: Sequence[str]) -> list[Outcome]:
-        """Return the outcomes of trials with these keys, in the order of the plan."""
+        """Return the outcomes of the trials with these keys, in the order of the plan.
+
+        Trials without outcome are left out.
+        """
         condition = "run = ? AND trial IN (SELECT value FROM json_each(?)) ORDER BY ordinal, trial"
         rows = self._few("outcomes", condition, run, json.dumps(trials))
         return [_outcome(row) for row in rows]
 
     def status_counts(self, run: str) -> dict[str, int]:
-        """Return the number of outcomes by status. Unlike `counts`, this does not check each row for damage."""
+        """Return the number of outcomes with each status. Faster than `counts`, because no checksum is checked."""
         rows = self.connection.execute("SELECT status, count(*) FROM outcomes WHERE run = ? GROUP BY status", (run,))
         return dict.fromkeys(STATUSES, 0) | dict(rows)
 
@@ -198,7 +202,7 @@ class RunReader:
         return body
 
     def case_ids(self, run: str) -> list[tuple[str, str]]:
-        """Return benchmark and id of the cases that have an outcome, in the order of the plan."""
+        """Return the benchmark and the id of each case that has an outcome, in the order of the plan."""
         rows = self.connection.execute(
             "SELECT benchmark, case_id FROM outcomes WHERE run = ? GROUP BY benchmark, case_id ORDER BY min(ordinal)",
             (run,),
@@ -214,7 +218,7 @@ class RunReader:
         return [record for records in self.steps_by_key(run, outcome.steps).values() for record in records]
 
     def steps_by_key(self, run: str, keys: Iterable[str]) -> dict[str, list[StepRecord]]:
-        """Return the failed attempts of each step and the step, in the order of the keys."""
+        """Return, for each key, the failed attempts of the step, followed by the step itself if it is recorded."""
         found: dict[str, list[StepRecord]] = {key: [] for key in keys}
         among, values = "run = ? AND key IN (SELECT value FROM json_each(?))", json.dumps(list(found))
         for row in self._few("attempts", f"{among} AND error IS NOT NULL ORDER BY started, id", run, values):
@@ -225,12 +229,12 @@ class RunReader:
         return found
 
     def cases(self, run: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-        """Return benchmark, id and content of all cases that are stored."""
+        """Yield the benchmark, id and content of each recorded case, sorted by benchmark and id."""
         for row in self._rows("cases", "run = ? ORDER BY benchmark, id", run):
             yield row["benchmark"], row["id"], json.loads(row["body"])
 
     def stages(self, run: str) -> list[Stage]:
-        """Return time and cost by step name and subject."""
+        """Return one Stage per name and subject of the run's steps, sorted by both."""
         seconds: dict[tuple[str, str], list[float]] = {}
         steps: Counter[tuple[str, str]] = Counter()
         reused: Counter[tuple[str, str]] = Counter()
@@ -258,9 +262,9 @@ class RunReader:
         ]
 
     def paid_steps(self, run: str, *, leave_out: Collection[str]) -> dict[str, float | None]:
-        """Return the cost of each step that is not free, with its failed attempts, by key; None: a price is unknown.
+        """Return the cost of each step that is not free, by key, including its failed attempts; None: cost unknown.
 
-        A reused step has the cost that it had in the run that performed it. Steps with a name in `leave_out` are
+        A reused step has the cost that it had in the run that performed it. Steps whose name is in `leave_out` are
         omitted.
         """
         rows = self.connection.execute(
@@ -278,12 +282,12 @@ class RunReader:
         return costs
 
     def step_inputs(self, run: str, name: str) -> str | None:
-        """Return the inputs of any one step with this name, as JSON; None if there is no such step."""
+        """Return the inputs of one step with this name (any of them), as JSON; None if there is none."""
         row = next(self._few("steps", "run = ? AND name = ? LIMIT 1", run, name), None)
         return None if row is None else str(row["inputs"])
 
     def step_records(self, run: str, name: str) -> Iterator[tuple[str, str]]:
-        """Return the inputs and the result of all steps with this name, as JSON, sorted by start time."""
+        """Yield the inputs and the result of each step with this name, both as JSON, sorted by start time."""
         rows = self._rows("steps", "run = ? AND name = ? ORDER BY started, key", run, name)
         return ((str(row["inputs"]), str(row["result"])) for row in rows)
 
@@ -291,22 +295,26 @@ class RunReader:
         return sum((stage.spent for stage in self.stages(run)), Spending())
 
     def costs(self, run: str) -> tuple[float, float, int]:
-        """Return the sum of all known costs, the highest single cost, and the number of calls whose cost is unknown."""
+        """Return the sum of the run's known costs, the highest cost of a step, and the number of calls of unknown cost.
+
+        Costs are in US dollars and include those of failed attempts.
+        """
         return costs_of(self.connection, run)
 
     def costs_of_lost_calls(self, run: str, *, in_flight: bool = False) -> tuple[float, int]:
-        """Return an upper estimate of the cost of calls that a crash interrupted, and how many have no known cost.
+        """Return an estimate of what lost calls cost at most, and the number of lost calls that cannot be estimated.
 
-        Such a call counts as much as the most expensive one with the same name and subject. If none has a known cost,
-        it counts its maximum cost. `in_flight` is as in `possibly_charged_twice`.
+        A lost call is one whose process died. It counts as much as the most expensive call with the same name and
+        subject; if none of these has a known cost, as much as its maximum cost. For `in_flight`, see
+        `possibly_charged_twice`.
         """
         return lost_costs_of(self.connection, run, INTERRUPTED if in_flight else f"({INTERRUPTED} OR {OPEN_ATTEMPT})")
 
     def possibly_charged_twice(self, run: str, *, in_flight: bool = False) -> int:
-        """Return the number of paid calls without a reply, because of a crash or a lost connection.
+        """Return the number of paid calls whose reply was lost, because a process died or a connection was lost.
 
-        Calls of local models are free and do not count. `in_flight=True` means that a process is writing the run: calls
-        that have not ended are then left out, because they may still get their replies.
+        Calls of local models are free and do not count. Pass `in_flight=True` if a process is writing the run: then
+        calls that have not ended do not count either, because their replies may still arrive.
         """
         open_attempt = "" if in_flight else f" OR ({OPEN_ATTEMPT})"
         (calls,) = self.connection.execute(
@@ -323,7 +331,7 @@ class RunReader:
         return list(dict.fromkeys((str(row["kind"]), str(row["text"])) for row in rows))
 
     def tags(self) -> dict[str, tuple[str, ...]]:
-        """Return the tags of all runs that have any, sorted."""
+        """Return the tags of each run that has any, sorted, by run id."""
         tags: dict[str, tuple[str, ...]] = {}
         if self.connection.has_table("tags"):
             for row in self._rows("tags", "true ORDER BY run, tag"):
@@ -331,10 +339,10 @@ class RunReader:
         return tags
 
     def bundle_rows(self, run: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Yield all rows of a run, each with the name of its table, always in the same order.
+        """Yield the cases, steps, attempts, outcomes and notes of a run, each row with the name of its table.
 
-        A reused step has the extra column `reused_cost`: a tuple with its cost in the run that performed it; None if
-        that run was deleted.
+        The order is always the same. Steps have the extra column `reused_cost`: for a reused step, a tuple with its
+        cost in the run that performed it; None if that run was deleted, and for steps that were not reused.
         """
         orders = {
             "cases": "benchmark, id",
@@ -356,7 +364,7 @@ class RunReader:
                 yield table, {**values, "reused_cost": costs.get(row["key"])} if table == "steps" else values
 
     def check_run(self, run: str) -> None:
-        """Raise JournalError if a row of the run was changed after it was written."""
+        """Raise JournalError if a row of the run, or a step that another run reused from it, has a wrong checksum."""
         for table in CHECKSUMS:
             if self.connection.has_table(table):
                 for _ in self._rows(table, f"{'id' if table == 'runs' else 'run'} = ?", run):
@@ -368,7 +376,7 @@ class RunReader:
         return checked_rows(self._journal.name, self.connection, table, condition, values)
 
     def _few(self, table: str, condition: str, *values: object) -> Iterator[Row]:
-        """Return the rows of a small result, in one round trip to the database."""
+        """Yield the rows that satisfy a condition, all loaded at once. For results with few rows."""
         return checked_rows(self._journal.name, self.connection, table, condition, values, many=False)
 
 
@@ -384,7 +392,7 @@ def costs_of(connection: Connection, run: str) -> tuple[float, float, int]:
 
 
 def lost_costs_of(connection: Connection, run: str, condition: str, **values: object) -> tuple[float, int]:
-    """Return the same as RunReader.costs_of_lost_calls, for the attempts that satisfy an SQL condition."""
+    """Return what RunReader.costs_of_lost_calls returns, for the attempts that satisfy an SQL condition."""
     cost, unknown = connection.execute(
         "SELECT coalesce(sum(calls * cost), 0.0), coalesce(sum(calls) FILTER (WHERE cost IS NULL), 0) FROM"  # noqa: S608
         " (SELECT lost.calls AS calls, coalesce(known.cost, highest.cost) AS cost FROM"
@@ -444,7 +452,7 @@ def _unreadable(where: str) -> BadInput:
 
 
 def check_new(folder: Path, run_id: str, reuse: str | None = None) -> None:
-    """Raise RunConflict if a run with this id exists, or BadInput if the run to reuse does not."""
+    """Raise RunConflict if a run with this id exists, and BadInput if the run `reuse` does not exist."""
     if journal_of(folder).exists():
         with RunReader.open(folder, thorough=False) as run_reader:
             if run_reader.has(run_id):

@@ -1,4 +1,4 @@
-"""Writes one run: every row of it, with secrets removed from its texts."""
+"""Writes the rows of one run. Secrets are removed from all texts before."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _PAUSE = (
 _PAUSE_LEFT = f"SELECT next - {_EPOCH} FROM turns WHERE run = ? AND subject = ?"  # noqa: S608
 _ROWS_READ_AGAIN = 200
 _UNENDED = (None, None, 0, 0, 0, 0, 0, 0.0)
-"""The values of an attempt's columns before it ends: the defaults of the table. Needed for its checksum."""
+"""The values that the last columns of an attempt have until it ends. Its checksum covers them."""
 
 
 def _set_status(run: str, status: RunStatus, finished: str | None) -> Statement:
@@ -71,7 +71,7 @@ def _set_status(run: str, status: RunStatus, finished: str | None) -> Statement:
 
 
 def run_statements(run: Run, redact: Redact = str) -> list[Statement]:
-    """Return the statements that write a run's row in the table `runs`, but not its rows in other tables."""
+    """Return the statements that insert a run into the table `runs`, without its rows in other tables."""
     spec, fingerprints = (_redact_json(canonical(dict(one)), redact) for one in (run.spec, run.fingerprints))
     columns = (run.id, run.suite, spec, fingerprints, run.program, run.planned, run.created)
     sql = (
@@ -113,9 +113,9 @@ class RunWriter:
         self.is_begun = False
         self.journal = journal
         self._open_attempts: dict[int, tuple[object, ...]] = {}
-        """The first columns of attempts that have not ended, by their id."""
+        """The first columns of each attempt that has not ended, by its id."""
         self._highest_costs: dict[str, float] = {}
-        """The maximum cost of a call that this process has noted, by the kind of the note."""
+        """The maximum costs of calls that this process has recorded as notes, by the kind of the note."""
         self._recorded: set[int] = set()
         """Hashes of the keys of recorded steps."""
         self._recorded_cases: set[int] = set()
@@ -129,12 +129,12 @@ class RunWriter:
         self.is_shared = journal.can_share
         """Whether other processes may write the run at the same time."""
         self.has_earlier_steps = reuse is not None
-        """Whether the journal held steps of this run, or of the run to reuse, when it was opened."""
+        """Whether this run may find steps that an earlier process or the run to reuse has recorded."""
         self.has_shared_steps = False
-        """Whether the journal held steps of any run that others can use."""
+        """Whether this run may find `shared` steps of any run."""
 
     def begin(self, tags: Sequence[str] = ()) -> None:
-        """Record a new run. Before this call, the journal contains nothing of the run and need not exist."""
+        """Open the journal, which is created if it does not exist, and record the new run with these tags."""
         statements = run_statements(self.run, self._redact)
         self.open()
         try:
@@ -154,7 +154,7 @@ class RunWriter:
         return [tag_statement(self.run.id, storable(self._redact(tag))) for tag in tags]
 
     def open(self) -> None:
-        """Open the journal."""
+        """Open the journal and read which steps of the run are recorded."""
         self._writer = Writer(self.journal, fault=self._fault)
         try:
             self._reads = self.journal.open_beside_writer()
@@ -182,7 +182,10 @@ class RunWriter:
         return None if row is None else str(row[3])
 
     def find_reusable(self, key: str, *, shared: bool) -> Step | None:
-        """Return a recorded step of another run: of any run if `shared`, else of the run to reuse; None: not found."""
+        """Return the step with this key that another run recorded; None if there is none.
+
+        With `shared`, that is any run that recorded it as shared; otherwise only the run to reuse.
+        """
         source = self._reuse
         if shared:
             row = self._reads.execute("SELECT run FROM steps WHERE shared = 1 AND key = ? LIMIT 1", (key,)).fetchone()
@@ -201,14 +204,14 @@ class RunWriter:
         return cast("tuple[Any, ...] | None", row)
 
     def try_lease(self, name: str) -> bool:
-        """Take the lease (an exclusive lock) of a part of the run; return False if another process has it."""
+        """Take the lease `name` of this run, an exclusive lock; return False if another process has it."""
         return self._reads.try_lease(f"{self.run.id}/{name}")
 
     def end_lease(self, name: str) -> None:
         self._reads.end_lease(f"{self.run.id}/{name}")
 
     def next_turn(self, subject: str, interval: float) -> float:
-        """Reserve the next time at which a process may call a subject; return the seconds until then.
+        """Reserve the next time at which this process may call a subject; return the seconds until then.
 
         The calls of all processes together are at least `interval` seconds apart.
         """
@@ -217,25 +220,28 @@ class RunWriter:
         return float(seconds)
 
     def pause(self, subject: str, seconds: float) -> None:
-        """Delay the calls of all processes to a subject. The database's clock is used: those of machines may differ."""
+        """Let no process call a subject for this many seconds.
+
+        The clock is the database's, because those of machines may differ.
+        """
         self._reads.execute(_PAUSE, {"run": self.run.id, "subject": f"pause of {subject}", "seconds": seconds})
 
     def pause_left(self, subject: str) -> float:
-        """Return the seconds until a pause ends; at most 0 if there is none."""
+        """Return the seconds until the pause of a subject ends; 0 or less if there is none."""
         row = self._reads.execute(_PAUSE_LEFT, (self.run.id, f"pause of {subject}")).fetchone()
         return 0.0 if row is None else float(row[0])
 
     def spending(self) -> tuple[float, float, int]:
-        """Return what all processes of the run have spent, in the form of RunReader.costs."""
+        """Return what all processes of the run have spent, including lost calls, in the form of RunReader.costs."""
         sql = "SELECT cost, highest, unknown FROM spending WHERE run = ?"
         cost, highest, unknown = self._reads.execute(sql, (self.run.id,)).fetchone()
         return cost, highest, unknown
 
     def recount_spending(self) -> tuple[tuple[float, float, int], tuple[float, int]]:
-        """Return the recorded costs, in the form of RunReader.costs, and what lost calls may have cost.
+        """Return what RunReader.costs and RunReader.costs_of_lost_calls return at this moment.
 
-        This reads all steps and estimates lost calls by the costs that are known now. `spending` uses the costs that
-        were known when the lost calls were found.
+        This reads all steps. `spending` is faster, but estimates lost calls by the costs that were known when they were
+        found.
         """
         return costs_of(self._reads, self.run.id), lost_costs_of(self._reads, self.run.id, INTERRUPTED)
 
@@ -244,19 +250,22 @@ class RunWriter:
         return [(_SET_SPENDING, values)] if self.is_shared else []
 
     def _add_spending(self, spent: Spending) -> list[Statement]:
-        """Return the statement that adds to the total of all processes, for the transaction that records the work."""
+        """Return the statement that adds the cost of recorded work to the total that all processes share.
+
+        Return no statement if the run has only one process, or the work was free.
+        """
         if not self.is_shared or not (spent.calls or spent.cost):
             return []
         unknown = spent.calls if spent.cost is None else 0
         return [(_ADD_SPENDING, {"run": self.run.id, "cost": spent.cost or 0.0, "unknown": unknown})]
 
     def _read_tried_again(self) -> int:
-        """Return the row number up to which outcomes without a score are tried again; 0 if it was never resumed."""
+        """Return the row number in the note TRIED_AGAIN; 0 if the run was never resumed."""
         sql = "SELECT coalesce(max(CAST(text AS BIGINT)), 0) FROM notes WHERE run = ? AND kind = ?"
         return int(self._reads.execute(sql, (self.run.id, TRIED_AGAIN)).fetchone()[0])
 
     def _try_again(self) -> list[Statement]:
-        """Return the statements by which this process, and those that join, try trials without a score again."""
+        """Return statements that write the note TRIED_AGAIN, so that all trials without a score are performed again."""
         sql = "SELECT coalesce(max(rowid), 0) FROM outcomes WHERE run = ?"
         newest = int(self._reads.execute(sql, (self.run.id,)).fetchone()[0])
         self._tried_again_up_to = self._newest_read = newest
@@ -264,22 +273,25 @@ class RunWriter:
         return [("DELETE FROM notes WHERE run = ? AND kind = ?", row[:2]), (_INSERT_NOTE, (*row, crc(*row)))]
 
     def ended_trials(self) -> set[str]:
-        """Return the keys of trials that are scored, or that any process has tried since the run was last resumed."""
+        """Return the keys of trials that are scored, or have had any outcome since the run was last resumed."""
         self._tried_again_up_to = self._read_tried_again()
         sql = "SELECT trial FROM outcomes WHERE run = ? AND (status = 'scored' OR rowid > ?)"
         return {trial for (trial,) in self._reads.execute(sql, (self.run.id, self._tried_again_up_to))}
 
     def outcomes_after(self, row: int) -> list[tuple[int, Outcome]]:
-        """Return the outcomes that any process has recorded after the row number `row`, each with its row number."""
+        """Return the outcomes that any process has recorded after row number `row`, each after its row number.
+
+        Outcomes from before the run was last resumed are left out.
+        """
         sql = "SELECT rowid, body FROM outcomes WHERE run = ? AND rowid > ? ORDER BY rowid"
         rows = self._reads.execute(sql, (self.run.id, max(row, self._tried_again_up_to)))
         return [(row, Outcome.model_validate_json(body)) for row, body in rows]
 
     def newly_ended_trials(self) -> set[str]:
-        """Return the keys of trials that any process has ended since the last call, and some that were returned before.
+        """Return the keys of trials with an outcome since the last call, from any process, and some from before it.
 
         The last rows of the previous call are read again, because a row with a lower number may be committed later.
-        Rarely, a trial is missing nevertheless.
+        A trial may still be missing, but rarely.
         """
         sql = "SELECT trial, rowid FROM outcomes WHERE run = ? AND rowid > ?"
         after = max(self._tried_again_up_to, self._newest_read - _ROWS_READ_AGAIN)
@@ -296,7 +308,7 @@ class RunWriter:
         return self._reads.execute(sql, (self.run.id, trial, self._tried_again_up_to)).fetchone() is not None
 
     async def record_attempt(self, key: str, name: str, subject: str, highest_cost: float | None = None) -> int:
-        """Record that paid work is about to start, so that a resumed run knows of it after a crash; return its id.
+        """Record an attempt, before paid work starts, so that it is known after a crash. Return the id of the attempt.
 
         `highest_cost` is the maximum cost of the work in US dollars; None if it is unknown.
         """
@@ -309,7 +321,7 @@ class RunWriter:
         return attempt
 
     def _raise_highest_cost(self, kind: str, cost: float | None) -> list[Statement]:
-        """Return the statement that notes the maximum cost of a call, if it is higher than the one noted before."""
+        """Return the statement that records a maximum cost as a note of this kind; none if it is not a new maximum."""
         if cost is None or cost <= self._highest_costs.get(kind, -1.0):
             return []
         self._highest_costs[kind] = cost
@@ -349,7 +361,7 @@ class RunWriter:
         await self._writer.write([(sql, (*columns, crc(*columns))), *self._add_spending(spent)])
 
     async def record_failure(self, attempt: int, error: str, *, tries: int, uncertain: int, spent: Spending) -> None:
-        """Record that paid work failed, and what it cost."""
+        """Record that an attempt failed, and what it cost nevertheless."""
         sql = (
             "UPDATE attempts SET ended = ?, error = ?, tries = ?, uncertain = ?, calls = ?,"
             " input_tokens = ?, output_tokens = ?, cost = ?, crc = ? WHERE id = ?"
@@ -362,9 +374,9 @@ class RunWriter:
     async def record_outcome(
         self, outcome: Outcome, ordinal: int, case: Case | Callable[[], Case | None] | None = None
     ) -> None:
-        """Record an outcome and its case.
+        """Record the outcome of a trial, which replaces an earlier one, and its case.
 
-        A case is recorded only once. `case` may be a function that returns it, which is called only if it is needed.
+        A case is recorded once per run. If `case` is a function, it is called only if the case is not recorded yet.
         """
         trial = outcome.trial
         columns = (
@@ -396,36 +408,39 @@ class RunWriter:
         await self._writer.write([(_INSERT_NOTE, (*row, crc(*row)))])
 
     def scored(self) -> set[str]:
-        """Return the keys of the trials that have a score, and so need no more work."""
+        """Return the keys of the trials with status `scored`, which need no more work."""
         if not self.is_begun:
             return set()
         rows = self._reads.execute("SELECT trial FROM outcomes WHERE run = ? AND status = 'scored'", (self.run.id,))
         return {trial for (trial,) in rows}
 
     def _change_spec(self, changes: Mapping[str, Any]) -> list[Statement]:
-        """Return the statement that changes values of the saved spec; none if the spec already has these values."""
+        """Return the statement that writes new values into the saved spec; none if the spec already has them."""
         if all(self.run.spec.get(name) == value for name, value in changes.items()):
             return []
         spec = _redact_json(canonical({**self.run.spec, **changes}), self._redact)
         return spec_statements(self._reads, self.run.id, spec)
 
     def resume(self, spec_changes: Mapping[str, Any]) -> None:
-        """Record that the run continues, and that trials without a score are tried again."""
+        """Record that the run continues, with changes of its spec. Trials without a score are performed again."""
         status = _set_status(self.run.id, "running", None)
         changes = [*self._change_spec(spec_changes), *self._try_again()]
         self._writer.write_now([*self._end_earlier_attempts(), status, *changes])
         self._lock.share()
 
     def join(self) -> None:
-        """Record that this process joins the run. A complete run stays complete; failed trials are not tried again."""
+        """Record that this process joins the run.
+
+        Failed trials are not performed again; a complete run stays complete.
+        """
         sql, values = _set_status(self.run.id, "running", None)
         self._writer.write_now([*self._end_earlier_attempts(), (f"{sql} AND status <> 'complete'", values)])
         self._lock.share()
 
     def _end_earlier_attempts(self) -> list[Statement]:
-        """Return the statements that end the attempts of earlier processes, and count what they may have cost.
+        """Return statements that mark attempts of earlier processes as interrupted, and add what they may have cost.
 
-        If other processes write the run, the attempts of dead processes are ended at once, and the list is empty.
+        If other processes write the run, do that at once for the attempts of dead processes, and return no statement.
         """
         if not self._lock.is_alone:
             self.end_lost_attempts()
@@ -438,8 +453,8 @@ class RunWriter:
     def end_lost_attempts(self) -> None:
         """Mark the attempts of dead processes as interrupted, and add what they may have cost to the total.
 
-        Each process has a lease on its number. The lease of a dead process can be taken, which also prevents two
-        processes from counting its attempts twice.
+        Each process has a lease with its number. If this process can take that lease, the other process is dead. While
+        it holds the lease, no third process can count the same attempts.
         """
         sql = f"SELECT DISTINCT id >> {PROCESS_BITS} FROM attempts WHERE {OPEN_ATTEMPT}"  # noqa: S608  ours
         for (process,) in self._reads.execute(sql, {"run": self.run.id}).fetchall():
@@ -458,9 +473,9 @@ class RunWriter:
         return list(update_statements(self._reads, "attempts", condition, {"run": self.run.id, **values}, ended))
 
     def end(self, status: RunStatus, time: str | None = None) -> None:
-        """Record the final status of the run, and when it ended (None: now).
+        """Record the status of the run and when it ended; `time` is in ISO 8601, None: now.
 
-        If several processes may write the run, "partial" is not recorded, because the others continue.
+        If several processes may write the run, "partial" is not recorded, because other processes may continue it.
         """
         if self.is_begun and not (self.is_shared and status == "partial"):
             self._writer.write_now([_set_status(self.run.id, status, time or now())])
@@ -472,9 +487,9 @@ class RunWriter:
 
 
 def _redact_json(text: str, redact: Redact) -> str:
-    """Remove secrets from the strings of a JSON text.
+    """Return a JSON text in which `redact` was applied to all strings and keys.
 
-    Keys that are lower-case identifiers are not changed, even if one equals a weak password.
+    Keys that are lower-case identifiers do not change, so that a password like `name` does not break the format.
     """
     if redact(text) == text:
         return text

@@ -1,4 +1,4 @@
-"""The journal in one SQLite file of the results folder: the default."""
+"""The journal in a SQLite file of the results folder, which is the default."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Group commit: one thread commits the rows of all callers that have arrived since its last commit.
+"""Commits statements in groups: one thread commits together what all callers have queued since its last commit.
 
 COMMIT returns after the rows are on disk (SQLite: WAL and `synchronous=FULL`; Postgres: `synchronous_commit=on`).
 Callers that arrive during one commit share the next one, and therefore one sync.
@@ -26,7 +26,7 @@ class _Entry:
     statements: Sequence[Statement]
     committed: asyncio.Future[None]
     is_resolved: bool = False
-    """Whether the result of the commit has been passed to the event loop. Only the loop's thread changes this field and
+    """Whether the event loop has received the result of the commit. Only the loop's thread sets this field and
     `committed`."""
 
 
@@ -34,7 +34,10 @@ class Writer:
     """Commits statements to a journal."""
 
     def __init__(self, journal: Journal, *, fault: Callable[[], None] | None = None) -> None:
-        """`fault` is called before and after every commit; tests use it to kill the process there."""
+        """Open the journal for writing.
+
+        `fault` is called before and after each commit; tests kill the process in it.
+        """
         self.journal = journal
         self._db = journal.open_for_writing()
         self._lock = Lock()
@@ -49,14 +52,14 @@ class Writer:
         self._heart.start()
 
     def keep_alive(self, connection: Connection) -> None:
-        """Send a heartbeat on the connection until `close`."""
+        """Send heartbeats on another connection, too, until `close`."""
         connection.beat()
         self._kept_alive.append(connection)
 
     async def write(self, statements: Sequence[Statement]) -> None:
-        """Commit all of the statements or none of them; return when they are on disk.
+        """Commit the statements, all or none of them, and return when they are on disk.
 
-        If the caller is cancelled, this still waits for the commit, because it can no longer be undone.
+        If the calling task is cancelled, this still waits for the commit, because a queued commit cannot be undone.
         """
         loop = asyncio.get_running_loop()
         entry = _Entry(statements, loop.create_future())
@@ -70,7 +73,7 @@ class Writer:
             raise
 
     def write_now(self, statements: Iterable[Statement]) -> None:
-        """Commit at once in this thread, without an event loop. Used to open or close a run."""
+        """Commit the statements, all or none, in the calling thread. Needs no event loop, unlike `write`."""
         self._commit([statements])
 
     def close(self) -> None:
@@ -81,7 +84,7 @@ class Writer:
         self._db.close()
 
     def _commit_groups(self) -> None:
-        """Commit the queued entries, group by group, until `close`. Runs in the writer's thread."""
+        """Commit queued entries, group by group, until `close`. The writer's own thread runs this."""
         closing = False
         while not closing:
             entries = [self._queue.get()]
@@ -92,7 +95,10 @@ class Writer:
                 self._commit_group(group)
 
     def _beat(self) -> None:
-        """Send heartbeats until `close`, in a separate thread, because a commit may wait longer than leases last."""
+        """Send heartbeats until `close`.
+
+        Runs in a separate thread, because a commit may take longer than leases last.
+        """
         while not self._is_closed.wait(HEARTBEAT_SECONDS):
             for connection in self._kept_alive:
                 with suppress(MemorybenchError):  # the next use of a lost connection raises the error
