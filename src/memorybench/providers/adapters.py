@@ -34,10 +34,10 @@ _METHODS = (*_REQUIRED_METHODS, "wait_until_searchable", "settle", "clear", "clo
 
 
 class AdaptedProvider:
-    """Wraps an object that has some methods of a provider, and supplies the others.
+    """A provider made from an object of the user that has only some of a provider's methods.
 
-    Exceptions that the object raises are not changed: a MemorybenchError is handled as usual, any other exception fails
-    the trial and is shown with its traceback.
+    Exceptions of the object are passed on: a MemorybenchError is handled as usual; any other exception fails the trial
+    and is shown with its traceback.
     """
 
     def __init__(self, subject: Subject, store_id: str, adapter: Any, call: Callable[..., Any]) -> None:
@@ -126,7 +126,7 @@ async def open_adapter(
 
 
 def _member(adapter: Any, name: str) -> Any:
-    """Return the attribute `name` of the adapter, also under its name before version 0.2; None if it is missing."""
+    """Return the adapter's attribute `name`, else the one with its name before version 0.2; None if it has neither."""
     return getattr(adapter, name, None) or getattr(adapter, NAMES_BEFORE_0_2[name], None)
 
 
@@ -159,7 +159,7 @@ def _find_class(module: ModuleType, name: str, file: Path, where: str) -> type:
 
 
 def _make(adapter_class: type, arguments: Mapping[str, Any], where: str) -> Any:
-    """Create the adapter with those of `arguments` that its constructor accepts.
+    """Create an object of the user's class with those of `arguments` that its constructor accepts.
 
     The data folder is created only if the constructor accepts `folder`.
     """

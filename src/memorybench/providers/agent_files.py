@@ -106,7 +106,7 @@ COMMANDS_SCHEMA: Mapping[str, Any] = {
 
 
 class _CommandError(Exception):
-    """A command of the model cannot be performed. The error text is sent to the model."""
+    """Raised if a command of the model cannot be performed. The model gets the message and can try again."""
 
 
 class AgentFiles(LocalProvider):
@@ -181,7 +181,10 @@ class AgentFiles(LocalProvider):
 
 
 class MemoryMd(AgentFiles):
-    """One file, MEMORY.md. Without a model, every session is appended; with one, the model rewrites it after each."""
+    """One file, MEMORY.md.
+
+    Without a model, each session is appended; with one, it rewrites the file after each session.
+    """
 
     prompt = _FILE_PROMPT
 
@@ -317,7 +320,7 @@ def _make_parent(path: Path) -> None:
 
 
 def _read_files(folder: Path) -> dict[str, str]:
-    """Return the content of each file, by its path below the folder."""
+    """Return the content of each file in a folder and its subfolders, by its path relative to the folder."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
     return {path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8") for path in files}
 

@@ -17,14 +17,15 @@ from .storage.turns import StoredTurn, TurnMemory, TurnSettings
 
 AROUND_WORDS = 60
 AROUND_WEIGHT = 0.5
-"""An answer seldom repeats the words of its question, so a turn is also found by the last words of the turn before it
-and the first words of the turn after it. The number is limited so that long neighbours do not outweigh a short turn.
+"""The defaults of `around_words` and `around_weight`. An answer seldom repeats the words of its question, so a turn is
+also found by the last words of the turn before it and the first words of the turn after it. Their number is limited, so
+that long neighbours do not outweigh a short turn.
 
-Both values were chosen on LoCoMo and LongMemEval, without cross-validation; hybrid has its own values.
+Both defaults were chosen on LoCoMo and LongMemEval, without cross-validation. The provider hybrid has other defaults.
 """
 _TOKENIZER = "porter unicode61 remove_diacritics 2"
 _FTS5_K1, _FTS5_B = 1.2, 0.75
-"""The constants of FTS5's function bm25()."""
+"""The values of k1 and b in FTS5's function bm25(), where they cannot be changed."""
 _LEAST_IDF = 1e-6
 """The inverse document frequency that FTS5 uses for a word that more than half of the turns contain."""
 
@@ -81,14 +82,14 @@ class LexicalIndex:
         return [Hit(row, score) for row, score in rows]
 
     def _prepare_own_ranking(self) -> Mapping[int, int]:
-        """Create the tables that `_rank` reads, and return the number of words in each row."""
+        """Create the tables that `_rank` reads; return the number of words of each turn, by row number."""
         self._db.execute("CREATE VIRTUAL TABLE occurrences USING fts5vocab(turns, instance)")
         self._db.execute(f"CREATE VIRTUAL TABLE query USING fts5(word, content='', tokenize='{_TOKENIZER}')")
         self._db.execute("CREATE VIRTUAL TABLE query_terms USING fts5vocab(query, instance)")
         return dict(self._db.execute("SELECT doc, count(*) FROM occurrences GROUP BY doc"))
 
     def _rank(self, words: Sequence[str]) -> list[Hit]:
-        """Rank by the formula of FTS5's function bm25(), but with the configured k1 and b: in FTS5, they are fixed."""
+        """Return the turns that contain a word, ranked by the formula of FTS5's bm25() with the configured k1 and b."""
         k1, b, total = self._settings.k1, self._settings.b, self._turns
         average = sum(self._lengths.values()) / max(1, total)
         scores: dict[int, float] = {}

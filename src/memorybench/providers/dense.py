@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 BEFORE_WEIGHT = 0.5
-"""Weight of the previous turn in a turn's vector: "Yes, last week" means little alone.
+"""The default of `before_weight`. The turn before is included, because "Yes, last week" means little alone.
 
-Chosen on LoCoMo and LongMemEval, without cross-validation; hybrid has its own values.
+Chosen on LoCoMo and LongMemEval, without cross-validation. The provider hybrid has another default.
 """
 
 

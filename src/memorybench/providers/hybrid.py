@@ -77,7 +77,7 @@ def names_in(speaker: str, question: str) -> bool:
 
 
 def best_of_session(scores: NDArray[float32], sessions: Sequence[int] | NDArray[int64]) -> NDArray[float32]:
-    """Return for each row the mean score of the best turns of its session.
+    """Return, for each row, the mean score of the SESSION_TURNS best turns of its session.
 
     `sessions` has the number of turns of each session, in the order of the rows.
     """
@@ -92,7 +92,10 @@ def best_of_session(scores: NDArray[float32], sessions: Sequence[int] | NDArray[
 
 
 def add_scores(matches: Sequence[Hit], cosines: NDArray[float32], dense_weight: float) -> NDArray[float32]:
-    """Return the weighted sum of both scores for each row, also for rows without a lexical match."""
+    """Return one score per row: the weighted sum of its lexical score (from `matches`) and its cosine, as z-scores.
+
+    A row without a lexical match has the lexical score 0.
+    """
     import numpy as np
 
     lexical = np.zeros_like(cosines)

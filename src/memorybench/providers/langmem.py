@@ -84,7 +84,7 @@ class _ScopeMemory:
 
 
 class LangMem(LocalProvider):
-    """Opened by `open_langmem`."""
+    """The provider langmem: one memory manager and store of LangMem per scope. Opened by `open_langmem`."""
 
     needs_embedder = True
     uses_local_section = True

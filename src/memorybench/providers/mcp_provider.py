@@ -53,7 +53,7 @@ class _ToolTemplate:
 
 
 class _ToolMapping:
-    """The tools of a config, with parsed templates."""
+    """The tools that a config names, with their arguments as parsed templates."""
 
     def __init__(self, config: ProviderConfig, mcp: Mcp) -> None:
         # error messages name places as in the file, but without line numbers
@@ -107,7 +107,7 @@ class _OneServer:
 
 
 class McpProvider:
-    """Opened by `open_mcp_provider`. A document is searchable when the tool has returned."""
+    """A provider that calls the tools of an MCP server. Opened by `open_mcp_provider`."""
 
     def __init__(
         self,
@@ -211,9 +211,9 @@ def _scope_values(scope: Scope) -> dict[str, Any]:
 
 
 def _rank_by_hits(results: Sequence[Sequence[Memory]]) -> list[Memory]:
-    """Order memories by the number of searches that returned them.
+    """Order memories by the number of searches that returned them, most first.
 
-    Ties are ordered by text, which does not depend on the order of adding or on our ids.
+    Ties are ordered by text, which depends neither on the order of adding nor on ids.
     """
     memories = {memory.id: memory for result in results for memory in result}
     hits = Counter(memory.id for result in results for memory in result)

@@ -45,7 +45,7 @@ class _ScopeMemory:
     """The memories of one scope: a mem0 instance with its own thread and its own connection to our models.
 
     Embedded Qdrant reads every point for each search, and one mem0 instance cannot run two calls at once. With one
-    instance per scope, clearing a scope deletes its folder.
+    instance per scope, a search reads only the scope's points, and a scope is cleared by deleting its folder.
     """
 
     def __init__(self, mem0: Any, thread: ThreadPoolExecutor, client: LoopbackClient, user: str) -> None:
@@ -72,7 +72,7 @@ class _ScopeMemory:
 
 
 class Mem0Provider(LocalProvider):
-    """Opened by `open_mem0_oss`."""
+    """The provider mem0-oss: one instance of mem0 per scope. Opened by `open_mem0_oss`."""
 
     needs_embedder = True
     uses_local_section = True
@@ -191,7 +191,7 @@ def _list_all(mem0: Any, user: str, **filters: str) -> list[Mapping[str, Any]]:
 
 
 def _list_session(mem0: Any, user: str, session: Session) -> list[Mapping[str, Any]]:
-    """Return the memories of this session that exist already, from an earlier add that was interrupted."""
+    """Return the memories of this session that are stored already, because an earlier add of it was interrupted."""
     return _list_all(mem0, user, session=session.id)
 
 

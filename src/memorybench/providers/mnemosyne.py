@@ -36,7 +36,7 @@ class _ScopeMemory(NamedTuple):
 
 
 class Mnemosyne(LocalProvider):
-    """Opened by `open_mnemosyne`. Each scope has its own instance of mnemosyne and its own thread.
+    """The provider mnemosyne: one instance of mnemosyne and one thread per scope. Opened by `open_mnemosyne`.
 
     The threads are needed because mnemosyne caches its connection to SQLite by thread.
     """

@@ -34,7 +34,7 @@ _DEEPEST = 8
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """The keys of one request in a config; a key that is not known is an empty text."""
+    """A guessed request, as keys of a config. A key that could not be guessed is an empty text."""
 
     method: str
     path: str
@@ -46,7 +46,7 @@ class Guess:
     id: str = ""
     sources: str = ""
     unknown: tuple[str, ...] = ()
-    """The required fields whose meaning is not known."""
+    """The required fields of the request whose meaning could not be guessed."""
 
     @property
     def has_scope(self) -> bool:
@@ -86,11 +86,10 @@ def guess(description: Mapping[str, Any]) -> Guesses:
 
 
 def base_url(description: Mapping[str, Any], url: str, probed: str) -> tuple[str, str]:
-    """Return the base URL for the paths of the description at `url`, and a base URL in it that is not used.
+    """Return the base URL for the paths of a description, and the address of another server that it names ("": none).
 
-    A description may name another server, such as its vendor's. Nothing is sent there without the user's consent: only
-    an address on the server of `url` is used, or else `probed`, and the second value is then the other address. It is
-    empty if there is none.
+    `url` is the address of the description. Nothing may be sent to another server, such as the vendor's, without the
+    user's consent: so the base URL is an address on the server of `url`, or `probed` if the description names none.
     """
     addresses = [_server_url(server) for server in _list(description.get("servers")) if isinstance(server, Mapping)]
     if isinstance(description.get("basePath"), str):  # Swagger 2
@@ -162,7 +161,7 @@ def _json_schema(holder: Mapping[str, Any], description: Mapping[str, Any]) -> M
 
 
 def _resolve(schema: Mapping[str, Any], description: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the schema that a reference leads to; of several alternatives, the first."""
+    """Return the schema itself, or the one that its reference names; of several alternatives, the first."""
     for _ in range(_DEEPEST):
         reference = schema.get("$ref")
         if isinstance(reference, str) and reference.startswith("#/"):

@@ -38,9 +38,9 @@ class Package(NamedTuple):
     """An optional dependency."""
 
     module: str
-    """The name it is imported by."""
+    """The name of the module to import."""
     name: str
-    """The name it is installed by."""
+    """The name of the package to install."""
     extra: str
     """The extra of memorybench that installs it."""
 
@@ -65,17 +65,20 @@ class OpenContext:
     environment: Mapping[str, str]
     redactor: Redactor
     open_embedder: Callable[[], Awaitable[Embedder]]
-    """Opens the embedder of `local.embedding`, or the local one. It is closed after the provider."""
+    """Opens the embedder of `local.embedding`; if the config has none, memorybench's embedder in this process. It is
+    closed after the provider."""
     open_model: Callable[[], Awaitable[Model | None]]
-    """Opens the model of `local.enhancement`; None if the config has none. It is closed after the provider."""
+    """Opens the model of `local.enhancement`; returns None if the config has none. It is closed after the provider."""
     settings: Any = None
-    """The `settings` of the config as the provider's `settings_model`; as a mapping if it has none."""
+    """The section `settings` of the config, as an object of the provider's `settings_model`; if it has none, a
+    mapping."""
     keep_on_disk: bool = True
-    """Whether data must be stored in `folder`. If not, a provider may keep it in memory, with a new `store_id`."""
+    """Whether data must be stored in `folder`. If False, a provider may keep its data in memory; it then needs a new
+    `store_id` each time it is opened."""
 
     @property
     def store_file(self) -> Path:
-        """A file for the provider's own data, for those that need no folder."""
+        """A path beside `folder`, for providers that store their data in a single file."""
         return self.folder.with_name(f"{self.folder.name}.db")
 
 
@@ -86,7 +89,7 @@ SETTINGS_OF_CHUNKS = (
     "enhancement.generate_questions",
     "enhancement.questions_per_chunk",
 )
-"""Keys of the section `local` that only stores of chunks use."""
+"""Keys of the section `local` that only providers that store chunks use."""
 
 
 class LocalProvider:
@@ -97,14 +100,15 @@ class LocalProvider:
 
     needs_embedder: ClassVar[bool] = False
     single_threaded: ClassVar[bool] = False
-    """Whether all work runs on one thread. A second call at the same time would then wait and be measured as slow."""
+    """Whether all work runs on one thread. If so, the engine makes one call at a time, because the wait of a second
+    call would be measured as its duration."""
     required_packages: ClassVar[tuple[Package, ...]] = ()
     uses_local_section: ClassVar[bool] = False
     """Whether the provider uses the section `local` of the config."""
     settings_model: ClassVar[type[BaseModel] | None] = None
     """The keys of the section `settings`: a pydantic model whose fields have defaults and descriptions."""
     unused_settings: ClassVar[tuple[str, ...]] = ()
-    """Keys of the section `local` without an effect, such as `enhancement.questions_per_chunk`."""
+    """Keys of the section `local` that have no effect for this provider, such as `enhancement.questions_per_chunk`."""
 
     @classmethod
     def check_config(cls, config: ProviderConfig, document: Document) -> None:
@@ -116,7 +120,10 @@ class LocalProvider:
 
 
 def require_model(config: ProviderConfig, document: Document, expected: str) -> None:
-    """Raise BadInput if `local.enhancement` names no model. `expected` says what the model does."""
+    """Raise BadInput if the config has `local.enhancement`, enabled and without a model.
+
+    `expected` is for the error.
+    """
     enhancement = config.local.enhancement if config.local else None
     if enhancement is not None and enhancement.enabled and not enhancement.model:
         raise BadInput(document.where("local", "enhancement"), '"model" is missing', expected=expected)

@@ -22,7 +22,7 @@ SERVICE_SECTIONS = ("connection", "limits", "rate_limit", "embedding")
 
 
 def extend(base: Document, card: Document) -> Document:
-    """Return `card` with everything that it inherits from `base`. Errors about it name the lines of `card`."""
+    """Return `card` with everything that it inherits from `base`. Errors about the result name the lines of `card`."""
     inherited, changes = _with_known_keys(base), _with_known_keys(card)
     for name in _FIXED:
         if name in changes and changes[name] != inherited.get(name):
@@ -51,7 +51,7 @@ def _with_known_keys(document: Document) -> dict[str, Any]:
 
 
 def _route(settings: Mapping[str, Any], inherited: Mapping[str, Any], card: Document) -> dict[str, Any]:
-    """Return the settings as part of a config: each one in the section that it belongs to, such as `local`."""
+    """Return a part of a config in which each setting is in its section, such as `local` or `limits`."""
     adapter = str(inherited.get("adapter") or "")
     if adapter.startswith(PLUGIN) or (adapter and not adapter.startswith(BUILTIN)):
         return {"settings": dict(settings)}

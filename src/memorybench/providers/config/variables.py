@@ -97,7 +97,7 @@ def unscoped_deletions(config: ProviderConfig) -> Iterator[str]:
 
 
 def can_name_sources(config: ProviderConfig) -> bool:
-    """Return whether results can name their sources: by an id that memorybench sends, or by an id from `storedAs`."""
+    """Return whether results of a search can name their sources, by an id that memorybench sent or `storedAs` read."""
     document = Document(config.name, config.model_dump())
     for place, _, call in _requests(config):
         if isinstance(call, Storing):
@@ -160,7 +160,7 @@ def _check_call(config: ProviderConfig, part: Document, call: Call, known: froze
 
 
 def _check_accepted(call: Call, part: Document) -> None:
-    """Check that nothing is read from a reply with an accepted error status."""
+    """Raise BadInput if the config accepts an error status, but reads something from the reply."""
     reads = isinstance(call, Request) and (
         bool(call.captures)
         or (isinstance(call, Storing) and call.stored_as is not None)
@@ -302,7 +302,7 @@ def _check_expiry(request: Request, capture: Capture, part: Document) -> None:
 
 
 def _check_pages(pages: Pages, part: Document, names: frozenset[str]) -> None:
-    """Check that the next page can be requested: otherwise, every page would be the first."""
+    """Raise BadInput if a key of `pages` is missing, or the request uses no variable that selects the page."""
     _check_paths(part, {"next": pages.next, "more": pages.more})
     if pages.by == "cursor" and pages.next is None:
         raise BadInput(part.where(), '"next" is missing', expected="the JSONPath to the cursor in the reply")
@@ -318,7 +318,7 @@ def _check_pages(pages: Pages, part: Document, names: frozenset[str]) -> None:
 
 
 def _check_batch_limits(config: ProviderConfig, document: Document) -> None:
-    """Check that each limit on batches has an effect."""
+    """Raise BadInput if the config has a limit on batches that has no effect."""
     batch_add = config.endpoints.batch_add if config.endpoints else None
     for name in ("batch_sessions", "batch_messages", "batch_bytes"):
         if getattr(config.limits, name) is not None and batch_add is None:
@@ -360,7 +360,7 @@ def _check_paths(part: Document, paths: Mapping[str, str | None]) -> None:
 
 
 def _check_capabilities(config: ProviderConfig, document: Document) -> None:
-    """Check the declared capabilities against the endpoints."""
+    """Raise BadInput if the declared capabilities contradict the endpoints."""
     if config.endpoints is None:
         return
     if config.capabilities.supports_batch and config.endpoints.batch_add is None:

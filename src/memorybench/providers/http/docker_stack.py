@@ -47,7 +47,7 @@ _NO_IMAGE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """What a finished command wrote."""
+    """The output of a finished command."""
 
     succeeded: bool
     output: str
@@ -111,9 +111,9 @@ class Stack:
         return f"its log: {text}" if text else "its log is empty"
 
     async def find_project_on(self, port: int) -> str | None:
-        """Return the name of the stack of another memorybench run that uses this port; None if no stack of ours does.
+        """Return the name of another memorybench run's stack that uses this port; None if there is none.
 
-        That run may have been killed.
+        The process of that run may have been killed, so that it did not remove its stack.
         """
         if not self._has_docker:
             return None
@@ -156,7 +156,7 @@ class Stack:
         return BadInput(self.where, problem, remedy="start it, and check it with docker info")
 
     def _shorten(self, text: str, pattern: re.Pattern[str] | None = None) -> str:
-        """Return the last line that matches the pattern, or else the last few lines."""
+        """Return the last line of a text that matches the pattern; without such a line, the last few lines."""
         lines = self._lines(text)
         matches = [line for line in lines if pattern is not None and pattern.search(line)]
         return " / ".join(matches[-1:] or lines[-ERROR_LINES:]) or "no error message"
@@ -169,7 +169,7 @@ class Stack:
 
 
 def project_name(run: str, provider: str) -> str:
-    """Return the same name for the same run and provider, so that the stack of a killed process is found.
+    """Return the name of the stack of a run and provider. A later process of the run can find the stack by it.
 
     Compose 1 accepts only lower-case letters, digits, hyphens and underscores.
     """

@@ -23,7 +23,7 @@ _SPLIT_POINTS = (re.compile(r"\n"), re.compile(r"[.!?。！？][\"')\]]*\s"), re
 """Where a text may be split, in order of preference: after a line, a sentence, a word."""
 
 Sources = dict[str, tuple[str, ...]]
-"""The session and turn ids of the benchmark, by an id that the service knows."""
+"""For each id that the service knows: the benchmark's ids of the sessions and turns that it stands for."""
 
 
 class Message(NamedTuple):
@@ -51,7 +51,7 @@ class SentDocument:
     """The session's id as it is sent to the service."""
     content: str
     messages: tuple[Message, ...]
-    """Empty if the service gets text: a part of it may end in the middle of a message."""
+    """The messages of the document; empty if the service gets text, which may begin or end within a message."""
     at: datetime | None
     sources: tuple[str, ...]
     """The benchmark's id of the session; if the document is from a single turn, also the id of this turn."""
@@ -157,9 +157,9 @@ def sources_by_our_ids(documents: Sequence[SentDocument]) -> Sources:
 
 
 def merge_sources(parts: Iterable[Mapping[str, Sequence[str]]], into: Sources | None = None) -> Sources:
-    """Merge mappings of an id to its sources, into the mapping `into` if given, and return the result.
+    """Merge mappings from an id to its sources into `into` (None: a new mapping), and return it.
 
-    An id that occurs several times gets the sources of all: the service may have merged documents.
+    An id that is in several mappings gets all their sources, because the service may have merged documents.
     """
     merged = {} if into is None else into
     for part in parts:

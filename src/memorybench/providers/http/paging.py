@@ -24,7 +24,7 @@ _LINK = re.compile(r"""<(?P<url>[^>]*)>(?P<parameters>(?:[^,<"]|"(?:[^"\\]|\\.)*
 """One link of the header Link (RFC 8288); quoted parameters may contain commas."""
 
 SendPage = Callable[[Mapping[str, Any], str | None], Awaitable[Reply | None]]
-"""Requests a page with these variables, or at this URL if it is not None.
+"""Requests a page. Arguments: the variables of the request, and the URL of the page (None: that of the template).
 
 Returns None if the service replied with an error status that the config accepts.
 """
@@ -53,7 +53,7 @@ class PageTemplate:
 
 @dataclass(slots=True)
 class PageProgress:
-    """The pages that a search has read. After an error, a retry continues with the next page: pages may cost money."""
+    """What a search has read so far. A retry after an error continues here, because each page may cost money."""
 
     results: list[tuple[Reply, Any]] = field(default_factory=list)
     pages: int = 0
@@ -64,13 +64,17 @@ class PageProgress:
     is_complete: bool = False
     ids: set[str] = field(default_factory=set)
     seen: dict[str, int] = field(default_factory=dict)
-    """Page number by digest of the page's results, and by cursor or link; finds pages that are repeated."""
+    """The number of the page on which each list of results (as digest), cursor and link occurred, to detect a
+    repetition."""
 
 
 async def read_pages(
     template: PageTemplate, response: ResponseTemplate, progress: PageProgress, limit: int | None, send: SendPage
 ) -> bool:
-    """Read pages until there are `limit` results or no more pages. Return whether it stopped earlier, at `maxPages`."""
+    """Read pages until there are `limit` results (None: all) or no more pages.
+
+    Return True if it stopped earlier, because it had read `maxPages` pages.
+    """
     while not progress.is_complete and (limit is None or len(progress.results) < limit):
         if progress.pages >= template.max_pages:
             return True
@@ -90,7 +94,7 @@ async def read_pages(
 
 
 def _read_page(template: PageTemplate, response: ResponseTemplate, progress: PageProgress, reply: Reply) -> None:
-    """Add the results of a page to `progress`; if the reply is invalid, raise Malformed and leave the results as is."""
+    """Add the results of a page to `progress`. If the reply is invalid, raise Malformed and add nothing."""
     results, number = response.read_results(reply), progress.pages + 1
     if results:
         _check_new(progress, f"results {digest(results)}", number, reply, "results")

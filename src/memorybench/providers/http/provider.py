@@ -47,11 +47,11 @@ _PARALLEL_POLLS = 8
 
 
 class HttpProvider:
-    """Opened by `open_http_provider`. Sends each request once, after the configured delay.
+    """A provider that sends the requests that a card describes. Opened by `open_http_provider`.
 
-    The engine retries and limits concurrency. Only `wait_until_searchable` polls.
-
-    Values captured from replies are stored in receipts; a process that resumes passes these to `restore`.
+    Each request is sent once, after the configured delay: the engine retries and limits concurrency. Only
+    `wait_until_searchable` polls. Values captured from replies are stored in receipts; a process that resumes the run
+    passes the receipts to `restore`.
     """
 
     def __init__(
@@ -306,7 +306,7 @@ class _BatchProvider(HttpProvider):
         return self._scopes.make_receipt(state, add.endpoint, ids, list(accepted.values()))
 
     def _size_of_batch(self, add: AddRequest, state: ScopeState, pending: Sequence[tuple[SentDocument, Any]]) -> int:
-        """Return how many of the first documents fit into one request."""
+        """Return how many of the pending documents, from the first one on, fit into one request."""
         limits = self._limits
         size, messages = 0, 0
         sessions: set[str] = set()
@@ -358,7 +358,7 @@ def _provider_class(*, batches: bool, lists: bool, forgets: bool) -> type[HttpPr
 
 
 def _without_newer_keys(value: Any) -> Any:
-    """Return a config without the newer keys that are not set, so that searches of earlier versions can be reused."""
+    """Remove keys that earlier versions did not have and that are not set, so that searches of these can be reused."""
     match value:
         case dict():
             kept = {key: inner for key, inner in value.items() if inner is not None or key not in _NEWER_KEYS}
@@ -379,10 +379,11 @@ async def open_http_provider(
     store_id: str | None = None,
     sign: Callable[[RequestToSign], Any] | None = None,
 ) -> AsyncIterator[HttpProvider]:
-    """Open the service of a config that was read with an environment. `key` is the value of `auth.envVar`.
+    """Open the service that a config describes. `config` must contain values instead of `${VAR}`.
 
-    `embedder` is the one of `config.embedding`; `threshold` is that of the run, if any; `store_id` is for
-    a service that may lose its data between two openings; `sign` is the function of `connection.sign`.
+    `key` is the value of `auth.envVar`; `embedder` is that of `config.embedding`; `threshold` is the value of the
+    variable `threshold`; `store_id` is for a service that may lose its data (None: it keeps them); `sign` is the
+    function of `connection.sign`.
     """
     where = f'provider "{config.name}"'
     if config.endpoints is None:

@@ -25,7 +25,7 @@ from memorybench.text.sanitize import preview
 
 _ANY = AnyName()  # the config was checked when it was read
 _LATEST_SECONDS = 10**11
-"""A larger Unix time is in milliseconds."""
+"""A Unix time above this number is in milliseconds, not in seconds."""
 _UNSAFE_SEGMENTS = frozenset({"", ".", ".."})
 
 Values = Mapping[str, Any]
@@ -200,7 +200,7 @@ class ReplyReader:
     def read_json(self, reply: Reply | None) -> Any:
         """Return the JSON of a reply; None if the config reads nothing from it.
 
-        In that case, the reply need not be JSON, but a web page is an error.
+        A reply from which nothing is read need not be JSON, but must not be a web page.
         """
         if reply is None:
             return None
@@ -223,7 +223,7 @@ class ReplyReader:
         return captured
 
     def read_validity(self, reply: Reply | None, data: Any) -> float | None:
-        """Return the number of seconds for which all captures are valid; None if that is unknown."""
+        """Return the number of seconds until the first capture expires; None if that is unknown."""
         validities = [] if reply is None else [expiry.read(reply, data) for expiry in self.expiries]
         return min((validity for validity in validities if validity is not None), default=None)
 
@@ -305,7 +305,7 @@ def _values_at(path: Path, data: Any) -> list[Any]:
 
 
 def redact(text: str, reply: Reply) -> str:
-    """Return a text from a service without secrets: it may contain the key that was sent to the service."""
+    """Remove secrets from a text of a service, which may repeat the key that it was sent."""
     return replace_surrogates(reply.redactor.clean(text))
 
 
@@ -345,7 +345,7 @@ def _compile(node: Any) -> Render:
 
 
 def _compile_variable(name: Any, node: Template | Path) -> Render:
-    """Return a fast function for a template that is a single variable; if that is missing, BodyTemplate raises."""
+    """Return a fast function that returns the value of one variable. BodyTemplate raises the error if it is missing."""
     return lambda values: values[name] if name in values else BodyTemplate(node).render(values)
 
 

@@ -87,7 +87,7 @@ class ResponseTemplate:
         return list(found.values())
 
     def id_of(self, result: Any) -> Any:
-        """Return the id of a result; None if it has none."""
+        """Return the id of a result in the reply; None if it has none."""
         return next(iter(self._values("id", result)), None)
 
     def _read_results(self, reply: Reply, data: Any) -> Sequence[Any]:
@@ -163,7 +163,7 @@ class ResponseTemplate:
 
 
 def _exists(steps: Sequence[str | int], value: Any) -> bool:
-    """Return whether the steps lead to a list or an object; if so, a path without a match means that it is empty."""
+    """Return whether the steps lead to a list or an object. If so, a path below it without a match is not an error."""
     for step in steps:
         try:
             value = value[step]

@@ -50,7 +50,7 @@ def scope_name(scope: Scope, run_id_format: Template) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """What is known about documents that the service accepted with one request."""
+    """Documents that the service accepted with one request: how to poll their status, and what their ids stand for."""
 
     polls: tuple[Mapping[str, Any], ...]
     """The variables of each request that polls the status of these documents."""
@@ -76,9 +76,10 @@ class ScopeState:
     """The state of a scope, from requests of this process or from the receipts of an earlier one."""
 
     variables: ChainMap[str, Any]
-    """Variables of every request, with the captures of setup. The last map has those of the login for all scopes."""
+    """The variables of every request for the scope, including captures of setup. The last map of the chain has those of
+    the login that all scopes share."""
     login: Login
-    """The login that depends on the scope."""
+    """The login for this scope alone, if requests of the config log in for each scope."""
     sources: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """The benchmark's session and turn ids, by the id that a result may name."""
     finished_setup: int = 0
@@ -86,9 +87,9 @@ class ScopeState:
     is_cleared: bool = False
     """Whether this process cleared the scope and has not opened it again."""
     accepted: dict[str, Accepted] = field(default_factory=dict)
-    """What an unfinished add has stored, by the id of each document; a retry continues from there."""
+    """What an add that failed has stored until then, by document id. A retry of the add skips these documents."""
     searches: dict[tuple[str, int], PageProgress] = field(default_factory=dict)
-    """The pages of unfinished searches, by query and limit; a retry continues from there."""
+    """The pages that failed searches have read, by query and limit. A retry of the search continues after them."""
     setup_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def find_sources(self, id: str) -> Sequence[str]:

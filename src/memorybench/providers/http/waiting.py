@@ -163,7 +163,7 @@ class Marker:
 
 
 class Pacer:
-    """Delays operations: each starts at least `milliseconds` after the previous one."""
+    """Delays operations so that each starts at least `milliseconds` after the start of the previous one."""
 
     def __init__(self, milliseconds: int) -> None:
         self._interval = milliseconds / 1000

@@ -71,7 +71,7 @@ class Writer(Generic[T]):
         return self._parse(text)
 
     async def _request(self, prompt: str) -> str:
-        """Return a reply that can be parsed; after one that cannot, ask once more, then raise Malformed."""
+        """Return a reply to the prompt that can be parsed. Ask at most twice, then raise Malformed."""
         turns = [Turn(role="user", content=prompt)]
         for _ in range(2):
             reply = await self._model.complete(turns, schema=self._schema)
@@ -93,7 +93,7 @@ class Writer(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """What a model adds to a chunk."""
+    """The texts that a model wrote for a chunk: a context, or questions that the chunk answers."""
 
     context: str = ""
     questions: Sequence[str] = ()
@@ -114,7 +114,7 @@ class Enrichment(Generic[T]):
     """How a model enriches each chunk."""
 
     writer: Writer[T] | None = None
-    """None: chunks are stored without additions of a model."""
+    """Sends the prompts to the model; None: there is no model, and chunks are stored as they are."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Settings that change the stored data, and so are part of the subject and of the store id."""
 
@@ -163,7 +163,7 @@ class ChunkMemory(IndexedMemory[StoredChunk, ChunkStore], Generic[T]):
         raise NotImplementedError
 
     async def enrich(self, chunks: Sequence[Chunk], row: int, writer: Writer[T], saved: SavedReplies) -> Addition:
-        """Return what the model adds to one of the chunks of a session."""
+        """Return what the model writes for `chunks[row]`. `chunks` are all chunks of its session."""
         raise NotImplementedError
 
     def build_ranking(self, chunks: Sequence[StoredChunk]) -> Ranking:

@@ -29,7 +29,7 @@ _BLANK_LINE = re.compile(r"\n\s*\n")
 class Chunk:
     text: str
     turns: tuple[str, ...]
-    """Ids of the turns that it contains a part of."""
+    """The ids of the turns of which the chunk contains at least a part."""
 
 
 def count_tokens(text: str) -> int:
@@ -82,7 +82,7 @@ class Transcript:
     """The text of a session, one turn after the other."""
 
     text: str
-    """Without speakers and dates."""
+    """The text of all turns, without speakers and dates."""
     lines: Sequence[_Line]
 
     @classmethod

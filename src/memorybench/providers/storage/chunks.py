@@ -88,14 +88,14 @@ class Similarity(NamedTuple):
 
 
 class ChunkStore:
-    """The SQL statements that SQLite and Postgres share. Must be used on the thread that opened it.
+    """Base class of the stores of chunks in SQLite and in Postgres. Must be used on the thread that opened it.
 
     Raises ServiceError if the database fails. Tables and columns have the names of version 0.1.
     """
 
     store_id: str
     prefix = ""
-    """Prefix of all table names."""
+    """What all names of tables begin with."""
     parameter = "?"
     """The placeholder of a value in a statement."""
     collation = ""
@@ -103,7 +103,7 @@ class ChunkStore:
     cosine = "cosine(vector, ?)"
 
     def transaction(self) -> AbstractContextManager[Any]:
-        """Return a context manager that yields a database cursor."""
+        """Return a context manager that yields a cursor and commits at its end, or undoes everything after an error."""
         raise NotImplementedError
 
     def to_text(self, text: str) -> str:
@@ -135,7 +135,7 @@ class ChunkStore:
             )
 
     def entries(self, scope: str) -> Sequence[StoredChunk]:
-        """Return all chunks, sorted so that ties rank the same after a resumed ingest."""
+        """Return all chunks of a scope, in an order that does not depend on when they were added."""
         statement = (
             "SELECT session, place, turns, context, said FROM @chunks WHERE scope = ?"
             " ORDER BY session @COLLATION, place"

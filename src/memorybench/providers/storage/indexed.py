@@ -40,7 +40,7 @@ class Query:
 
 class Hit(NamedTuple):
     row: int
-    """Position among the entries that the index was built from."""
+    """The position, from 0, of the found entry among the entries that the index was built from."""
     score: float
 
 
@@ -88,8 +88,8 @@ class _Lane(Generic[E]):
 class IndexedMemory(LocalProvider, Generic[E, S]):
     """Base class of providers that search an index per scope.
 
-    All work on a scope runs on one thread, so that it does not block the event loop. Several scopes share a thread. A
-    store that must be used on the thread that opened it has only this thread.
+    All work on a scope runs on one thread, so that it does not block the event loop. Several scopes share a thread.
+    If the store must be used on the thread that opened it, all scopes use that thread.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class IndexedMemory(LocalProvider, Generic[E, S]):
         self._all_lanes: Sequence[_Lane[E]] = [_Lane(thread) for thread in threads]
         self._next_lane = cycle(self._all_lanes)
         self._lanes: dict[str, _Lane[E]] = {}
-        """The lane of each scope."""
+        """The thread, with its indexes, that each scope uses."""
 
     def build_index(self, scope: str, entries: Sequence[E]) -> Index:
         raise NotImplementedError
@@ -144,7 +144,7 @@ class IndexedMemory(LocalProvider, Generic[E, S]):
         return self._lanes[scope]
 
     async def _change(self, scope: str, work: Callable[[S], object]) -> None:
-        """Change the store; the index of the scope is built again when it is needed."""
+        """Call `work` with the store, and discard the index of the scope, which is built again when it is needed."""
         indexes = self._lane(scope).indexes
 
         def change() -> None:
@@ -205,7 +205,7 @@ def normalize(vectors: NDArray[float32]) -> NDArray[float32]:
 
 
 def best_rows(scores: NDArray[float32], limit: int) -> Sequence[Hit]:
-    """Return the rows with the highest scores, best first; ties in their order."""
+    """Return the `limit` rows with the highest scores, best first; rows with the same score in their order."""
     import numpy as np
 
     order = np.argsort(-scores, kind="stable")[:limit]

@@ -72,11 +72,11 @@ class LoopbackClient:
 
 
 class _NotSupported(Exception):
-    """The request needs something that models and embedders do not offer."""
+    """Raised for a request that needs something that models and embedders of memorybench do not offer."""
 
 
 class Loopback:
-    """Opened by `open_loopback`."""
+    """The server. Opened by `open_loopback`."""
 
     def __init__(self, model: Model | None, embedder: Embedder) -> None:
         self._model = model

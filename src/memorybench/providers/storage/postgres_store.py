@@ -30,7 +30,7 @@ class PostgresChunkStore(ChunkStore):
     cosine = "-(vector <#> ?::vector)"  # <#> is the negative inner product: of vectors of length 1, the cosine
 
     def __init__(self, address: str, schema: str = "") -> None:
-        """`schema` is SQL that runs first at every opening; tables that it creates are used instead of ours."""
+        """`schema` is SQL that runs first at every opening. If it creates the tables, they are used as they are."""
         self._driver = _load_driver(address)
         self._address = address
         self._connection: Any = None

@@ -81,7 +81,7 @@ class ScopePool(Generic[T]):
             return slot
 
     def _is_available(self, scope: str) -> bool:
-        """Return whether the scope has a working resource, or one can be opened for it."""
+        """Return whether the scope has a resource that has not failed, or one can be opened for it now."""
         if scope in self._slots:
             return not self._slots[scope].is_broken  # the last user of a broken one closes it
         return len(self._slots) < self._size or bool(self._idle())

@@ -1,7 +1,7 @@
 """Stored turns, and the base class of the providers that search them: bm25, dense, hybrid.
 
-A run keeps them in memory and, after a kill, adds them again from the dataset. They are kept on disk if their vectors
-were paid for, or if the store is opened several times.
+In a run, turns are kept in memory; if the process is killed, the resumed run adds them again from the dataset. They are
+stored on disk if their vectors cost money, or if the store is opened several times.
 
 A store contains text, never an index: indexes are built per scope when it is searched, so that the word statistics of
 one scope do not depend on another, and a crash cannot leave an index that disagrees with its turns.
@@ -109,7 +109,7 @@ class TurnStore(SqliteStore):
             )
 
     def entries(self, scope: str) -> Sequence[StoredTurn]:
-        """Return all turns, sorted so that ties rank the same after a resumed ingest."""
+        """Return all turns of a scope, in an order that does not depend on when they were added."""
         with self.transaction() as cursor:
             rows = cursor.execute(
                 "SELECT session, place, turn, lead, said, vector FROM turns WHERE scope = ? ORDER BY session, place",
@@ -140,7 +140,7 @@ class TurnLists:
 
 class TurnSettings(Section):
     added_later: ClassVar[frozenset[str]] = frozenset()
-    """Settings that older versions did not have."""
+    """The names of settings that earlier versions did not have."""
 
     def identity(self) -> dict[str, Any]:
         """Return the settings that identify the provider.
@@ -162,7 +162,7 @@ class TurnMemory(IndexedMemory[StoredTurn, TurnStore | TurnLists], Generic[C]):
     name: ClassVar[str]
     settings_model: ClassVar[type[TurnSettings]] = TurnSettings
     constants: ClassVar[Mapping[str, Any]] = {}
-    """Fixed settings, which are part of the subject in addition to `settings`."""
+    """Values that users cannot set, but that are part of the subject, as `settings` are."""
 
     def __init__(
         self,
