@@ -78,7 +78,7 @@ class AnthropicModel:
 def _usage(usage: Mapping[str, Any]) -> Usage | None:
     """Return the token counts; None if they are missing or invalid.
 
-    Anthropic does not count cached tokens as input tokens; we do.
+    `Usage.input_tokens` includes cached tokens, although Anthropic's count of input tokens does not.
     """
     uncached, output = count(usage.get("input_tokens")), count(usage.get("output_tokens"))
     if uncached is None or output is None:

@@ -19,9 +19,9 @@ from memorybench.http.tls import TlsFiles
 Kind = Literal["openai", "anthropic"]
 
 SEVERAL = "models"
-"""The key of a file with several cards."""
+"""The key below which a file with several cards lists them."""
 OF_OPENAI = re.compile(r"(?:chat)?gpt-.*|o\d.*|text-embedding-.*")
-"""Pattern for names of models of OpenAI. A card must not have such a name, which would mean another server."""
+"""Pattern for names of OpenAI's models. A card must not have such a name, because it means OpenAI's server."""
 
 
 class Price(Record):

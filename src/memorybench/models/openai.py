@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 FINISHES = {"content_filter": "filter", "tool_calls": "tools", "function_call": "tools"}
 REASONING = re.compile(r"(o\d|gpt-[5-9])")
-"""Pattern for OpenAI's models since o1 and gpt-5: they reject `max_tokens`, and unless chat models, a temperature."""
+"""Pattern for OpenAI's models since o1 and gpt-5. They reject `max_tokens` and, except chat models, a temperature."""
 
 
 class OpenAIModel:
@@ -77,7 +77,10 @@ class OpenAIModel:
 
 
 def _text(content: Any) -> str | None:
-    """Return the text of a reply, which may be a list of parts; "" if it is null (filtered), None if it is invalid."""
+    """Return the text of a reply, whose content may be a list of parts.
+
+    Null, which means that a filter removed the text, becomes "". For other content, return None.
+    """
     if content is None:
         return ""
     if isinstance(content, str):

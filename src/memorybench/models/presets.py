@@ -52,14 +52,15 @@ PRESETS: Mapping[str, Preset] = {
     "lmstudio": Preset("http://localhost:1234/v1", "LMSTUDIO_BASE_URL"),
 }
 FAMILIES = {"claude-": "anthropic", "gemini-": "google"}
-"""Beginnings of model names, and the prefix to suggest. A prefix is required, because a proxy may offer them, too."""
+"""Beginnings of model names, each with the prefix to suggest. A name needs a prefix, because several servers may offer
+the model."""
 _ADDRESS = re.compile(r"(?P<name>.+)@(?P<url>https?://.*)", re.DOTALL)
 """A name with the address of its server: `gpt-4o@http://localhost:8000/v1`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelAddress:
-    """The server of a model, and the variables of its key, but not the key."""
+    """The server of a model, and the environment variables for its key. The key itself is not part of it."""
 
     name: str
     """The name of the model as the user wrote it."""
@@ -83,8 +84,8 @@ class ModelAddress:
 
 class Options(Record):
     temperature: float | None = Field(default=0.0, ge=0)
-    """None: the default of the server. It is not sent to models that reject a temperature; the model's subject has the
-    value that is sent."""
+    """The temperature; None: the default of the server. It is not sent to models that reject a temperature. The model's
+    subject has the value that is sent."""
     seed: int | None = None
     max_tokens: int | None = Field(default=None, ge=1)
     timeout: float = Field(default=120.0, gt=0)
@@ -94,7 +95,7 @@ class Options(Record):
 def resolve(name: str, environment: Mapping[str, str], allowed: Collection[str] = ()) -> ModelAddress:
     """Return the address for a model name. The key may be missing; see `ready` and `key_of`.
 
-    If the name contains a server address, only the keys in the variables in `allowed` may be sent there.
+    `allowed` are the environment variables whose keys may be sent to a server that the name itself contains.
     """
     with_address = _ADDRESS.fullmatch(name)
     prefix, model = _split(with_address["name"] if with_address else name)

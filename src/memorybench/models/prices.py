@@ -40,7 +40,7 @@ def price_by_card(card: ModelConfig, usage: Usage) -> float | None:
 def spending(usage: Usage | None, provider: str | None, *models: str, card: ModelConfig | None = None) -> Spending:
     """Return the spending of one call, by the price in the card, or of the first of `models` in the price table.
 
-    Without a provider and a card, the call is free.
+    If there is neither a provider nor a card, the call is free. If `usage` is None, the cost is unknown.
     """
     cost: float | None = None
     if card is not None:

@@ -10,9 +10,10 @@ LISTED = ("anyOf", "oneOf", "allOf", "prefixItems")
 
 
 def closed(schema: Mapping[str, Any], *, without: Collection[str] = ("default",)) -> dict[str, Any]:
-    """Return a copy of a JSON Schema in which objects require all properties and allow no others.
+    """Return a copy of a JSON Schema in which every object requires all of its properties and allows no others.
 
-    OpenAI and Anthropic demand this. `without` names keywords to leave out, for APIs that reject them.
+    The APIs of OpenAI and Anthropic require such schemas. `without` names keywords to leave out, because an API rejects
+    them.
     """
     copy: dict[str, Any] = {keyword: value for keyword, value in schema.items() if keyword not in without}
     for keyword in NAMED:
@@ -32,7 +33,7 @@ _MAX_COUNT = 10**12
 
 
 def members(value: Any) -> Mapping[str, Any]:
-    """Return a JSON object as it is, and an empty one for any other value."""
+    """Return the value if it is a JSON object; for any other value, an empty object."""
     return value if isinstance(value, dict) else {}
 
 
