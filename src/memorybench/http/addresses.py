@@ -1,4 +1,4 @@
-"""Checks addresses of requests: no metadata services of cloud providers, and plain http only on this machine."""
+"""Checks the addresses of requests. Forbidden: metadata services of clouds, and plain http to other machines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connections: proxies from the environment, name resolution that rejects forbidden addresses, no stale connections."""
+"""The proxies of the environment, name resolution that rejects forbidden addresses, and the pool of connections."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class GuardedResolver(ThreadedResolver):
 
 
 class Progress:
-    """Whether a request has a connection yet."""
+    """Records whether a request has a connection yet."""
 
     is_connected = False
 
