@@ -11,9 +11,9 @@ The config of a benchmark
   question_paths.py  the paths of a config to questions and their fields
 
 Data files
-  sources.py         the data files of a benchmark, their state and checksums
+  sources.py         the data files of a benchmark: present, missing or changed
   locating.py        source_of: finds the data files
-  folders.py         the data files of a folder: names, globs, joins
+  folders.py         which files of a folder are read
   file_names.py      whether a name is that of an archive or a glob
   pulling.py         pull: downloads data files
   checksums.py       remembers the checksum of a large file
@@ -26,10 +26,10 @@ Items of a file
   parsing.py         lists in texts
   log_lines.py       messages in the lines of a text
   dates.py           parses dates
-  ids.py             ids of items and questions, and errors for missing fields
+  ids.py             checks that ids are unique; errors for missing fields
 
 Questions and histories of an item
-  item_reader.py     reads items: histories, questions, irregularities
+  item_reader.py     reads items: their histories and questions; counts irregularities
   question_reader.py reads one question: text, gold, choices, evidence, labels
   choices.py         the choices of a question, and which are right
   gold.py            rubrics, and texts that a right answer must or must not contain

@@ -47,7 +47,7 @@ def unpack(archive: Path, folder: Path) -> Path:
 
 
 def skipped_members(archive: Path) -> list[str]:
-    """Return the names of the files that are not unpacked, except those that an operating system created."""
+    """Return the names of the files that `unpack` skips, without those that an operating system created."""
     with ZipFile(archive) as opened:
         names = [member.filename for member in opened.infolist() if not member.is_dir()]
     return [name for name in names if (is_hidden(name) or not is_readable(name)) and not is_system_file(name)]

@@ -48,9 +48,10 @@ class AuditFact:
     valid_from: datetime | None = None
     valid_to: datetime | None = None
     question: str | None = None
-    """A question that asks for the value, if the dataset has one. It must pass the same checks as generated ones."""
+    """A question that asks for the value; None if the dataset has none. It must pass the checks of generated
+    questions."""
     turn: str | None = None
-    """Id of the turn that states it; None: unknown."""
+    """The id of the turn that states the fact; None: unknown."""
 
     def plain(self) -> dict[str, Any]:
         """Return JSON-compatible data."""
@@ -59,13 +60,13 @@ class AuditFact:
 
 
 class AbsentFact(Record):
-    """Something that the conversation does not state, as declared by the author of the dataset."""
+    """Something to ask for that the conversation does not state, according to the author of the dataset."""
 
     id: str
     subject: str | None = None
     attribute: str | None = None
     question: str | None = None
-    """A question that asks for it; needed if no good question can be generated from subject and attribute."""
+    """A question that asks for the attribute. Needed if none can be generated from subject and attribute."""
 
 
 class AuditConversation(Record):
@@ -79,7 +80,8 @@ class AuditConversation(Record):
 class AuditDataset:
     id: str
     conversations: Sequence[AuditConversation]
-    """If read from a file, they are compressed in memory and unpacked one at a time: do not put all into a list."""
+    """The conversations. If they were read from a file, they are compressed in memory and each is unpacked when it is
+    read, so do not make a list of all."""
 
     @property
     def fact_count(self) -> int:
@@ -129,7 +131,7 @@ def _problems(file: AuditFile) -> list[BadInput]:
 
 
 def _stream(path: Path) -> AuditDataset | None:
-    """Read a valid file, one conversation at a time; return None if it has problems and must be read as a whole.
+    """Read a file, one conversation at a time; return None if it has problems, so that it must be read as a whole.
 
     This saves memory: a whole parsed JSON file takes several times as much as the conversations made from it. A file
     with problems is read as a whole, because a problem may concern two conversations, and to find its line number.
@@ -210,7 +212,7 @@ def _fact(fact: FactOnFile, in_utc: bool) -> AuditFact:
 
 
 def _shared(text: str | None) -> str | None:
-    """Return the same object for equal texts, to save memory: conversations repeat ids, subjects and attributes."""
+    """Return one object for all equal texts, to save memory, because ids, subjects and attributes are repeated."""
     return None if text is None else intern(text)
 
 

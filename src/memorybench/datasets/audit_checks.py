@@ -34,7 +34,7 @@ def dataset_faults(file: AuditFile) -> Iterator[BadInput]:
 def conversation_faults(conversation: Document, every: Sequence[Document]) -> Iterator[BadInput]:
     """Yield the problems of a conversation.
 
-    `every` contains all conversations of the file, to detect a fact that refers to one of another conversation.
+    `every` has all conversations of the file, to detect a fact that refers to a fact of another conversation.
     """
     turns, facts = members(conversation, "turns"), members(conversation, "facts")
     all_turns = conversation.value.get("turns")
@@ -249,7 +249,7 @@ def _change_faults(fact: Document, old: Document) -> Iterator[BadInput]:
 
 
 def _absent_faults(absent: Sequence[Document], facts: Sequence[Document]) -> Iterator[BadInput]:
-    """Yield a problem for each attribute declared absent that cannot be asked for, or that a fact states."""
+    """Yield a problem for each absent entry that has nothing to ask for, or names an attribute that a fact states."""
     yield from _empty_texts(absent, ("id", "subject", "attribute", "question"))
     yield from _repeated_ids(absent, "absent entry")
     stated = {_topic(fact): fact for fact in facts if _text(fact, "attribute")}

@@ -63,11 +63,11 @@ class _DatasetOnFile(Record):
 class AuditFile:
     path: Path
     id: str | None
-    """None if it is missing, which is then one of `problems`."""
+    """The id of the dataset; None if it is missing, which is then one of `problems`."""
     conversations: tuple[Document, ...]
-    """All conversations that are mappings."""
+    """The conversations of the file, without values that are not mappings, which are in `problems`."""
     problems: tuple[BadInput, ...]
-    """Invalid JSON, wrong types, unknown and missing keys."""
+    """One error for each invalid JSON text, wrong type, unknown key and missing key."""
     dataset: Document | None = None
     """The whole document of a JSON file; None for a JSONL file."""
 
@@ -77,7 +77,7 @@ class AuditFile:
 
 
 def read_audit_file(path: Path) -> AuditFile:
-    """Read an audit file; collect all problems instead of stopping at the first."""
+    """Read an audit file. Problems do not raise an error; they are collected in `problems`."""
     stem, kind = stem_and_kind(path)
     try:
         match kind:

@@ -29,14 +29,16 @@ class Choices:
     lines: tuple[str, ...]
     """One line per choice: as in the data if the choice has a label there, otherwise with the label a, b, c …"""
     are_labels_unclear: bool = False
-    """Whether the data has labels in another order: then a gold label may be one of those, or one of a, b, c …"""
+    """Whether the data labels the choices in another order than a, b, c …: then a gold answer that is a label is
+    refused, because it may be meant either way."""
     are_labels_own: bool = False
-    """Whether the labels are from the data."""
+    """Whether the labels come from the data; otherwise they are a, b, c …"""
 
     def right(self, answer: Any, first: int | None, where: Callable[[], str]) -> tuple[str, ...]:
-        """Return the accepted spellings of a gold answer: the choice with its label, only its text, only its label.
+        """Return the accepted spellings of the choice that a gold answer means, such as `(b) Rome`, `Rome` and `(b)`.
 
-        A number is an index if `first`, the index of the first choice, is given.
+        Raise BadInput if it is not one of the choices.
+        If `first`, the index of the first choice, is not None, a gold answer that is a number is an index.
         """
         right = self._places(answer, first)
         if not right:

@@ -56,9 +56,9 @@ def read_benchmark(
 
 
 def merge_base(document: Document) -> Document:
-    """Return the document merged with the one that it extends, if any.
+    """Return the document with the keys that it inherits, if it extends another; otherwise return it unchanged.
 
-    Errors name the lines of `document`; the file that it extends is checked separately.
+    Errors name the lines of `document`; the config that it extends is checked separately.
     """
     if not isinstance(document.value, dict) or not isinstance(document.value.get("extends"), str):
         return document

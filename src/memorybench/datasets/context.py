@@ -47,7 +47,7 @@ class ContextReader:
         pattern = context.line_pattern
         self._lines = None if pattern is None else LinePattern(pattern, f"{where}.linePattern")
         self._members: tuple[Any, dict[Place, int]] | None = None
-        """The last item, and the number of each session or turn of its history, by its place in the item."""
+        """The item that was read last, and the number of each session or turn of its history, by its place."""
         self._template: Template | None = None
         if preprocessing.format_template is not None:
             self._template = Template.parse(preprocessing.format_template, SESSION_VARIABLES, where)
@@ -70,7 +70,7 @@ class ContextReader:
         )
 
     def _read_as(self, session_name: str, item: Document, cuts: Sequence[int], upto: int | None) -> ItemContext | None:
-        """Return the context, with session ids of `session_name` and a number; None if a turn has such an id."""
+        """Return the context, with session ids such as `s1` if `session_name` is `s`; None if a turn has such an id."""
         sessions: list[KeptSession] = []
         names: dict[str, tuple[str, ...]] = {}
         marked: dict[str, MarkedTurn] = {}
@@ -341,7 +341,7 @@ class ContextReader:
         return found
 
     def _belong(self, path: Path, values: Sequence[tuple[Place, Any]], members: Sequence[tuple[Place, Any]]) -> bool:
-        """Return whether the values at a path belong to the sessions of the history, one each and in the same order."""
+        """Return whether there is one value per session of the history, in the same order."""
         field = [*self._field.segments(), *(["[*]"] if self._field.singular else [])]
         pairs = zip(field, path.segments(), strict=False)
         shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
@@ -382,9 +382,9 @@ def read_prefix(path: Path, part: Document, key: str) -> int:
 
 
 def _are_aligned(values: Sequence[Place], members: Sequence[Place], shared: int) -> bool:
-    """Return whether each value belongs to the session at the same position: no other session is nearer to its place.
+    """Return whether the nth value belongs to the nth session: no other session is nearer to its place in the data.
 
-    The first `shared` steps of both paths are the same in the config, so those of their places must be equal, too.
+    The first `shared` steps of the two paths of the config are equal, so the first steps of the places must be, too.
     """
     near: dict[Place, set[int]] = {}
     for index, member in enumerate(members):

@@ -25,7 +25,7 @@ Formats = str | Sequence[str] | None
 """A strptime format, or several, of which the first that fits is used; `%?` is a word that is skipped."""
 _SKIPPED = "%?"
 _strptime = lru_cache(maxsize=4096)(datetime.strptime)
-"""Cached, because strptime is slow and the same dates occur again when other parts of a history are read."""
+"""strptime with a cache, because it is slow and the same dates occur again in other parts of a history."""
 
 
 def read_date(value: Any, where: Callable[[], str], formats: Formats = None) -> datetime | None:
@@ -103,7 +103,7 @@ class Moment(NamedTuple):
 
     at: datetime
     whole_day: bool
-    """Whether it has no time of day; then it is neither before nor after another moment of that day."""
+    """Whether the date has no time of day. It is then neither before nor after another moment of its day."""
 
     @property
     def has_zone(self) -> bool:
@@ -125,7 +125,7 @@ def any_zoned(dates: Iterable[str | None]) -> bool:
 
 
 def is_earlier(one: Moment, other: Moment) -> bool:
-    """Return whether `one` is certainly before `other`."""
+    """Return whether `one` is before `other`; False if that is not certain, such as on the same day."""
     if one.whole_day or other.whole_day:
         return one.at.date() < other.at.date()
     return one.has_zone == other.has_zone and one.at < other.at

@@ -33,9 +33,9 @@ def dialog_ids(cited: str) -> list[str]:
 
 
 def turns_with_text(cited: str, context: ItemContext) -> tuple[str, ...]:
-    """Return the ids of the turns with exactly this text, else of those with the same words, else that contain them.
+    """Return the ids of the turns with this text; if none, of those with the same words; if none, of those with more.
 
-    If there are several, the caller must treat the text as ambiguous.
+    The caller must treat the text as ambiguous if there are several.
     """
     text, words = cited.strip(), words_of(cited)
     if not words:
@@ -48,9 +48,10 @@ def turns_with_text(cited: str, context: ItemContext) -> tuple[str, ...]:
 
 
 def numbered(cited: str, first: int, ids: Mapping[int, str], count: int) -> tuple[str, ...]:
-    """Return the ids for a number or range such as `3` or `3-7`; none if a number is outside of the `count` numbers.
+    """Return the ids for a number or range such as `3` or `3-7`. Empty if `cited` is neither, or is out of range.
 
-    `first` is the lowest number. A number without an id in `ids` is left out.
+    There are `count` numbers, from `first` on; the keys of `ids` are these numbers minus `first`. A number without an
+    id is left out.
     """
     match = _NUMBERS.fullmatch(cited.strip())
     if match is None:
@@ -68,7 +69,8 @@ class CitationReader:
         """`key` is the config key that contains the path; errors name it."""
         self._path, self._format, self._key = path, format, key
         self._pair = self._list = ""
-        """Places of the first pair of numbers, and of the first other list, if the format has ranges."""
+        """`_pair` and `_list`: the places of the first list of two numbers and of the first other list; "" before they
+        occur."""
 
     def read(self, part: Document) -> list[str]:
         """Return the evidence of a question as texts; nested lists are flattened.
@@ -150,12 +152,12 @@ class Evidence:
     dropped: tuple[str, ...] = ()
     """Ids that the context does not contain."""
     ambiguous: tuple[str, ...] = ()
-    """Evidence texts that several turns have, so that they are not resolved."""
+    """Evidence texts that are not resolved, because several turns have them."""
 
 
 @dataclass(slots=True)
 class EvidenceCheck:
-    """Collects whether the evidence of any question can be resolved, and the first id that cannot."""
+    """Finds out whether the evidence of at least one question can be resolved; if not, the config is probably wrong."""
 
     path: Path | None
     """The path to the ids in a question; None if the data marks turns instead."""
@@ -167,7 +169,7 @@ class EvidenceCheck:
     _is_found: bool = False
     _is_resolved: bool = False
     _fields: Sequence[str] = ()
-    """The keys of a question."""
+    """The keys of the first question, for the error message."""
     _unknown: BadInput | None = None
     first_unknown: str = ""
     """The first unknown id and its place in the file. The folder is left out, because it differs between machines."""
@@ -231,8 +233,8 @@ class EvidenceCheck:
 def resolve(cited: Iterable[Any], context: ItemContext, level: EvidenceLevel, format: str) -> Evidence:
     """Resolve the cited evidence of a question to turns and sessions.
 
-    At turn level, the sessions are those that contain the turns; at session level, the turns are those of the sessions
-    that the data marks.
+    At turn level, the result also has the sessions that contain the turns. At session level, it also has those turns of
+    the sessions that the data marks as evidence.
     """
     if format == "text":
         return _resolve_texts(cited, context)

@@ -73,7 +73,7 @@ def _chosen(folder: Path, names: Sequence[str], join: str = "") -> Iterator[Piec
 
 
 def _skipped(folder: Path, names: Sequence[str]) -> Iterator[str]:
-    """Yield the files that a glob matches but that are not data files, except those of an operating system."""
+    """Yield the files that match a glob of `names` but are not data files. Files of operating systems are left out."""
     excluded = _excluded(folder, names)
     globs = [name for name in names if is_glob(name) and not name.startswith("!")]
     matches = {file: name for name in globs for file in folder.glob(name) if file.is_file() and file not in excluded}
@@ -95,7 +95,7 @@ def _excluded(folder: Path, names: Sequence[str]) -> set[Path]:
 
 
 def _is_data(file: Path, folder: Path, glob: str) -> bool:
-    """Return whether a file is a data file to read. A hidden file is, only if the glob itself names a hidden file."""
+    """Return whether a file is a data file to read. A hidden file is one only if the glob names hidden files."""
     hidden = is_hidden(str(file.relative_to(folder))) and not is_hidden(glob)
     return file.is_file() and is_readable(file.name) and not hidden
 

@@ -1,4 +1,4 @@
-"""Reads what defines a right answer besides the gold answers: a rubric, and texts that it must or must not contain."""
+"""Reads what else defines a right answer than gold answers: a rubric, and texts that it must or must not contain."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Gold:
 
     @property
     def is_enough(self) -> bool:
-        """Whether an answer can be scored with this alone, without a gold answer."""
+        """Whether answers can be scored without a gold answer, because there is a rubric or a text to check."""
         return bool(self.rubric or self.must_contain or self.must_not_contain)
 
 

@@ -14,7 +14,7 @@ from .paths import only, place_of
 
 
 class DuplicateId(BadInput):
-    """Two items or questions have the same id. A condition on the id cannot leave out only one of them."""
+    """Two items or questions have the same id, so that `data.where` cannot leave out only one of them by its id."""
 
 
 def unique_id(id: str, where: Callable[[], str], known: set[str], key: str) -> str:

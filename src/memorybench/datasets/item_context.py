@@ -15,7 +15,8 @@ from memorybench.core.conversation import Session
 from .turns import MarkedTurn
 
 _NOT_WORDS = re.compile(r"(?:[^\w+#%&@$€£¥°=<>-]|_|-(?!\d)|(?<=\w)-)+")
-"""Signs that change what a text says are kept: C++ is not C#, and -5 is not 5."""
+"""Matches what `words_of` replaces by a blank. Signs that change the meaning are not matched: C++ is not C#, -5 not
+5."""
 
 
 @dataclass(slots=True)
@@ -23,7 +24,7 @@ class LeftOut:
     """Counts the parts of a history that are not read."""
 
     members: int = 0
-    """Number of sessions or turns after the part that a question is about (`prefix`)."""
+    """Number of sessions or turns after the end of the part that the question is about (`prefix`)."""
     filtered: int = 0
     """Number of sessions and turns that filters in paths leave out."""
     keys: list[str] = field(default_factory=list)
@@ -40,7 +41,7 @@ class LeftOut:
 class ItemContext:
     """The sessions of an item and the ids that evidence refers to.
 
-    The sessions are created when they are first needed: to read the questions of a large file, they are not.
+    The sessions are created when they are first needed, because reading the questions of a file does not need them.
     """
 
     make_sessions: Callable[[], tuple[Session, ...]]

@@ -100,7 +100,8 @@ class ItemReader:
         """The counts of irregularities, by history."""
         self._has_session_ids = False
         self._lengths: dict[str, tuple[int, int]] = {}
-        """Number of turns, and number of sessions or turns that are not read as a negative number, by history."""
+        """By history: the number of turns that were read, and minus the number of sessions or turns that were not read.
+        The greater pair is that of the longer part."""
         self._surveyed: Counter[str] = Counter()
         """Number of turns whose fields have been added to the survey, by history."""
 
@@ -145,7 +146,7 @@ class ItemReader:
         return self._context.read(item, cuts, upto)
 
     def read(self, item: Document) -> list[Part]:
-        """Return the parts of the item's history that its questions are about, each with its questions."""
+        """Return each part of the item's history that questions are about, with these questions."""
         self._items += 1
         item = self._parser.parse(item)
         id = self._item_id(item)
@@ -313,7 +314,7 @@ class _RecentContexts(dict[str, ItemContext]):
 def _shared_join(config: BenchmarkConfig, mapping: SchemaMapping) -> str | None:
     """Return the name of the join that contains the whole context, so that several items may share a history.
 
-    None if there is no such join, or if a file is joined to a file with a single item, which then does not share it.
+    None if there is no such join, or if the join adds one file to each data file and a data file has one item.
     """
     context = mapping.context
     paths = [

@@ -29,7 +29,7 @@ from memorybench.text.sanitize import preview
 
 _FAST_COMPRESSION = 1
 _FIELD = re.compile(r"@\.([^\W\d]\w*)")
-"""A field of the item within a condition."""
+"""Matches a field of the item in a condition, such as `@.lang`."""
 _UTF8_MARK = b"\xef\xbb\xbf"
 
 
@@ -50,7 +50,7 @@ class Span(NamedTuple):
 class Item(NamedTuple):
     document: Document
     again: Callable[[], Document]
-    """Reads the item from the file again."""
+    """A function that reads the item again, from the file or from compressed memory."""
     span: Span | None = None
     """The place of the item in the file; None if it cannot be read alone."""
 
@@ -215,7 +215,7 @@ def _members(path: Path, within: str | None, selection: Selection) -> Iterator[I
 
 
 def _inside(whole: Item, within: str, selection: Selection) -> Iterator[Item]:
-    """Yield the items at the path `within` of a file or row: the members of a list, or else each match of the path."""
+    """Yield the items at the path `within` of a file or row: the members of the list there, or else each match."""
     path, document = JsonPath.parse(within, "data.items"), whole.document
     matches = path.located(document.value)
     left_out = path.left_out(document.value)

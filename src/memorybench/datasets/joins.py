@@ -28,7 +28,10 @@ _CACHED = 4
 
 @dataclass(frozen=True)
 class JoinedItem(Document):
-    """An item some of whose fields are other documents, with files and lines of their own."""
+    """An item with fields that come from other files.
+
+    Errors about such a field name the file and line it comes from.
+    """
 
     joined: Mapping[Step, Document] = field(default_factory=dict)
 
@@ -132,7 +135,7 @@ class _Rows:
         self._read = lru_cache(maxsize=_CACHED)(lambda key: self._rows[key].again())
         self._read_list = lru_cache(maxsize=_CACHED)(self._rows_of)
         self._lists: dict[tuple[str, ...], str] = {}
-        """A name for each list of keys that differs from all keys."""
+        """A name for each list of keys; no row has this name as its key."""
         self._free_names = (f"{name}-{number}" for number in count(1))
 
     @property

@@ -17,7 +17,7 @@ _FIELD = re.compile(r"\{(\w*)\}")
 
 
 class LogLine(NamedTuple):
-    """A message of a log. Lines that continue it are appended to its content."""
+    """A message of a log. Its content includes the lines after it that do not begin another message."""
 
     line: int
     """Index of the message's first line in the text."""

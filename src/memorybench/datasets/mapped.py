@@ -53,7 +53,7 @@ class MappedDataset:
         self.evidence: EvidenceLevel = config.mapping.evidence_level
         self.questions = questions
         self.notes = notes
-        """Counted irregularities of the data."""
+        """The irregularities of the data, one text with a count each."""
         self._format = config.mapping.evidence_format
         self._context = lru_cache(maxsize=cached)(lambda id: contexts[id]())
 
@@ -73,7 +73,7 @@ def index_of(config: BenchmarkConfig, files: Sequence[FilePath], indexes: FilePa
 
 
 def _is_assembled(config: BenchmarkConfig) -> bool:
-    """Return whether reading an item needs more than its own fields: other files, or its position."""
+    """Return whether the config uses more than the fields of an item: other files, or the item's position."""
     mapping = config.mapping
     if mapping is not None and mapping.questions is not None and mapping.questions.prefix_field is not None:
         return True
@@ -145,9 +145,9 @@ class _ReadItems(NamedTuple):
 
     questions: list[Question]
     contexts: dict[str, Callable[[], ItemContext]]
-    """A function that reads the history again, by haystack."""
+    """For each haystack, a function that reads its history again."""
     spans: dict[str, Span | None]
-    """The place of the item in the file, by haystack; None if it cannot be read alone."""
+    """For each haystack, the place of its item in the file; None if the item cannot be read alone."""
 
 
 def _read_all(reader: ItemReader, items: Iterable[Item]) -> _ReadItems:

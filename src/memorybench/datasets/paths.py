@@ -16,7 +16,7 @@ ITEM_MARKS = ("@index", "@key", "@file", "@folder", "@stem", "@value")
 """Names that a path within an item may begin with. @index: the item's number, from 1; @key: its key, if items are in an
 object; @file, @stem: its file, with and without suffix; @folder: the file's folder; @value: the item itself."""
 NEIGHBOURS = ("@next", "@previous")
-"""Names for the members after and before a question in its list."""
+"""Names for the members after and before the question in the list that contains it."""
 QUESTION_MARKS = ("@before", "@index", "@item", "@key", "@parent", "@parentIndex", "@value", *NEIGHBOURS)
 """Names that a path within a question may begin with. @before: the number of sessions or turns of the history before
 the one that contains the question; @index: the question's number in the item, from 1; @item: the item; @key: the last
@@ -59,7 +59,7 @@ def uses_marks(path: Path | None) -> bool:
 
 
 def place_of(path: Path, value: Any) -> Place | None:
-    """Return the place in `value` that the path leads to; None if it may lead to several."""
+    """Return the only place in `value` that the path can match; None if it may match several places."""
     if not path.singular:
         return None
     return next((place for place, _ in path.located(value)), path.routes[0].steps)

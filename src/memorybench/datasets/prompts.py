@@ -10,7 +10,7 @@ JUDGE_VARIABLES = (*ANSWER_VARIABLES, "answer", "response", "rubric")
 
 
 def answer_prompt(text: str, where: str) -> Template:
-    """Parses a prompt for the answering model, which never sees the gold answer."""
+    """Parse a prompt for the answering model; raise BadInput if `${question}` is missing or a variable is unknown."""
     template = _template(text, where, ANSWER_VARIABLES)
     if "question" not in template.names:
         raise BadInput(where, "${question} is missing in the prompt", remedy="put ${question} into it")
@@ -18,7 +18,10 @@ def answer_prompt(text: str, where: str) -> Template:
 
 
 def judge_prompt(text: str, where: str) -> Template:
-    """Parses a judge prompt. If it has no variables, question, gold answer and response are appended."""
+    """Parse a judge prompt; append question, gold answer and response if it has no variables.
+
+    Raise BadInput if it has variables, but not `${response}`.
+    """
     template = _template(text, where, JUDGE_VARIABLES)
     if template.names and "response" not in template.names:
         raise BadInput(where, "${response} is missing in the prompt", remedy="put ${response} into the prompt")

@@ -56,7 +56,7 @@ class QuestionReader:
         self._uses_marks = paths.uses_marks
         self._cluster = None if mapping.cluster is None else parse_path(mapping.cluster, where)
         self._clusters: dict[str, str] = {}
-        """By memory."""
+        """The cluster of the questions about each memory."""
         metadata = {name: parse_path(path, where) for name, path in mapping.metadata.items()}
         self._kind = next((metadata.pop(name) for name in _TYPE if name in metadata), None)
         self._date = next((metadata.pop(name) for name in _DATE if name in metadata), None)
@@ -70,14 +70,15 @@ class QuestionReader:
         self._unseen_labels = {*self._labels, *paths.labels}
         of_items = {"questionType": self._kind, "questionDate": self._date}
         self._unmatched = {self._key(name): path for name, path in paths.optional().items()}
-        """Paths that matched nothing yet, by their keys."""
+        """Paths that have matched nothing so far, by their config keys."""
         self._unmatched |= {f"schema.metadata.{name}": path for name, path in of_items.items() if path is not None}
         self._types = _types_of(config)
         self._seen_types: set[str] = set()
         self._unseen_categories = dict.fromkeys(config.categories)
         self._matches_id_pattern = False
         self._ids: set[str] = set()
-        """The ids of the questions read so far, of items with several questions."""
+        """The ids of the questions that were read so far, to detect duplicates; only for items with several
+        questions."""
         cited, format = paths.evidence, mapping.evidence_format
         key = self._key("evidence") if cited is not None else "schema.context.itemSchema.evidence"
         self._citations = None if cited is None else CitationReader(cited, format, key)
@@ -240,7 +241,10 @@ class QuestionReader:
         return isinstance(value, dict | str) and any(turn is value for turn in context.raw_turns())
 
     def _parent_index(self, item: Document, parent: Place) -> int | None:
-        """Return the number of an object, from 1: in the history if it is part of it, else in its list, if any."""
+        """Return the number, from 1, of an object: in the history if it is a part of that, otherwise in its list.
+
+        None if it is in no list.
+        """
         positions = [step + 1 for step in parent if isinstance(step, int)]
         return self._context.member_number(item, parent) or (positions[-1] if positions else None)
 
@@ -332,7 +336,7 @@ class QuestionReader:
         return error
 
     def _offered(self, part: Document) -> Any:
-        """Return the choices as the data has them: the only match of the path, or the list of its matches."""
+        """Return the choices as they are in the data: the match of the path or, if it has several, the list of them."""
         if self.paths.choices is None or self.paths.choices.singular:
             return self.paths.choices and self.paths.choices.first(part.value)
         return list(_unnest(self.paths.choices.all(part.value))) or None

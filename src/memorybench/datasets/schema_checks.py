@@ -95,7 +95,7 @@ def check_schema(config: BenchmarkConfig, document: Document) -> None:
 
 
 def _check_whole_path(text: str | None, where: str) -> None:
-    """Raise BadInput unless the path consists of names alone, so that its match has one known place."""
+    """Raise BadInput if the path has parts other than names, because its match could then be at several places."""
     from .paths import parse_path
 
     if text is not None and not parse_path(text, where).singular:

@@ -1,4 +1,4 @@
-"""The data files of a benchmark, whether they are on this machine, and whether they are unchanged."""
+"""The data files of a benchmark: whether they are on this machine and have the expected checksums."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Piece:
     sha256: str | None = None
     size: int | None = None
     tried: tuple[Path, ...] = field(default=(), compare=False)
-    """All paths at which a local file may be."""
+    """All paths at which a local file was searched for."""
     join: str = ""
     """Name of the `data.join` that the file belongs to; empty if it contains items."""
 
@@ -61,7 +61,7 @@ class Source:
     licence: str
     pieces: tuple[Piece, ...]
     folder: Path | None = None
-    """The folder of all files, if the config names them by globs or joins them."""
+    """The folder that contains all files, if the config names them by globs or joins them; otherwise None."""
     published_at: str = ""
     skipped: tuple[str, ...] = ()
     """Names of files that are not read: files that a glob of the config matches but that are not data files, and files
@@ -135,7 +135,7 @@ def verify_files(source: Source, checksums: Path | None = None) -> str:
 
 
 def state(source: Source) -> State:
-    """Return whether the files are present and unchanged. Computes the checksum of each file."""
+    """Return "missing" if a file is not on this machine, "changed" if a checksum is wrong, otherwise "present"."""
     if not source.present:
         return "missing"
     try:

@@ -50,7 +50,7 @@ class Survey:
     history_keys: dict[str, None] = field(default_factory=dict)
     """Keys of histories that are neither sessions nor dates."""
     speakers: dict[str, None] = field(default_factory=dict)
-    """Speakers at the beginning of the texts of turns."""
+    """Names of speakers with which the texts of turns begin."""
     skipped_files: Sequence[str] = ()
     """Files that are not data files, or in subfolders that the config does not name."""
     unmatched_paths: dict[str, Path] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class Survey:
         self.question_fields |= _names(value)
 
     def add_history(self, name: str, context: ItemContext) -> None:
-        """Add a history, or a longer part of one."""
+        """Add the counts of a history; they replace those of a shorter part of it."""
         self.histories[name] = context.session_count, context.turn_count
 
     def add_histories(self, questions: Sequence[Question], haystack: Callable[[str], Haystack]) -> None:

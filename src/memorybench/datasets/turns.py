@@ -44,9 +44,10 @@ class RawSession(NamedTuple):
     places: Sequence[Place] | None = None
     """The place of each turn within the item, if the turns are not the members of one list."""
     start: int = 0
-    """Index of the first turn at `place`."""
+    """The index of the session's first turn in the list at `place`, which may contain several sessions."""
     number: int | None = 0
-    """Index of the session in the data, from 0, or the number in its key; None: this is only a part of a session."""
+    """The index of the session in the data, from 0, or the number in its key. None: this is not a whole session of the
+    data, but a part of one."""
 
     def turn_place(self, index: int) -> Place | None:
         if self.places is not None:
@@ -85,7 +86,7 @@ class TurnReader:
         self._date_format = date_format
 
     def keep(self, item: Document, session: RawSession) -> list[tuple[int, Any]]:
-        """Return the index and fields of the turns with content."""
+        """Return the index and the fields of each turn of a session that has content."""
         is_plain = self._caption is None and self._separator is None
         name = self._content_path.name if self._content_path and is_plain else None
         kept = []
@@ -103,7 +104,10 @@ class TurnReader:
         return kept
 
     def _check_fields(self, item: Document, session: RawSession, kept: Sequence[tuple[int, Any]]) -> None:
-        """Raise BadInput for an invalid date, role or speaker. They are read later, but errors must cost nothing."""
+        """Raise BadInput for an invalid date, role or speaker.
+
+        Checked now, so that an error occurs before anything is spent.
+        """
         for path in filter(None, (self._role, self._speaker)):
             for index, fields in kept:
                 if path.name is None or (type(fields) is dict and type(fields.get(path.name)) in (dict, list)):
