@@ -40,9 +40,9 @@ class LexicalSettings(TurnSettings):
     around_words: int = Field(default=AROUND_WORDS, ge=0)
     """Number of words before a turn, and of words after it, by which the turn can also be found."""
     around_turns: int = Field(default=1, ge=1)
-    """Number of turns before, and of turns after, from which these words are taken."""
+    """Number of turns before, and of turns after, from which the words of `around_words` are taken."""
     around_weight: float = Field(default=AROUND_WEIGHT, ge=0)
-    """Weight of these words; the words of the turn itself have the weight 1."""
+    """Weight of the words of `around_words`; the words of the turn itself have the weight 1."""
 
 
 class LexicalIndex:

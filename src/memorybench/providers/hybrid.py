@@ -33,7 +33,7 @@ class HybridSettings(LexicalSettings, DenseSettings):
     around_words: int = Field(default=120, ge=0)
     """Number of words before a turn, and of words after it, by which the turn can also be found."""
     around_turns: int = Field(default=2, ge=1)
-    """Number of turns before, and of turns after, from which these words are taken."""
+    """Number of turns before, and of turns after, from which the words of `around_words` are taken."""
     before_weight: float = Field(default=0.75, ge=0)
     """Weight of the vector of the turn before; the vector of the turn itself has the weight 1."""
     after_weight: float = Field(default=0.5, ge=0)
