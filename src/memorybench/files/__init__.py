@@ -15,7 +15,7 @@ Values
   located.py       Document: a value with the file and line of every place in it
   validation.py    validates a Document as a pydantic model
   record_keys.py   the keys that a model accepts, in camelCase and snake_case
-  record_docs.py   descriptions of the fields of a model, from their docstrings
+  record_docs.py   sets the descriptions of a model's fields to their docstrings
   jsonpaths.py     Path: JSONPath with fallbacks
 
 Configs

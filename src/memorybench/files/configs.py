@@ -14,7 +14,7 @@ from .located import Document
 from .validation import validated
 
 STAND_IN = "set-by-the-environment"
-"""The value of every variable while a config is checked without an environment."""
+"""Replaces `${VAR}` while a config is checked without an environment. The returned config still has `${VAR}`."""
 _REFERENCE_WITHOUT_DEFAULT = re.compile(r"(?<!\$)\$\{([A-Z][A-Z0-9_]*)\}")
 
 T = TypeVar("T", bound=Record)
@@ -40,5 +40,5 @@ def read_config(
 
 
 def references(value: object) -> list[str]:
-    """Return the names of the environment variables in a value that have no default."""
+    """Return the names of the environment variables that a value uses without a default, as in `${VAR}`."""
     return _REFERENCE_WITHOUT_DEFAULT.findall(json.dumps(value))

@@ -62,9 +62,9 @@ def skip_blanks(text: str, offset: int) -> int:
 
 
 def members(text: str, offset: int, decoder: json.JSONDecoder | None = None) -> Iterator[tuple[Step, int, int]]:
-    """Yield (name or index, start, start of value) of each member of the array or object at `offset`.
+    """Yield the name or index of each member of the array or object at `offset`, and where it and its value begin.
 
-    After each value is yielded, `decoder` parses it to find its end; errors of the decoder are not caught.
+    `decoder` parses each value to find its end, but only after the value was yielded; its errors are not caught.
     """
     decoder = decoder or json.JSONDecoder()
     opening, index = text[offset], 0

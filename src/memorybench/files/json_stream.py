@@ -19,7 +19,10 @@ _BLANKS = re.compile(r"[ \t\n\r]*")
 
 
 class NotStreamable(Exception):
-    """The file is invalid or has another structure. Reading it as a whole then gives an error with a line number."""
+    """The file is invalid, or does not have the expected structure.
+
+    To get an error with a line number, read all of it.
+    """
 
 
 @contextmanager
@@ -133,7 +136,10 @@ def first_members(path: Path) -> dict[str, Any]:
 
 
 def stream_members(path: Path, key: str) -> Iterator[tuple[str, Any]]:
-    """Yield the name and value of each member of the JSON object in a file; for the array at `key`, each item alone."""
+    """Yield the name and value of each member of the JSON object in a file.
+
+    The array at `key` is yielded item by item.
+    """
     names: set[str] = set()
     with open_window(path) as window:
         if window.peek() != "{":

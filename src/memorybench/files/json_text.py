@@ -68,7 +68,7 @@ def decode(text: str, path: str, line: int = 1) -> Any:
 
 
 def find_json(text: str, openings: str = "{[") -> str:
-    """Return the part of a text from the first of the brackets in `openings` to the last closing one; "" if none.
+    """Return the part of a text from the first bracket in `openings` to the last closing bracket; "" if there is none.
 
     This is not a regular expression, because that would take minutes for a text of 100,000 brackets.
     """

@@ -99,7 +99,7 @@ class Path:
     routes: tuple[Route, ...]
     where: str
     name: str | None = None
-    """The name, if the path is a single name; else None. Makes such paths, which are the most common, fast."""
+    """The name, if the path is a single name; otherwise None. Such paths are the most common, and are read faster."""
     skips_empty: bool = False
     """Whether the next alternative is used if a match is an empty text, list or object, as it is for null."""
 
@@ -142,7 +142,7 @@ class Path:
         return found
 
     def left_out(self, value: Any) -> int:
-        """Return how many more matches the path would have without its filters (`[?…]`)."""
+        """Return how many values the filters (`[?…]`) of the path leave out."""
         if "?" not in self.text:
             return 0
         whole = next((whole for route in self.routes if (whole := _without_filters(route)) and whole.all(value)), None)

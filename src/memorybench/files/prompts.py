@@ -18,5 +18,5 @@ RUBRIC_ITEM_PROMPT = "rubric-item"
 
 @cache
 def load_prompt(name: str) -> str:
-    """Returns the text of the file `NAME.txt` in the catalog's folder `prompts`."""
+    """Return the text of the file `NAME.txt` in the catalog's folder `prompts`."""
     return (_FOLDER / f"{name}.txt").read_bytes().decode("utf-8")

@@ -19,7 +19,7 @@ LARGEST = 4 * 2**30
 LARGEST_RATIO = 100
 """Maximum ratio of the size of a text to the size of its gzip file. Usual ratios are 3 to 20, at most about 50."""
 ANY_RATIO = 16 * 2**20
-"""Texts of up to this number of bytes may have any ratio."""
+"""The ratio of a text with at most this many bytes is not limited."""
 LONGEST_LINE = 64 * 2**20
 
 _CHUNK = 2**20
@@ -43,7 +43,7 @@ def read_text(path: Path, largest: int = LARGEST) -> str:
 
 
 def read_inside(folder: Path, name: str) -> bytes:
-    """Return the content of a file in a folder. Raise OSError if it does not exist, or is a link to another folder."""
+    """Return the content of a file in a folder. Raise OSError if it does not exist, or leads out of the folder."""
     path = (folder / name).resolve(strict=True)
     if not path.is_relative_to(folder.resolve()):
         raise PermissionError(f"{folder / name} is a link to another folder")
@@ -109,7 +109,10 @@ def _open(path: Path) -> Iterator[BinaryIO]:
 
 
 def unpacked_cap(path: Path, largest: int = LARGEST) -> int:
-    """Return the maximum number of bytes to read from a file. Only gzip data is limited, by size and by ratio."""
+    """Return how many bytes of text a gzip file may have: `largest`, or less by LARGEST_RATIO.
+
+    Other files have no limit.
+    """
     if not _is_gzip(path):
         return sys.maxsize
     try:

@@ -1,4 +1,4 @@
-"""The keys that a pydantic model accepts, at every depth. Free-form mappings are not entered."""
+"""The keys that a pydantic model accepts, at every depth, except within mappings with any keys."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from .located import Place, Step
 
 
 class Shape:
-    """The keys that a value may have, derived lazily from type annotations."""
+    """The keys that a value with these type annotations may have.
+
+    Those of its members are found when they are needed.
+    """
 
     def __init__(self, *annotations: Any) -> None:
         self._kinds = [kind for annotation in annotations for kind in _branches(annotation)]
@@ -29,18 +32,18 @@ class Shape:
 
     @cached_property
     def spellings(self) -> dict[str, str]:
-        """Maps each accepted spelling of a key to its name."""
+        """Maps each accepted spelling of a key, in camelCase and snake_case, to the key in snake_case."""
         return {camel(name): name for name in self.names} | {name: name for name in self.names}
 
     def below(self, step: Step) -> Shape:
-        """Return the shape of the member `step`."""
+        """Return the shape of the value at the key or index `step`."""
         slot = step if step in self.spellings else ""  # all items of a list or values of a mapping have one shape
         if slot not in self._below:
             self._below[slot] = Shape(*(inner for kind in self._kinds for inner in _members(kind, slot)))
         return self._below[slot]
 
     def branch(self, name: str) -> Shape:
-        """Return the shape of the model that pydantic calls `name`: its class name or its tag."""
+        """Return the shape of one member type of a union, by the class name or tag that pydantic reports."""
         chosen = [kind for kind in self._kinds if _is_record(kind) and name in (kind.__name__, *_tags(kind))]
         return Shape(*chosen) if chosen else self
 
@@ -51,9 +54,9 @@ def shape_of(record: type[BaseModel]) -> Shape:
 
 
 def in_snake_case(value: Any, shape: Shape, place: Place, duplicates: list[Place]) -> Any:
-    """Return `value` with the keys of models in snake_case.
+    """Return `value` with those keys in snake_case that `shape` knows. `place` is its place in the file.
 
-    A key that occurs in both spellings is added to `duplicates`; its first value is kept.
+    The place of a key that occurs in both spellings is added to `duplicates`; its first value is kept.
     """
     if isinstance(value, list):
         return [in_snake_case(item, shape.below(i), (*place, i), duplicates) for i, item in enumerate(value)]
@@ -81,7 +84,7 @@ def _branches(annotation: Any) -> list[Any]:
 
 
 def _members(kind: Any, name: Step) -> Sequence[Any]:
-    """Return the annotations of the field `name` of a model, or of the items of a container."""
+    """Return the annotations of the field `name` if `kind` is a model, of the items if it is a container, else ()."""
     if _is_record(kind):
         return [annotation for field, annotation in _fields(kind).items() if field == name]
     origin, inner = get_origin(kind), get_args(kind)

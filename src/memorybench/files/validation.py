@@ -20,7 +20,7 @@ from .record_keys import Shape, in_snake_case, shape_of
 R = TypeVar("R", bound=BaseModel)
 
 Forks = tuple[tuple[Place, str], ...]
-"""The type unions on the path to an error: the place of each, and the member type that reported the error."""
+"""The unions that contain an error, outermost first: the place of each, and the member type that reported the error."""
 
 _EXPECTED = {
     "dict_type": "a mapping of keys to values",
@@ -124,7 +124,7 @@ def _in_style(name: str, of: str, spell: Callable[[str], str]) -> str:
 
 
 def _follow(loc: Sequence[str | int], spot: _Spot) -> _Spot:
-    """Return the place and value that pydantic's `loc` leads to in the file's own value."""
+    """Return the place and the value in the file that pydantic's `loc` stands for."""
     for step in loc:
         key = _member(spot.value, step)
         if key is None:  # the name of a union's branch, not a step into the value
@@ -152,9 +152,9 @@ def _message(details: ErrorDetails) -> tuple[str, str, str]:
 
 
 def _select_branches(faults: Sequence[_Fault], level: int = 0) -> list[_Fault]:
-    """Return the errors of one member type of each union: the one whose keys are used.
+    """For each union, keep only the errors of the member type that the value seems to be, by the keys that it has.
 
-    If none is, merge the errors of all member types into one.
+    If the value fits none, replace the errors of all member types by one that lists what is expected.
     """
     selected = [fault for fault in faults if len(fault.forks) == level]
     unions: dict[Place, dict[str, list[_Fault]]] = {}

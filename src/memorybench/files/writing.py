@@ -1,4 +1,4 @@
-"""Writes files so that they are either complete or unchanged."""
+"""Writes files so that a reader finds the complete new content or the old content, never a part."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from memorybench.core.errors import BadInput, JournalError
 
 @contextmanager
 def replacing(path: Path) -> Iterator[TextIOWrapper]:
-    """Open a text file for writing that replaces `path` when it is complete. Raise BadInput if it cannot be written.
+    """Open a text file for writing. It replaces `path` when the block ends. Raise BadInput if it cannot be written.
 
     A missing folder is created. A device, a pipe, a socket or a link is not replaced: the text is written into it.
     """
@@ -34,7 +34,7 @@ def replacing_bytes(path: Path) -> Iterator[BinaryIO]:
 
 
 def write_file(path: Path, text: str) -> None:
-    """Write a file of a run, so that an incomplete file never exists, even if the process is killed.
+    """Write a file in the folder of a run. An incomplete file never exists, even if the process is killed.
 
     Raise JournalError if it cannot be written.
     """
