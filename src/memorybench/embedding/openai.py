@@ -18,7 +18,7 @@ from .defaults import DEFAULTS
 BATCH = 100
 """Maximum number of texts per request: the limit of Google; that of OpenAI is higher."""
 LARGEST = 3.4e38
-"""The largest 32-bit float."""
+"""The largest 32-bit float. A vector with a larger number is refused."""
 
 
 class OpenAIEmbedder:

@@ -24,7 +24,7 @@ from memorybench.text.sanitize import EXCERPT, printable
 GRACE = 3.0
 """Seconds that a program has to exit after its input is closed, and again after SIGTERM."""
 STDERR_TAIL = 8192
-"""Bytes of error output that are kept. It is more than errors quote, so that a quote never has half of a secret."""
+"""How many bytes of error output are kept. Errors quote less, so that a quote does not begin within a secret."""
 _CHUNK = 2**16
 INHERITED = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "NODE_PATH", "SSL_CERT_FILE")
 """Environment variables that every program gets. API keys are not among them."""
@@ -42,7 +42,7 @@ PRIVATE_FOLDERS: Mapping[str, str] = {
     "APPDATA": "AppData/Roaming",
     "LOCALAPPDATA": "AppData/Local",
 }
-"""Where programs keep data and settings: environment variable -> folder in the private home of a program."""
+"""Environment variables that say where programs keep data and settings, each with its folder in the private home."""
 
 # shared by all runs and threads of this process, because `abandon_all` must reach every program
 _groups: set[int] = set()
@@ -70,7 +70,7 @@ def temporary_folder(prefix: str) -> Iterator[Path]:
 def abandon_all() -> None:
     """Kill every running program and remove every temporary folder, without waiting.
 
-    Call it right before `os._exit`: connections are not closed and tasks are not told.
+    Call this only right before `os._exit`, because connections stay open and tasks are not cancelled.
     """
     for group in (*_groups, *(_started_groups() if _starting else ())):
         _signal_group(group, signal.SIGKILL)
@@ -92,7 +92,10 @@ def _started_groups() -> list[int]:
 
 
 def child_environment(environment: Mapping[str, str], own: Mapping[str, str], home: Path) -> dict[str, str]:
-    """Return the environment of a program: INHERITED variables, those in `own`, and private folders in `home`."""
+    """Return the environment of a program: INHERITED variables of `environment`, those in `own`, and PRIVATE_FOLDERS.
+
+    The variables of PRIVATE_FOLDERS name folders in `home`, which are created; they take precedence.
+    """
     inherited = {name: environment[name] for name in INHERITED if name in environment}
     return inherited | dict(own) | make_private_home(home, environment)
 
@@ -100,7 +103,7 @@ def child_environment(environment: Mapping[str, str], own: Mapping[str, str], ho
 def make_private_home(home: Path, environment: Mapping[str, str]) -> dict[str, str]:
     """Create PRIVATE_FOLDERS in `home` and return the variables that name them.
 
-    Also sets PYTHONUSERBASE, so that Python packages that are installed for the user are still found.
+    PYTHONUSERBASE is one of these variables, so that the program finds Python packages that the user has installed.
     """
     variables = {}
     for name, place in PRIVATE_FOLDERS.items():
@@ -153,7 +156,7 @@ class Program:
         self._is_terminated = False
 
     def log(self, data: bytes) -> None:
-        """Add `data` to the stored error output."""
+        """Add a text to the error output that is kept for errors, as if the program had written it."""
         self._stderr = (self._stderr + data)[-STDERR_TAIL:]
 
     def terminate(self) -> None:

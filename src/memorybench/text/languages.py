@@ -12,7 +12,7 @@ _SAMPLE = 600
 """Number of characters at the beginning of a text by which its language is identified."""
 _SURE = 0.9
 _PIDGIN = "pcm"
-"""The code of Nigerian Pidgin, for which a short English sentence with few function words is often mistaken."""
+"""The code of Nigerian Pidgin. Short English sentences with few function words are often mistaken for it."""
 
 
 def is_english(*texts: str) -> bool:
@@ -38,7 +38,10 @@ def language_of(text: str) -> str:
 
 
 def likelier(text: str, languages: Iterable[str]) -> str:
-    """Return the most likely of the given languages for a text. For short texts, more reliable than `language_of`."""
+    """Return the code in `languages` that is most likely for a text.
+
+    For short texts, more reliable than `language_of`.
+    """
     probabilities = {str(language): float(probability) for language, probability in _identifier().rank(text)}
     return max(languages, key=lambda language: probabilities.get(language, 0.0))
 

@@ -26,7 +26,7 @@ NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def plain(text: str) -> str:
-    """Returns the text in Unicode form NFKC, without invisible and control characters and repeated blanks.
+    """Return the text in Unicode form NFKC, without invisible and control characters and repeated blanks.
 
     10³ becomes 10^3, not 103, and 1₂ becomes 1_2, not 12.
     """
@@ -38,17 +38,17 @@ def plain(text: str) -> str:
 
 
 def without_accents(text: str) -> str:
-    """Returns the text without accents and other marks above or below letters: español becomes espanol."""
+    """Return the text without accents and other marks above or below letters: español becomes espanol."""
     return "".join(c for c in unicodedata.normalize("NFD", text) if unicodedata.category(c) != "Mn")
 
 
 def tidy(text: str) -> str:
-    """Returns the text without repeated blanks and empty lines, so that patterns are not slow on long gaps."""
+    """Return the text without repeated blanks and empty lines, because long gaps make some patterns slow."""
     return "\n".join(tidied for line in text.splitlines() if (tidied := " ".join(line.split())))
 
 
 def normalise_answer(text: str) -> str:
-    """Returns the text in lower case without ASCII punctuation, articles and repeated blanks, as SQuAD does.
+    """Return the text in lower case without ASCII punctuation, articles and repeated blanks, as SQuAD does.
 
     Rajpurkar et al., "SQuAD: 100,000+ questions for machine comprehension of text", 2016.
     """
@@ -56,7 +56,7 @@ def normalise_answer(text: str) -> str:
 
 
 def normalise_signs(text: str) -> str:
-    """Returns the text as `normalise_answer` does, but keeps signs that change its meaning.
+    """Return the text as `normalise_answer` does, but keeps signs that change its meaning.
 
     1.5 is not 15, -5 is not 5, 12:30 is not 1230, and C++ is not C. A comma in a number is dropped: 1,000 is 1000.
     """
@@ -64,7 +64,7 @@ def normalise_signs(text: str) -> str:
 
 
 def comparable_answer(text: str) -> str:
-    """Returns the text as `normalise_signs` does, but keeps articles or punctuation if nothing else would be left."""
+    """Return the text as `normalise_signs` does, but keep articles or punctuation if nothing else would be left."""
     return normalise_signs(text) or " ".join(_without_punctuation(text).split()) or " ".join(text.lower().split())
 
 

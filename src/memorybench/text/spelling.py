@@ -51,7 +51,7 @@ def snake(name: str) -> str:
 
 
 def as_written(mapping: Mapping[str, Any], name: str) -> str | None:
-    """Return the key of `mapping` that is `name` in snake_case or camelCase; None if it has neither."""
+    """Return the key of `mapping` that is the snake_case name `name`, or its camelCase form; None if it has neither."""
     if name in mapping:
         return name
     other = camel(name)

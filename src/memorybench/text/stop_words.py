@@ -15,7 +15,7 @@ FUNCTION_WORDS = _word_set("""
     what when where which who whom whose why how there here
     any some all both each such very too also just only d ll m re s ve
 """)
-"""Words that do not change what a fact says: closed word classes, and endings after an apostrophe.
+"""Words that do not change what a fact says: articles, prepositions and other function words, and endings such as 's.
 
 "will", "may" and "us" are left out because they can be names.
 """

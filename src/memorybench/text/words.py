@@ -19,34 +19,34 @@ NEGATIONS = frozenset({"not", "no", "never", "without", "neither", "nor", "canno
 
 
 def words(text: str) -> list[str]:
-    """Returns the words of a text in lower case, in their order; "doesn't" becomes "does" and "not"."""
+    """Return the words of a text in lower case, in their order; "doesn't" becomes "does" and "not"."""
     return _WORD.findall(_CONTRACTED_NOT.sub(" not", text).lower())
 
 
 def content_words(text: str) -> list[str]:
-    """Returns the search terms of a text: its distinct words without stop words, or all if it has only stop words."""
+    """Return the search terms of a text: its distinct words without stop words, or all if it has only stop words."""
     distinct = list(dict.fromkeys(_WORD.findall(text.lower())))
     return [word for word in distinct if word not in STOP_WORDS] or distinct
 
 
 def space_ideographs(text: str) -> str:
-    """Returns the text with blanks around each character of scripts that are written without blanks."""
+    """Return the text with blanks around each character of scripts that are written without blanks."""
     return text if text.isascii() else re.sub(_UNSPACED, r" \g<0> ", text)
 
 
 def unspaced_runs(text: str) -> list[str]:
-    """Returns the stretches of a text that are written without blanks, such as Chinese, with the digits in them."""
+    """Return the stretches of a text that are written without blanks, such as Chinese, with the digits in them."""
     return [] if text.isascii() else re.findall(rf"(?:\d*{_UNSPACED})+\d*", text)
 
 
 def stems(words: Sequence[str]) -> tuple[str, ...]:
-    """Returns the stems of the words, without words that do not change what a fact says."""
+    """Return the stems of the words, without words that do not change what a fact says."""
     return tuple(stem(word) for word in words if word not in _REDUNDANT)
 
 
 @lru_cache(maxsize=65_536)
 def stem(word: str, language: str = "en") -> str:
-    """Returns the Snowball stem of a word in lower case; for English that is "Porter2"."""
+    """Return the Snowball stem of a word in lower case; for English that is "Porter2"."""
     return _stemmer(language).stemWord(word)
 
 
@@ -67,7 +67,7 @@ _SNOWBALL = {"en": "english", "de": "german", "fr": "french", "es": "spanish"}
 
 
 def numbers(words: Sequence[str]) -> frozenset[str]:
-    """Returns the words that contain a digit."""
+    """Return the words that contain a digit."""
     return frozenset(word for word in words if any(character.isdigit() for character in word))
 
 
