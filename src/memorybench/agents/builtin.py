@@ -1,4 +1,4 @@
-"""Our own small agent: any model, one JSON action per turn, and the tools of the memory server.
+"""memorybench's own small agent: any model, one JSON action per turn, and the tools of the memory server.
 
 It does not know the assertions of a scenario, and its prompt does not say what not to store.
 """
@@ -28,7 +28,7 @@ from .config import AgentConfig
 from .config_reading import PROMPT_VARIABLES
 
 _COPIED_KEYS = ("type", "description", "enum", "minimum", "maximum")
-"""Keys of a tool's schema that every model API supports. The memory server checks the others."""
+"""Keys of a tool's JSON schema that every model API supports. Others are left out; the memory server checks them."""
 _ARGUMENTS_AS_TEXT = {"type": "string", "description": "The arguments: a JSON object, written as text."}
 
 
@@ -45,7 +45,7 @@ class Action(Record):
 def action_schema(tools: Sequence[Tool]) -> dict[str, Any]:
     """Return the JSON schema of a reply: a call of one of the tools, or an answer.
 
-    Optional arguments are nullable, because the strict modes of model APIs require every key.
+    Optional arguments are required and may be null, because the strict modes of model APIs require every key.
     """
     choices = []
     for tool in tools:
@@ -168,7 +168,10 @@ class BuiltinAgent:
             return conversation.reply("", is_answer=False)
 
     async def _next_action(self, conversation: _Conversation, schema: Mapping[str, Any]) -> Action:
-        """Ask the model for one action, and once more if the reply is invalid. Raises ServiceError after two."""
+        """Ask the model for one action, and once more if the reply is invalid.
+
+        Raise ServiceError if both are invalid.
+        """
         problem = ""
         for _ in range(2):
             completion = await self._model.complete(conversation.turns, schema=schema)

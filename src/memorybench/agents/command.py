@@ -32,7 +32,7 @@ from .output import AgentOutput
 OUTPUT_CAP = 32 * 2**20
 
 HOME_FOLDERS: Mapping[str, str] = {"CLAUDE_CONFIG_DIR": ".claude", "CODEX_HOME": ".codex", "HERMES_HOME": ".hermes"}
-"""Where agents keep their settings and memory: environment variable -> folder in the agent's private home."""
+"""Environment variables that say where agents keep settings and memory, each with its folder in the private home."""
 
 Values = Mapping[str, str | None]
 

@@ -27,8 +27,8 @@ class Output(Record):
     tool_calls: str | None = None
     """Place of the names of the tools that the agent called."""
     memory_writes: str | None = None
-    """Place of the arguments of calls that write to a memory. Calls that the memory server did not record, because they
-    never reached it, count as attempts, too."""
+    """Place of the arguments of calls that write to a memory. With it, a call that never reached the memory server
+    counts as an attempt to write, too."""
     max_turns: str | None = None
     """A place that exists only if the agent was stopped because it took too many turns."""
     failure: str | None = None
@@ -78,8 +78,8 @@ class AgentConfig(Record):
     files: Mapping[str, str] = Field(default_factory=dict)
     """Files to write before the program starts: path (`${home}/…` or `${folder}/…`) and content."""
     env: Mapping[str, str] = Field(default_factory=dict)
-    """Environment variables. HOME, the XDG folders, CLAUDE_CONFIG_DIR, CODEX_HOME and HERMES_HOME are in `${home}`
-    unless they are set here."""
+    """Environment variables. CLAUDE_CONFIG_DIR, CODEX_HOME and HERMES_HOME are folders in `${home}` unless they are set
+    here; HOME, TMPDIR and the XDG folders always are, and cannot be set."""
     pass_env: tuple[str, ...] = ()
     """Names of variables that the agent gets from your environment, such as the key of its model. It also gets PATH and
     a few others."""

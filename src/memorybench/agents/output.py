@@ -15,7 +15,7 @@ from .config import Output
 
 
 class AgentOutput:
-    """The printed output of an agent. `config` was validated when it was read."""
+    """Reads the printed output of an agent at the places that its config names."""
 
     def __init__(self, config: Output, printed: str, where: str) -> None:
         self._config = config

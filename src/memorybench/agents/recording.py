@@ -1,4 +1,4 @@
-"""Run any program with a memory behind the recording proxy, and return the tool calls it made."""
+"""Runs any program with a memory server that records its tool calls."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ async def watch(
 ) -> tuple[ToolCall, ...]:
     """Run `command` with a memory server on the folder `store`; return the tool calls that it made.
 
-    The command runs in `folder`, with our standard streams and all of `environment`; with `quiet`, its output goes to
-    standard error. `${serverUrl}`, `${serverCommand}` and `${mcpConfig}` (JSON) in its arguments, or the environment
-    variables URL and COMMAND, tell it how to connect to the server.
+    The command runs in `folder`, with the standard streams of this process and all of `environment`; with `quiet`, its
+    output goes to standard error. `${serverUrl}`, `${serverCommand}` and `${mcpConfig}` (JSON) in its arguments, or the
+    environment variables named by URL and COMMAND, tell it how to connect to the server.
     """
     templates = [Template.parse(word, VARIABLES, "COMMAND") for word in command]
     async with serve(store, 1) as served:

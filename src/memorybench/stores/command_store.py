@@ -32,7 +32,7 @@ _OPTIONAL: tuple[Capability, ...] = ("update", "forget", "recall", "list", "cura
 
 
 class CommandStore:
-    """A store that is a program. Sends one request at a time. Opened by `open_command_store`."""
+    """A store that sends one request at a time to a program. Opened by `open_command_store`."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class CommandStore:
         self._redactor = redactor
         self._lock = asyncio.Lock()
         self._failure = ""
-        """Why no more requests can be sent; "" while they can."""
+        """Why the program can no longer be used, such as a timeout; "" while it can."""
 
     async def remember(self, user: str, fact: NewFact) -> str:
         return _read_id(await self._request("remember", user, fact=fact.plain()))
@@ -79,7 +79,10 @@ class CommandStore:
         return _read(_FACTS, await self._request("list", user))
 
     async def _request(self, op: str, user: str, **details: Any) -> Any:
-        """Send a request and return the value of `ok` in its answer; raise an error for any other answer."""
+        """Send a request and return the value of `ok` in the answer.
+
+        Raise Refused, Lacking or ServiceError for another answer.
+        """
         if op in _OPTIONAL and op not in self.capabilities:
             raise Lacking(f"{self.subject.name} does not support {op}")
         where = f"{self.subject.name}: {op}"

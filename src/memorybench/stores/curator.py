@@ -16,13 +16,15 @@ from memorybench.text.words import is_negated, numbers, stems, words
 
 HIGH_TRUST = 0.8
 HIGH_RETRIEVAL_COUNT = 5
-"""A fact with at least this trust and this many retrievals is protected: it is removed only for strong reasons."""
+"""A fact with a trust of at least HIGH_TRUST and at least HIGH_RETRIEVAL_COUNT retrievals is protected: it is removed
+only for strong reasons."""
 LOW_TRUST = 0.3
-"""A fact with less trust than this makes no older preference obsolete, and no fact with at least this trust is merged
-into it: an untrusted source must not change the memory."""
+"""A fact with less trust than this does not replace an older preference, and no fact with this trust or more is merged
+into it, because an untrusted source must not change the memory."""
 SIMILAR = 0.7
 STRONGLY_SIMILAR = 0.9
-"""Minimum share of common words among all words of two facts that say the same; the second is for protected facts."""
+"""Two facts say the same if at least the share SIMILAR of all their words is common to both; STRONGLY_SIMILAR if the
+fact to remove is protected."""
 
 _CHANGE = re.compile(
     r"\b(?:now|nowadays|instead|anymore|no longer|from now on|these days|going forward|as of|"
@@ -34,8 +36,8 @@ _PREFERENCE = re.compile(
     re.I | re.DOTALL,
 )
 _EXCLUSIVE = ("prefer", "favor", "favour")
-"""Verbs of which only one object is true at a time, so that a new one replaces the old one. "use" is not one of them:
-a person may use several things."""
+"""Beginnings of verbs that can have only one object at a time, so that a new object replaces the old one. "use" is not
+one of them, because a person may use several things."""
 _FAVOURITE = re.compile(
     r"^(?P<subject>.*?\b(?:favou?rite|preferred|default|current)\b.*?)\b(?:is|are)\b(?P<rest>.*)$", re.I | re.DOTALL
 )
@@ -44,7 +46,10 @@ _FILLERS = re.compile(r"\b(?:now|nowadays|instead|anymore|longer|from now on|the
 
 
 def propose_changes(facts: Sequence[StoredFact]) -> list[Proposal]:
-    """Return proposals for `facts`, which are sorted oldest first. After they are applied, no new ones are found."""
+    """Return proposals for `facts`, which must be sorted oldest first.
+
+    Once they are applied, it finds no further ones.
+    """
     remaining: list[_ParsedFact] = []
     proposals: list[Proposal] = []
     for fact in reversed(facts):

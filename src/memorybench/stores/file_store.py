@@ -23,7 +23,10 @@ _BULLET = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+(.*)")
 
 
 class FileStore:
-    """A store whose facts are the list items and paragraphs of files. `remember` adds a scenario's initial facts."""
+    """A store whose facts are the list items and paragraphs of files.
+
+    `remember` is only used for the facts that a scenario starts with; the agent writes all others.
+    """
 
     capabilities: frozenset[Capability] = frozenset({"list", "recall", "history", "home"})
 

@@ -24,19 +24,19 @@ from memorybench.text.patterns import Pattern
 from .mcp_operations import Operations, ReadOperation, ToolTemplate, WriteOperation
 
 MAX_OPERATIONS = 1_000
-"""A call with more operations than this is read as one operation, with the arguments of the call."""
+"""A call that would be read as more operations than this counts as one operation with the arguments of the call."""
 
 Values = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class _Bound:
-    """One tool call of the config, and the operation that it is part of."""
+    """A tool call that the config describes, and the memory operation that it belongs to."""
 
     operation: Operation
     call: ToolTemplate
     source: WriteOperation | ReadOperation | None
-    """How results are read; None if the config does not say."""
+    """How facts are read from the result of the call; None if the config does not say."""
 
 
 class CallReader:
@@ -99,7 +99,10 @@ def _list_bound(operations: Operations) -> Iterator[_Bound]:
 
 
 def _match(template: Any, value: Any) -> list[Values]:
-    """Return the values that the template's variables have in `value`; one mapping per element if it has a list."""
+    """Return the values of the template's variables in `value`, the argument of a call, as mappings.
+
+    There is one mapping, or one per element if the template has a list with one element.
+    """
     match template:
         case Template(parts=(Placeholder(name=name),)):
             return [{name: value}]
@@ -124,7 +127,7 @@ def _merge(parts: Sequence[Sequence[Values]]) -> list[Values]:
 
 
 def _count_equal(template: Any, value: Any) -> int:
-    """Return the number of constants of a template that the value has, minus the number that differ in it."""
+    """Return how many constants of a template are equal in `value`, minus how many are not."""
     match template:
         case dict() if isinstance(value, Mapping):
             return sum(_count_equal(inner, value.get(key)) for key, inner in template.items())
@@ -141,7 +144,7 @@ def _read_facts(operation: ReadOperation, result: Any) -> Sequence[StoredFact]:
 
 
 def _find_ids(operation: WriteOperation, values: Values, result: Any, count: int) -> Sequence[str]:
-    """Return the id of a written fact: from the result if the call wrote one fact, else the one the agent chose."""
+    """Return the id of a written fact in a list: that in the result if the call wrote one fact, else the agent's."""
     if operation.id is not None and count == 1 and (id := operation.id.first(result)) is not None:
         return (str(id),)
     chosen = values.get("id", values.get("newId"))

@@ -21,7 +21,7 @@ _FIXTURE_VARIABLES: Mapping[Capability, str] = {
     "trust": "trust",
     "retrieval_count": "retrievalCount",
 }
-"""The variable with the value of a fact's field, by the capability to store this field."""
+"""For each capability that is a field of facts: the variable of `remember` that contains the value of the field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class WriteOperation:
     id: Path | None
 
     def with_defaults(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return `values` with the defaults for missing ones."""
+        """Return `values`, with the config's default for each variable that has no value."""
         return {**values, **{name: default for name, default in self.defaults.items() if values.get(name) is None}}
 
     @property
@@ -90,7 +90,7 @@ class ReadOperation:
 
 
 class Operations:
-    """The operations of a store's config, parsed. The config must have been checked before."""
+    """The parsed operations of a store's config, which must have been checked before."""
 
     def __init__(self, name: str, mcp: Mcp) -> None:
         # error messages name places as in the file, but without line numbers

@@ -33,7 +33,7 @@ from .programs import ProgramTemplate
 
 
 class McpStore:
-    """Opened by `open_mcp_store`."""
+    """A store that calls the tools of an MCP server. Opened by `open_mcp_store`."""
 
     def __init__(
         self,
@@ -99,7 +99,10 @@ class McpStore:
         raise Lacking(f"{self.subject.name} has no tool to {operation}")
 
     async def _write(self, operation: WriteOperation, values: Mapping[str, Any]) -> str | None:
-        """Call the tools of a write; return the fact's id, or None if the config does not say where it is."""
+        """Call the tools of a write.
+
+        Return the id of the fact from the last result; None if the config has no path to it.
+        """
         result: Any = None
         for call in operation.calls:
             result = await self._call(call, operation.with_defaults(values))
@@ -138,7 +141,7 @@ def _drop_nulls(value: Any) -> Any:
 
 
 def _rank_by_hits(results: Sequence[Sequence[StoredFact]]) -> list[StoredFact]:
-    """Order facts by the number of searches that returned them; ties keep the order of the results."""
+    """Order facts by the number of searches that returned them, most first; ties keep the order of the results."""
     facts = {fact.id: fact for result in results for fact in result}
     hits = Counter(fact.id for result in results for fact in result)
     return sorted(facts.values(), key=lambda fact: -hits[fact.id])
@@ -188,9 +191,9 @@ def connect_server(
 
 
 def serve_own_tools(config: StoreConfig, *, environment: Mapping[str, str], redactor: Redactor) -> Serve:
-    """Return a function that starts the server, with its data in a folder, for one session of an agent.
+    """Return a function that starts the store's MCP server for one session of an agent, which uses the server's tools.
 
-    The agent's calls pass through a proxy, which reads them as operations on the memory.
+    The agent's calls pass through a proxy, which records them and the memory operations that they stand for.
     """
     assert config.mcp is not None
     reader = CallReader(Operations(config.name, config.mcp), config.mcp.refusal)

@@ -23,9 +23,9 @@ def open_store(
     redactor: Redactor,
     open_provider: OpenProvider | None = None,
 ) -> AbstractAsyncContextManager[MemoryStore]:
-    """Open a store that keeps its data in `folder`; opening it again simulates a restart.
+    """Open a store that keeps its data in `folder`. To open it again simulates a restart.
 
-    `open_provider` opens a provider by its name.
+    `open_provider` is needed for stores of type provider: it opens a provider by its name.
     """
     if config.type == "mcp":
         check_sdk(f'store "{config.name}"')

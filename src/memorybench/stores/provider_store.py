@@ -39,7 +39,10 @@ class HasHistory(Protocol):
 
 
 class ProviderStore:
-    """Opened by `open_provider_store`. An operation that the provider has no method for raises Lacking."""
+    """A store that keeps its facts in a provider. Opened by `open_provider_store`.
+
+    An operation that the provider has no method for raises Lacking.
+    """
 
     def __init__(self, name: str, provider: Provider, declared: Sequence[Capability]) -> None:
         self.subject = Subject(role="store", name=name, settings={"provider": provider.subject.plain()})
@@ -47,7 +50,10 @@ class ProviderStore:
         self._provider = provider
 
     async def remember(self, user: str, fact: NewFact) -> str:
-        """Store a fact as a session of one turn; return the id of its memory, or of the session if there is none."""
+        """Store a fact as a session of one turn.
+
+        Return the id of the memory; if the provider names none, of the session.
+        """
         scope = self._scope(user)
         session = Session(id=secrets.token_hex(8), turns=(Turn(role=_ROLE, content=fact.content),))
         receipt = await self._provider.add(scope, session)

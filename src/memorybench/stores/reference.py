@@ -57,7 +57,10 @@ _SELECT_FACTS = "SELECT id, content, category, source, trust, retrieval_count FR
 
 
 class ReferenceStore:
-    """Opened by `open_reference`. SQL runs in the event loop: a statement takes about a millisecond."""
+    """The reference store. Opened by `open_reference`.
+
+    SQL runs in the event loop, because a statement takes only about a millisecond.
+    """
 
     capabilities: frozenset[Capability] = frozenset(
         {
@@ -121,7 +124,7 @@ class ReferenceStore:
             return [self._load_fact(user, id) for id in ids]
 
     async def curate(self, user: str, *, apply: bool) -> Curation:
-        """Propose merges and deletions, and apply them on request.
+        """Propose merges and deletions of facts; with `apply`, make them.
 
         A fact that others are merged into gets the highest trust and the sum of the retrieval counts.
         """
@@ -151,7 +154,7 @@ class ReferenceStore:
         return [row[0] for row in self._query("SELECT content FROM history WHERE user = ? ORDER BY rowid", user)]
 
     def _check_texts(self, content: str, *others: str | None) -> None:
-        """Raise Refused if a fact is empty or has a credential, also one that is split over content and metadata."""
+        """Raise Refused if the content is empty, or if the texts contain a credential, each alone or joined."""
         if not content:
             raise Refused("the fact is empty")
         texts = [content, *filter(None, others)]
