@@ -30,11 +30,11 @@ class AgentSide:
         self.in_flight: list[Context] = []
         """Requests of the agent that have no result yet, oldest first."""
         self.bus = InMemorySubscriptionBus()
-        """Passes on changes to connections without a handshake that subscribed to them."""
+        """Passes on notifications of changes to agents that connected without a handshake and subscribed to them."""
 
     @contextmanager
     def request(self, context: Context) -> Iterator[None]:
-        """Mark a request of the agent as in flight inside the `with` block."""
+        """Add a request of the agent to `in_flight` while the `with` block runs."""
         self.in_flight.append(context)
         try:
             yield
@@ -77,7 +77,7 @@ class AgentSide:
         return await self._ask_agent(types.ListRootsRequest(), types.ListRootsResult)
 
     async def _ask_agent(self, request: types.ServerRequest, result_type: type[ResultT]) -> ResultT | types.ErrorData:
-        """Send a request of the server to the agent and return its answer, or the error.
+        """Send a request of the real server to the agent; return the agent's answer, or the error.
 
         It is sent on the stream of the agent's newest request in flight, if there is one.
         """

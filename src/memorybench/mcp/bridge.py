@@ -65,9 +65,9 @@ async def run_bridge(url: str) -> str:
 
 @asynccontextmanager
 async def _answer_all(from_agent: Incoming, to_agent: WriteStream[SessionMessage]) -> AsyncIterator[Any]:
-    """Yield streams for a server. Its input ends only when the agent's input has ended and every request has a reply.
+    """Yield streams for a server whose input ends only after every request of the agent has a reply.
 
-    Needed because some agents write their requests and close the stream at once.
+    Some agents write their requests and close the stream at once; the server would end before it has replied.
     """
     to_server, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, from_server = anyio.create_memory_object_stream[SessionMessage](0)

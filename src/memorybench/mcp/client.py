@@ -32,7 +32,7 @@ MAX_PAGES = 1_000
 R = TypeVar("R", bound=BaseModel)
 _ANY_RESULT: TypeAdapter[Any] = TypeAdapter(dict[str, Any])
 FindFailure = Callable[[MCPError], Awaitable[MemorybenchError | None]]
-"""Returns the transport error that caused an error of the SDK; None if there is none."""
+"""A function that returns the transport's error behind an error of the SDK; None if there is none."""
 
 # without a handler, Python prints warnings of the SDK to stderr, and they may quote secrets
 for _name in ("mcp", "client"):
@@ -102,7 +102,7 @@ class McpClient:
         self.server_info = info.model_dump(by_alias=True, exclude_none=True) if info else {}
         """Name and version of the server."""
         self.instructions = client.session.instructions or ""
-        """What the server tells the agents that use it."""
+        """The server's instructions for agents that use it."""
 
     async def list_tools(self) -> Sequence[Tool]:
         tools: list[Tool] = []
@@ -148,7 +148,7 @@ class McpClient:
     ) -> dict[str, Any]:
         """Send any request and return its result unchanged.
 
-        Raises MCPError: the server's own error, or one that says why the connection failed.
+        Raise MCPError if the server replies with an error, or if the connection fails.
         """
         request = types.Request[Any, str](method=method, params=None if params is None else dict(params))
         try:
@@ -242,6 +242,6 @@ async def raise_service_error(
 
 
 def clean_excerpt(text: str, redactor: Redactor) -> str:
-    """Return the beginning of a server's text, redacted before it is cut, because half a key would not be found."""
+    """Return the beginning of a server's text without secrets. They are removed before the text is cut."""
     text = printable(redactor.clean(text))
     return text if len(text) <= EXCERPT else f"{text[:EXCERPT]}…"

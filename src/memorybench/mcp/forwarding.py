@@ -34,7 +34,8 @@ Connect = Callable[[ClientRole], AbstractAsyncContextManager[McpClient]]
 """Connects to the real server."""
 Send = Callable[[], Awaitable[dict[str, Any]]]
 Observe = Callable[[str, Mapping[str, Any], Send], Awaitable[dict[str, Any]]]
-"""Called with the method and params of each request of the agent and a function that sends it; returns the result."""
+"""Called for each request of the agent, with its method, its params and a function that sends it; returns the
+result."""
 
 _ENVELOPE = frozenset(
     {
@@ -44,7 +45,7 @@ _ENVELOPE = frozenset(
         types.CLIENT_CAPABILITIES_META_KEY,
     }
 )
-"""Keys of `_meta` that are valid for one connection only. They are removed; the SDK adds its own."""
+"""Keys of `_meta` that are valid for one connection only. They are not forwarded; the SDK adds new ones."""
 _ANSWERED_HERE = frozenset({"initialize", "server/discover", "subscriptions/listen"})
 
 
@@ -62,7 +63,7 @@ async def open_forwarding(
 ) -> AsyncIterator[ForwardingServer]:
     """Yield a server that connects to the real server at the agent's first request, and disconnects at the end.
 
-    With `same_revision`, it uses a handshake if the agent does, so that nothing must be translated.
+    With `same_revision`, it connects with a handshake if the agent did, so that no message must be translated.
     """
     server = ForwardingServer(connect, observe, same_revision=same_revision)
     try:
@@ -87,7 +88,7 @@ class ForwardingServer(Server[Any]):
         )
         self.middleware.append(self._connect_first)
         self.failure: MemorybenchError | None = None
-        """Why the real server could not be reached."""
+        """Why the real server could not be reached; None if it could, or there was no request yet."""
         self._connect = connect
         self._observe = observe
         self._same_revision = same_revision
@@ -96,11 +97,11 @@ class ForwardingServer(Server[Any]):
         self._closing = asyncio.Event()
         self._capabilities = types.ServerCapabilities()
         self._subscriptions: dict[str, asyncio.Task[None]] = {}
-        """What we listen to at a server without handshake."""
+        """The tasks that listen to notifications of a real server without handshake, by name."""
         self._log_level = "debug"
 
     async def _connect_first(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        """Middleware that connects to the real server before a request is handled: the answer may depend on it."""
+        """Middleware: connect to the real server before a request is handled, because the answer may depend on it."""
         if ctx.request_id is not None:
             await self._connected(ctx)
         result = await call_next(ctx)

@@ -31,7 +31,7 @@ from .forwarding import Connect, Send, open_forwarding
 
 NO_REPLY = "no reply before the session ended"
 _RECORDED = frozenset({"resources/read", "prompts/get"})
-"""Methods that are recorded in addition to tool calls, with the method as the name of the tool."""
+"""Requests other than tool calls that are recorded, too; their method is recorded as the name of the tool."""
 
 # without a handler, Python prints warnings of the server to stderr
 logging.getLogger("uvicorn").addHandler(logging.NullHandler())
@@ -60,7 +60,7 @@ class Tools(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ReadCall:
-    """What a call of a server's own tool did to the memory."""
+    """What a call of one of the server's tools did to the memory. `refused` is the message if the server refused it."""
 
     parts: tuple[MemoryOperation, ...] = ()
     refused: str | None = None
@@ -86,7 +86,10 @@ class Proxy:
         return (sys.executable, "-P", "-m", "memorybench.mcp.bridge", self.url)
 
     def record(self, tool: str, arguments: Mapping[str, Any]) -> Callable[..., None]:
-        """Record the start of a call; return a function that records its end, with further fields of the call."""
+        """Record that a call began.
+
+        Return a function that records its end; its arguments are further fields of ToolCall.
+        """
         self.connected = True  # some agents know their tools beforehand and never list them
         started, place = time.perf_counter(), len(self.calls)
         call = ToolCall(session=self._session, tool=tool, user=self._user, arguments=arguments, error=NO_REPLY)
@@ -203,7 +206,7 @@ async def open_server_proxy(
 ) -> AsyncIterator[Proxy]:
     """Forward one session of an agent that works for `user` to a server, and record its calls.
 
-    If the server could not be reached, raises its ServiceError, instead of the error of the agent.
+    If the server could not be reached, raise that ServiceError instead of the error that the agent had because of it.
     """
     proxy = _ServerProxy(read_call, session, user)
     async with open_forwarding(connect, proxy.observe) as server, serve_http(server) as proxy.url:

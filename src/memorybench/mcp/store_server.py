@@ -129,7 +129,7 @@ class StoreTools:
 
 
 def serve_store(open_store: Callable[[Path], AbstractAsyncContextManager[MemoryStore]], user: str = "user") -> Serve:
-    """Return a function that opens a store on a folder and serves it to one session of an agent, recording calls."""
+    """Return a function that opens the store in a folder, serves it to one session of an agent and records calls."""
 
     @asynccontextmanager
     async def serve(folder: Path, session: int) -> AsyncIterator[Served]:
