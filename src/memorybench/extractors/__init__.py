@@ -6,7 +6,7 @@ callable_extractor.py  type callable: a Python function
 command.py             type command: a program
 http.py                type http: an endpoint
 provider.py            type provider: the store of a memory provider
-reference.py           type reference: our prompt and any model
+reference.py           type reference: memorybench's prompt and any model
 states.py              the input of an extractor, and the memory that it returns
 config.py              the keys of a config file
 config_reading.py      reads and checks a config file

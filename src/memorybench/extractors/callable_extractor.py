@@ -24,7 +24,8 @@ from .plugin import ExtractorType, OpenContext
 from .states import as_memory, messages
 
 Function = Callable[..., Any]
-"""Takes the existing memory and messages (`{"role", "content"}`), returns the new memory as JSON data; may be async."""
+"""Takes the existing memory and a list of messages (`{"role", "content"}`); returns the new memory as JSON data. May be
+async."""
 
 _MAX_ERROR_CHARACTERS = 300
 _FUNCTION = re.compile(r"(?:[A-Za-z_][\w.]*|.+\.py):[A-Za-z_]\w*")

@@ -39,9 +39,9 @@ class OpenContext:
     open_model: Callable[[], Awaitable[Model]]
     open_provider: Callable[[], Awaitable[Provider]]
     load_function: Callable[[], Callable[..., Any]]
-    """Imports and returns the function that the config names. The user has allowed this."""
+    """Imports and returns the function that the config names. That the user allows code has been checked."""
     report_leak: Callable[[str], object]
-    """Called with a message if the data of a run could not be deleted from a provider."""
+    """Called with a message if data of the run remains in a provider, because deleting it failed."""
 
 
 class ExtractorType:
@@ -49,11 +49,11 @@ class ExtractorType:
 
     required_key: ClassVar[str]
     keys: ClassVar[frozenset[str]]
-    """Config keys that have an effect, in addition to those of every extractor."""
+    """The config keys that have an effect for this type, in addition to those that every type has."""
     spends: ClassVar[bool] = True
     """Whether a call may cost money."""
     runs_code: ClassVar[bool] = False
-    """Whether it runs a program or function that the config names, which needs --allow-code."""
+    """Whether extractors of this type run a program or function that the config names, which needs --allow-code."""
     needs_model: ClassVar[bool] = False
 
     @classmethod

@@ -95,7 +95,7 @@ def _sentence(category: str, fact: str) -> str:
 
 
 def _to_state(existing: MemoryState, memories: Sequence[Memory]) -> MemoryState:
-    """Return the old memory without facts that the store lost, plus a block with the store's other memories."""
+    """Return the old memory without facts that the store no longer has, plus a block with the store's new memories."""
     lines = [line.rstrip() for memory in memories for line in memory.content.splitlines()]
     # a store may put something before a fact, such as a date
     facts = {fact for fact in leaves(existing) if any(line.endswith(_sentence(*fact)) for line in lines)}

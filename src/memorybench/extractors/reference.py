@@ -72,7 +72,10 @@ class ReferenceExtractor(ExtractorType):
         return self._read(completion, existing)
 
     def _read(self, completion: Completion, existing: MemoryState) -> MemoryState | MemoryInText:
-        """Return the memory in a reply. Raises Malformed for an invalid reply: a failure of the tested model."""
+        """Return the memory in a reply.
+
+        Raise Malformed if the reply is invalid; that counts as a failure of the model.
+        """
         where = f"{self.subject.name}: {completion.model}"
         if completion.finish in _UNFINISHED:
             raise Malformed(f"{where}: {_UNFINISHED[completion.finish]} at {preview(completion.text[-60:])}")

@@ -25,12 +25,12 @@ def messages(conversation: Sequence[Turn]) -> list[dict[str, str]]:
 
 
 def dialogue(conversation: Sequence[Turn]) -> str:
-    """Return the conversation as lines such as `User: …`, with the speaker's name instead, if it is known."""
+    """Return the conversation as lines that begin with the speaker's name, or the role if it is unknown: `User: …`."""
     return "\n".join(f"{turn.speaker or turn.role.capitalize()}: {turn.content}" for turn in conversation)
 
 
 def leaves(memory: MemoryState, category: str = "") -> Iterator[tuple[str, str]]:
-    """Yield (name of the innermost block, text) of each text in a memory."""
+    """Yield each text in a memory, after the name of the innermost block that contains it."""
     match memory:
         case dict():
             for name, block in memory.items():
@@ -58,7 +58,7 @@ def read_memory(text: str, where: str) -> MemoryState:
 def find_memory(text: str, where: str) -> MemoryState | MemoryInText:
     """Parse a memory from JSON. If it is the only JSON in a longer text, return it as MemoryInText.
 
-    Raises Malformed if there is none.
+    Raise Malformed, with a message that begins with `where`, if there is no JSON, or more than one.
     """
     try:
         return read_memory(text, where)

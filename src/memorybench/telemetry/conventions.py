@@ -55,7 +55,8 @@ PROVIDER_NAMES = {
     "google": "gcp.gemini",
     **{prefix: prefix for prefix in ("openrouter", "ollama", "vllm", "lmstudio")},
 }
-"""The provider's name in the conventions, by the prefix of a model's name. They allow other names for other servers."""
+"""Names of model providers in the conventions, by the prefix of a model's name. For another server, any name is
+allowed."""
 
 _LONGEST_WORD = 200
 
@@ -154,7 +155,7 @@ def _chat_attributes(subject: Subject | None, result: Any) -> Attributes:
 
 
 def _word(value: Any) -> str | None:
-    """Return what a server calls its model or its reason, unless it is a text: that may be a part of the reply."""
+    """Return the value if it is one short word, such as a model's name; else None: it may be a part of the reply."""
     is_word = isinstance(value, str) and len(value) <= _LONGEST_WORD and not any(map(str.isspace, value))
     return value if is_word else None
 
@@ -169,7 +170,7 @@ def _split_model(subject: Subject | None) -> tuple[str, str]:
 
 
 def _count_records(result: Any) -> int | None:
-    """Return how many memories were found or written; None if the result does not show it."""
+    """Return how many memories a step found or wrote; None if its result does not say so."""
     if not isinstance(result, Mapping):
         return None
     records: Sequence[Any] | None = result.get("memories")

@@ -72,8 +72,8 @@ def sending_spans(
 ) -> Iterator[RunSpans]:
     """Yield an observer of the run, and send the spans that it creates.
 
-    At the end, wait a short time for the last spans, and print a warning if some are lost. The caller must call the
-    observer's `end`, unless it raises an exception.
+    At the end, wait a short time until the last spans are sent, and print a warning if some are lost. The block must
+    call the observer's `end`, unless it raises an exception.
     """
     with _quiet():
         sender = _Sender(endpoint, redact)

@@ -29,7 +29,7 @@ Redact = Callable[[str], str]
 
 
 class RunSpans:
-    """Creates the spans of a run. Implements memorybench.engine.observing.Observer. Each process has its own."""
+    """Creates the spans of a run. Implements memorybench.engine.observing.Observer. Each process of a run has one."""
 
     def __init__(self, tracer: Tracer, run: Run, redact: Redact, *, with_content: bool, is_resumed: bool) -> None:
         from opentelemetry.trace import set_span_in_context
@@ -159,7 +159,7 @@ class TrialSpans:
 
 
 def clean_attributes(attributes: Mapping[str, Any], redact: Redact) -> dict[str, Any]:
-    """Return the attributes without secrets and without unknown values."""
+    """Return the attributes with secrets removed, and without those that are None."""
     return {name: _clean(value, redact) for name, value in attributes.items() if value is not None}
 
 
@@ -172,7 +172,7 @@ def _clean(value: Any, redact: Redact) -> Any:
 
 
 def _start_of(step: EndedStep) -> int:
-    """Return the time when the call began, without waits for a slot; with retries, an estimate for the first try."""
+    """Return when the call began, after waits for a slot, in nanoseconds since 1970; with retries, an estimate."""
     if step.tries == 1:
         return step.ended - int(step.seconds * 1e9)
     return min(step.ended, int(datetime.fromisoformat(step.started).timestamp() * 1e9))
