@@ -14,7 +14,7 @@ from typing import Any
 _MESSAGE_TEXTS = ("content", "contents", "parts", "kwargs", "data")
 _MESSAGE_LISTS = ("messages", "choices", "generations", "conversation", "input_messages", "output_messages")
 _MESSAGES = ("output", "input", "question", "query", "answer", "response", "reply", "result", "text", "value")
-"""Keys whose value is the message, in an object that has no content of its own."""
+"""Keys whose value is taken as the message if an object has none of the usual keys for content."""
 _RECORD_LISTS = ("documents", "results", "memories", "records", "facts", "items", "hits", "matches", "output", "result")
 _RECORD_TEXTS = ("content", "memory", "page_content", "pageContent", "text", "fact", "document", "value", "summary")
 _QUERIES = ("query", "input", "question", "text", "search_query", "q")
@@ -26,8 +26,8 @@ _MAX_DEPTH = 8
 def parsed(value: Any) -> Any:
     """Parse a text that is JSON or a Python literal (as pandas writes lists into CSV); return another value as it is.
 
-    If the value is the recorded arguments of a function, return the first one, or all named ones if a known name such
-    as `query` is among them.
+    If the result is the arguments of a function call, as Langfuse records them, return the first positional argument,
+    or all named arguments if a known name such as `query` is among them.
     """
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         try:
@@ -44,9 +44,9 @@ def parsed(value: Any) -> Any:
 
 
 def messages(value: Any, role: str, depth: int = 0) -> list[Any] | None:
-    """Return the messages in the input or output of a span; None if there are none.
+    """Return the messages in the input or output of a span; None if there are none, or their form is unknown.
 
-    A text is one message with the role `role`.
+    A text becomes one message with the role `role`.
     """
     value = parsed(value)
     if depth > _MAX_DEPTH:

@@ -73,13 +73,14 @@ class Content:
     input: Any = None
     output: Any = None
     documents: Any = None
-    """What a retriever found; None if the output contains it."""
+    """The documents that a retriever found; None if they are part of `output`."""
 
 
 def operation_of(name: str, attributes: Mapping[str, Any], kind: str, names: SpanNames) -> str:
-    """Return the operation of a span: by the user's names, the attribute of the conventions, its own name, or its kind.
+    """Return the operation of a span; "" if it is unknown.
 
-    The first of these that determines it counts; "" if the operation is unknown.
+    The first of these decides that is known: the names that the user declared, the attribute of the conventions, the
+    name of the span, its kind.
     """
     if name in names.searches:
         return SEARCH_MEMORY
@@ -96,7 +97,7 @@ def operation_of(name: str, attributes: Mapping[str, Any], kind: str, names: Spa
 
 
 def described(span: Span, content: Content, names: SpanNames) -> Span:
-    """Return the span with attributes of the conventions that are derived from its content. Existing ones are kept."""
+    """Return the span with attributes of the conventions that are derived from its content. It keeps those it has."""
     known = dict(span.attributes)
     operation = operation_of(span.name, known, content.kind, names)
     found: dict[str, Any] = {}

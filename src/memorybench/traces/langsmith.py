@@ -38,7 +38,7 @@ _EPOCH = "1970-01-01T00:00:00+00:00"
 
 Ask = Callable[[], Awaitable[Reply]]
 Attempt = Callable[[Ask], Awaitable[Reply]]
-"""Sends a request for a page, with retries. Feedback does not use it: it is a step of the engine, which retries."""
+"""A function that sends a request for a page, with retries. Feedback is sent in steps, which the engine retries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ class LangSmith:
         return runs, next_cursor
 
     async def _project(self) -> _Project:
-        """Look up the project once, even if many feedbacks need it at the same time."""
+        """Return the project. It is looked up once, even if several tasks need it at the same time."""
         async with self._resolving:
             if self._resolved is None:
                 self._resolved = await self._find_project()

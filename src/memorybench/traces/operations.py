@@ -1,7 +1,6 @@
-"""Collects searches in a memory and writes to it from recorded spans into files of the run.
+"""Collects the memory searches and memory writes in recorded spans, and stores them in files of the run.
 
-So memory use does not depend on the number of spans, and a resumed run measures the same operations, even if the source
-has grown.
+The files limit the use of RAM, and a resumed run measures the same operations, even if the source has more by then.
 """
 
 from __future__ import annotations
@@ -82,7 +81,7 @@ class OperationFiles:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Says which operations are measured."""
+    """Which operations are measured: their kinds, since when (None: all), how many, and the user's names of spans."""
 
     kinds: tuple[str, ...] = KINDS
     since: datetime | None = None
@@ -104,7 +103,7 @@ def collect(
     source: str = OTLP,
     redact: Callable[[str], str] = str,
 ) -> OperationFiles:
-    """Collect the operations in `path` into files in `folder`, unless these files exist.
+    """Collect the operations in `path` into files in `folder`, unless these files exist; return the files.
 
     Raise BadInput if there are no operations.
     """

@@ -76,7 +76,7 @@ def extraction_row(source: StoredSpan | None, writes: Sequence[StoredSpan]) -> d
 
 
 def _written(spans: Sequence[StoredSpan]) -> Any:
-    """Return the contents that successful writes stored, as a list, or alone if there is one; None if unknown."""
+    """Return the contents that the successful writes stored: a list or, if there is one, that; None if unknown."""
     contents: list[Any] = []
     for span in spans:
         records = span.attributes.get(RECORDS)

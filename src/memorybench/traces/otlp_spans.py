@@ -1,4 +1,4 @@
-"""Spans from files: OTLP JSON with one batch per line, as the OpenTelemetry collector writes it, and exports.
+"""Reads spans from files: OTLP JSON with one batch per line (as the OpenTelemetry collector writes), and exports.
 
 The spans of a trace are spread over the file, children before parents. They are collected in a temporary database, so
 that a file of any size takes little memory.
@@ -126,8 +126,8 @@ class SpanTable:
     def reply_after(self, span: StoredSpan) -> StoredSpan | None:
         """Return the span with the reply that was given after this span; None if there is none.
 
-        Level by level upwards, it is the parent if it has a reply, or else the first later child of this parent that
-        has one.
+        The search begins at the parent of this span: the parent's reply counts, or else the first reply among the
+        parent's other children that began later. If there is none, it continues at the parent's parent.
         """
         level, seen = span, {span.id}
         while True:
@@ -175,7 +175,7 @@ def open_spans(path: Path, source: str = OTLP, names: SpanNames = NO_NAMES) -> I
 
 
 def _insert(database: sqlite3.Connection, columns: tuple[Any, ...]) -> bool:
-    """Store a span, unless one with the same ids is stored. Return whether that one has a different content."""
+    """Store a span, unless one with the same ids is stored already; return True if that one has different content."""
     if database.execute(_INSERT, columns).rowcount:
         return False
     stored = database.execute(f"SELECT {_SPAN} FROM spans WHERE trace = ? AND id = ?", columns[:2])  # noqa: S608  ours

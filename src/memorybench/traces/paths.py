@@ -1,4 +1,4 @@
-"""Paths to the conversation, the existing memory and the output of a run."""
+"""Paths to the conversation, the existing memory and the output in a run that a service or file recorded."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ class TracePaths:
     paths: Mapping[str, Path]
     """The path for each role: id, conversation, existing, output."""
     own: frozenset[str]
-    """Roles whose path the user has set."""
+    """The roles whose path the user has set, instead of the default."""
 
     @classmethod
     def of(cls, usual: Mapping[str, str], own: Mapping[str, str | None] = NOTHING_SET) -> TracePaths:
-        """Parse the path for each role: from `own`, the paths that the user has set with options, or else `usual`."""
+        """Parse the path for each role: the user's, which an option has set (`own`), or else the default (`usual`)."""
         overrides = {role: text for role, text in own.items() if text is not None}
         paths = {role: Path.parse(text, option(role)) for role, text in {**usual, **overrides}.items()}
         return cls(paths, frozenset(overrides))

@@ -35,8 +35,8 @@ JSON, PROTOBUF = "application/json", "application/x-protobuf"
 MAX_BODY = 16 * 2**20
 """Maximum size in bytes of the body of a request after it is decompressed."""
 _MAX_WORKING, _MAX_WAITING = 4, 256
-"""Maximum number of requests that are decompressed and parsed at once (the same limit applies to reading large bodies),
-and maximum number of requests in total."""
+"""The most requests that are decompressed and parsed at once, and the most requests in total. The first limit also
+applies to large bodies that are read at once."""
 _SMALL_BODY = 2**20
 """A body of at most this many bytes is read without waiting for requests with large bodies."""
 _BODY_SECONDS = 60
@@ -53,8 +53,8 @@ _INVALID, _UNAUTHENTICATED, _TOO_LARGE, _UNAVAILABLE = 3, 16, 8, 14
 class Receiver:
     files: SpanFiles
     token: str | None = None
-    """Senders must send it as `Authorization: Bearer …`. None: none is needed, but only requests with a host name of
-    this machine, such as localhost, are accepted."""
+    """The token that senders must send as `Authorization: Bearer …`. None: no token is needed, but the Host header of a
+    request must name this machine, such as localhost."""
     redact: Callable[[str], str] = str
     batches: int = 0
     spans: int = 0
@@ -122,7 +122,7 @@ class Receiver:
 
 
 class _Refused(Exception):
-    """A request is refused. Has the HTTP status, the code of google.rpc.Status, and the seconds until a retry."""
+    """Raised to refuse a request. Has the HTTP status, the code of google.rpc.Status and the seconds until a retry."""
 
     def __init__(self, status: int, code: int, message: str, retry_after: int | None = None) -> None:
         super().__init__(message)
@@ -130,7 +130,7 @@ class _Refused(Exception):
 
 
 def _is_small(request: web.Request) -> bool:
-    """Return whether the body is known to be small before it is decompressed."""
+    """Return whether the request says that its body, which may be compressed, is small."""
     length = request.content_length
     return length is not None and length <= _SMALL_BODY
 

@@ -37,7 +37,7 @@ def export_files(path: Path) -> list[Path]:
 
 
 def exported_rows(path: Path) -> Iterator[tuple[str, int, Mapping[str, Any]]]:
-    """Yield for each row of a file, or of all files below a folder: its place for errors, its number, and the row."""
+    """Yield each row of a file, or of all files below a folder, after its place for errors and its number."""
     for file in export_files(path):
         for number, row in _rows(file):
             where = f"{file}:{number}"
@@ -65,7 +65,10 @@ def _rows(file: Path) -> Iterator[tuple[int, Any]]:
 
 
 def _json(file: Path) -> Iterator[tuple[int, Any]]:
-    """Yield the number and value of each row: the items of a JSON array, or else the lines; another file is one row."""
+    """Yield the line number and value of each row: each item of a JSON array or, in another file, each line.
+
+    A file with one JSON value on several lines is one row.
+    """
     count = 0
     try:
         with open_window(file) as window:

@@ -1,4 +1,4 @@
-"""Files of OTLP JSON in a folder: written durably by a receiver, and read one after the other."""
+"""Files of OTLP JSON in a folder, which a receiver writes and other commands read one after the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fetches traces once into a file of the run, which saves memory, and a resumed run reads the same traces."""
+"""Fetches traces once into a file of the run. That saves RAM, and a resumed run reads the same traces."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Spool:
     path: Path
     size: int
     problems: Mapping[str, str]
-    """Why a trace cannot be judged, by trace id."""
+    """For each trace that cannot be judged, the reason, by trace id."""
 
     @classmethod
     def open(cls, path: Path) -> Spool:
