@@ -41,7 +41,7 @@ _LARGEST = 4 * 1024**3
 _MOST_VALUES = 2_000_000
 """The most values in one JSON text. In memory, a value takes up to a hundred times its size in the file."""
 _LARGEST_SMALL = 256 * 1024**2
-"""The most bytes of a file that is read as a whole."""
+"""The most bytes of a file in the bundle that is read into memory as a whole."""
 _LONGEST_LINE = 64 * 1024**2
 _MOST_TIMES, _ALWAYS = 250, 64 * 1024**2
 """The content may be this many times larger than the bundle; content up to `_ALWAYS` bytes is always accepted."""
@@ -61,7 +61,7 @@ class Entry(Record):
 
 
 class Manifest(Record):
-    """The list of files of a bundle. A signature covers `root`, which covers everything else."""
+    """The list of files of a bundle. A signature covers `root`, which depends on the content of all files."""
 
     format: Literal["memorybench-bundle/1"]
     public: bool

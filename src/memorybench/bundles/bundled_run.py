@@ -30,7 +30,7 @@ class BundledRun:
     rows: KeptRows
     run: RunRow
     datasets: Mapping[str, Dataset | AuditDataset]
-    """The available data, by benchmark."""
+    """The benchmark data that is available on this machine, by benchmark."""
     known_config: Callable[[str], str | None] = lambda _: None
     """Returns the text of a benchmark's config on this machine; None if the benchmark is unknown here."""
     cases: dict[tuple[str, str], CaseRow] = field(default_factory=dict)
@@ -79,7 +79,7 @@ class BundledRun:
                 self.judge_notes.append(note.text)
 
     def recorded(self) -> RecordedRun:
-        """Return the run for rescoring, with the available data whose fingerprint is the recorded one."""
+        """Return the run for rescoring, with those available datasets whose fingerprint the run recorded."""
         same = {name: one for name, one in self.datasets.items() if self.has_fingerprint(name, one)}
         conversations = {name: one for name, one in same.items() if isinstance(one, AuditDataset)}
         for benchmark, recorded in self._recorded_conversations():

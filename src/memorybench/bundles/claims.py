@@ -28,13 +28,13 @@ class Claim(Record):
     name: str
     level: Level
     n: int | None = None
-    """The number of statements with this name and level; None: not counted."""
+    """How many statements of this kind have this result; None: not counted."""
     text: str
     """What was checked and found, or why it was not checked."""
     examples: tuple[str, ...] = ()
-    """Some of the statements that are contradicted, or only declared."""
+    """Some of the statements that are contradicted, or that could not be checked."""
     names: tuple[str, ...] = ()
-    """For claims about scores and configs: their names."""
+    """For claims about scores or configs: the names of these scores or configs."""
 
 
 class Verification(Record):
@@ -83,7 +83,7 @@ def claim(
     n: int | None = None,
     names: Sequence[str] = (),
 ) -> Claim:
-    """Return a claim with at most five examples; without `n`, the number of examples given is its count."""
+    """Return a claim with at most five of the examples. If `n` is None, the number of all examples is its count."""
     count = len(examples) or None if n is None else n
     return Claim(
         name=name, level=level, text=text, n=count, examples=tuple(examples[:_MOST_EXAMPLES]), names=tuple(names)

@@ -140,7 +140,10 @@ def croissant(run: RunRow, entries: Mapping[str, Entry]) -> dict[str, Any]:
 
 
 def every_eval_ever(run: RunRow, report: Mapping[str, Any], outcomes: Entry) -> list[dict[str, Any]]:
-    """Return one record per subject in the format of Every Eval Ever. It needs a range, so only shares are listed."""
+    """Return one record per subject in the format of Every Eval Ever.
+
+    It has only shares, because each needs a range.
+    """
     end = run.finished or run.created
     subjects = dict.fromkeys(result["subject"] for result in report["results"])
     name, _, version = run.program.partition(" ")
@@ -203,7 +206,7 @@ def _results(run: RunRow, subject: str, report: Mapping[str, Any]) -> Iterator[d
 
 
 def _models(run: RunRow) -> dict[str, str]:
-    """Return the answering model and the judge, which the schema does not provide for."""
+    """Return the names of the answering model and the judge, for which the schema has no fields of its own."""
     names = {"answering_model": run.spec.get("answerer"), "judge": run.spec.get("judge")}
     return {key: str(name) for key, name in names.items() if name}
 

@@ -70,7 +70,7 @@ def _model_claims(bundle: BundledRun) -> Iterator[Claim]:
 
 
 def _other_subjects(bundle: BundledRun) -> list[str]:
-    """Return the steps whose recorded subject differs from the model or provider in their inputs."""
+    """Return a text for each step whose recorded subject differs from the model or provider in its inputs."""
     asked = {"search": "provider", "answer": "model", **dict.fromkeys(VERDICTS, "model")}
     wrong = []
     for step in bundle.steps.values():

@@ -65,7 +65,7 @@ class Refused:
 
 @dataclass(slots=True)
 class Board:
-    """Entries that can be compared: the same questions of the same data, answered and judged by the same models."""
+    """Entries that can be compared, because they have the same questions, data, answering model and judge."""
 
     title: str
     settings: Mapping[str, str]

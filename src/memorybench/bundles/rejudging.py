@@ -69,7 +69,7 @@ class Sample:
 
 
 class Rejudged(Record):
-    """One recorded verdict of the sample, and the verdict of the other judge; None if it gave none."""
+    """A recorded verdict of the sample, and the other judge's verdict, which is None if that judge gave none."""
 
     key: str
     step: str
@@ -100,7 +100,7 @@ class Rejudging:
     verdicts: tuple[Rejudged, ...]
     run_id: str
     cost: float
-    """In dollars, without replies that were reused from an earlier sample."""
+    """The known costs of the calls in US dollars. Replies that were reused from an earlier sample cost nothing."""
     unknown_costs: int
     """The number of calls whose cost is unknown."""
     is_interrupted: bool
@@ -119,7 +119,7 @@ class Rejudging:
 
     @property
     def confusion(self) -> Confusion:
-        """The confusion matrix. The recorded judge takes the place of the person."""
+        """The confusion matrix of the two judges, in which the recorded judge is the reference."""
         return Confusion.of((one.recorded, bool(one.verdict)) for one in self.compared)
 
     @property
@@ -228,7 +228,7 @@ def _expected_prices(steps: Iterable[JudgedStep], model: ResolvedModel) -> list[
 
 
 def _recorded_steps(results: Path, judge: Fingerprint) -> set[str]:
-    """Return the keys of the steps that the judge has already given a verdict on, in any sample."""
+    """Return the keys of the steps on which this judge has already given a verdict, in any earlier sample."""
     if not journal_of(results).exists():
         return set()
     with RunReader.open(results) as run_reader:
@@ -244,7 +244,8 @@ def _recorded_steps(results: Path, judge: Fingerprint) -> set[str]:
 def _calls_within(budget: float | None, concurrency: int, steps: Iterable[JudgedStep], model: ResolvedModel) -> int:
     """Return how many calls about the steps may be in flight, so that these alone do not use up the budget.
 
-    An author decides how long the prompts are. Raise BadInput if one call would cost more than the budget.
+    The author of the bundle decides how long the prompts are, so one call may be expensive. Raise BadInput if one would
+    cost more than the budget.
     """
     dearest = max((price or 0.0 for price in _expected_prices(steps, model)), default=0.0)
     if budget is None or not dearest:

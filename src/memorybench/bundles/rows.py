@@ -51,14 +51,15 @@ class StepRow(_Spent):
     subject: str
     inputs: Any
     result: Any
-    """In a public bundle, `inputs` and `result` are null, except results without texts that the report needs."""
+    """The result. In a public bundle, `inputs` and `result` are None, except for results that the report needs."""
     digests: tuple[str, str] | None = None
     """In a public bundle, the digests of inputs and result; else None."""
     started: str
     seconds: float = Field(ge=0)
     reused_from: str | None
     reused_cost: tuple[Annotated[float, Field(ge=0)] | None] | None = None
-    """For a reused step, a tuple with its cost in the run that made it, or (None,); None if that run is not here."""
+    """For a reused step, a tuple with its cost in the run that performed it: (None,) if the cost is unknown. None if
+    that run was not in the journal, and for steps that were not reused."""
     attempt: int | None = Field(ge=0, le=_COUNT)
     shared: bool
 

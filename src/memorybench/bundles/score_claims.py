@@ -34,7 +34,8 @@ _NO_RESULT = "a call of the trial has no result, so that scores may be missing"
 _REDACTED_VERDICT = "a secret was removed from a reply of the judge, which cannot be read again"
 _OTHER_VERDICT = "a reply of the judge, read again, does not give its verdict"
 _UNLIKE = 1e-9
-"""The largest relative difference of a recomputed score. Other versions of numpy may round differently."""
+"""The largest relative difference of a recomputed score that is accepted, because versions of numpy round
+differently."""
 
 
 def score_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescorer | None) -> Iterator[Claim]:
@@ -67,9 +68,9 @@ def score_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescorer |
 
 
 def impossible_scores(outcomes: Iterable[Outcome], metrics: Sequence[Metric]) -> Iterator[Claim]:
-    """Scores that no run has, also where they are only declared: two of one name, negative ones, shares above 1.
+    """Yield a contradicted claim if there are scores that no run can have, such as a negative one or a share above 1.
 
-    Earlier versions recorded some scores twice; they are accepted if both are equal.
+    Two different scores with one name are such scores, too. Equal ones are accepted: earlier versions recorded them.
     """
     wrong = []
     for outcome in outcomes:

@@ -84,7 +84,10 @@ def trial_claims(bundle: BundledRun, rescorer: Rescorer | None) -> Iterator[Clai
 
 
 def _other_subjects(bundle: BundledRun) -> list[str]:
-    """Return problems: benchmarks or subjects of a complete run's outcomes that differ from the settings."""
+    """Return a problem for each difference between the benchmarks and subjects in the settings and in the outcomes.
+
+    For complete runs.
+    """
     spec = bundle.run.spec
     benchmarks, subjects = spec.get("benchmarks"), spec.get("subjects")
     if not _are_names(benchmarks) or not _are_names(subjects):
@@ -114,7 +117,7 @@ def _other_subjects(bundle: BundledRun) -> list[str]:
 
 
 def _other_trials(bundle: BundledRun, rescorer: Rescorer | None) -> list[str]:
-    """Return problems: in a complete run, every subject must have every case in every repeat."""
+    """Return problems if not every subject of a complete run has every case in every repeat."""
     repeats = bundle.run.spec.get("repeats") or 1
     if not isinstance(repeats, int) or not 1 <= repeats <= max(1, len(bundle.outcomes)):
         return ["the settings have another number of repeats"]

@@ -1,4 +1,4 @@
-"""Checks a bundle: what the code can compute again from other parts of it is computed and compared.
+"""Checks a bundle: each part that can be computed from other parts is computed again and compared.
 
 No service is called and nothing is downloaded. What no computation can show, such as that a model really gave a
 recorded reply, is listed as declared. The modules `*_claims.py` make the checks.
