@@ -14,11 +14,11 @@ Names to objects
   renaming.py        gives a provider or dataset the name that the user chose
 
 What a run may do
-  environment.py     variables, secrets, and the fault that tests ask for
+  environment.py     environment variables, the redactor, and the fault for tests
   credentials.py     tells the redactor the credentials that configs use
   output.py          removes secrets from everything that is printed
   consent.py         whether a config may run code and send variables
-  isolation.py       whether a run keeps apart from the data of others
+  isolation.py       whether a run can keep its data separate from other data
   source_code.py     digests of the user's own code that a run uses
 
 Commands

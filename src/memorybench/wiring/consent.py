@@ -37,11 +37,12 @@ _OF_OTHERS = (
     r"|PG[A-Z]+|HOME|PATH|USER|LOGNAME|SHELL|PWD|OLDPWD|HOSTNAME|LANG|TERM|EDITOR|MAIL|TMPDIR|TZ"
     r"|[A-Z_]*(?:PROXY|PYTHONPATH|LD_PRELOAD|LD_LIBRARY_PATH)"
 )
-"""Variables of well-known services and of the system. A config of the user needs consent to use one as its key."""
+"""Pattern for variables of well-known services and of the system. A file of the user needs consent to use one as its
+key."""
 
 
 def entry_uses(catalog: Catalog, entry: Entry, variables: Mapping[str, str] | None = None) -> Uses:
-    """Return the code and variables that the config of an entry uses, not those of its provider."""
+    """Return what the config of an entry uses. If it names a provider, what the provider uses is not included."""
     if entry.kind not in _CONFIG_KINDS:
         return Uses()
     config = getattr(catalog, entry.kind)(entry.name)
@@ -49,7 +50,7 @@ def entry_uses(catalog: Catalog, entry: Entry, variables: Mapping[str, str] | No
 
 
 def own_uses(catalog: Catalog, entry: Entry) -> Uses:
-    """Return what the config of an entry uses, except uses that it inherits unchanged from the config it extends."""
+    """Return what the config of an entry uses, without what it inherits unchanged from the config that it extends."""
     uses = entry_uses(catalog, entry)
     if entry.base is None:
         return uses
@@ -103,7 +104,7 @@ def require_code(where: str, uses: Sequence[Use], consent: Consent) -> None:
 
 
 def missing_consent(catalog: Catalog, entry: Entry) -> list[str]:
-    """Return the command-line flags that allow what an entry, its provider and the configs they extend use."""
+    """Return the command-line flags that an entry, its provider and the configs that they extend need."""
     entries = list(with_provider(catalog, entry))
     for one in entries:  # grows by what they extend
         entries += [one.base] if one.base is not None else []
@@ -112,14 +113,17 @@ def missing_consent(catalog: Catalog, entry: Entry) -> list[str]:
 
 
 def needed_flags(uses: Uses) -> list[str]:
-    """Return the command-line flags that a user's own config with these uses needs."""
+    """Return the command-line flags that a config with these uses needs if it is a file of the user."""
     if uses.code:
         return [ALLOW_CODE]
     return [f"{ALLOW_ENV} {name}" for name in dict.fromkeys(use.value for use in uses_to_allow(uses))]
 
 
 def uses_to_allow(uses: Uses, consent: Consent | None = None) -> list[Use]:
-    """Return the variables that a config would send, except its own key and those that the user allowed."""
+    """Return the variables that a config would send and that the user has not allowed (consent None: none is allowed).
+
+    The key of the config's own service needs no consent. If the user allows code, all variables are allowed.
+    """
     allowed = consent or Consent()
     if allowed.code:
         return []
@@ -140,7 +144,7 @@ def _address_settings() -> dict[str, str]:
 
 @lru_cache(maxsize=4)
 def _hosts_by_key(settings: tuple[tuple[str, str], ...]) -> Mapping[str, frozenset[str]]:
-    """Return, by variable, the hosts to which configs and models of memorybench send the key in it."""
+    """Return, for each variable, the hosts to which bundled configs and known models send the key in it."""
     from memorybench.models.presets import PRESETS
 
     hosts: dict[str, set[str]] = defaultdict(set)

@@ -27,7 +27,7 @@ _SETTINGS = (
     "URL", "URI", "HOST", "PORT", "MODEL", "NAME", "PATH", "DIR", "FOLDER", "HOME", "LEVEL", "MODE", "VERSION", "IMAGE",
     "TAG", "USER", "DB", "DATABASE", "REGION", "FILE", "TYPE", "PROVIDER", "ENDPOINT", "PROJECT",
 )  # fmt: skip
-"""Last words of the names of variables that are usually not secret; their values are not redacted."""
+"""Last words of variable names, such as URL in `MY_URL`, whose values are usually not secret and are not redacted."""
 
 
 def learn_secrets(config: Record, file: Path | None) -> None:

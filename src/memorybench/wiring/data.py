@@ -32,7 +32,7 @@ class DataStatus:
     licence: str
     size: int | None
     where: str
-    """The path, whether the file exists or not; for data without files, where it comes from."""
+    """The path of the data, whether it exists or not; for data without files, where it comes from."""
     pinned: bool
     present: bool
 

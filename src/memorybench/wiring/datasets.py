@@ -17,7 +17,7 @@ from memorybench.text.sanitize import preview
 from .renaming import rename_dataset
 
 _LARGEST_WITHOUT_INDEX = 64 * 2**20
-"""In bytes. A larger data file without an index is not parsed to show a conversation."""
+"""In bytes. To show a conversation, a larger data file is read only if it has an index."""
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

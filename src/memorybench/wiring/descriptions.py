@@ -53,10 +53,10 @@ class Description:
     """Label and value of each fact, in display order. A value may be empty."""
     uses: Uses
     needs_consent: Sequence[str]
-    """The flags that the user must pass, or else the entry is refused."""
+    """The command-line flags without which the entry is refused."""
     settings: Sequence[Key] = ()
     prompts: Mapping[str, str] = field(default_factory=dict)
-    """The prompt templates of the answering model and the judge, by use."""
+    """The prompt templates of the answering model and the judge, by what each is used for."""
 
     def plain(self) -> dict[str, Any]:
         """Return the description as JSON-compatible data."""
@@ -88,7 +88,7 @@ def _use_text(use: Use) -> str:
 
 
 def describe(name: str, folder: Path, extra: Sequence[Path], kind: str | None = None) -> Description:
-    """Return the description of an entry or model. Without a kind, the first entry with that name is described."""
+    """Return the description of an entry or model. If `kind` is None, that of the first entry with this name."""
     catalog = Catalog(folder, extra)
     if "(" not in name and (kind == "model" or (kind is None and ("/" in name or OF_OPENAI.fullmatch(name)))):
         has_entry = any(entry.name == name for one in _KINDS for entry in catalog.entries(one))

@@ -35,7 +35,7 @@ class Finding(Record):
     found: bool
     detail: str = ""
     needed: bool = False
-    """Whether memorybench does not work at all without it."""
+    """Whether memorybench needs this in any case; otherwise only some commands or providers do."""
     remedy: str = ""
 
 

@@ -98,9 +98,12 @@ class LiveWiring:
         *,
         need_keys: bool = True,
     ) -> None:
-        """Search configs in `config_dirs` and `folder`; None: the current folder. `need_keys` is false in a dry run."""
+        """Search for configs in `config_dirs` and `folder` (None: the current folder).
+
+        `need_keys` is False in a dry run.
+        """
         self.missing: list[BadInput] = []
-        """What a dry run did not need and a run will: keys that are not set."""
+        """In a dry run: the errors that a real run would raise, such as about keys that are not set."""
         self._need_keys = need_keys
         self._config_dirs = tuple(config_dirs)
         self._consent = consent or Consent()
@@ -116,7 +119,11 @@ class LiveWiring:
         return wiring
 
     def _resolve(self, resolve: Callable[..., T]) -> T:
-        """Return the result of `resolve`. In a dry run, add to `missing` the error that a real run would raise."""
+        """Return the result of `resolve`.
+
+        In a dry run, an error about something that only a real run needs, such as a key, is added to `missing` instead
+        of raised.
+        """
         if self._need_keys:
             return resolve(need_keys=True)
         found = resolve(need_keys=False)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 MODEL_VARIABLE = "MEMORYBENCH_MODEL"
 NO_MODEL = "none"
 _LONGEST_REPLY = 1024
-"""Most tokens of a reply. Answers are short, but some models reason in the reply first; repetition must end."""
+"""The default for the most tokens of a reply. It leaves room for models that reason first, and ends endless replies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +123,8 @@ class ModelResolver:
     ) -> ResolvedModel | None:
         """Return the model with this name, else the one named in the environment variable, else the first default.
 
-        Returns None if the name is "none", there is no default, or the default has no key. Raises BadInput if a model
-        that was named has no key.
+        Return None if the name is "none", if there is no default, or if the key of the default is not set. Raise
+        BadInput if the key of a model that was named is not set.
         """
         name = name or (environment().get(variable) if variable else None)
         if name == NO_MODEL:
@@ -138,7 +138,7 @@ class ModelResolver:
         return model if model.address is None or model.address.ready else None
 
     def has_server(self, name: str | None) -> TypeGuard[str]:
-        """Return whether the name is a model card, or a model name with a server address in it."""
+        """Return whether the name is that of a model card, or contains the address of its server."""
         return name is not None and (has_address(name) or self.catalog.has_card(name))
 
     def resolve(self, name: str) -> ResolvedModel:

@@ -112,7 +112,7 @@ def folder_name(provider: str) -> str:
 
 
 def may_spend(config: ProviderConfig) -> bool:
-    """Return whether calls of the provider may cost money: it is not local, or it calls a model or a paid embedder."""
+    """Return whether calls of the provider may cost money: it is not local, or calls a model or a paid embedder."""
     pays_for_vectors = config.local is not None and config.local.embedding.provider != "local"
     return config.type != "local" or config.enhancement_model is not None or pays_for_vectors
 
@@ -127,7 +127,7 @@ def _embedder_key(embedding: Embedding) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """An open provider, with its limits and properties for the engine."""
+    """An open provider, with its limits and with properties that the run needs to know."""
 
     provider: Provider
     limits: Limits

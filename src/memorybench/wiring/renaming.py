@@ -14,7 +14,7 @@ from memorybench.providers.plugin import NAMES_BEFORE_0_2
 def rename_provider(provider: Provider, name: str, settings: Mapping[str, Any] | None = None) -> Provider:
     """Return the provider with another name and with `settings` added to those of its subject.
 
-    Methods that still have their name of version 0.1 are also available under the new name.
+    Methods of the provider that have a name of version 0.1 are also available under the current name.
     """
     members = {new: getattr(provider, old) for new, old in NAMES_BEFORE_0_2.items() if not hasattr(provider, new)}
     if provider.subject.name != name or settings:

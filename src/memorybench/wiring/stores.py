@@ -55,7 +55,8 @@ class ResolvedStore:
     def choose_tools(self, chosen: ToolSurface | None) -> ToolSurface:
         """Return which tools an agent gets: `ours` or those of the store's own MCP server (`server`).
 
-        None chooses `server` if that is safe and its results can be judged. Raises BadInput if `server` is impossible.
+        If `chosen` is None, return `server` if that is safe and its results can be judged, otherwise `ours`. Raise
+        BadInput if `chosen` is `server` and that is impossible.
         """
         if chosen == "ours":
             return "ours"

@@ -92,7 +92,7 @@ def describe_config(document: Document) -> str:
 
 
 def _hints(provider: ProviderConfig) -> Iterator[str]:
-    """Yield hints on what a run will not measure, use or notice because the config does not describe it."""
+    """Yield hints about keys that the config lacks, and what a run therefore does not measure, use or notice."""
     endpoints, capabilities = provider.endpoints, provider.capabilities
     if endpoints is None:
         return

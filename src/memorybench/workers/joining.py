@@ -33,8 +33,8 @@ class JoinedRun:
     run_id: str
     ending: Ending
     is_good: bool
-    """Whether the run is complete and all its trials are scored, or nothing was left to do here: the run was complete
-    before, or its budget was used up. A supervisor need not start the worker again."""
+    """Whether a supervisor need not start the worker again: the run is complete without failed or unscored trials, it
+    was complete before, or its budget was used up before this worker performed a trial."""
 
 
 def join_run(
@@ -46,9 +46,9 @@ def join_run(
     options: Mapping[str, Any] | None = None,
     new_stop: Callable[[], Stop] = Stop,
 ) -> JoinedRun:
-    """Perform trials of a run until none is left; `run_id` None: the newest unfinished run.
+    """Perform trials of a run until none is left. If `run_id` is None, join the newest unfinished run.
 
-    Joins the run again whenever the database was restarted or the lease has expired. `given` are values that are not
+    Join the run again whenever the database was restarted or the lease has expired. `given` are values that are not
     saved with the run, such as consent; `options` are values of RunOptions, such as the concurrency. `new_stop` is
     called each time that the run is joined.
     """

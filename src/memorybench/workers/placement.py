@@ -23,7 +23,7 @@ def run(
 ) -> FinishedRun:
     """Perform a run and write its reports, as `running.run` does, here or on a Ray cluster.
 
-    `last_words` is printed if the user forces the run to stop immediately.
+    `last_words` is printed at the second Ctrl-C, which stops the run at once.
     """
     stopping = Stop()
     stopping.last_words = last_words

@@ -44,7 +44,7 @@ _DRAIN_SECONDS = 60.0
 _KILL_SECONDS = 10.0
 _POLL_SECONDS = 0.5
 _MOST_FILES = 500 * 2**20
-"""The most bytes of files that Ray accepts for a job."""
+"""The most bytes of files, in total, that Ray accepts for a job."""
 _LATE_ROWS = 1000
 """How many rows before the newest one are read again, because rows may be committed out of order."""
 
@@ -167,11 +167,11 @@ class _Driver:
         self._stopping = stopping
         stopping.at_once = self._stop_at_once
         self._calls: dict[Any, int] = {}
-        """Calls that perform the run, with the number of their worker."""
+        """The calls of `RayWorker.perform`, each with the number of its worker."""
         self._processes: dict[int, WorkerProcess] = {}
         """The newest process id that each worker has reported, by the number of the worker."""
         self._news: dict[Any, int] = {}
-        """Calls that have not returned, with the number of their worker."""
+        """The calls of `RayWorker.news` that have not returned yet, each with the number of its worker."""
         self._endings: list[Ending] = []
         self._errors: list[str] = []
 
@@ -219,7 +219,10 @@ class _Driver:
             self._ray.kill(actor)
 
     def _stop(self, numbers: Iterable[int]) -> None:
-        """Ask workers to stop after their calls in flight. Called repeatedly: Ray may have restarted a worker."""
+        """Ask workers to stop after their calls in flight.
+
+        Must be called repeatedly, because Ray may restart a worker.
+        """
         for number in numbers:
             self._actors[number].stop.options(max_task_retries=0).remote()
 
@@ -242,7 +245,10 @@ class _Driver:
         _report(text)
 
     def _read_news(self, numbers: Iterable[int], progress: RunProgress) -> None:
-        """Show what workers have added to memories, and which were restarted. A starting worker does not reply."""
+        """Show what workers have added to memories, and which workers were restarted.
+
+        Does not wait: a worker that is starting does not reply yet.
+        """
         ended, _ = self._ray.wait(list(self._news), num_returns=len(self._news), timeout=0) if self._news else ([], [])
         for call in ended:
             number = self._news.pop(call)
@@ -271,7 +277,10 @@ class _OutcomeFeed:
         self._next = 0.0
 
     def read(self) -> None:
-        """Show new outcomes. Does nothing if it was called too recently: at most a tenth of the time is spent here."""
+        """Show new outcomes.
+
+        Do nothing if the last call was too recent, so that this takes at most a tenth of the time.
+        """
         began = time.monotonic()
         if began < self._next:
             return

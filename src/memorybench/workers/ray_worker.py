@@ -107,7 +107,7 @@ class RayWorker:
         return self._stop
 
     def news(self) -> tuple[WorkerProcess, list[Adding]]:
-        """Return this process, and the progress of adding sessions that changed since the last call."""
+        """Return what identifies this process, and the progress of adding sessions that changed since the last call."""
         adding, self._adding = self._adding, {}
         return self.process(), list(adding.values())
 
