@@ -1,4 +1,4 @@
-"""What can be named on the command line: bundled YAML cards, files of the user, installed plug-ins.
+"""Everything that has a name on the command line: bundled YAML cards, files of the user, installed plug-ins.
 
 catalog.py     Catalog: finds entries and configs by name
 entries.py     Entry: what `list` shows of one name; the baselines

@@ -39,31 +39,34 @@ Read = Callable[[Environment], Any]
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """One place that defines an entry: a file, a plug-in, or a baseline."""
+    """One definition of an entry: a file, a plug-in, or a baseline. A name with several definitions is invalid."""
 
     entry: Entry
     read: Read | None = None
-    """Reads the config of the entry; None if it has none."""
+    """A function that reads the config of the entry; None if the entry has none."""
     plugin: EntryPoint | None = None
     document: Document | None = None
-    """The content of its file, before `extends` is applied."""
+    """The content of the entry's file, without what it inherits by `extends`; None if it has no file."""
 
 
 class Catalog:
     """Finds bundled configs, configs in `folder` and in the `extra` folders, and installed plug-ins.
 
-    An invalid entry raises an error only when it is used; the others can be used.
+    An invalid entry raises an error only when it is used, so that other entries can be used.
     """
 
     def __init__(self, folder: Path, extra: Sequence[Path] = (), before_use: BeforeUse | None = None) -> None:
-        """`before_use` is called with each config, which still contains `${VAR}`, before its variables are replaced."""
+        """`before_use` is called with each config and its file before `${VAR}` in the config is replaced."""
         self._folder = folder
         self._extra = tuple(extra)
         self._before_use = before_use
         self._found: dict[tuple[str, str], Sequence[_Source]] = {}
 
     def entries(self, *kinds: Kind) -> tuple[Entry, ...]:
-        """Return all entries of these kinds, sorted by name. Each config is read, so that an invalid one is marked."""
+        """Return all entries of these kinds, sorted by name.
+
+        Each config is read; `broken` is set in invalid entries.
+        """
         return tuple(
             self._check(sources)
             for _, sources in sorted(self._sources.items(), key=itemgetter(0))
@@ -223,7 +226,10 @@ class Catalog:
         return extend(self.complete(base.document, (*chain, base.entry.name)), document)
 
     def _base(self, document: Document) -> _Source:
-        """Return the source that a config extends. It is not checked, because it may be valid only when extended."""
+        """Return the source that a config extends.
+
+        Its config is not checked, because it may be valid only when extended.
+        """
         name, where = document.value["extends"], document.where("extends")
         found = self._find("provider", name) if isinstance(name, str) else ()
         if not found:
@@ -233,9 +239,9 @@ class Catalog:
         return found[0]
 
     def _with_base(self, source: _Source) -> Entry:
-        """Return the entry of a source. If it extends another entry, set `base` to that one, and `file` to its file.
+        """Return the entry of a source. If it extends another entry, set `base` to that entry, and `file` to its file.
 
-        The reason is that a provider that extends another runs the code of that one.
+        A provider that extends another one runs the code of that one, so paths are relative to that file.
         """
         document = source.document
         if source.entry.kind != "provider" or document is None or not _extends(document):
@@ -250,7 +256,7 @@ class Catalog:
         return _by_name((*self._without_files, *bundled, *self._of_user))
 
     def _find(self, family: str, name: str) -> Sequence[_Source]:
-        """Return the sources of one name. Bundled files with other names are not read, which saves time."""
+        """Return the sources of one name in a family. Only bundled files with this name are read, which saves time."""
         if (family, name) not in self._found:
             bundled = (
                 source
@@ -347,7 +353,7 @@ def _by_name(sources: Iterable[_Source]) -> dict[tuple[str, str], list[_Source]]
 
 
 def _remember(read: Read) -> Read:
-    """Return a function that calls `read`, and caches the config that is read without an environment."""
+    """Return a function that does the same as `read`, but reads the config without an environment only once."""
     without_environment = cache(lambda: read(None))
     return lambda environment: without_environment() if environment is None else read(environment)
 

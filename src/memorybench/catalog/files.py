@@ -24,7 +24,7 @@ SCENARIOS = Path(__file__).parent / "scenarios"
 
 
 def record_of(kind: Described) -> type[Record]:
-    """Return the class of configs of this kind. It is imported only when it is needed, because that takes long."""
+    """Return the class of configs of this kind. It is imported only now, because importing all classes takes long."""
     match kind:
         case "provider":
             from memorybench.providers.config.provider import ProviderConfig
@@ -107,7 +107,7 @@ def bundled_files() -> Iterator[tuple[Path, Described]]:
 def files_of_user(folder: Path, extra: Sequence[Path]) -> Iterator[tuple[Path, Described | None]]:
     """Yield the path and the kind of each config in the working folder and the extra folders.
 
-    The kind is None if the folder does not determine it.
+    The kind is None if the folder of the file does not determine it; `recognise` may find it in the file.
     """
     for kind in KINDS:
         yield from ((path, kind) for path in _yaml_files(folder / f"{kind}s" / "configs"))

@@ -29,7 +29,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A group of keys in the documentation: keys with one place each, or a section that may be in several places."""
+    """A table of the documentation: keys that have one place each, or those of a section that has several places."""
 
     title: str
     about: str
@@ -49,7 +49,7 @@ class _Field:
 
 
 def sections(kind: Described) -> tuple[Section, ...]:
-    """Return the keys with one place each, then the sections that may appear in several places."""
+    """Return a section with the keys that have one place each, then one for each section with several places."""
     owners: dict[type[BaseModel], list[_Field]] = {}
     record = documented(record_of(kind))
     for field in _fields(record, ""):

@@ -50,7 +50,7 @@ _LOCAL_PATHS = frozenset(
     }
 )  # fmt: skip
 _LEADING_VARIABLE = re.compile(r"\$\{([A-Z][A-Z0-9_]*)(?::-([^}]*))?\}(?=/|$)")
-"""A variable at the beginning of an address: its value is the server itself, so it is not sent to another server."""
+"""Matches a variable at the beginning of an address. Its value names the server, so it does not count as sent to it."""
 _AUTHORIZATION = re.compile(r"(?:\w+ +)?\$\{([A-Z][A-Z0-9_]*)\}")
 _IMAGE = re.compile(r"^\s*-?\s*(?:image|build|context)\s*:\s*(\S.*?)\s*$", re.MULTILINE)
 _LONGEST_SQL = 400
@@ -300,7 +300,7 @@ def _model(name: str, key: str, place: _Place) -> Uses:
 
 
 def _other_variables(config: Record, uses: Uses, receiver: str) -> tuple[Use, ...]:
-    """Return each `${VAR}` of the config that is not among the credentials in `uses`."""
+    """Return each `${VAR}` of the config that is not among the credentials in `uses`; `receiver` gets its value."""
     section = config.data if _is_benchmark(config) else config  # only `data` may contain variables
     before = ("data",) if _is_benchmark(config) else ()
     known = {(use.value, use.key) for use in uses.credentials}
@@ -344,4 +344,4 @@ _FINDERS: Mapping[str, Callable[[Any, _Place], Uses]] = {
     "BenchmarkConfig": _benchmark,
     "ModelConfig": _card,
 }
-"""The function for each class of configs, by the name of the class: so the classes need not be imported."""
+"""The function that finds the uses of each class of configs, by the name of the class, which need not be imported."""

@@ -28,7 +28,7 @@ class Parser(argparse.ArgumentParser):
     """An ArgumentParser that raises BadInput for an invalid command line and suggests the most similar argument."""
 
     given: Sequence[str] = ()
-    """The words on the command line."""
+    """The words on the command line, which the suggestions depend on."""
 
     def error(self, message: str) -> NoReturn:
         from memorybench.core.errors import BadInput
@@ -51,7 +51,7 @@ class Parser(argparse.ArgumentParser):
         raise BadInput(where, problem, remedy=close or f"`{self.prog} --help` shows all arguments")
 
     def _option_names(self) -> list[str]:
-        """Return the flags of the verb on the command line; of all verbs, if it names none."""
+        """Return the flags of the verb that the command line names; if it names none, those of all verbs."""
         parsers: list[argparse.ArgumentParser] = [self]
         for parser in parsers:  # grows by the parsers of its verbs
             for action in parser._actions:
@@ -107,7 +107,7 @@ def add_fields(
 
 
 def _shape(field: FieldInfo, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the argparse options that read the field as a switch, a choice, a list or one word."""
+    """Return the argparse options of a field: it is a switch, a choice, a list or one word, by its type."""
     kind = field.annotation
     if kind is bool:
         return {"action": "store_false" if field.default is True else "store_true"}
@@ -267,7 +267,7 @@ def folders(args: argparse.Namespace) -> list[Path]:
 
 
 def place_words(args: argparse.Namespace) -> list[str]:
-    """Return the flags, such as --results, with which another command finds the same runs."""
+    """Return the flags, such as --results, that a suggested command needs to find the same runs."""
     typed: list[Path] = getattr(args, "typed_results", args.results)  # without the folder of opened bundles
     words = ["--results", *map(str, typed)] if typed else []
     if args.journal is not None:

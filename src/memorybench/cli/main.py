@@ -140,8 +140,7 @@ def _opened_bundles(args: argparse.Namespace) -> AbstractContextManager[None]:
 def _collect_garbage_rarely() -> None:
     """Make the garbage collector run rarely, because the objects of imported modules are never garbage.
 
-    With the default threshold, searching them takes a fifth of the time of a short command. A run of one question
-    creates more than 50,000 objects that stay.
+    With the default threshold, the collector takes a fifth of the time of a short command.
     """
     gc.set_threshold(100_000)
     atexit.register(gc.freeze)

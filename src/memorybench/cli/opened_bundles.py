@@ -12,7 +12,7 @@ from pathlib import Path
 from .arguments import folders
 
 _NAMES = ("run", "runs", "sides")
-"""Arguments that name runs."""
+"""The arguments, by their `dest`, that name runs."""
 _SUFFIX = ".mbz"
 _LONGEST_STEM = 50
 
@@ -54,7 +54,7 @@ def _words(value: object) -> list[str]:
 
 
 def _file(name: str) -> str:
-    """Return the path in FILE.mbz or FILE.mbz:PROVIDER; "" if the name is not of a bundle that exists."""
+    """Return the path of the bundle in FILE.mbz or FILE.mbz:PROVIDER; "" if no such bundle exists."""
     head = name if name.endswith(_SUFFIX) else name.rpartition(f"{_SUFFIX}:")[0] + _SUFFIX
     return head if head != _SUFFIX and Path(head).is_file() else ""
 

@@ -115,7 +115,7 @@ def _run(suite: Suite, command: Command, args: argparse.Namespace) -> int:
 
 
 def _from_environment() -> dict[str, str]:
-    """Return the options that are set by variables of GitHub Actions."""
+    """Return the run options that environment variables of GitHub Actions set."""
     from memorybench.wiring.environment import first_variable
 
     summary = first_variable("GITHUB_STEP_SUMMARY")
@@ -234,7 +234,7 @@ def _show(start: Start, finished: FinishedRun) -> None:
 
 
 def _comparison_hint(start: Start, finished: FinishedRun, results: str) -> dict[str, str]:
-    """Return the command that lists the questions that got worse, if the run missed its baseline, else {}."""
+    """Return a hint with the command that lists the questions that got worse; {} if the baseline was not missed."""
     baseline, place = start.baseline, start.place
     if baseline is None or not any(check.missed and check.name.startswith("baseline") for check in finished.checks):
         return {}

@@ -72,7 +72,7 @@ def show_command(args: argparse.Namespace, stored: StoredRun, trial: Trial) -> s
 
 
 def run_names(args: argparse.Namespace, stored: StoredRun) -> list[str]:
-    """Return the names of the runs for a command with the same --results."""
+    """Return how a suggested command with the same --results names the runs: RUN, FOLDER/RUN or a bundle."""
     searched = folders(args)
     bundles: dict[str, str] = getattr(args, "bundles", {})
     names = (run.id if one.folder in searched else str(one.folder / run.id) for one, run in stored.parts)

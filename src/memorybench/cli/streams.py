@@ -14,7 +14,7 @@ from memorybench.wiring.output import CleanedStream
 
 
 class OutputLost(BaseException):
-    """Ends a verb that only prints, because standard output cannot be written."""
+    """Raised to end a verb that only prints, when standard output can no longer be written."""
 
 
 class _Output(io.FileIO):
@@ -62,7 +62,7 @@ def stop_when_output_is_lost() -> None:
 
 
 def output_failure() -> OSError | None:
-    """Flush standard output; return the error of a failed write, or None. A closed pipe is not an error."""
+    """Flush standard output; return the error if a write failed, otherwise None. A closed pipe is not an error."""
     sys.stdout.flush()
     output = _output()
     failure = output.failure if output is not None else None

@@ -95,7 +95,9 @@ def run(args: argparse.Namespace) -> int:
 def at_hand(
     file: Path, given: Sequence[str], wiring: LiveWiring, *, is_strict: bool = True
 ) -> dict[str, Dataset | AuditDataset]:
-    """Open the data of the bundle's benchmarks that is available: bundled data, and the files in `given` (NAME=PATH).
+    """Open the available data of the bundle's benchmarks: data that ships with memorybench, and files in `given`.
+
+    An item of `given` is NAME=PATH, or PATH if the bundle has one benchmark.
 
     With `is_strict`, a name that is not a benchmark of the bundle is an error; otherwise it is ignored.
     """
@@ -143,7 +145,7 @@ def config_texts(wiring: LiveWiring) -> Callable[[str], str | None]:
 
 
 def read_keys(given: Sequence[str] | None) -> list[PublicKey]:
-    """Read the keys of --key; None: no signature is required."""
+    """Read the public keys that --key names; return [] if `given` is None, because --key was not used."""
     if given is None:
         return []
     from memorybench.bundles.signing import PublicKey, check_installed

@@ -7,7 +7,8 @@ import argparse
 from .arguments import add_consent, add_fields, add_json, given_fields, positive, split_list
 
 _MORE_CONSENT = ("store_is_disposable", "agent_turn", "i_understand_model_cost")
-"""Consents that are not saved with a run, so each worker needs them; besides --allow-code and --allow-env."""
+"""Further flags of consent, besides --allow-code and --allow-env. They are not saved with a run, so each worker needs
+them."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
