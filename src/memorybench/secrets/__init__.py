@@ -1,4 +1,4 @@
-"""Keeps the user's own secrets out of all output, and finds secrets in a memory.
+"""Keeps the user's own secrets out of all output, and finds secrets in the texts of a memory under test.
 
 The user's own secrets
   redaction.py             Redactor: removes known secrets from any text
@@ -13,7 +13,7 @@ Secrets in a memory
   pin_sentences.py         finds PINs and door codes
   credential_values.py     whether a value looks like a password or key
   sample_values.py         recognises sample values, such as those in documentation
-  word_places.py           finds where a rule may match, to save time
+  word_places.py           finds the parts of a text in which a rule may match, to save time
 
 Planted secrets and copies
   canaries.py              finds a planted secret, in any encoding

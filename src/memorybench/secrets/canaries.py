@@ -21,18 +21,19 @@ from memorybench.core.records import Record
 from .decoding import LOOK_ALIKES, decodings, text_in
 
 PIECE = 5
-"""Minimum characters of a piece of a split secret; shorter pieces occur by chance."""
+"""The fewest characters of a piece of a split secret. Shorter pieces do not count, because they occur by chance."""
 _NEARBY, _NEARBY_PIECE = 500, 3
 """The most letters of a short text, and the minimum characters of a piece in it if it contains all pieces."""
 _VAST, _VAST_PIECE = 5_000, 8
 """A text with more letters than this is large; the minimum characters of a piece in a large text."""
 _STRETCH, _SHARE = 16, 0.6
 _ALL_NEARBY, _ALL = 0.9, 0.75
-"""The share of the secret that pieces must cover, in one text and in several. Splitting encoded text loses some."""
+"""The share of the secret that its pieces must cover: within one text, and in several texts together. The second is
+lower, because encoded text that is split loses some characters."""
 _LONG = 24
-"""Number of letters in a row that prove a secret even if they come in words of two letters."""
+"""This many letters of a secret in a row prove it, even if they are spread over words of two letters."""
 _MOST_LETTERS = 4_000
-"""If all texts together have more characters, their words are not searched for pieces of a secret."""
+"""The most characters of all texts together. If there are more, words are not joined to find a secret in them."""
 _SHORTEST_ENCODED = 6
 """In bytes. Shorter secrets occur by chance in decoded text, so only the plain text is searched for them."""
 _SHORTEST_SPLIT = 2 * PIECE
@@ -41,14 +42,14 @@ _SHORTEST_REVERSED = 10
 
 _CODECS = ("utf-8", "utf-16-le", "utf-16-be")
 _FEWEST_LETTERS = 5
-"""A text with fewer different letters is not searched for in XORed form."""
+"""Texts with fewer different letters than this are not searched for in XORed form, because they occur by chance."""
 _XOR_CHUNK = 2**22
 """Bytes that are searched for XORed copies at a time, to limit memory."""
 
 _LARGEST_ENCODED = 2**20
 """In bytes. In larger files, the offset of an encoded text is not determined, which takes many decodings."""
 _WINDOWS = (2**18, 2**15, 2**12, 2**9)
-"""Sizes in bytes of the ever smaller parts in which the offset of an encoded text is searched."""
+"""Sizes in bytes of the parts, smaller in each round, in which the offset of an encoded text is searched."""
 
 _LONGEST_CACHED = 50_000
 """In characters. Decodings of longer texts are not cached."""
@@ -108,7 +109,7 @@ def _base64(octets: bytes) -> str:
 
 
 def find_secret(secret: str, texts: Mapping[str, str]) -> list[Sighting]:
-    """Return a sighting per text that contains the secret, then one if the other texts together contain its pieces.
+    """Return a sighting for each text that contains the secret, then one if the other texts together contain it.
 
     Each text is reported once, with the simplest encoding that matches. The pieces of a split secret may be anywhere
     in `texts`, each in another encoding.
@@ -142,7 +143,7 @@ def find_text(text: str, texts: Mapping[str, str]) -> list[Sighting]:
 
 
 def find_each(wanted: Iterable[str], text: str, check: Callable[[], None] = lambda: None) -> dict[str, str]:
-    """Return the encoding of each wanted text that `text` contains as a whole; others are not in the result.
+    """Return the encoding of each wanted text that `text` contains as a whole, by wanted text.
 
     `text` is decoded once for all wanted texts. `check` is called repeatedly; an error that it raises ends the search.
     """
@@ -162,9 +163,9 @@ def find_each(wanted: Iterable[str], text: str, check: Callable[[], None] = lamb
 
 
 def locate(text: str, octets: bytes, find: FindText) -> tuple[str, int | None] | None:
-    """Return the encoding in which bytes contain a text, and the offset of its first byte; None if they do not.
+    """Return the encoding in which `octets` contain a text, and the offset of its first byte; None if they do not.
 
-    The offset is None if the text is encoded and there are too many bytes. `find` is `find_text` or `find_secret`.
+    The offset is None if the text is encoded and `octets` are too many. `find` is `find_text` or `find_secret`.
     """
     plain = plain_offsets(text, octets)
     if plain:
@@ -215,7 +216,7 @@ def _differences(octets: bytes) -> bytes:
 
 
 def first_byte(text: str, octets: bytes, find: FindText) -> int | None:
-    """Return the offset at which an encoded text begins that `octets` contain; None if there are too many bytes."""
+    """Return the offset at which an encoded text begins. `octets` must contain it. None if they are too many."""
     if len(octets) > _LARGEST_ENCODED:
         return None
 
@@ -261,7 +262,7 @@ class _Piece:
 
 
 def _needles(secret: str) -> dict[str, str]:
-    """Return the letters to search for: of the secret, reversed, rot13 and both; empty if the secret is too short."""
+    """Return the letters of the secret plain, reversed, in rot13, and both, by encoding; empty if it is too short."""
     letters = _letters(secret)
     if len(letters.encode()) < _SHORTEST_ENCODED:
         return {}
@@ -367,7 +368,7 @@ def _common_parts(needle: str, letters: str, shortest: int) -> Iterator[tuple[in
 
 
 def _occurrence(secret: str, pieces: Sequence[_Piece], size: int) -> str:
-    """Return the encoding (`…, in part` or `…, split`) if the pieces of one text prove the secret, or ""."""
+    """Return the encoding, with `, in part` or `, split`, if the pieces found in one text prove the secret; else ""."""
     telling = min(_STRETCH, max(_SHORTEST_ENCODED, _SHARE * len(secret)))
     part = next((piece for piece in pieces if piece.length >= telling), None)
     if part is not None:
@@ -392,7 +393,7 @@ def _in_short_words(needle: str, texts: Mapping[str, str]) -> list[Sighting]:
         return []
     wanted, shortest = min(_ALL_NEARBY * len(needle), _LONG), 2 if len(needle) >= _LONG else _NEARBY_PIECE
     ends: dict[int, tuple[int, tuple[str, ...]]] = {}
-    """By where a series of words ends in the secret: where it begins, and the texts that it comes from."""
+    """For each offset in the secret at which a series of words ends: where the series begins, and its texts."""
     for name, text in texts.items():
         for word in map(_letters, text.split()):
             if len(word) < shortest or word not in needle:
@@ -413,7 +414,7 @@ def _as_split(used: Sequence[_Piece]) -> str:
 
 
 def _cover(pieces: Sequence[_Piece], size: int, share: float) -> Sequence[_Piece]:
-    """Return pieces, longest first, that together cover this share of the secret; empty if all of them do not."""
+    """Return pieces, longest first, that together cover this share of the secret; empty if that is not possible."""
     if size < _SHORTEST_SPLIT:
         return ()
     used: list[_Piece] = []

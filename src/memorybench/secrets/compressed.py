@@ -70,7 +70,7 @@ class Stream:
     encoding: str
     content: bytes
     packed: tuple[Span, ...] = ()
-    """The places in `content` of compressed streams that were read completely."""
+    """The places, in `content`, of nested compressed streams that were read completely."""
 
 
 @dataclass(slots=True)
@@ -99,7 +99,7 @@ class Unpacked:
 
     @property
     def is_full(self) -> bool:
-        """Whether the limits are reached. If so, adds a reason to `unread`."""
+        """Return whether the limits are reached. If so, add a reason to `unread`."""
         if len(self.streams) < _MOST_STREAMS and self.octets < _LARGEST_IN_ALL:
             return False
         self.note(f"more than {_MOST_STREAMS:,} compressed streams, or {_LARGEST_IN_ALL // 2**20} MB in them")
@@ -151,7 +151,7 @@ def looks_packed(octets: bytes) -> bool:
 
 
 def packing_format(octets: bytes) -> str:
-    """Return the format of a file whose parts are often compressed, such as `parquet`; "" for other files."""
+    """Return the format of a file, such as `parquet`, if files of this format often have compressed parts; else ""."""
     if not _is_binary(octets):
         return ""
     return next((name for end, name in _OFTEN_PACKED.items() if end in octets[-len(end) - 1 :]), "")

@@ -19,7 +19,8 @@ _FUNCTION_WORDS = frozenset(
 )  # fmt: skip
 """Common words of three or more letters that are not in the word lists of BIP 39, so not in a seed phrase."""
 _MOST_REPEATED, _FEW_INITIALS = 2, 4
-"""A seed phrase repeats at most this many words, and has more different first letters than this number."""
+"""A seed phrase repeats at most _MOST_REPEATED words, and its words have more than _FEW_INITIALS different first
+letters."""
 _SEED_LENGTH = 12
 _WALLET = re.compile(
     r"seed|recovery|mnem[oóôô]?\w*ni|wallet|ledger|trezor|metamask|bip-?39|wiederherst|récupération|recupera[cç]|"
@@ -107,7 +108,7 @@ def is_typed_word(match: re.Match[str]) -> bool:
 
 
 def changed_words(match: re.Match[str]) -> bool:
-    """Return whether both the old and the new value of the match could be passwords made of letters."""
+    """Return whether the groups `old` and `value` of a match could be a password before and after a change."""
     values = [match[name].rstrip(".,;!") for name in ("old", "value")]
     if values[0].lower() == values[1].lower():
         return False

@@ -50,7 +50,8 @@ NAMES = (
     "zugang", "meld", "konto", "sperr", "tipp", "gib", "identifiant", "conne", "compte", "acc", "verrou", "tape",
     "saisi", "cuenta", "entr", "iniciar", "desbloq", "pon", "escrib", "tecle", "acess", "conta", "digit",
 )  # fmt: skip
-"""Lower-case strings. Each match of the two patterns above contains one of them, so texts without them are skipped."""
+"""Lower-case strings. Each word about passwords or logins that is searched for contains one of them, so texts without
+them are skipped."""
 
 PREPOSITION = (
     r"(?:for|of|to|on|at|in|from|für|fürs|von|vom|am|im|zum|zur|der|des|beim|du|de|d['’][\w-]+|pour|sur|del|para|do|da|"
@@ -70,7 +71,7 @@ _HEAD = re.compile(
     rf"(?P<link>\s*[?,;–—-]?\s*(?:(?:it|that)\s+|{_NOW}\s+)?\b{VERB}(?:\s+{_NOW})?\b\s*[:=]?|\s*(?:[:=]|->|=>|→)|)\??{OPENING}",
     re.I,
 )
-"""Matches the text between "password" and a value if the text says that the value is the password."""
+"""Matches the text between a word such as "password" and a value, if it says that the value is the password."""
 _SAID = re.compile(rf"(?:\b{VERB}(?:\s+{_NOW})?\b\s*:?|[:=→>]|[\s(][\"'`“‘«„‚]){OPENING}\Z", re.I)
 CHANGED = re.compile(
     r"\b(?:chang|set|reset|updat|rotat|switch|ge?änder|änder|gesetz|setz|umgestell|remis|modifi|cambi|puse|puest|mud|alter|"
@@ -152,7 +153,7 @@ _RULE = re.compile(
     r"user|login|account|muss|bitte|falsch|zeichen|doit|veuillez|incorrecte?|caractères|debe|por favor|caracteres|deve|"
     r"field|forgot|reset|change|same|minimum|maximum)\b"
 )
-"""Words in messages and rules about passwords, which contain no password."""
+"""Words of messages and rules about passwords. A sentence with them contains no password."""
 _EXAMPLE = re.compile(
     r"(?<![.@])\b(?:examples?(?!\.)|e\.g\.|placeholder|dummy|fake|such as|beispiele?|platzhalter|z\. ?b\.|exemples?|"
     rf"factice|fictif|ejemplos?|fictici[oa]s?|exemplos?|fictíci[oa]s?|\b(?:like|wie|comme|como){OPENING}\Z)",
@@ -273,7 +274,7 @@ def find_passwords(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _needed(text: str, start: int, end: int, *, has_user: bool) -> int:
-    """Return the least Look that text[start:end] must have to count as a password; above CERTAIN: it never counts."""
+    """Return the least Look that text[start:end] needs to count as a password; above CERTAIN: it never counts."""
     never = Look.CERTAIN + 1
     before = sentence_before(text, start)
     after = sentence_after(text, end)

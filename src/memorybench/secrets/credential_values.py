@@ -14,7 +14,7 @@ _STATES = re.compile(
     r"simple|memorable|complex|common|public|missing|correct|stale|invalid|better|longer|shorter|\w+ly",
     re.I,
 )
-"""Words that describe a password, such as its state, and are not one."""
+"""Words that describe a password, such as `expired`, and are not a password themselves."""
 _PROSE = re.compile(
     r"a|about|again|all|also|always|an|and|any|are|as|at|be|been|because|before|both|but|by|"
     r"case|characters|days|default|different|digits|down|each|easy|every|few|for|from|hard|has|"

@@ -65,7 +65,7 @@ _KEY_NAME = (
     r"privada))"
 )
 _FORM = r"(?:_?(?:b64|base64|hex|enc|encoded|plain|raw|value|text|\d{1,2}))?"
-"""The optional end of a setting's name, as in `token_b64` or `password2`."""
+"""Pattern for the optional end of a setting's name, such as `_b64` in `token_b64` or `2` in `password2`."""
 _NAME = rf"(?P<name>{PASSWORD}|{_KEY_NAME})"
 _VALUE = r"(?P<quote>[\"'`“‘«„]?)(?P<value>(?:\S ){5,100}\S(?!\S)|[^\s\"'`”’»“]{1,200})"
 _GIVEN = re.compile(
@@ -81,7 +81,7 @@ _TYPED = re.compile(
 _SLASH = re.compile(
     r"(?:^|(?<=[\s:(*|`\"]))[a-z][\w.@+-]{1,64}\s+/\s+[`\"'*]{0,2}(?P<value>[^\s/`\"']{8,64})", re.I | re.M
 )
-"""A user and a password without a name, as in `admin / Kestrel!22`."""
+"""Pattern for a user and a password without the word "password", as in `admin / Kestrel!22`."""
 _OWNED = re.compile(
     rf"\b(?!(?:the|das|die|le|la|el|a|o)\s+(?!user)){_WHOSE}\s+(?:[\w'’-]+\s+){{0,2}}{PASSWORD}\s+is\s+"
     r"(?P<value>[a-z]{6,40})[.!]?[ \t]*$",
@@ -152,7 +152,7 @@ def _accepts_quoted(match: re.Match[str]) -> bool:
 @dataclass(frozen=True, slots=True)
 class _Rule:
     kind: WordedKind | None
-    """The kind of credential; None: the matched name decides."""
+    """The kind of credential; None: the name in the match determines it."""
     words: tuple[str, ...]
     """Lower-case strings. The pattern is only tried near one of them, which saves time."""
     pattern: re.Pattern[str]
@@ -237,7 +237,7 @@ _GROUPS: tuple[tuple[tuple[_Rule, ...], _Near | None], ...] = (
     (_QUOTED, find_quotes),
     (_OF_WORDS, None),
 )
-"""Groups of rules, each with the function that finds where their values may be; None: anywhere."""
+"""Groups of rules, each with the function that finds where values of these rules may be; None: anywhere."""
 _Find = Callable[[str], Iterator[tuple[int, int]]]
 _SENTENCES: tuple[tuple[WordedKind, tuple[str, ...], _Find, _Near | None], ...] = (
     ("PIN", pin_sentences.NAMES, pin_sentences.find_pins, find_candidates),

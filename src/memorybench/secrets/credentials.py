@@ -50,7 +50,7 @@ _LONG_NAME = re.compile(
 )
 """Names of credentials that do not occur by chance when the letters of ordinary text are rotated."""
 _OF_LETTERS: tuple[Kind, ...] = ("connection string with a password", "bearer token")
-"""Kinds whose format has so few fixed characters that rotated ordinary text matches it, too."""
+"""Kinds of keys whose format has so few fixed characters that ordinary text matches it when its letters are rotated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,10 @@ def credential_in(text: str) -> Kind | None:
 
 
 def find_credentials(text: str) -> list[Credential]:
-    """Return the credentials in a text, also encoded ones, in order. Of those that overlap, only the first counts."""
+    """Return the credentials in a text, plain or encoded, in the order of the text.
+
+    Of those that overlap, only the first.
+    """
     found = [*_keys(text), *_encoded(text), *_rotated(text), *_values(text), *_said_to_be_rotated(text)]
     found += _in_rewritten_lines(text, found)
     found.sort(key=lambda credential: (credential.start, -credential.end))
@@ -129,7 +132,10 @@ def _values(text: str) -> Iterator[Credential]:
 
 
 def _in_encoded_text(text: str) -> Kind | None:
-    """Return the kind of credential in any decoding of a short text. In reversed or re-cased text, only keys count."""
+    """Return the kind of credential in any decoding of a short text; None if there is none.
+
+    In reversed text, and in text with changed case, only keys with a known format count.
+    """
     decoded = []
     is_digest = _DIGEST.fullmatch(text) is not None
     for decoding in decodings(text):
@@ -153,7 +159,10 @@ def _in_encoded_text(text: str) -> Kind | None:
 
 
 def _encoded(text: str) -> Iterator[Credential]:
-    """Yield the credentials in encoded parts of a text. Parts are decoded in batches; if one matches, one by one."""
+    """Yield the credentials in encoded parts of a text.
+
+    Parts are decoded in batches, and one by one if a batch has one.
+    """
     batch: list[re.Match[str]] = []
     for run in _encoded_runs(text):
         if len(run[0]) > _BATCH:

@@ -122,7 +122,7 @@ def _worth_decoding(text: str) -> str:
 
 
 def text_in(octets: bytes, shortest: int = 1) -> str:
-    """Return the text in any bytes, in UTF-8, UTF-16 or UTF-32, also in parts that are compressed with gzip or zlib.
+    """Return the text that bytes contain in UTF-8, UTF-16 or UTF-32, including parts compressed with gzip or zlib.
 
     Sequences of text of fewer than `shortest` characters between other bytes are left out: most of them are noise.
     """
@@ -139,7 +139,7 @@ def text_in(octets: bytes, shortest: int = 1) -> str:
 
 
 def may_be_encoded(run: str) -> bool:
-    """Return whether a string may be encoded: decoded, it begins with text or compressed data, or it has separators."""
+    """Return whether a string may be encoded: it decodes to text or compressed data, or it has separators."""
     if not _ONE_TOKEN.fullmatch(run):
         return True  # codes with separators, or several lines
     token = run.rstrip("=")[:64].replace("-", "+").replace("_", "/")

@@ -41,7 +41,7 @@ _TOKEN = re.compile(r"[^\s,;\"'`<>“”‘’«»]+")
 
 
 def spans_to_hide(text: str) -> list[Span]:
-    """Return the parts of the text to hide, in order and without overlaps, so that no known credential is left."""
+    """Return the parts of the text to hide so that no known credential is left, in order and without overlaps."""
     spans = [span for credential in find_credentials(text) for span in _around(credential, text)]
     masked = mask(text, spans)
     for start, end in _parts(masked):

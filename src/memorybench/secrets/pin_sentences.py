@@ -52,7 +52,7 @@ _COUNTED = re.compile(
     r"\s+(?!(?:and|at|on|to|then|last|when|for|und|dann|an|am|auf|scharf|frei|ein|et|y|e|puis|luego)\b)[^\W\d_]{2,}",
     re.I,
 )
-"""Matches the text after a number that is an amount: a noun."""
+"""Matches the text after a number if it begins with a noun, so that the number is an amount."""
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _NAMED_AFTER = re.compile(
     rf"\s+(?:is|ist|est|es|é)\s+(?:my|his|her|our|their|the|mein\w*|unser\w*|die|mon|le|la|mi|el|minha|a|o)\s+"

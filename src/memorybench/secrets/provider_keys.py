@@ -138,10 +138,11 @@ _RULES: tuple[tuple[KeyKind, str, str], ...] = (
     ("basic credentials", "~asic", r"(?i:authorization[\"']?\s*[:=]\s*[\"']?basic)\s+[A-Za-z0-9+/]{8,}"),
     ("bearer token", "~earer ~EARER", r"(?i:\bbearer)\s+(?=[A-Za-z._~+/=-]*[0-9])[A-Za-z0-9._~+/=-]{16,}"),
 )  # fmt: skip
-"""The kind of key, literals of which it contains one, and its pattern. A key begins with a literal that has no `~`.
+"""For each kind of key: literals, of which every key contains one, and the pattern. A key begins with the literal,
+unless the literal is written with `~`.
 Patterns have no boundary before a long prefix, so that they also match decoded, reversed or joined text."""
 _INSIDE, _LONGEST = 330, 5_000
-"""The most characters of a key before a literal with `~`, and after the start of the literal."""
+"""The most characters of a key before a literal with `~`, and from the start of a literal to the end of the key."""
 _SHORTEST_KEY = 15
 """In characters. Every key that cannot contain white space is at least this long."""
 

@@ -90,7 +90,7 @@ class _Secret:
 
 
 def _replacement(match: re.Match[str]) -> str:
-    """Return the replacement text; after a single backslash, with another one, so that JSON stays valid."""
+    """Return the replacement text. After a single backslash it begins with another one, so that JSON stays valid."""
     before = match.string[max(0, match.start() - 64) : match.start()]
     backslashes = len(before) - len(before.rstrip("\\"))
     return f"\\{REDACTED}" if backslashes % 2 else REDACTED
@@ -124,7 +124,7 @@ def _encodes_letters(text: str) -> bool:
 
 
 def _base64_middle(octets: bytes, shift: int) -> str:
-    """Return the base64 characters that depend only on these bytes, if `shift` (0 to 2) bytes come before them.
+    """Return those base64 characters that depend only on these bytes if `shift` (0 to 2) other bytes come before them.
 
     So a key is found inside the base64 of `user:key` or `Bearer key`. At most one character at each end, which
     also depends on neighbouring bytes, is not redacted.

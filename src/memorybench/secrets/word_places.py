@@ -29,7 +29,7 @@ def find_quotes(text: str) -> list[int]:
 
 
 def find_tokens(text: str) -> list[int]:
-    """Return the places in tokens that may be a password, including one that is spelled letter by letter."""
+    """Return the places in tokens that may be a password, including tokens that are spelled letter by letter."""
     found = []
     for at in find_candidates(text):
         before = text[max(at - _SHORTEST_TOKEN, 0) : at].split(" ")[-1]
@@ -56,7 +56,7 @@ class WordPlaces:
         return not self._present.isdisjoint(words)
 
     def windows(self, words: Sequence[str], candidates: Sequence[int] | None) -> Windows:
-        """Return (start, end) of the parts of the text with one of the words and, if given, a candidate near it.
+        """Return (start, end) of the parts of the text around the words; with `candidates`, only those near one.
 
         Parts that overlap are joined.
         """
