@@ -1,4 +1,4 @@
-"""Starts runs from Python: the same runs, the same journal and the same figures as on the command line."""
+"""The Python interface. Its functions do the same as commands, with the same journal and the same figures."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """A run in a results folder. Properties and methods read the journal on each access."""
+    """A run in a results folder. Each use of a property or method reads the journal."""
 
     run_id: str
     folder: Path
@@ -63,7 +63,7 @@ class RunResult:
             return stored.summary
 
     def outcomes(self) -> Iterator[Outcome]:
-        """Yield the outcome of every trial, in the order of the benchmark."""
+        """Yield the outcomes of all trials, in the order of the run's plan."""
         with open_run([self.run_id], [self.folder]) as stored:
             yield from stored.outcomes()
 
@@ -76,13 +76,19 @@ class RunResult:
     def case(
         self, id: str, provider: str | None = None, *, benchmark: str | None = None, variant: str | None = None
     ) -> dict[str, Any]:
-        """Return all data of a case, as `memorybench show --json` prints it; `id` may be a unique prefix of its id."""
+        """Return all data of a case, as `memorybench show --json` prints it. `id` is its id, or the beginning of it.
+
+        `provider` and `variant` select trials of the case; None: all. `benchmark` is needed if several have the case.
+        """
         with open_run([self.run_id], [self.folder]) as stored:
             view = find_case(stored, id, provider=provider, benchmark=benchmark, variant=variant)
             return case_document(view)
 
     def measure(self, subject: str, name: str, benchmark: str | None = None) -> Measure:
-        """Return a measure with its interval, n and planned: `result.measure("bm25", "recall@5")`."""
+        """Return a measure of a subject with its interval and sample size: `result.measure("bm25", "recall@5")`.
+
+        If `benchmark` is None, it is that of the first benchmark that has the measure. Raise BadInput if there is none.
+        """
         found = [result for result in self.summary.results if not result.group]
         for key, chosen in (("benchmark", benchmark), ("subject", canonical_name(subject))):
             known = list(dict.fromkeys(getattr(result, key) for result in found))
@@ -96,7 +102,10 @@ class RunResult:
         return measures[0]
 
     def write_reports(self, output: str | Path | None = None, formats: Iterable[str] = FORMATS) -> list[Path]:
-        """Write the reports again, into the run's folder or `output`. Formats: "json", "markdown", "html"."""
+        """Write the reports again and return their paths. `output` is the folder; None: that of the run.
+
+        Formats are "json", "markdown" and "html".
+        """
         formats = list(formats)
         with open_run([self.run_id], [self.folder]) as stored:
             report = report_of(stored)
@@ -127,7 +136,7 @@ class RunResult:
 
 
 def run(command: str, **values: Any) -> RunResult:
-    """Runs a command of any suite and returns the finished run: `run("hygiene run", store="reference")`.
+    """Run a command of any suite and return the finished run: `run("hygiene run", store="reference")`.
 
     `values` are the fields of the command's spec (`memorybench schema hygiene-run` lists them) and of RunOptions:
     output, journal, run_id, resume, concurrency, budget, ray, workers, cpus_per_worker, ray_files, ray_env, baseline,
@@ -150,10 +159,10 @@ def run(command: str, **values: Any) -> RunResult:
 def evaluate(
     benchmarks: str | Sequence[str] | None = None, providers: str | Sequence[str] | None = None, **values: Any
 ) -> RunResult:
-    """Compares providers on benchmarks and returns the finished run. `resume` continues an earlier run.
+    """Run `memorybench eval`, which compares providers on benchmarks, and return the finished run.
 
     `values` are the other fields of BenchSpec (limit, start, end, question_types, seed, answering_model, …) and of
-    RunOptions.
+    RunOptions. To continue an earlier run, pass its id as `resume` instead of fields of BenchSpec.
     """
     named = {"benchmarks": benchmarks, "providers": providers}
     lists = {name: (value,) if isinstance(value, str) else tuple(value) for name, value in named.items() if value}
@@ -161,7 +170,7 @@ def evaluate(
 
 
 def audit(dataset: str | Path | None = None, **values: Any) -> RunResult:
-    """Audits a model or memories with the conversations of a dataset, and returns the finished run.
+    """Run `memorybench audit`, which tests a model or memories with the conversations of a dataset; return the run.
 
     `values` are the other fields of AuditSpec (model, judge_model, providers, kinds, policy, limit, …) and of
     RunOptions.
@@ -192,8 +201,8 @@ def merge(
 ) -> RunResult:
     """Merge the shards of one run, such as those of `evaluate(…, shard="1/3")`, and return the merged run.
 
-    A shard is given as a run of the folder `results`, as FOLDER/RUN, or as a results folder, all of whose shards are
-    merged.
+    A shard is named as a run of the folder `results`, or as FOLDER/RUN. The name of a results folder means all shards
+    in it. The merged run is stored in `results`, with the id `run_id`.
     """
     learn_journal(journal)
     merged = merging.merge(
@@ -216,10 +225,10 @@ def compare(
     results: str | Path | Sequence[str | Path] = "results",
     journal: str | None = None,
 ) -> RunComparison:
-    """Compares runs or providers, question by question: `compare("before", "after:bm25").comparisons[0].sentence()`.
+    """Compare runs or providers, question by question: `compare("before", "after:bm25").comparisons[0].sentence()`.
 
-    A side is RUN, RUN:PROVIDER, FOLDER/RUN, or a provider, which is taken from its latest run. `measures` replaces the
-    main measures.
+    A side is RUN, RUN:PROVIDER, FOLDER/RUN, or a provider, of which the latest run in `results` is used. `measures` are
+    the measures to compare; empty: the main ones.
     """
     named = [results] if isinstance(results, (str, Path)) else results
     folders = [results_folder(Path(folder), journal) for folder in named]
@@ -237,10 +246,11 @@ def scan(
     config_dirs: Sequence[str] = (),
     consent: Consent | None = None,
 ) -> ScanReport:
-    """Scans an existing memory, as `memorybench hygiene scan` does: files and folders, and facts that a store lists.
+    """Scan an existing memory as `memorybench hygiene scan` does: files and folders, and the facts that a store lists.
 
-    Only reads, and stores no value that it finds. `baseline` is a file with accepted findings. With `model`, the text
-    is sent to that model, until `budget` dollars are spent; its replies are recorded in the folder `results`.
+    It changes nothing in the memory, and stores no value that it finds. `baseline` is a file with accepted findings.
+    With `model`, the text is sent to that model, until `budget` dollars are spent; its replies are recorded in the
+    folder `results`.
     """
     accepted = read_baseline(Path(baseline)) if baseline is not None else []
     wiring = LiveWiring(config_dirs, replace(consent or Consent(), reads_only=True))
@@ -250,16 +260,19 @@ def scan(
 
 
 def extraction_evaluator(judge_model: str, paths: Mapping[str, str] | None = None) -> MemoryExtractionEvaluator:
-    """Returns an evaluator for LangSmith: `evaluate(…, evaluators=[extraction_evaluator("gpt-4o")])`.
+    """Return an evaluator for LangSmith: `evaluate(…, evaluators=[extraction_evaluator("gpt-4o")])`.
 
-    It returns precision, recall and F1 of the facts that a LangSmith run extracted. `paths` maps a role (conversation,
-    existing, output) to the JSONPath at which a run has it.
+    The evaluator returns precision, recall and F1 of the facts that a LangSmith run extracted. `paths` maps a role
+    (conversation, existing, output) to the JSONPath at which a run has it.
     """
     judge_of_run = LiveWiring().model(judge_model)
 
     @asynccontextmanager
     async def open_judge() -> AsyncIterator[TraceJudge]:
-        """Opened for each run: LangSmith evaluates in its own event loops and threads."""
+        """Open the judge.
+
+        Called for each LangSmith run, because LangSmith evaluates in its own event loops and threads.
+        """
         async with AsyncExitStack() as stack:
             model = await judge_of_run.open(stack)
             yield TraceJudge(Enumerator(model), EntailmentJudge(Judge(model)))

@@ -94,7 +94,7 @@ class MemoryCases(pytest.Collector):
 
     @cached_property
     def _run(self) -> tuple[Start, FinishedRun]:
-        """Runs only the selected cases, such as those of -k; all of them if the thresholds are tested."""
+        """The run of the cases that pytest selected, such as by -k; of all cases if the test `targets` is selected."""
         from memorybench.suites import running
 
         items = [item for item in self.session.items if item.parent is self]
@@ -137,7 +137,7 @@ class MemoryCases(pytest.Collector):
 
 
 def _own_options(text: str) -> str:
-    """Return a message with the names of pytest options in place of those of the command line."""
+    """Return an error message with the names of pytest options instead of those of memorybench's command line."""
     return _CLI_OPTION.sub("--memory-", text)
 
 

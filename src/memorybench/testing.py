@@ -1,4 +1,4 @@
-"""The tests that every provider must pass, as a base class. pytest collects them; importing it does not need pytest.
+"""The tests that every provider must pass, as a base class. A subclass in a test file is enough for pytest to run them:
 
 class TestMine(ProviderContract):
     def open_provider(self, folder):
@@ -50,7 +50,8 @@ def _in_loop(check: Callable[[C, Path], Awaitable[None]]) -> Callable[[C, Path],
 
 class ProviderContract:
     durable = True
-    """Whether memories are still there after the provider is opened again on the same folder."""
+    """Whether memories are still there after the provider is opened again on the same folder. If False, `store_id` must
+    change."""
     immediate = True
     """Whether a session is searchable as soon as `add` returns."""
 
@@ -259,7 +260,7 @@ def _session(name: str, *texts: str) -> Session:
 
 
 def _small_talk(sessions: int) -> list[Session]:
-    """Return sessions that all differ, so that no two have the same rank."""
+    """Return sessions with different texts, so that no two get the same score."""
     talk = [
         _session(f"talk-{n}", "How is the garden? " + "Lovely weather. " * n, f"Bed number {n} of the garden blooms.")
         for n in range(1, sessions + 1)
