@@ -190,7 +190,7 @@ def _describe_tools(tools: Sequence[Tool], instructions: str) -> str:
 
 
 def _read_files(folder: Path) -> str:
-    """Return the names and contents of all files in the folder as one text, for the prompt."""
+    """Return the name and the beginning of each file in the folder as one text, for the prompt; "(none)" if empty."""
     parts = []
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         text = path.read_bytes()[:_LARGEST_FILE].decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""Read an agent config from a file and check everything that needs neither program nor key."""
+"""Reads an agent config from a file, with every check that needs neither the program nor a key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read the answer, tokens and tool calls from what a program printed, as its config says."""
+"""Reads the answer, tokens and tool calls from what a program printed, at the places that its config names."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def merkle_root(files: Mapping[str, Entry], public: bool) -> str:
 
 
 def has_too_many_values(content: bytes) -> bool:
-    """Return whether a JSON text would take too much memory."""
+    """Return whether a JSON text has so many values that parsing it would take too much memory."""
     return sum(map(content.count, (b"[", b"{", b","))) > _MOST_VALUES
 
 

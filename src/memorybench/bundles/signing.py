@@ -240,7 +240,10 @@ def _encoded(kind: str, payload: bytes) -> bytes:
 
 
 def _read_key(path: Path, kind: str, load: Callable[[bytes], K | None]) -> K:
-    """Read a key file; `load` returns None for a key of another algorithm."""
+    """Return the key in a file; raise BadInput if it is not one of this kind.
+
+    `load` parses the content, and returns None for a key of another algorithm.
+    """
     try:
         with path.open("rb") as file:
             content = file.read(_LARGEST_KEY)

@@ -14,7 +14,7 @@ Capability = Literal[
 ]  # fmt: skip
 """What a store supports in addition to `remember`.
 
-update, forget, recall, list, curate, history: it has this method.
+update, forget, recall, list, curate, history: it supports this method of MemoryStore.
 trust, retrieval_count, category: it stores this field of a fact, and a scenario may prepare facts with it.
 users: it keeps the facts of different users apart.
 files: all its data is in its folder, so that a copy of the folder is a copy of the store.

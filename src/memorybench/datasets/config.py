@@ -280,8 +280,8 @@ class SchemaMapping(Section):
     """Spelling of evidence ids: `exact` as in the context, or `dialog-ids` as in LoCoMo, where `D8:6; D9:17`, `D:11:26`
     and `D30:05` are split and repaired. `text`: evidence is the text of a turn, or a part that only one turn contains;
     case and punctuation are ignored, signs such as + are not. `numbers-from-0` and `numbers-from-1`: numbers of turns,
-    through all sessions, or of sessions, as `evidenceLevel` says, which must be written. Sessions in an object have the
-    numbers of their keys. `ranges-from-0` and
+    counted through all sessions, or of sessions; `evidenceLevel` says which, and must be set. Sessions in an object
+    have the numbers of their keys. `ranges-from-0` and
     `ranges-from-1`: also pairs of numbers, `3-7` or `[[3, 7]]`, of the first and the last. `[3, 7]` is a range if the
     evidence of every question is such a pair; otherwise it is refused, because it may be two numbers. Unknown ids,
     texts and numbers, and texts that several turns have, are dropped and counted."""
@@ -342,7 +342,7 @@ class Cues(Section):
 
 class QuestionType(Section):
     name: str
-    """Name of the type, as in the data or, if `categories` renames it, as there."""
+    """Name of the type: as in `categories` if that renames it, otherwise as in the data."""
     evaluation_prompt: str = "default"
     """Judge prompt of this type, unless `judgePrompts.byQuestionType` has one for it: `default`,
     `temporal`, `knowledge-update`, `rubric` or `abstention`."""
@@ -423,7 +423,7 @@ class Evaluation(Section):
     """How an answer is compared with the gold answer. A judge on the command line replaces it. `retrieval` is
     for data without answers: it measures search only, and needs `evidence`."""
     closed_answers: bool | None = None
-    """For `exact-match`: whether no other texts than the gold answers are right. If not, token F1 is the main metric,
+    """For `exact-match`: whether only the gold answers themselves are right. If not, token F1 is the main metric,
     and accuracy needs a judge (default: whether gold answers have three words or fewer on average). Multiple choice is
     always decided by label."""
     partial_credit: bool = True

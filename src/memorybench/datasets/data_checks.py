@@ -75,7 +75,7 @@ def _check_files(config: BenchmarkConfig, part: Document) -> None:
 
 
 def _check_checksums(data: Data, part: Document, *, several: bool) -> None:
-    """Check that `sha256` is a text for one file, and a mapping for several files."""
+    """Raise BadInput unless `sha256` is a text if there is one file, and a mapping if there are several."""
     sums, where = data.sha256, part.where("sha256")
     if several and isinstance(sums, str):
         problem = "is the checksum of one file, but there are several"

@@ -114,7 +114,10 @@ def _below(root: Piece, name: str) -> tuple[Path, ...]:
 
 
 def _download_path(data: Data, beside: Path | None) -> Path | None:
-    """Return `data.localPath`, which must be inside the config's folder."""
+    """Return the path of `data.localPath`; None if it is not set, or the config has no folder.
+
+    Raise BadInput if it is outside the folder of the config.
+    """
     if data.local_path is None or beside is None:
         return None
     return inside(beside, data.local_path, "data.localPath")

@@ -233,9 +233,10 @@ def _first_steps(paths: Sequence[str | None]) -> list[Place]:
 
 
 def _steps_within(context: Context, item_paths: Sequence[str | None]) -> list[Place]:
-    """Return the field names that paths read in a session: by paths within a session, and by paths into the history.
+    """Return the names of fields that the config reads in sessions.
 
-    A path of the item may lead to a session or to a turn, so names of fields of turns are included.
+    They are those of paths within a session, and all names in paths of the item that lead into the history. The latter
+    may also be fields of turns.
     """
     own = (context.turns_field, context.session_schema.id, context.session_schema.date)
     history = _first_segment(context.field)

@@ -66,7 +66,7 @@ class Budget:
         )
 
     def refresh(self) -> None:
-        """Read what other processes have spent. If that uses up the budget, recount all costs first."""
+        """Read what other processes have spent. If the budget then seems to be used up, recount all costs once."""
         if self.read_total is not None:
             spent, self._highest, unknown = self.read_total()
             self.spent, self._unknown = spent - self._surplus, unknown - self._surplus_unknown
@@ -83,7 +83,7 @@ class Budget:
             self.spent, self._unknown = spent, unknown
 
     def take(self, spent: Spending) -> None:
-        """Add the cost of a call."""
+        """Add what a step, or a failed attempt at one, has spent."""
         if spent.cost is None:
             self._unknown += spent.calls
         else:

@@ -30,7 +30,7 @@ class BodyTemplate:
 
     @classmethod
     def parse(cls, body: Document, known: Collection[str]) -> BodyTemplate:
-        """Parse a body. Unknown variables are errors with their line."""
+        """Parse a body. Raise BadInput, which names the line, for a variable that is not in `known`."""
         return cls(_parse(body, known))
 
     def render(self, values: Mapping[str, Any]) -> Any:

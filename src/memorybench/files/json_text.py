@@ -53,7 +53,7 @@ def load_json(path: Path | str, largest: int = LARGEST) -> Document:
 
 
 def parse_json(text: str, path: str) -> Document:
-    """Parse JSON text; `path` names it in error messages."""
+    """Parse JSON text. Raise BadInput, which names `path` and the line, if it is invalid."""
     return Document(path, decode(text, path), JsonLines(lambda: text))
 
 

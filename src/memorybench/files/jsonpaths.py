@@ -105,7 +105,10 @@ class Path:
 
     @classmethod
     def parse(cls, text: str, where: str) -> Path:
-        """Parse `$.results[*]`, `$.memory | $.chunk` (the first with a match) or `question_id` (`$.question_id`)."""
+        """Parse `$.results[*]`, `$.memory | $.chunk` (the first with a match) or `question_id` (`$.question_id`).
+
+        Raise BadInput, which begins with `where`, if the path is invalid.
+        """
         routes = tuple(_route(part, column, where) for part, column in _alternatives(text))
         match routes:
             case (Route(steps=(str(name),), singular=True),):

@@ -23,7 +23,10 @@ _LOADERS: Mapping[str, Callable[[Path | str], Document]] = {
 
 
 def load(path: Path | str) -> Document:
-    """Load a file by its suffix (before `.gz`). The rows of JSONL and CSV files become a list."""
+    """Load a file in the format of its suffix, which may be followed by `.gz`; raise BadInput for an unknown suffix.
+
+    The value of a JSONL or CSV file is the list of its rows.
+    """
     name = Path(path).name.lower().removesuffix(".gz")
     loader = _LOADERS.get(Path(name).suffix)
     if loader is None:

@@ -15,26 +15,29 @@ _RUN_ID = re.compile(r"(?!\.)(?!.*\.\.)[A-Za-z0-9._-]{1,64}")
 
 
 def safe_name(text: str, where: str) -> str:
-    """Return `text` if it is a valid name: lower-case letters, digits, hyphens and underscores."""
+    """Return `text` if it is a valid name (lower-case letters, digits, hyphens, underscores); else raise BadInput."""
     expected = f"1 to {_LONGEST} of a-z 0-9 _ -"
     return _check(_NAME, text, where, "name", expected, _suggest(text.lower(), r"[^a-z0-9_-]+"))
 
 
 def safe_run_id(text: str, where: str) -> str:
-    """Return `text` if it is a valid run id, which is also a folder name."""
+    """Return `text` if it is a valid run id, which is also the name of a folder; otherwise raise BadInput."""
     expected = f"1 to {_LONGEST} of A-Z a-z 0-9 . _ -, not beginning with a dot, without two dots together"
     remedy = _suggest(re.sub(r"\.\.+", ".", text).lstrip("."), r"[^A-Za-z0-9._-]+")
     return _check(_RUN_ID, text, where, "run id", expected, remedy)
 
 
 def safe_tag(text: str, where: str) -> str:
-    """Return `text` if it is a valid tag of a run, which must be a single word without commas."""
+    """Return `text` if it is a valid tag of a run, a single word without commas; otherwise raise BadInput."""
     expected = f"1 to {_LONGEST} letters, digits and . _ : / + = @ -, beginning with a letter or digit"
     return _check(_TAG, text, where, "tag", expected, _suggest(text, r"[^\w.:/+=@-]+"))
 
 
 def inside(folder: Path, path: Path | str, where: str) -> Path:
-    """Resolve `path`, which is relative to `folder`, with its links. Raise BadInput if it is outside `folder`."""
+    """Return the absolute path of `path`, which is relative to `folder`, with links followed.
+
+    Raise BadInput if it is outside `folder`.
+    """
     root = folder.resolve()
     try:
         resolved = (root / path).resolve()

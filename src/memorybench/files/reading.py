@@ -29,7 +29,7 @@ _GZIP_MARK = b"\x1f\x8b"
 
 
 def read_text(path: Path, largest: int = LARGEST) -> str:
-    """Return the text of a file. An empty file is an error."""
+    """Return the text of a file. Raise BadInput if it cannot be read, is too large, is not UTF-8, or is empty."""
     data, cap = bytearray(), unpacked_cap(path, largest)
     with _open(path) as file:
         while chunk := file.read(_CHUNK):
@@ -71,7 +71,7 @@ def check_confined(path: Path, folders: Iterable[Path], largest: int) -> None:
 
 
 def read_lines(path: Path, largest: int = LARGEST) -> Iterator[tuple[int, str]]:
-    """Yield (line number, line with its line end). A file with only blank lines is an error."""
+    """Yield the number and the text of each line, with its line end. Raise BadInput as `read_text` does."""
     size, cap, blank = 0, unpacked_cap(path, largest), True
     with _open(path) as file:
         for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE + 1), b""), 1):

@@ -37,7 +37,7 @@ class Template:
 
     @classmethod
     def parse(cls, text: str, known: Collection[str], where: str) -> Template:
-        """Parse `text`. A placeholder that is not in `known` is an error."""
+        """Parse `text`. Raise BadInput, which begins with `where`, for a placeholder that is not in `known`."""
         parts: list[str | Placeholder] = []
         end = 0
         for token in _TOKEN.finditer(text):

@@ -45,7 +45,7 @@ def load_yaml(path: Path | str, largest: int = LARGEST) -> Document:
 
 
 def parse_yaml(text: str, path: str) -> Document:
-    """Parse YAML text; `path` names it in error messages."""
+    """Parse YAML text. Raise BadInput, which names `path` and the line, if it is invalid."""
     forbidden = yaml.reader.Reader.NON_PRINTABLE.search(text)
     if forbidden:
         where = f"{path}:{text.count(chr(10), 0, forbidden.start()) + 1}"

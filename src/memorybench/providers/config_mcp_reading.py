@@ -23,7 +23,7 @@ VARIABLES = {
 
 
 def check_mcp(config: ProviderConfig, document: Document) -> None:
-    """Check the `mcp` section, and that a config has it only together with `adapter: builtin:mcp`."""
+    """Raise BadInput if the `mcp` section is invalid. Only configs with `adapter: builtin:mcp` must and may have it."""
     if config.adapter != "builtin:mcp":
         if config.mcp is not None:
             raise BadInput(document.where("mcp"), "has no effect", expected="adapter: builtin:mcp beside it")
@@ -56,7 +56,7 @@ def folders_used(mcp: Mcp, part: Document) -> frozenset[str]:
 
 
 def _check_call(call: ToolCall, part: Document, known: frozenset[str]) -> frozenset[str]:
-    """Check one call and return the variables that it uses."""
+    """Raise BadInput if a call is invalid or uses a variable that is not in `known`; return those that it uses."""
     names: set[str] = set()
     if isinstance(call, AddTool) and call.document is not None:
         names |= _names(part.at("document"), known)

@@ -250,7 +250,7 @@ _ALL_WORDS = frozenset(word for words in _WORDS_OF_RULES for word in words)
 
 
 def find_values(text: str) -> Iterator[FoundValue]:
-    """Yield the credentials that are recognised by the words around them, card numbers and one-time password seeds."""
+    """Yield card numbers, one-time password seeds, and credentials that the words around them reveal."""
     for match in _CARD.finditer(text):
         if _is_card(match[0]):
             yield FoundValue("payment card number", match.start(), match.end())

@@ -105,7 +105,7 @@ def _check_files(files: Files, part: Document) -> None:
 
 
 def _check_program(part: Document, name: str) -> None:
-    """Check that command and environment use no other variable than `folder`."""
+    """Raise BadInput if command or environment use another variable than `folder`."""
     for key in (name, "env"):
         if key in part.value:
             BodyTemplate.parse(part.at(key), FOLDER)
@@ -134,7 +134,7 @@ def _check_mcp(mcp: Mcp, part: Document) -> None:
 
 
 def _check_operation(operation: Write | Read, part: Document, known: frozenset[str]) -> frozenset[str]:
-    """Check one operation and return the variables that it uses."""
+    """Return the variables that an operation uses. Raise BadInput if it is invalid, or if one is not in `known`."""
     if isinstance(operation, Read):
         _check_facts(operation.facts, part.at("facts"))
         return _used(part, known)

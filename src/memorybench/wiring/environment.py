@@ -50,7 +50,8 @@ def _shared_redactor() -> Redactor:
 def redactor() -> Redactor:
     """Return the redactor that all parts of this process share.
 
-    It redacts variables whose name or value looks like a secret; credentials.py adds those that configs use.
+    It knows the values of environment variables whose names look like those of secrets, and passwords in URLs and
+    headers in other variables. credentials.py adds the values that configs use.
     """
     from memorybench.secrets.redaction import credentials_in_url
 

@@ -94,7 +94,7 @@ def _check(config: ProviderConfig, document: Document) -> None:
 
 
 def _check_kind(config: ProviderConfig, document: Document) -> None:
-    """Check that the config has the keys that its `type` requires, and none that have no effect with this `type`."""
+    """Raise BadInput if the config lacks a key that its `type` requires, or has one that has no effect with it."""
     for name in _UNUSED_KEYS[config.type]:
         if name in config.model_fields_set:
             raise BadInput(

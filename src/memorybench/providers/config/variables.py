@@ -112,7 +112,7 @@ def can_name_sources(config: ProviderConfig) -> bool:
 
 
 def _requests(config: ProviderConfig) -> Iterator[tuple[Place, str, Call]]:
-    """Yield the place in the config, the stage (such as `add`) and the request, in the order in which they are sent."""
+    """Yield each request after its place in the config and its stage, such as `add`: setup, endpoints, teardown."""
     for index, request in enumerate(config.setup):
         yield ("setup", index), "setup", request
     for stage in ("add", "batch_add", "search", "clear", "list", "forget"):
@@ -124,7 +124,7 @@ def _requests(config: ProviderConfig) -> Iterator[tuple[Place, str, Call]]:
 
 
 def _check_call(config: ProviderConfig, part: Document, call: Call, known: frozenset[str]) -> frozenset[str]:
-    """Check a request and return the variables that it uses."""
+    """Raise BadInput if a request is invalid or uses a variable that is not in `known`; return those that it uses."""
     if not call.path.startswith("/"):
         raise BadInput(part.where("path"), f"invalid path {preview(call.path)}", expected="/ and the rest of the URL")
     names = _known_names(config, _used(part, call, known), known)
@@ -259,9 +259,9 @@ def _check_scope(part: Document, names: frozenset[str], carriers: frozenset[str]
 
 
 def _check_memory_id(part: Document, names: frozenset[str]) -> None:
-    """Check that a `forget` request contains the id of the memory.
+    """Raise BadInput if a `forget` request does not contain the id of the memory.
 
-    It need not name the scope: the id was listed by the scope and identifies the memory.
+    It need not name the scope, because the id, which `list` returned, identifies the memory.
     """
     if MEMORY_ID not in names:
         raise BadInput(

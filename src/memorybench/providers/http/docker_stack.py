@@ -178,7 +178,7 @@ def project_name(run: str, provider: str) -> str:
 
 
 async def find_compose(environment: Mapping[str, str], where: str) -> tuple[str, ...]:
-    """Return the command of docker compose that works on this machine."""
+    """Return `docker compose` or `docker-compose`, whichever works on this machine; raise BadInput if none does."""
     for command in (("docker", "compose"), ("docker-compose",)):
         is_installed = shutil.which(command[0], path=environment.get("PATH"))
         if is_installed and (await _run((*command, "version"), environment)).succeeded:

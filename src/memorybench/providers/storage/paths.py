@@ -9,7 +9,10 @@ from memorybench.text.sanitize import preview
 
 
 def find_file(path: str, config_file: Path | None, where: str) -> Path:
-    """Return the path of an existing file, relative to the folder of the config or else to the working folder."""
+    """Return the full path of a file that is in the folder of the config, or else in the working folder.
+
+    Raise BadInput if it is in neither.
+    """
     folders = [config_file.parent, Path()] if config_file else [Path()]
     for folder in folders:
         if (folder / path).is_file():

@@ -78,7 +78,7 @@ class PostgresChunkStore(ChunkStore):
 
 
 def _load_driver(address: str) -> Any:
-    """Import psycopg and check the address. Untyped, because psycopg is optional for the type checker as well."""
+    """Import psycopg and return it. Raise BadInput if it is not installed or the address is invalid."""
     try:
         driver = import_module("psycopg")
     except ImportError as error:

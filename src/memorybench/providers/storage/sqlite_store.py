@@ -73,7 +73,10 @@ class SqliteStore:
         self._db.close()
 
     def _ensure_format(self) -> str:
-        """Check the format, or create the tables of a new file. Return the store id, which is created with the file."""
+        """Check the format of the file, or create the tables of a new file.
+
+        Return the store id, which is made only once.
+        """
         db, format = self._db, self.format
         db.execute("BEGIN IMMEDIATE")  # two processes may open a new file at once: one of them creates the tables
         with db:
