@@ -128,7 +128,10 @@ def check_installed() -> None:
 
 
 def make_keys(path: Path) -> str:
-    """Write a new private key to `path` and the public key to the same name with .pub; return the id of the key."""
+    """Write a new private key to `path`, and its public key to `path` with .pub appended; return the id of the key.
+
+    Raise BadInput if one of the files exists.
+    """
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 

@@ -212,7 +212,10 @@ class Catalog:
         return _Source(replace(base, name=name, display_name="", base=base), read, document=document)
 
     def complete(self, document: Document, chain: tuple[str, ...] = ()) -> Document:
-        """Return a provider's config with everything that it inherits."""
+        """Return a provider's config with everything that it inherits. Raise BadInput if what it extends is invalid.
+
+        `chain` are the names of the configs on the way here, to detect a circle.
+        """
         if not _extends(document):
             return document
         base = self._base(document)

@@ -134,7 +134,7 @@ def _default_text(field: FieldInfo) -> str:
 
 
 def given_fields(args: argparse.Namespace, spec: type[Record]) -> dict[str, Any]:
-    """Return the fields of the spec that were given on the command line, with values that the spec accepts."""
+    """Return the fields of the spec that the command line sets, with their words converted to the fields' types."""
     from memorybench.suites.spec import check_not_empty, flag_name, flag_options
 
     given: dict[str, Any] = {}

@@ -30,7 +30,10 @@ def iso_date(at: datetime | None) -> str | None:
 
 
 def canonical(value: Any) -> str:
-    """Return the canonical JSON of a value: sorted keys, no spaces, no NaN."""
+    """Return the canonical JSON of a value: sorted keys, no spaces, only ASCII.
+
+    Raise ValueError for NaN and infinities.
+    """
     return _ENCODER.encode(value)
 
 

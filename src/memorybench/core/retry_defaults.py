@@ -3,9 +3,10 @@
 TRIES = 4
 """How often a call is tried at most: once, and three retries."""
 FIRST_DELAY = 0.5
-"""Seconds before the first retry of a model or trace source. Each further delay is twice as long."""
+"""The most seconds before the first retry of a model or trace source, doubled for each further one. A delay is a random
+time of at least half of that."""
 PROVIDER_FIRST_DELAY = 2.0
-"""Seconds before the first retry of a memory provider, unless `rateLimit.retryDelayMs` says otherwise."""
+"""The same for a memory provider, unless `rateLimit.retryDelayMs` says otherwise."""
 UNREACHABLE = 10
 """The run pauses after this many failed connections to one subject in a row."""
 LONGEST_DELAY = 120.0

@@ -22,7 +22,8 @@ _FIRST_MILLISECONDS = 1e11
 
 
 Formats = str | Sequence[str] | None
-"""A strptime format, or several, of which the first that fits is used; `%?` is a word that is skipped."""
+"""A strptime format, or several, of which the first that fits is used; None: the usual formats. `%?` is a word that is
+skipped."""
 _SKIPPED = "%?"
 _strptime = lru_cache(maxsize=4096)(datetime.strptime)
 """strptime with a cache, because it is slow and the same dates occur again in other parts of a history."""

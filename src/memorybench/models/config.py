@@ -62,7 +62,7 @@ class ModelConfig(Record):
     price: Price | None = None
     """US dollars per million tokens. Without it, costs are unknown."""
     context_window: int | None = Field(default=None, ge=1)
-    """Context window in tokens."""
+    """Context window in tokens (default: as the price table or the server says)."""
     temperature: float | Literal["default"] | None = Field(default=None)
     """The temperature of every call, by default 0; `default` sends none."""
     max_tokens: int | None = Field(default=None, ge=1)

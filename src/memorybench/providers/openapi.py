@@ -119,9 +119,9 @@ class Operation:
     """The names of the fields of the query string."""
     required: Sequence[str]
     results: str
-    """The JSONPath to a list of objects in the reply; empty if the reply has no such list."""
+    """The JSONPath to a list of objects in the reply; empty if the reply has no list of objects."""
     item: Sequence[str]
-    """The names of the fields of such an object."""
+    """The names of the fields of the objects at `results`."""
 
 
 def _operations(description: Mapping[str, Any]) -> Iterator[Operation]:

@@ -61,7 +61,7 @@ class OpenContext:
     folder: Path
     """A folder for the provider's own data; it may not exist yet."""
     config_file: Path | None
-    """The file that `config` was read from; paths in it are relative to its folder."""
+    """The file that `config` was read from, to whose folder paths in it are relative; None if it has no file."""
     environment: Mapping[str, str]
     redactor: Redactor
     open_embedder: Callable[[], Awaitable[Embedder]]

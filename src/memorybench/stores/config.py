@@ -31,17 +31,17 @@ class Facts(Record):
     results: str
     """JSONPath to the facts."""
     id: str
-    """JSONPath to the id, within one of them."""
+    """JSONPath to the id, within a fact."""
     content: str
-    """JSONPath to the text; several matches are joined by newlines."""
+    """JSONPath to the text, within a fact; several matches are joined by newlines."""
     category: str | None = None
-    """JSONPath to the category."""
+    """JSONPath to the category, within a fact."""
     source: str | None = None
-    """JSONPath to the source."""
+    """JSONPath to the source, within a fact."""
     trust: str | None = None
-    """JSONPath to the trust, a number."""
+    """JSONPath to the trust, a number, within a fact."""
     retrieval_count: str | None = None
-    """JSONPath to the number of retrievals."""
+    """JSONPath to the number of retrievals, within a fact."""
 
 
 class Read(ToolCall):

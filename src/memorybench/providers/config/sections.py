@@ -146,7 +146,7 @@ class Enhancement(Section):
     enabled: bool = True
     """Whether a model processes each chunk when it is stored."""
     model: str | None = None
-    """The model."""
+    """Name of the model."""
     generate_questions: bool = False
     """Whether the model writes questions that the chunk answers; they are searched with the chunk."""
     questions_per_chunk: int = Field(default=10, ge=1)
