@@ -5,6 +5,6 @@ config_reading.py  reads and checks that file
 opening.py         agent_from: makes an agent from a config
 command.py         any command-line agent
 output.py          reads answer, tokens and tool calls from a program's output
-builtin.py         our own small agent with its actions, with any model
+builtin.py         memorybench's own small agent, which uses any model
 recording.py       any program behind the recording proxy
 """

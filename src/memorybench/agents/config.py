@@ -59,7 +59,7 @@ class AgentConfig(Record):
     checked_against: str = ""
     """The program and version that this file was tested with, or whose documentation it follows."""
     type: Literal["command", "builtin"]
-    """A command-line program, or our own small agent."""
+    """`command` (a command-line program) or `builtin` (memorybench's own small agent)."""
     memory: Literal["server", "files"] = "server"
     """server: the agent uses the store under test over MCP. files: it uses its own memory files, and is tested with a
     store of type files, whose folder is the agent's home; all sessions share that home, and there is no server."""

@@ -1,4 +1,4 @@
-"""Checks what is installed and which keys are set, and says what to do about the rest."""
+"""Checks what is installed and which keys are set, and says how to get what is missing."""
 
 from __future__ import annotations
 

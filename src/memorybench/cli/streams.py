@@ -1,4 +1,4 @@
-"""Makes standard streams safe: they may be closed or full, or their encoding may lack characters that we print."""
+"""Makes standard streams safe: they may be closed or full, or their encoding may lack characters to print."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ class Listing(Protocol):
 
 @runtime_checkable
 class LiveMemory(Protocol):
-    """A provider whose memory exists outside the run, such as a hosted account, and may contain data of others."""
+    """A provider whose memory exists outside the run, such as a hosted account, so that it may contain other data."""
 
     async def count_memories(self, scope: Scope) -> int | None:
         """Return the number of memories in a scope; None if it is unknown.

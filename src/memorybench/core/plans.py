@@ -28,7 +28,7 @@ class Adding:
 
 
 class Watch(Protocol):
-    """Receives the progress of a run, to show it. An error in it does not stop the run."""
+    """Receives the progress of a run, to show it. An exception that it raises is ignored."""
 
     def add_outcome(self, outcome: Outcome) -> None: ...
 

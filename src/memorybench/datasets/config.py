@@ -121,7 +121,7 @@ class Questions(Section):
     prefix_field: str | None = None
     """Path to a number, within a question: the question is asked after so many sessions or turns of the history have
     been added. The history is ingested once. `@parentIndex` is the number of the session that contains the question;
-    `@before` is the number of sessions before that one."""
+    `@before` is the number of sessions before it."""
     labels: Mapping[str, str] = Field(default_factory=dict)
     """Name → path, within a question. Reports break figures down by labels."""
 

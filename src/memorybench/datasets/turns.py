@@ -197,7 +197,7 @@ class TurnReader:
         return None if self._separator is None else self._read(item, session.raw, index, fields)[0]
 
     def _split(self, text: str) -> tuple[str | None, str]:
-        """Return the speaker at the beginning of a text, and the rest; None and the text if there is no speaker."""
+        """Return the speaker at the beginning of a text, and the text after it; without speaker, None and the text."""
         if self._separator is None:
             return None, text
         before, separator, rest = text.partition(self._separator)

@@ -26,7 +26,7 @@ class ExtractorConfig(Record):
     """One line for `list`."""
     type: Annotated[str, Field(json_schema_extra=lambda schema: schema.update(enum=list(type_names())))]
     """`http` (an endpoint), `command` (a program), `callable` (a Python function), `provider` (the store of a memory
-    provider), `reference` (our prompt and a model) or `baseline`."""
+    provider), `reference` (memorybench's prompt and a model) or `baseline`."""
     url: str | None = None
     """Address of an `http` extractor: https, or http on this machine."""
     method: Literal["POST", "PUT", "PATCH"] = "POST"

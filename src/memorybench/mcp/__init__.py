@@ -6,7 +6,7 @@ stdio.py           connects to a server that is started as a child process
 http.py            connects to a server over streamable HTTP
 forwarding.py      an MCP server that forwards everything to another server (the real server)
 agent_side.py      forwards the real server's requests and notifications to the agent
-proxy.py           serves our tools or another server to an agent, and records every call
+proxy.py           serves memorybench's tools or another server to an agent, and records every call
 store_server.py    a memory store as MCP tools behind the proxy
 bridge.py          a program that connects an agent's standard streams to the proxy
 

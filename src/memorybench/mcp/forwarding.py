@@ -1,6 +1,6 @@
 """An MCP server that forwards everything to another server, in both directions.
 
-The agent talks to our `ForwardingServer`, which talks to the real server as the agent would: with the agent's name and
+The agent talks to the `ForwardingServer`, which talks to the real server as the agent would: with the agent's name and
 abilities. Each side negotiates its own protocol revision; the SDK translates between them.
 """
 

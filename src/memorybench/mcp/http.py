@@ -1,7 +1,7 @@
 """Connect to an MCP server over streamable HTTP.
 
-The SDK implements the protocol; our HTTP client sends its requests, because it limits sizes and times, rejects
-forbidden addresses and redacts errors.
+The SDK implements the protocol. memorybench's HTTP client sends the requests, because it limits sizes and times,
+rejects forbidden addresses and redacts errors.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FAILURE = "memorybenchFailure"
 _CLOSE_TIMEOUT = 5.0
 _FORWARDED = frozenset({"content-type", "mcp-session-id"})
 _OMITTED = frozenset({"host", "connection", "content-length", "transfer-encoding", "accept-encoding", "user-agent"})
-"""Request headers that our HTTP client sets itself."""
+"""Request headers of the SDK that are left out, because memorybench's HTTP client sets them."""
 
 
 @asynccontextmanager
@@ -65,7 +65,7 @@ async def open_mcp_http(
 
 
 class _Sender(httpx2.AsyncBaseTransport):
-    """Sends the requests of the SDK with our `Http` client.
+    """Sends the requests of the SDK with memorybench's `Http` client.
 
     An exception here would end the whole connection of the SDK. So a failure is returned as a JSON-RPC error, which
     fails only one call; `find_failure` returns the original exception.

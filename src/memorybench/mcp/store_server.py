@@ -149,7 +149,7 @@ def _facts_answer(operation: Operation, facts: Sequence[StoredFact]) -> ToolAnsw
 
 
 def _input_schema(arguments: type[Record]) -> dict[str, Any]:
-    """Return the JSON schema of a tool's arguments, without the titles that pydantic derives from our names."""
+    """Return the JSON schema of a tool's arguments, without the titles that pydantic derives from field names."""
     schema = arguments.model_json_schema()
     properties = {
         name: {key: value for key, value in field.items() if key != "title"}

@@ -42,7 +42,7 @@ _SCORE_DECIMALS = 6
 
 
 class _ScopeMemory:
-    """The memories of one scope: a mem0 instance with its own thread and its own connection to our models.
+    """The memories of one scope: a mem0 instance with its own thread and its own connection to memorybench's models.
 
     Embedded Qdrant reads every point for each search, and one mem0 instance cannot run two calls at once. With one
     instance per scope, a search reads only the scope's points, and a scope is cleared by deleting its folder.
@@ -201,7 +201,7 @@ def _delete_all(mem0: Any, results: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _own_id(mem0: Any, user: str, id: str) -> str:
-    """Return mem0's own id of the memory that has the id `id` in our results."""
+    """Return mem0's id of the memory that `search` and `list` return with the id `id`; else raise ServiceError."""
     for result in _list_all(mem0, user):
         if _to_memory(result).id == id:
             return str(result["id"])

@@ -23,7 +23,8 @@ from .decoding import LOOK_ALIKES, decodings, text_in
 PIECE = 5
 """The fewest characters of a piece of a split secret. Shorter pieces do not count, because they occur by chance."""
 _NEARBY, _NEARBY_PIECE = 500, 3
-"""The most letters of a short text, and the minimum characters of a piece in it if it contains all pieces."""
+"""A text with at most _NEARBY letters is short. If one short text contains all pieces, _NEARBY_PIECE characters are
+enough for each."""
 _VAST, _VAST_PIECE = 5_000, 8
 """A text with more letters than this is large; the minimum characters of a piece in a large text."""
 _STRETCH, _SHARE = 16, 0.6

@@ -233,7 +233,7 @@ def _matches(text: str, rule: _Literal) -> Iterator[re.Match[str]]:
 
 
 def _has_checksum(token: str) -> bool:
-    """Return whether the last six of 36 characters are the CRC-32 of the others, as in tokens of GitHub and npm."""
+    """Return whether the last six of 36 characters are the CRC-32 of the first 30, as in tokens of GitHub and npm."""
     prefix, _, body = token.partition("_")
     if prefix not in ("ghp", "gho", "ghu", "ghs", "ghr", "npm") or len(body) != 36:
         return False

@@ -31,7 +31,7 @@ def rename_dataset(dataset: Dataset, name: str) -> Dataset:
 def _replace_members(original: object, members: Mapping[str, object]) -> Any:
     """Return an object that forwards to the original, with some members replaced.
 
-    The others are forwarded by properties, because isinstance with a protocol ignores __getattr__.
+    The other members are forwarded by properties, because isinstance with a protocol ignores __getattr__.
     """
 
     def forward(name: str) -> property:

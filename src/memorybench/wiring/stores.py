@@ -53,7 +53,7 @@ class ResolvedStore:
         )
 
     def choose_tools(self, chosen: ToolSurface | None) -> ToolSurface:
-        """Return which tools an agent gets: `ours` or those of the store's own MCP server (`server`).
+        """Return which tools an agent gets: memorybench's (`ours`) or those of the store's MCP server (`server`).
 
         If `chosen` is None, return `server` if that is safe and its results can be judged, otherwise `ours`. Raise
         BadInput if `chosen` is `server` and that is impossible.

@@ -119,9 +119,9 @@ class Request(Call):
 
     captures: Mapping[str, str | Capture] = Field(default_factory=dict)
     """Variable → JSONPath in the reply; a path without a match is an error. Captures of `setup` are available in every
-    later request, captures of others in their own `wait`. A capture of `setup` is a secret if its name or path looks
-    like a credential (`token`, `apiKey`, …), unless `{path: …, secret: false}` says otherwise, and always if it is sent
-    in a header such as `Authorization`."""
+    later request, captures of another request only in its `wait`. A capture of `setup` is a secret if its name or path
+    looks like a credential (`token`, `apiKey`, …), unless `{path: …, secret: false}` says otherwise, and always if it
+    is sent in a header such as `Authorization`."""
 
     @property
     def capture_paths(self) -> Mapping[str, str]:

@@ -5,10 +5,10 @@ turns.py           base class and store of providers that search turns
 chunk_memory.py    base class of providers that search chunks
 chunking.py        splits sessions into chunks
 chunks.py          chunks and their vectors in SQLite
-postgres_store.py  the same in Postgres, searched by pgvector
+postgres_store.py  chunks and their vectors in Postgres, searched by pgvector
 sqlite_store.py    base class of the SQLite files with memories
 scope_folders.py   a folder per scope, for systems with their own files
 scope_pool.py      opens one process or database per scope, within a limit
-loopback.py        serves our model and embedder to libraries, as OpenAI's API
+loopback.py        serves memorybench's model and embedder to libraries, as OpenAI's API
 paths.py           finds a file that a config names
 """

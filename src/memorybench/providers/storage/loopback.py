@@ -1,7 +1,7 @@
-"""Serves our model and embedder as an OpenAI-compatible API on this machine, for libraries that run in this process.
+"""Serves memorybench's model and embedder as OpenAI's API on this machine, for libraries that run in this process.
 
-So every model call of a library goes through our model: it is limited, priced and charged like any other call. Each
-user of the server is a client with its own key.
+So every model call of a library is limited, priced and charged like any other call of memorybench. Each user of the
+server is a client with its own key.
 """
 
 from __future__ import annotations
