@@ -113,7 +113,7 @@ class AgentReply(Record):
     tool_calls: tuple[str, ...] = ()
     """The names of all tools that the agent's output says it called, not only memory tools."""
     memory_writes: tuple[Any, ...] = ()
-    """The arguments of those of these calls that write to a memory, which may be the agent's built-in memory."""
+    """The arguments of the reported calls that write to a memory: the store, or the agent's built-in memory."""
 
 
 class Agent(Protocol):

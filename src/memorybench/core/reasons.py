@@ -20,6 +20,9 @@ class Reasons:
 
     @property
     def most_frequent(self) -> tuple[str, int]:
-        """The most frequent message (the first of those counted as one), and its count; ("", 0) without messages."""
+        """The most frequent message and its count; ("", 0) if there is none.
+
+        Of messages that count as one, it is the first.
+        """
         kind, number = next(iter(self._counts.most_common(1)), ("", 0))
         return self._examples.get(kind, ""), number

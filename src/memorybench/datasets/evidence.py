@@ -33,7 +33,7 @@ def dialog_ids(cited: str) -> list[str]:
 
 
 def turns_with_text(cited: str, context: ItemContext) -> tuple[str, ...]:
-    """Return the ids of the turns with this text; if none, of those with the same words; if none, of those with more.
+    """Return the ids of the turns with this text; if none, with the same words; if none, that contain these words.
 
     The caller must treat the text as ambiguous if there are several.
     """

@@ -14,7 +14,8 @@ _LATER_KEYS = frozenset(
      "forbidden_field", "columns", "split", "prefix_field", "choice_index",
      "speaker_separator", "line_pattern", "session_per")
 )  # fmt: skip
-"""Keys that version 0.1 did not have. They are left out of fingerprints if not set, so that these do not change."""
+"""Keys that version 0.1 did not have. They are left out if not set, so that fingerprints that version 0.1 recorded
+still match."""
 
 
 def fingerprint_of(config: BenchmarkConfig, checksum: str) -> str:

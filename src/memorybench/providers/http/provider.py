@@ -358,7 +358,7 @@ def _provider_class(*, batches: bool, lists: bool, forgets: bool) -> type[HttpPr
 
 
 def _without_newer_keys(value: Any) -> Any:
-    """Remove keys that earlier versions did not have and that are not set, so that searches of these can be reused."""
+    """Remove keys that earlier versions did not have and that are not set, so that their searches can be reused."""
     match value:
         case dict():
             kept = {key: inner for key, inner in value.items() if inner is not None or key not in _NEWER_KEYS}
