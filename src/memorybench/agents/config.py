@@ -12,7 +12,8 @@ from memorybench.core.records import Record
 
 class Output(Record):
     """How the agent's output is read. Each place is a JSONPath or, for format text, a regular expression, whose first
-    group (or whole match) is used. The last match counts; numbers are added up."""
+    group (or whole match) is used. Of several matches, the last one counts, but numbers (tokens, cost) are
+    added up, and all tool calls count."""
 
     format: Literal["text", "json", "jsonl"] = "text"
     """What the agent prints: text, one JSON document, or one JSON document per line, which is read as a list."""

@@ -162,7 +162,10 @@ class Rejudging:
 
 
 def draw_sample(path: Path, found: Verification, size: int, seed: int) -> Sample:
-    """Draw `size` verdicts of a verified bundle at random. With one seed, a larger sample contains a smaller one."""
+    """Draw `size` verdicts of a verified bundle at random.
+
+    With the same seed, a larger sample contains a smaller one.
+    """
     if found.public:
         raise BadInput(
             "--rejudge",

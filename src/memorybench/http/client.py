@@ -182,7 +182,7 @@ class Http:
                 yield await self._read(method, address, response)
 
     def describe(self, url: str) -> str:
-        """Return the name of a download for error messages."""
+        """Return the method and the URL of a download for error messages, without secrets."""
         return describe("GET", check_url(url, self._insecure), self._redactor)
 
     @asynccontextmanager

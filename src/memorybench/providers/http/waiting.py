@@ -134,9 +134,10 @@ def _name(values: Values) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """A document that is added last to a service without a status: when a search finds it, all are searchable.
+    """A document that is added last to a service that reports no status.
 
-    A scope has the same marker in every process, so that each one recognizes it and adding it again changes nothing.
+    Once a search finds it, all documents before it count as searchable. A scope has the same
+    marker in every process, so that each one recognizes it and adding it again changes nothing.
     """
 
     word: str
