@@ -277,3 +277,10 @@ def test_long_numbers_that_differ_in_their_last_digit_are_not_the_same(unit: str
     """Decimals have 28 digits: longer numbers were rounded, or raised an error with a unit."""
     number = "1234567890" * 3
     assert normal_form(f"order {number}0{unit}") != normal_form(f"order {number}1{unit}")
+
+
+def test_a_fact_that_merges_facts_to_remove_is_not_supported_by_those_to_keep() -> None:
+    gold = [fact("Has a dog", "pets"), fact("Lives in Bristol", "home"), fact("Works in Bath", "home")]
+    grid = Grid(gold, [fact("Lives in Bristol and works in Bath", "home")], merged={0: (1, 2)})
+    assert match(grid).supported(0, [1, 2]) is True
+    assert match(grid).supported(0, [0]) is not True

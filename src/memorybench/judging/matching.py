@@ -235,7 +235,9 @@ class Matching:
 
     def supported(self, found: int, among: Collection[int]) -> bool | None:
         """Whether the gold facts in `among`, alone or together, say this found fact; None if that is undecided."""
-        if found in map(self.pairs.get, among) or found in self.grid.merged or self._repeats(found, among):
+        parts = self.grid.merged.get(found, ())
+        is_merged = bool(parts) and all(part in among for part in parts)
+        if found in map(self.pairs.get, among) or is_merged or self._repeats(found, among):
             return True
         return self._any({(g, found): self.grid.compare((g, found)).said for g in among})
 
