@@ -417,3 +417,14 @@ def test_free_text_that_may_hold_several_facts_is_undecided(tmp_path: Path) -> N
         assert (findings.tp, findings.fp, findings.fn) == (0, 0, 0)
         assert findings.tp_open == findings.fn_open == 2
         assert findings.fp_open >= 3
+
+
+def test_a_fact_that_loses_its_path_and_changes_its_case_is_kept(tmp_path: Path) -> None:
+    values = {
+        **CHATTING,
+        "existing_memory": {"pets": ["Has a Dog called Rex"]},
+        "expected_output": ["Has a dog called Rex"],
+        "must_not_store": [],
+    }
+    one = case(values, tmp_path)
+    assert (len(one.gold.kept), one.gold.added, one.gold.removed) == (1, (), ())

@@ -1,7 +1,7 @@
 """Verifies probes with a model. Each reply is a recorded step; a check passes if three of up to four replies agree.
 
 recall, as of, duration   the model answers from the evidence, and gives the same value from the whole conversation:
-                          otherwise the value is outdated, or one of several; it does not answer without the conversation
+                          otherwise it is outdated, or one of several; it does not answer without the conversation
 conflict                  it answers each outdated value from that value's turns alone, and the current value from its
                           own turns and also from the whole conversation: otherwise both may be true
 order                     it finds a date for both events, neither is a plan, the dates have the expected order;

@@ -83,7 +83,7 @@ def _moves(before: Sequence[MemoryFact], after: Sequence[MemoryFact]) -> list[Pa
     for one, other in Grid(before, after, by_reference=True).same:
         old, new = before[one].categories, after[other].categories
         shorter, longer = sorted((old, new), key=len)
-        is_moved = longer[-len(shorter) :] == shorter and old not in new_paths and new not in old_paths
+        is_moved = longer[len(longer) - len(shorter) :] == shorter and old not in new_paths and new not in old_paths
         if old == new or is_moved:
             moves.append((one, other))
     return moves
