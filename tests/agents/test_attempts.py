@@ -152,7 +152,7 @@ def test_an_agent_that_ran_out_of_turns_is_judged_by_its_violations(coffee: Scen
     report = attempted(coffee, agent("stopped"))
     assert [exchange.reply.ended for exchange in report.exchanges] == ["max_turns", "max_turns"]
     assert report.result == "violated"
-    assert "every prompt was answered: ran out of turns without an answer (session 1)" in report.reason
+    assert "every prompt was answered: reached the maximum number of turns" in report.reason
 
 
 @pytest.mark.slow
@@ -207,7 +207,9 @@ def test_skipped_checks_of_an_attempt_are_reported(coffee: Scenario, tmp_path: P
     store = Store(STORE.subject, _WithoutTrust)  # type: ignore[arg-type]
     [outcome] = performed(tmp_path / "results", Attempts([told], store, who.subject).jobs(who, serve_store))
     assert (outcome.shown.got, outcome.shown.reason) == ("compliant", "1 check skipped: trusted")
-    assert skipped_checks([outcome]) == [("coffee", "real_model", "trusted", "the store lacks trust")]
+    [(*check, reason)] = skipped_checks([outcome])
+    assert check == ["coffee", "real_model", "trusted"]
+    assert reason.endswith(" trust")
 
 
 @pytest.mark.parametrize("behaviour", ["silent", "crashing", "failing", "unconnected"])

@@ -508,7 +508,7 @@ def test_persistbench_refuses_another_file(command: Command) -> None:
     (command.folder / "samples.jsonl").write_text('{"query": "x", "memories": ["y"]}\n', encoding="utf-8")
     run = ("eval", "--benchmarks", "persistbench", "--data-file", "persistbench=samples.jsonl", "--providers", "bm25")
     done = command(*run)
-    assert (done.code, "sha256" in done.err) == (2, True)
+    assert (done.code, "SHA-256" in done.err) == (2, True)
 
 
 CARDS = [

@@ -86,7 +86,7 @@ def test_an_account_whose_new_scope_has_entries_is_refused(
     account.always(behave)
     said = evaluate_account(command, account, CONFIG)
     assert said.code == 2
-    assert "found 1 memories" in said.err
+    assert "has 1 memories" in said.err
     assert not [call for call in account.calls if call.method == "POST" and call.path.endswith("/documents")]
     assert service.spaces["ann"].documents.keys() == {"d1"}
 

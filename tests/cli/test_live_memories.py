@@ -194,7 +194,7 @@ def test_a_disposable_store_that_has_entries_is_refused_with_their_number(
     write_agent(command)
     said = command(*with_flags(COMMANDS[kind], "--allow-code", DISPOSABLE))
     assert said.code == 2, said.err
-    assert "found 2 entries" in said.err
+    assert "has 2 entries" in said.err
     assert (set(server.calls), notes.read_bytes()) == ({"all_notes"}, before)
 
 
@@ -248,7 +248,7 @@ def test_a_server_that_ignores_the_user_is_refused(command: Command, notes: Path
         write_store(command, f"url: {server.url}", BY_USER)
         said = hygiene(command)
     assert said.code == 2
-    assert "found 2 entries" in said.err
+    assert "has 2 entries" in said.err
     assert (set(server.calls), notes.read_bytes()) == ({"all_notes"}, before)
 
 
@@ -350,7 +350,7 @@ def test_eval_adds_nothing_to_a_scope_that_has_entries(command: Command, notes: 
         write_config(command, "providers", PROVIDER.replace("SERVER", f"url: {server.url}"))
         said = evaluate(command)
     assert said.code == 2
-    assert "found 2 memories" in said.err
+    assert "has 2 memories" in said.err
     assert (set(server.calls), notes.read_bytes()) == ({"all_notes"}, before)
 
 

@@ -75,7 +75,7 @@ def read_labels(path: Path) -> Labels:
     """Read a labels file: JSONL, CSV or JSON. Raise BadInput if any row is invalid."""
     document = load(path)
     if not isinstance(document.value, list) or not document.value:
-        raise BadInput(document.where(), "no labelled responses", expected="one per line")
+        raise BadInput(document.where(), "the file contains no labelled responses", expected="one response per line")
     rows, human, verdicts = [], [], []
     ids: set[str] = set()
     unlabelled = 0
@@ -92,10 +92,12 @@ def read_labels(path: Path) -> Labels:
         human.append(_parse_verdict(row.label, part.where("label")))
         verdicts.append(None if row.verdict in (None, "") else _parse_verdict(row.verdict, part.where("verdict")))
     if not rows:
-        raise BadInput(document.where(), "no row is labelled yet", remedy='fill in "label": yes or no')
+        raise BadInput(document.where(), "no row has a label", remedy='write yes or no into "label" of each row')
     if None in verdicts and any(verdict is not None for verdict in verdicts):
         missing = document.at(verdicts.index(None)).where()
-        raise BadInput(missing, "missing verdict; other rows have one", remedy="add a verdict to every row, or to none")
+        raise BadInput(
+            missing, "this row has no verdict, but other rows have one", remedy="add a verdict to every row, or to none"
+        )
     return Labels(path.name, tuple(rows), tuple(human), tuple(verdicts), unlabelled)
 
 

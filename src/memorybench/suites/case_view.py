@@ -113,11 +113,13 @@ def _find_id(stored: StoredRun, id: str, benchmark: str | None) -> tuple[str, st
     if len({case for _, case in matches}) == 1:
         raise BadInput(
             "--benchmark",
-            f"missing; several benchmarks have the case {preview(id)}",
+            f"missing, and several benchmarks have a case {preview(id)}",
             expected=f"one of {join_names([name for name, _ in matches])}",
         )
     some = ", ".join(case for _, case in matches[:_MOST_NAMED])
-    raise BadInput("CASE", f"{preview(id)} is the beginning of {len(matches)} ids", expected=f"one, such as {some}")
+    raise BadInput(
+        "CASE", f"{len(matches)} case ids begin with {preview(id)}", expected=f"the whole id, such as {some}"
+    )
 
 
 def _matching(

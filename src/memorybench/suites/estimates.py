@@ -109,6 +109,6 @@ def check_prices(models: Iterable[ResolvedModel | None], budget: float | None) -
         if budget is not None and model is not None and model.price(1000, 100) is None:
             raise BadInput(
                 "--budget",
-                f"the price of {model.name} is unknown",
+                f"the price of {model.name} is unknown, so the budget cannot be enforced",
                 remedy="use --budget none, or add its price to a model card",
             )

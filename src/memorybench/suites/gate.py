@@ -109,10 +109,10 @@ def find_baseline(options: RunOptions, saved: Mapping[str, Any] | None, results:
         found = _locate(options.baseline, results)
     if options.max_drop:
         if found is None:
-            raise BadInput("--max-drop", "there is no baseline run", remedy="add --baseline RUN")
+            raise BadInput("--max-drop", "there is no baseline run to compare with", remedy="add --baseline RUN")
         found = found.model_copy(update={"max_drop": _parse_drops(options.max_drop)})
     if found is not None and found.run == run_id and not found.folder:
-        raise BadInput("--baseline", f"{run_id} cannot be its own baseline", expected="an earlier run")
+        raise BadInput("--baseline", f"run {run_id} cannot be its own baseline", expected="an earlier run")
     return found
 
 
@@ -143,7 +143,7 @@ def _tagged_run(text: str, folders: Sequence[Path]) -> str | None:
                 return None
             found += [run for run, tags in run_reader.tags().items() if head in tags]
     if len(found) > 1:
-        raise BadInput(head, f"{len(found)} runs have this tag: {', '.join(found)}", remedy="name one of them")
+        raise BadInput(head, f"{len(found)} runs have this tag: {', '.join(found)}", remedy="name one of these runs")
     return f"{found[0]}{colon}{subject}" if found else None
 
 
@@ -157,7 +157,9 @@ def _parse_drops(texts: Sequence[str]) -> dict[str, float]:
             drop = -1
         if not (isfinite(drop) and drop >= 0):
             raise BadInput(
-                "--max-drop", f"invalid value {text!r}", expected="POINTS, or NAME=POINTS, such as recall@5=2"
+                "--max-drop",
+                f"invalid value {text!r}",
+                expected="POINTS or MEASURE=POINTS, such as 2 or recall@5=2, with a number of 0 or more",
             )
     return drops
 
@@ -174,14 +176,13 @@ def check_baseline(
     with open_sides([name], folders, runs_only=True) as (side,):
         if side.run.suite != suite.name:
             expected, found = verb_of(suite.name), verb_of(side.run.suite)
-            problem = f"{side.run.id} is a run of {found}, not of {expected}"
-            raise BadInput("--baseline", problem, expected=f"a run of {expected}")
+            raise BadInput("--baseline", f"{side.run.id} is a run of {found}", expected=f"a run of {expected}")
         subjects = prepared.subjects or tuple(dict.fromkeys(name for _, name in prepared.totals))
         pairs = pair_subjects(subjects, side.subjects, "--baseline")
         for ours, theirs in pairs:
             if side.subject is None and ours != theirs and side.compared.roles[theirs] in ("provider", "baseline"):
                 name = shlex.quote(f"{given or baseline.run}:{theirs}")
-                remedy = f"to compare other providers, name it: --baseline {name}"
+                remedy = f"to compare {ours} with {theirs}, add --baseline {name}"
                 raise BadInput("--baseline", f"run {side.run.id} has {theirs}, but not {ours}", remedy=remedy)
             asked = [name for name, subject in prepared.totals if subject == ours]
             shared = [name for name in asked if (name, theirs) in side.compared.cases]
@@ -189,13 +190,13 @@ def check_baseline(
                 known = {case.case_id for case in side.compared.cases[name, theirs].values()}
                 if name in prepared.cases and not _has_common_case(prepared, side, name, known):
                     remedy = "select the same questions (--limit, --sample-seed, --question-id)"
-                    problem = f"no question of {name} in common with run {side.run.id}"
+                    problem = f"run {side.run.id} has none of the questions of {name} that this run asks"
                     raise BadInput("--baseline", problem, remedy=remedy)
             if not shared:
                 raise BadInput(
                     "--baseline",
-                    f"run {side.run.id} has no results on any benchmark of this run",
-                    remedy="name another run",
+                    f"run {side.run.id} has no results of {theirs} on the benchmarks of this run",
+                    remedy="name a run on the same benchmarks",
                 )
 
 

@@ -34,7 +34,7 @@ StartPage = Callable[["Run"], AbstractContextManager[MakePage]]
 """A context manager for a run whose trials have ended. It returns a function that makes the page from the report."""
 FEWEST_CHARTED = 20
 """Runs with fewer questions than this get no charts: drawing takes longer than the run, and its intervals are wide."""
-MISSING = "missing jinja2; pip install 'memorybench[view]'"
+MISSING = "jinja2 is not installed; pip install 'memorybench[view]'"
 _LONGEST_VALUE = 1000
 _PATH = re.compile(
     r"\w+://\S+"

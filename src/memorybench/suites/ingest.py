@@ -347,9 +347,9 @@ class Ingest:
                 raise _NotEmpty(
                     BadInput(
                         f'provider "{scope.provider}"',
-                        f"found {found} memories in the new scope {scope.name}",
-                        expected="none",
-                        remedy="nothing was added to it; check that every request uses the scope",
+                        f"already has {found} memories in the new scope {scope.name}",
+                        expected="no memories, because nothing was added to this scope yet",
+                        remedy="check that every request of the provider sends the scope",
                     )
                 )
 

@@ -30,7 +30,10 @@ def prompt_text(given: str, flag: str) -> str:
         return read_text(path)
     if given.strip() and "${" not in given and (not re.search(r"\s", given.strip()) or _FILE_NAME.fullmatch(given)):
         raise BadInput(
-            f"{flag} {given}", "file not found", expected="a file, or the prompt itself", remedy="check the path"
+            f"{flag} {given}",
+            "file not found",
+            expected="an existing file, or the text of a prompt",
+            remedy="check the path",
         )
     return given
 
@@ -45,7 +48,7 @@ def judge_prompts(config: BenchmarkConfig | None, override: str | None = None) -
         if config is not None and not config.evaluation.judge_prompts.user_override:
             raise BadInput(
                 JUDGE_PROMPT_FLAG,
-                f"{config.name} keeps its own judge prompts (judgePrompts.userOverride: false)",
+                f"the config of {config.name} does not allow another judge prompt (judgePrompts.userOverride: false)",
                 remedy="leave the flag out",
             )
         replacement = judge_prompt(prompt_text(override, JUDGE_PROMPT_FLAG), JUDGE_PROMPT_FLAG)

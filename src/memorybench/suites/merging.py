@@ -93,7 +93,7 @@ def merge(
     A name is a run of the folder `results`, FOLDER/RUN, or a results folder, all of whose shards are merged.
     """
     if safe_run_id(run_id, "--run-id") == LATEST:
-        raise BadInput("--run-id", f'"{LATEST}" means the newest run', remedy="choose another name")
+        raise BadInput("--run-id", f'"{LATEST}" is reserved for the newest run', remedy="choose another name")
     wanted = [wiring.redact(safe_tag(tag, "--tag")) for tag in tags]
     with ExitStack() as stack:
         shards = _find_shards(names, results, journal, stack)
@@ -209,7 +209,7 @@ def _check_numbers(shards: Sequence[_Shard], allow_partial: bool) -> None:
             "DIR",
             f"{_list('shard', missing)} missing",
             expected=f"all {count} shards",
-            remedy="name the folder that has it; --allow-partial merges the others",
+            remedy="name their folders, too, or add --allow-partial to merge only the others",
         )
 
 
@@ -230,7 +230,7 @@ def _check_complete(shards: Sequence[_Shard]) -> None:
             shard.name,
             f"shard {shard.number} {status}; it has {shard.outcomes} of {run.planned} outcomes",
             expected="a complete shard",
-            remedy="restore a copy of it" if run.status == "complete" else f"{remedy}, or add --allow-partial",
+            remedy="restore a copy of its results" if run.status == "complete" else f"{remedy}, or add --allow-partial",
         )
 
 

@@ -68,8 +68,8 @@ def form_error(error: Exception, *runs: Run, part: str = "") -> BadInput:
     problem = f"saved spec: {wrong[0][1]}" if wrong else _describe(error)
     return BadInput(
         where,
-        f"recorded data does not have the form that memorybench writes ({problem})",
-        remedy="restore a copy of the results; if nothing else has changed them, please report this text",
+        f"recorded data is invalid ({problem})",
+        remedy="restore a copy of the results; if only memorybench has written them, please report this message",
     )
 
 

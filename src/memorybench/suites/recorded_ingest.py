@@ -33,15 +33,15 @@ class RecordedIngest:
         if "search" not in steps.unused():
             # its key is not known here: a failed step of the trial may be this search
             (steps.failed if steps.has_failures else steps.missing).append("search")
-            raise Unreadable("step search is not recorded")
+            raise Unreadable("the run does not record the step search")
         step = steps.next("search")
         expected = {"query": query, "limit": limit, "provider": self.subject.plain()}
         for name, value in expected.items():
             if step.inputs.get(name) != value:
-                raise Contradiction(f"the recorded search has another {name}")
+                raise Contradiction(f"the {name} of the recorded search differs from that of the trial")
         if self.haystack is not None:
             if not self._is_about(self.haystack(haystack), step.inputs.get("haystack")):
-                raise Contradiction("the recorded search is about another history")
+                raise Contradiction("the recorded search was made in another history than that of the trial")
             if step.inputs.keys() == {*expected, "haystack"}:
                 steps.same_inputs.append(step_key("search", canonical(step.inputs)))
         return Retrieved.model_validate(step.result).memories

@@ -83,12 +83,12 @@ class ReplayedSteps:
         key = step_key(name, canonical(inputs))
         if inputs.get("attempt", 1) > 1 and key not in self.keys and self.failed[-1:] == [name]:
             # a judge is not asked again if its first call failed otherwise than by an unreadable reply
-            raise Unreadable(f"step {name} was not tried a second time")
+            raise Unreadable(f"the step {name} failed, and the run did not try it again")
         step = self._find(name, key)
         if step is None:
             # the key of a call that failed, such as an unreadable reply of the judge, is one of the outcome
             (self.failed if key in self.keys else self.missing).append(name)
-            raise Unreadable(f"step {name} is not recorded")
+            raise Unreadable(f"the run does not record the step {name}")
         try:
             result = TypeAdapter(returns).validate_json(canonical(step.result))
         except ValidationError as error:
@@ -115,7 +115,7 @@ class ReplayedSteps:
         """Return the next unused step of that name, whatever its inputs are. Raise Contradiction if there is none."""
         step = self._find(name, "")
         if step is None:
-            raise Contradiction(f"step {name} is not recorded")
+            raise Contradiction(f"the trial has a result, but its step {name} is not recorded")
         return step
 
     def model_of(self, *names: str) -> Subject | None:
@@ -233,7 +233,7 @@ class RecordedRun:
             return None
         model = steps.model_of(*VERDICTS) or self._recorded_judge(str(name)) or Subject(role="model", name=str(name))
         if model.name != name:
-            raise Contradiction(f"a recorded verdict is of {model.name}, but the judge of the run is {name}")
+            raise Contradiction(f"a recorded verdict is by {model.name}, but the judge of the run is {name}")
         return SilentModel(model)
 
     def _recorded_judge(self, name: str) -> Subject | None:

@@ -57,14 +57,14 @@ def rename(row: ListedRun, new: str, fault: Fault = None, make_page: MakePage = 
     run, folder = row.run, row.folder
     safe_run_id(new, "NEW")
     if new == LATEST:
-        raise BadInput("NEW", f'"{LATEST}" means the newest run', remedy="choose another name")
+        raise BadInput("NEW", f'"{LATEST}" is reserved for the newest run', remedy="choose another name")
     _check_not_written(row)
     if run.status not in ("complete", "blocked"):  # the memory of a started run contains its name
         command = resume_command(suite_of(run).command_of(run), folder, run.id)
         raise RunConflict(f"run {run.id} is {run.status} and cannot be renamed; finish it first: {command}")
     with RunReader.open(folder, thorough=False) as run_reader:
         if run_reader.has(new) or (folder / new).exists():
-            raise RunConflict(f"{folder} already has a run or folder {new}; choose another name")
+            raise RunConflict(f"{folder} already contains a run or folder named {new}; choose another name")
     check_not_needed([row], renaming=True)
     is_new = not folder.exists()
     with _locked(folder, run.id), _locked(folder, new):
@@ -238,8 +238,9 @@ def _first_needed(
 def check_not_needed(rows: Sequence[ListedRun], *, renaming: bool = False) -> None:
     if needed := _first_needed(rows, renaming=renaming):
         row, reason = needed
-        action = "renamed; finish that run first" if renaming else "deleted alone; delete that run, too, or first"
-        raise RunConflict(f"run {row.run.id}: {reason}; it cannot be {action}")
+        if renaming:
+            raise RunConflict(f"run {row.run.id} cannot be renamed: {reason}; finish that run first")
+        raise RunConflict(f"run {row.run.id} cannot be deleted: {reason}; delete that run first, or both together")
 
 
 def _size(folder: Path) -> int:

@@ -166,8 +166,8 @@ def compare_runs(
         if len(sides) < 2:
             raise BadInput(
                 " ".join(texts) or "SIDE",
-                "nothing to compare it with",
-                expected="two sides, or a run with several providers",
+                "there is only one side, so there is nothing to compare",
+                expected="two runs or providers, or one run with several providers",
             )
         return compare_sides(sides, benchmark=benchmark, measures=measures)
 
@@ -232,7 +232,9 @@ def subject_pairs(first: Side, second: Side) -> list[tuple[str, str]]:
     if first.compared is second.compared:
         pairs = [(one, other) for one, other in pairs if one != other]
         if not pairs:
-            raise BadInput(where, "both sides are the same", expected="two runs or providers")
+            raise BadInput(
+                where, "both sides name the same provider of the same run", expected="two different runs or providers"
+            )
     return pairs
 
 
@@ -242,7 +244,7 @@ def pair_subjects(ours: Sequence[str], theirs: Sequence[str], where: str) -> lis
     pairs = [(name, name) for name in ours if name in theirs]
     if not pairs:
         problem = f"no provider in common: {', '.join(ours)} and {', '.join(theirs)}"
-        raise BadInput(where, problem, remedy="name one of each: RUN:PROVIDER")
+        raise BadInput(where, problem, remedy="name one provider of each run, as RUN:PROVIDER")
     return pairs
 
 
@@ -276,17 +278,19 @@ def _compare_subjects(
     ours, theirs = first.compared.cases, second.compared.cases
     benchmarks = [one for one, subject in ours if subject == names[0] and (one, names[1]) in theirs]
     if benchmark is not None and benchmark not in benchmarks:
-        raise BadInput("--benchmark", f'{where} have no "{benchmark}" in common', expected=", ".join(benchmarks))
+        raise BadInput(
+            "--benchmark", f'{where} do not both have results on "{benchmark}"', expected=", ".join(benchmarks)
+        )
     if not benchmarks:
-        raise BadInput(where, "no benchmark in common", remedy="run both on the same data")
+        raise BadInput(where, "they have no benchmark in common", remedy="compare runs on the same benchmark")
     stored, suite = first.compared.stored, suite_of(first.run)
     metrics = chosen_metrics(measures, stored.metrics(stored), suite.main_measures(stored), "--measure")
     for name in [benchmark] if benchmark else benchmarks:
         own, other = ours[name, names[0]], theirs[name, names[1]]
         difference, changed = _compare_data(first, second, name, own, other, runs)
         if not difference.same:
-            problem = f"no question of {name} in common" if not changed else difference.sentence()
-            raise BadInput(where, problem, remedy="run both on the same questions")
+            problem = f"they have no question of {name} in common" if not changed else difference.sentence()
+            raise BadInput(where, problem, remedy="compare runs on the same questions")
         if changed or not difference.same_data:
             data[name, *runs] = difference
             own, other = ({key: cases[key] for key in cases if key not in changed} for cases in (own, other))

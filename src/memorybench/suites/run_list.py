@@ -183,7 +183,7 @@ def locate_run(name: str, folders: Sequence[Path], *, thorough: bool = True) -> 
     if len(found) > 1:
         raise BadInput(
             name,
-            f"there are runs of this name in {' and '.join(map(str, found))}",
+            f"several folders have a run of this name: {' and '.join(map(str, found))}",
             remedy="name one folder with --results",
         )
     return run_id, found[0]

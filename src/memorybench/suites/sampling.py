@@ -121,7 +121,7 @@ def cases_by_id(cases: Sequence[CaseT], ids: Collection[str], flag: str, where: 
     known = {case.id for case in cases}
     for id in ids:
         if id not in known:
-            raise BadInput(flag, f'{where} has no "{id}"', remedy=suggestion(id, known))
+            raise BadInput(flag, f'no case of {where} has the id "{id}"', remedy=suggestion(id, known))
     wanted = set(ids)
     return [case for case in cases if case.id in wanted]
 

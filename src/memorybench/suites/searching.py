@@ -65,7 +65,7 @@ class SearchLimits:
         """
         limits = cls(spec.top_k or depth, spec.context_limit or shown, spec.token_budget)
         if spec.context_limit is not None and limits.shown > limits.depth:
-            problem = f"{limits.shown} is more than the {limits.depth} memories that {benchmark} searches for"
+            problem = f"{limits.shown} memories are more than the {limits.depth} that a search of {benchmark} returns"
             raise BadInput("--context-limit", problem, remedy=f"add --top-k {limits.shown}")
         return limits
 
@@ -78,7 +78,7 @@ class SearchLimits:
                 raise BadInput(
                     f'provider "{provider.name}"',
                     f"returns at most {most} results ({limit}), but {benchmark} searches for {self.depth}",
-                    remedy=f"add --top-k {most}, the same for every provider",
+                    remedy=f"add --top-k {most}, which then applies to every provider",
                 )
 
     def cut(self, memories: Sequence[Memory], *, chunks: bool = False) -> Sequence[Memory]:

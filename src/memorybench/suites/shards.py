@@ -57,7 +57,11 @@ def choose_units(shard: str, units: Iterable[Unit]) -> frozenset[Unit]:
     ordered = sorted(set(units), key=lambda unit: (digest(unit), unit))
     if count > len(ordered):
         histories = "history" if len(ordered) == 1 else "histories"
-        raise BadInput("--shard", f"the run has {len(ordered)} {histories}", expected=f"at most {len(ordered)} shards")
+        raise BadInput(
+            "--shard",
+            f"{count} shards are too many for the {len(ordered)} {histories} of the run",
+            expected=f"at most {len(ordered)} shards",
+        )
     return frozenset(ordered[number - 1 :: count])
 
 

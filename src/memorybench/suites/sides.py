@@ -244,7 +244,7 @@ def _latest_runs(
             listing = shlex.join(["memorybench", "results", *place])
             raise BadInput(
                 name,
-                "no such run, and no complete run with a provider of this name" if runs else "no such run",
+                "no run has this name, and no complete run has such a provider" if runs else "no run has this name",
                 expected=f"RUN, RUN:PROVIDER{', FOLDER/RUN or a provider' if runs else ' or FOLDER/RUN'}",
                 remedy=suggestion(name, list(dict.fromkeys(known))) or f"`{listing}` lists the runs",
             )
@@ -254,6 +254,6 @@ def _latest_runs(
 def _check_subject(side: Side) -> None:
     names = list(dict.fromkeys(name for _, name in side.compared.cases))
     if not names:
-        raise BadInput(side.text, f"run {side.run.id} has no outcome yet", remedy="wait, or resume the run")
+        raise BadInput(side.text, f"run {side.run.id} has no results yet", remedy="wait until it has, or resume it")
     if side.subject is not None and side.subject not in names:
-        raise BadInput(side.text, f'run {side.run.id} has no "{side.subject}"', expected=" or ".join(names))
+        raise BadInput(side.text, f'run {side.run.id} has no results of "{side.subject}"', expected=" or ".join(names))

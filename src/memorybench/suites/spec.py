@@ -127,7 +127,9 @@ class JudgedSpec(Spec):
         """Raise BadInput if `--canaries` is given without a judge."""
         if self.canaries not in (None, "off", 0) and not has_judge:
             raise BadInput(
-                "--canaries", "there is no judge to check", remedy="add --judge-model MODEL, or leave out --canaries"
+                "--canaries",
+                "canaries check a judge, and the run has none",
+                remedy="add --judge-model MODEL, or leave out --canaries",
             )
 
 
@@ -224,7 +226,7 @@ def check_ray(options: RunOptions) -> None:
         raise BadInput("--ray", "ray is not installed", remedy='pip install "memorybench[ray]"')
     if options.journal is None:
         remedy = "add --journal postgresql://USER@HOST/DATABASE"
-        raise BadInput("--ray", "workers need a Postgres journal", remedy=remedy)
+        raise BadInput("--ray", "workers on a Ray cluster need a journal in Postgres", remedy=remedy)
     if hide_password(options.journal) != options.journal:
         remedy = "leave the password out, and add --ray-env PGPASSWORD; local workers also read ~/.pgpass"
         raise BadInput("--journal", "the address contains a password, which Ray would show", remedy=remedy)

@@ -133,7 +133,7 @@ def _new_run_id(options: RunOptions) -> str:
     if options.run_id is None:
         return f"run_{secrets.token_hex(3)}"
     if options.run_id == LATEST:
-        raise BadInput("--run-id", f'"{LATEST}" means the newest run', remedy="choose another name")
+        raise BadInput("--run-id", f'"{LATEST}" is reserved for the newest run', remedy="choose another name")
     return safe_run_id(options.run_id, "--run-id")
 
 
@@ -149,7 +149,7 @@ def _check_ci_files(options: RunOptions) -> None:
                 flag,
                 f"cannot write {path}",
                 expected="a file in an existing folder",
-                remedy=f"create {path.parent} first",
+                remedy="name a file, not a folder" if path.is_dir() else f"create {path.parent} first",
             )
 
 
@@ -164,15 +164,15 @@ def saved_run(suite: Suite, command: Command, given: Mapping[str, Any], options:
     if changed:
         raise BadInput(
             "--resume",
-            f"{changed} cannot be changed for a run that was started",
-            remedy="start a new run; --reuse RUN reuses its unchanged steps",
+            f"{changed} cannot be changed when a run is resumed",
+            remedy=f"leave out {changed}, or start a new run with --reuse {run_id}, which reuses unchanged steps",
         )
     journal = journal_of(results)
     if not journal.exists():
         raise BadInput(
             "--resume",
             f"run {run_id} not found; {journal.name} does not exist",
-            remedy="name the folder of its results with --output; if the run was stopped at its start, start it again",
+            remedy="name its results folder with --output; if it stopped before it recorded anything, start it again",
         )
     with RunReader.open(results) as run_reader:
         if not run_reader.has(run_id) and (results / run_id).is_dir():

@@ -179,7 +179,7 @@ def _find_run(
         raise BadInput(
             " and ".join(journal_of(folder).name for folder in readers),
             f"run {run!r} not found",
-            remedy=suggestion(run, known) or f"`{listing}` lists runs; name another folder as FOLDER/RUN",
+            remedy=suggestion(run, known) or f"`{listing}` lists runs; write FOLDER/RUN for a run in another folder",
         )
     return found
 
@@ -188,9 +188,12 @@ def no_results(name: str) -> BadInput:
     """Returns the error for a name FOLDER/RUN whose folder has no results."""
     path = Path(name)
     if path.is_dir():
-        problem = f"{path.name} is only the folder of a run: {path.parent} has no {FILE_NAME}"
-        remedy = f"send and name the whole results folder, in which {FILE_NAME} and {path.name} are"
-        return BadInput(name, problem, expected="FOLDER/RUN of a results folder", remedy=remedy)
+        return BadInput(
+            name,
+            f"the folder of a run does not contain its results, and {path.parent} has no {FILE_NAME}",
+            expected="FOLDER/RUN of a results folder",
+            remedy=f"copy the whole results folder, with {FILE_NAME} and {path.name}, and name that",
+        )
     expected = f"RUN, or FOLDER/RUN of a folder with {FILE_NAME}"
     return BadInput(name, f"{path.parent} has no {FILE_NAME}", expected=expected)
 
@@ -235,7 +238,7 @@ def _check_shards(runs: Sequence[Run]) -> None:
         if changed:
             raise BadInput(
                 f"{first.id} and {other.id}",
-                f"not shards of one spec; they differ in {'; '.join(changed)}",
+                f"they are not parts of one run; they differ in {'; '.join(changed)}",
                 remedy=f"compare them: memorybench compare {first.id} {other.id}",
             )
     if first.spec.get(SHARD):
@@ -245,7 +248,9 @@ def _check_shards(runs: Sequence[Run]) -> None:
     for (earlier, name), (later, other_name) in pairwise(spans):
         if later[0] <= earlier[1]:
             raise BadInput(
-                f"{name} and {other_name}", "the shards overlap", expected="separate ranges of --start and --end"
+                f"{name} and {other_name}",
+                "both runs contain the same questions",
+                expected="ranges of --start and --end that do not overlap",
             )
 
 
@@ -257,6 +262,9 @@ def _check_numbers(runs: Sequence[Run]) -> None:
         if shard in found:
             raise BadInput(f"{found[shard]} and {run.id}", f"both are shard {shard}", remedy="name each shard once")
         if shard.partition("/")[2] != runs[0].spec[SHARD].partition("/")[2]:
-            problem = f"is {f'shard {shard}' if shard else 'not a shard'}, and {runs[0].id} is {runs[0].spec[SHARD]}"
-            raise BadInput(run.id, problem, expected="shards of one run")
+            raise BadInput(
+                run.id,
+                f"is {f'shard {shard}' if shard else 'not a shard'}, but {runs[0].id} is shard {runs[0].spec[SHARD]}",
+                expected="shards of one run",
+            )
         found[shard] = run.id

@@ -62,7 +62,7 @@ def parse_thresholds(texts: Sequence[str]) -> list[Threshold]:
         except ValueError:
             percent = re.fullmatch(r"\s*(\d+\.?\d*)\s*%\s*", value)
             close = f'write the share: "{name.strip()}={float(percent[1]) / 100:g}"' if percent else ""
-            expected = "NAME=NUMBER, such as recall@5=0.6"
+            expected = "MEASURE=NUMBER, such as recall@5=0.6"
             raise BadInput("--threshold", f"invalid threshold {text!r}", expected=expected, remedy=close) from None
     return thresholds
 

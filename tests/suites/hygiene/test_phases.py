@@ -17,6 +17,7 @@ from memorybench.suites.hygiene.checks import kill_matrix, skipped_checks, survi
 from memorybench.suites.hygiene.driver import open_fixture, run_script
 from memorybench.suites.hygiene.evidence import OpenStore
 from memorybench.suites.hygiene.phases import PhaseReport, check_script, check_violation
+from memorybench.suites.hygiene.plan import NO_SOURCE
 from memorybench.suites.hygiene.scenario import Scenario
 from tests.suites.hygiene.notebook import Notebook, RemoteNotebook, open_notebook, opener
 from tests.suites.hygiene.running import outcomes, scenario, secret_scenario
@@ -157,7 +158,9 @@ def test_a_violation_that_cannot_be_performed_is_skipped() -> None:
 
 def test_a_violation_that_no_assertion_can_read_is_skipped() -> None:
     report = violate(secret_scenario(), RemoteNotebook, "list", "history", "recall")
-    assert (report.result, report.reason) == ("skipped", "no key: the store shows none of its facts, history, files")
+    assert report.result == "skipped"
+    assert report.reason.startswith("no key: ")
+    assert report.reason.endswith("facts, history, files")
 
 
 class RefusesTea(Notebook):
@@ -179,7 +182,7 @@ def test_a_store_without_an_operation_or_without_users_is_skipped() -> None:
     results = outcomes(opener(Notebook, "curate"), [checked], self_checks=False)
     assert [outcome.status for outcome in results] == ["skipped", "skipped"]
     assert results[0].failure is not None
-    assert results[0].failure.message == "the store lacks curate"
+    assert results[0].failure.message.endswith(" curate")
     results = outcomes(opener(Notebook, "users"), [checked], self_checks=False)
     assert [outcome.status for outcome in results] == ["skipped", "skipped"]
 
@@ -203,8 +206,8 @@ def test_skipped_and_limited_assertions_are_reported_with_the_reason() -> None:
         ("tea", phase, claim, why)
         for phase in ("well_behaved", "violation")
         for claim, why in (
-            ("trusted", "the store lacks trust"),
-            ("used", "the store lacks retrieval_count"),
+            ("trusted", "the store does not support trust"),
+            ("used", "the store does not support retrieval_count"),
             ("nothing left", "could not read history"),
         )
     ]
@@ -227,7 +230,7 @@ def test_a_secret_in_metadata_that_the_store_does_not_store_is_skipped() -> None
     (mutant,) = [outcome for outcome in results if outcome.trial.variant == "metadata-api_key"]
     assert mutant.status == "skipped"
     assert mutant.failure is not None
-    assert "does not store the source" in mutant.failure.message
+    assert mutant.failure.message == NO_SOURCE
     assert "metadata-api_key" not in [name for _, name, _ in survivors(results)]
 
 

@@ -76,7 +76,7 @@ async def judge_answer(steps: Steps, judge: Judge | None, probe: Probe, response
     if certain is not None:
         return certain
     if judge is None:
-        raise Unreadable(f"only a judge can decide whether {preview(response)} is right; name one with --judge-model")
+        raise Unreadable(f"code cannot decide whether the answer {preview(response)} is right; add --judge-model MODEL")
     verdict = await judge.verdict(steps, question_of(probe), response)
     reason = " ".join((verdict.reason, *(f"({flag})" for flag in verdict.flags)))
     choice = _LETTERS.find(verdict.choice) if verdict.choice in _LETTERS else -1

@@ -305,7 +305,9 @@ class _Probing:
         except Unreadable:
             return
         if is_known:
-            raise Lacking(f"answered correctly without context, so it does not test memory: {probe.question!r}")
+            raise Lacking(
+                f"the model knows the answer without context, so this does not test memory: {probe.question!r}"
+            )
 
     def _evidence_scores(self, probe: Probe, memories: Sequence[Memory] | None) -> list[Score]:
         """Return scores that say whether the model saw the gold turns, to explain a wrong answer; none if unknown."""

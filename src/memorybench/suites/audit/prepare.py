@@ -76,14 +76,18 @@ def make_probes(spec: AuditSpec, dataset: AuditDataset) -> Probes:
 
 
 def _no_probes(spec: AuditSpec, generated: Probes) -> BadInput:
-    problem = f"no probes of the kinds {', '.join(spec.kinds)}"
+    kinds = ", ".join(spec.kinds)
     if generated.gates.get("not English") and spec.probe_model is None:
-        problem += "; the templates are English, and the conversations are not, or too short to tell"
         return BadInput(
-            spec.dataset, problem, remedy="add --probe-model MODEL, or give each fact a question and a value"
+            spec.dataset,
+            f"no probes of the kinds {kinds} can be made: the templates are English, and the conversations are in"
+            " another language, or too short to detect theirs",
+            remedy="add --probe-model MODEL, or give each fact a question and a value",
         )
     return BadInput(
-        spec.dataset, problem, remedy=f"memaudit validate {spec.dataset} shows why; --probe-model writes more"
+        spec.dataset,
+        f"no probes of the kinds {kinds} can be made",
+        remedy=f"`memaudit validate {spec.dataset}` shows why; with --probe-model MODEL, a model writes more probes",
     )
 
 
@@ -94,8 +98,11 @@ def prepare(spec: AuditSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
     if not generated.probes:
         raise _no_probes(spec, generated)
     if "placebo" in spec.providers:
-        problem = "placebo is not supported: a probe asks about facts of one conversation"
-        raise BadInput("--providers", problem, expected="none, full-context or oracle as baselines")
+        raise BadInput(
+            "--providers",
+            "an audit does not support the baseline placebo: a probe asks about facts of one conversation",
+            expected="none, full-context or oracle as baselines",
+        )
     resolved = (wiring.provider(name) for name in spec.providers)
     providers = tuple({provider.name: provider for provider in resolved}.values())  # two spellings are one provider
     spec = spec.model_copy(update={"providers": tuple(provider.name for provider in providers)})

@@ -113,7 +113,7 @@ def read_probes(path: Path, dataset: AuditDataset, *, verify: bool = True) -> Pr
 
     admitted = PackedSequence(probes())
     if not ids:
-        raise BadInput(str(path), "no probes", expected="one probe per line")
+        raise BadInput(str(path), "the file contains no probes", expected="one probe per line")
     return Probes(admitted, (), {"made": len(admitted), **dict(sorted(dropped.items()))})
 
 
@@ -122,7 +122,9 @@ def _probe(row: ProbeOnFile, part: Document, indexed: IndexedConversation) -> Pr
         key: [_place(indexed, id, part, key) for id in getattr(row, key)] for key in ("evidence", "stale_evidence")
     }
     if row.options and (len(row.options) != 2 or row.expected_answer not in row.options):
-        raise BadInput(part.where("options"), "invalid options", expected="two, one of which is the expected answer")
+        raise BadInput(
+            part.where("options"), "invalid options", expected="two options, one of them equal to expected_answer"
+        )
     kind = row.kind or {"conflict": "latest", "temporal": "order" if row.options else "as of"}.get(row.type, row.type)
     conversation = indexed.conversation.id
     made = probe(
@@ -140,7 +142,7 @@ def _place(indexed: IndexedConversation, turn: str, part: Document, key: str) ->
     place = indexed.place(turn)
     if place is None:
         count = len(indexed.conversation.turns)
-        raise BadInput(part.where(key), f"unknown turn {preview(turn)}", expected=f"t1 to t{count}")
+        raise BadInput(part.where(key), f"the conversation has no turn {preview(turn)}", expected=f"t1 to t{count}")
     return place
 
 

@@ -51,9 +51,9 @@ class _AuditRescorer(Rescorer):
     async def rescore(self, outcome: Outcome, case: Mapping[str, Any], steps: ReplayedSteps) -> Rescored:
         spec, trial = self.run.run.spec, outcome.trial
         if spec.get("probe_model"):
-            raise CannotRescore("probes that a model wrote or verified are not scored again")
+            raise CannotRescore("a model wrote or verified the probes (--probe-model), and code cannot repeat that")
         if "question" not in case:
-            raise CannotRescore("the probe is left out of a public bundle")
+            raise CannotRescore("a public bundle does not contain the probe")
         probe = Probe.model_validate(case)
         expected = trial_of(probe, trial.benchmark, trial.subject, trial.repeat)
         model = self.run.judge(steps)
@@ -70,7 +70,7 @@ class _AuditRescorer(Rescorer):
         model = steps.model_of("answer") or Subject(role="model", name=self._answerers[0])
         if model.name not in self._answerers:
             raise Contradiction(
-                f"a recorded answer is of {model.name}, but the models of the run are {', '.join(self._answerers)}"
+                f"a recorded answer is by {model.name}, but the run has only the models {', '.join(self._answerers)}"
             )
         judged_by = judge.model.subject.key if judge else ""
         key = (dataset.id, trial.subject.key, model.key, judged_by, str(trial.repeat))
@@ -98,13 +98,13 @@ class _AuditRescorer(Rescorer):
         answering = Answering(SilentModel(model), {"": answer_prompt(text, "answer_prompt")}, Scoring(method="audit"))
         if subject.role == "model":
             if subject.plain() != model.plain():
-                raise Contradiction(f"a recorded answer is of {model.name}, but the trial is about {subject.name}")
+                raise Contradiction(f"a recorded answer is by {model.name}, but the trial is about {subject.name}")
             return AuditedSubject(subject, (answering,) * repeat)
         name = subject.name
         if len(self._answerers) > 1:
             mark = f"{MODEL_MARK}{model.name}"
             if not name.endswith(mark):
-                raise Contradiction(f"a recorded answer is of {model.name}, but the trial is about {subject.name}")
+                raise Contradiction(f"a recorded answer is by {model.name}, but the trial is about {subject.name}")
             name = name.removesuffix(mark)
         if subject.role == "baseline":
             return AuditedSubject(subject, (answering,) * repeat, baseline=name)
@@ -127,7 +127,7 @@ class _AuditRescorer(Rescorer):
         made = {probe.id: probe.plain() for probe in self._made_probes(dataset)}
         changed = [probe.id for probe in self._probes_of(dataset.id) if made.get(probe.id) != probe.plain()]
         if changed and not self.run.is_of_this_version:
-            raise CannotRescore("another version of memorybench may make other probes")
+            raise CannotRescore("another version of memorybench made this run, and this version makes other probes")
         return changed
 
     def selected_cases(self, dataset: AuditDataset) -> list[str]:
@@ -137,7 +137,7 @@ class _AuditRescorer(Rescorer):
         saved = {name: value for name, value in self.run.run.spec.items() if name in AuditSpec.model_fields}
         spec = AuditSpec.model_validate(saved)
         if spec.probe_file or spec.probe_model:
-            raise CannotRescore("the probes come from a file or a model")
+            raise CannotRescore("the probes come from a file or a model, so code cannot make them again")
         return make_probes(spec, dataset).probes
 
     def judge_calls(self, case: Mapping[str, Any]) -> int:
@@ -155,7 +155,9 @@ class _AuditRescorer(Rescorer):
     ) -> Rescored:
         """Compute the verdicts alone. Whether evidence was retrieved cannot be computed without the conversations."""
         if self.run.run.spec.get("verify_probes"):
-            raise CannotRescore("the run first asked its questions without context, which needs the conversations")
+            raise CannotRescore(
+                "the run used --verify-probes, and that check cannot be repeated without the conversations"
+            )
         again = steps_of_repeat(steps, trial.repeat)
         answer = _answer(steps, probe)
         try:
@@ -188,14 +190,14 @@ async def _judge(steps: Steps, judge: Judge | None, probe: Probe, answer: str) -
     if probe.options:
         chosen = None if judgement.choice is None else probe.options[judgement.choice]
         if judgement.by_judge and judgement.correct != (chosen == probe.expected_answer):
-            raise Contradiction("the recorded verdict contradicts the option that the judge names")
+            raise Contradiction("the recorded verdict contradicts the option that the judge chose")
     return judgement
 
 
 def _answer(steps: ReplayedSteps, probe: Probe) -> str:
     step = steps.next("answer")
     if probe.question not in str(step.inputs.get("prompt")):
-        raise Contradiction("the recorded answer is to another question")
+        raise Contradiction("the recorded answer belongs to another question than that of the trial")
     return Completion.model_validate(step.result).text
 
 

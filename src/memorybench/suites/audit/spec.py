@@ -98,7 +98,7 @@ class AuditSpec(SearchSpec, RepeatedSpec):
     @classmethod
     def _one_file(cls, files: tuple[str, ...]) -> tuple[str, ...]:
         if len(files) > 1 and all(Path(name).suffix for name in files):
-            raise BadInput("--probes", f"{len(files)} files", expected="one file")
+            raise BadInput("--probes", f"{len(files)} files are named", expected="one probe file")
         for name in files:
             if not Path(name).suffix or len(files) > 1:
                 raise unknown_name("--probes", f"{preview(name)} is not a probe file", name, PROBE_TYPES)

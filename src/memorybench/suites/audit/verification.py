@@ -94,7 +94,7 @@ class ProbeModel:
     async def verify(self, steps: Steps, probe: Probe, conversation: Sequence[Turn]) -> Probe:
         """Return the probe with the checks that it passed; raise Lacking with the reason if it fails one."""
         if not probe.abstain and leaks(probe.question, _values(probe)) and not probe.options:
-            raise Lacking("leak: the question contains a word of the answer")
+            raise Lacking("leak: the question contains a word of its answer")
         passed = [Check(name="no leak", by="code")]
         for name, reason, check in self._checks(steps, probe, conversation):
             if not await check():
@@ -281,7 +281,7 @@ def read_object(text: str) -> dict[str, Any]:
     except BadInput:
         value = None
     if not isinstance(value, dict):
-        raise Unreadable(f"invalid reply {preview(text)}; expected a JSON object")
+        raise Unreadable(f"invalid reply of the probe model: {preview(text)}; expected a JSON object")
     return value
 
 
@@ -290,7 +290,7 @@ def _read_reply(text: str) -> Reply:
     if "answer" not in fields or not all(
         isinstance(fields.get(key), str | int | float | None) for key in ("answer", "quote")
     ):
-        raise Unreadable(f"invalid reply {preview(text)}; expected answer and quote")
+        raise Unreadable(f"invalid reply of the probe model: {preview(text)}; expected the keys answer and quote")
     answer, quote = (None if fields.get(key) in (None, "") else str(fields[key]) for key in ("answer", "quote"))
     return Reply(answer=answer, quote=quote)
 
@@ -298,5 +298,5 @@ def _read_reply(text: str) -> Reply:
 def _read_date(text: str) -> str:
     found = set(_DATE.findall(text))
     if len(found) != 1:
-        raise Unreadable(f"invalid reply {preview(text)}; expected one date, PLAN or UNKNOWN")
+        raise Unreadable(f"invalid reply of the probe model: {preview(text)}; expected one date, PLAN or UNKNOWN")
     return str(found.pop())

@@ -169,7 +169,9 @@ async def _write_recall(steps: Steps, writer: ProbeModel, draft: Probe, conversa
     written = await writer.ask(steps, STEP, "probe-write", values, _read_written, Written)
     evidence = tuple(turn for turn in source if turn.id in written.evidence) or draft.gold_context
     if not evidence:
-        raise Lacking(f"no question was written: {preview(written.question)} names no turn")
+        raise Lacking(
+            f"no question was written: the model does not name the turn that answers {preview(written.question)}"
+        )
     return draft.model_copy(
         update={"question": written.question, "expected_answer": written.answers[-1], "gold_context": evidence}
     )
@@ -178,12 +180,12 @@ async def _write_recall(steps: Steps, writer: ProbeModel, draft: Probe, conversa
 async def _write_change(steps: Steps, writer: ProbeModel, draft: Probe, conversation: AuditConversation) -> Probe:
     facts = _statements(draft, conversation)
     if not draft.gold_context or not draft.stale_context:
-        raise Lacking("no question was written: the dataset does not name the turns of the facts")
+        raise Lacking("no question was written: the dataset does not say which turns contain the facts")
     source = shown_turns((*draft.stale_context, *draft.gold_context))
     values = {"fact": "\n".join(f"- {fact}" for fact in facts), "source": source}
     written = await writer.ask(steps, STEP, "probe-write-change", values, _read_written, Written)
     if len(written.answers) != len(facts):
-        raise Lacking(f"no question was written: {len(written.answers)} answers for {len(facts)} facts")
+        raise Lacking(f"no question was written: the model gave {len(written.answers)} answers for {len(facts)} facts")
     *stale, current = written.answers
     question, expected = written.question or "", current
     if draft.flags:
@@ -199,7 +201,7 @@ async def _write_absent(steps: Steps, writer: ProbeModel, draft: Probe, conversa
     number = int(draft.id.rpartition("/")[2])
     questions = list(dict.fromkeys(written.questions))
     if number > len(questions):
-        raise Lacking("no question was written: the model wrote too few")
+        raise Lacking(f"no question was written: the model wrote {len(questions)} questions, fewer than needed")
     return draft.model_copy(update={"question": questions[number - 1]})
 
 
@@ -207,18 +209,20 @@ def _read_written(text: str) -> Written:
     fields = read_object(text)
     question = fields.get("question")
     if question is None and "question" in fields:
-        raise Unreadable("the model finds no question")
+        raise Unreadable("the model replied that there is no question to ask")
     answers = fields["answers"] if isinstance(fields.get("answers"), list) else [fields.get("answer")]
     evidence = fields.get("evidence") or []
     if not isinstance(question, str) or not question.strip() or not _are_texts(answers) or not _are_texts(evidence):
-        raise Unreadable(f"invalid reply {preview(text)}; expected question and answer")
+        raise Unreadable(f"invalid reply of the probe model: {preview(text)}; expected the keys question and answer")
     return Written(question=question.strip(), answers=tuple(map(str, answers)), evidence=tuple(map(str, evidence)))
 
 
 def _read_questions(text: str) -> Written:
     questions = read_object(text).get("questions")
     if questions is None or not _are_texts(questions):
-        raise Unreadable(f"invalid reply {preview(text)}; expected a list of questions")
+        raise Unreadable(
+            f"invalid reply of the probe model: {preview(text)}; expected the key questions with a list of texts"
+        )
     return Written(questions=tuple(str(question).strip() for question in questions if str(question).strip()))
 
 

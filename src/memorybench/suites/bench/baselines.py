@@ -95,7 +95,10 @@ def partners(questions: Sequence[Question]) -> dict[str, Question]:
         by_history.setdefault(question.group, []).append(question)
     if len(by_history) < 2:
         raise BadInput(
-            "--providers", "placebo needs a second history", expected="questions about two histories or more"
+            "--providers",
+            "the baseline placebo needs a second history: it answers each question from another history",
+            expected="questions about two or more histories",
+            remedy="select more questions, or leave out placebo",
         )
     histories = list(by_history.values())
     return {

@@ -64,7 +64,11 @@ def answer_prompts(config: BenchmarkConfig, override: str | None = None) -> Mapp
     own, where = config.evaluation.answer_prompt, f"{config.name}: evaluation.answerPrompt"
     if override is not None:
         if not own.user_override:
-            raise BadInput("--answer-prompt", f"{config.name} keeps its own prompts (answerPrompt.userOverride: false)")
+            raise BadInput(
+                "--answer-prompt",
+                f"the config of {config.name} does not allow another answer prompt (answerPrompt.userOverride: false)",
+                remedy="leave the flag out",
+            )
         return {"": answer_prompt(override, "--answer-prompt")}
     texts = {"": own.default or load_prompt("bench-answer"), **own.by_question_type}
     mapping = config.mapping
@@ -83,7 +87,11 @@ def read_benchmark(
     corrected: dict[str, Question] = {}
     if errata:
         if not hasattr(dataset, "cited"):
-            raise BadInput("--errata", f"not supported for the answer key of {dataset.name}", remedy="leave it out")
+            raise BadInput(
+                "--errata",
+                f"{dataset.name} does not support corrections of its answer key",
+                remedy="leave the flag out",
+            )
         from memorybench.datasets.errata import load_errata
 
         found = load_errata(Path(errata), cast("Citing", dataset))

@@ -126,7 +126,7 @@ def _check_benchmarks(
 
 
 def _only_retrieval(unanswered: Sequence[str]) -> str:
-    return f"{unanswered[0]} has no answers: only retrieval is measured"
+    return f"{unanswered[0]} measures only retrieval: no model answers its questions"
 
 
 def _unanswered(benchmarks: Sequence[Benchmark]) -> list[str]:
@@ -141,13 +141,13 @@ def _choose_answerer(spec: BenchSpec, wiring: Wiring, benchmarks: Sequence[Bench
     unanswered = _unanswered(benchmarks)
     if unanswered and answerer is not None:
         if spec.answering_model is not None or len(unanswered) < len(benchmarks):
-            remedy = "leave it out, or run the other benchmarks separately"
+            remedy = f"leave out the flag, or run {unanswered[0]} separately without it"
             raise BadInput("--answering-model", _only_retrieval(unanswered), remedy=remedy)
         answerer = None
     if answerer is None and spec.repeats > 1:
         if unanswered:
-            raise BadInput("--repeats", _only_retrieval(unanswered), remedy="leave it out")
-        raise BadInput("--repeats", "there are no answers to repeat", remedy="add --answering-model MODEL")
+            raise BadInput("--repeats", _only_retrieval(unanswered), remedy="leave the flag out")
+        raise BadInput("--repeats", "no model answers the questions", remedy="add --answering-model MODEL")
     return answerer
 
 
@@ -160,7 +160,7 @@ def _choose_judge(
         defaults = [evaluation.judge for evaluation in evaluations if evaluation.method == "llm-judge"]
         judge = wiring.choose_model(spec.judge_model, JUDGE_VARIABLE if defaults else None, defaults)
     elif spec.judge_model is not None:
-        raise BadInput("--judge-model", "there are no answers to judge", remedy="add --answering-model MODEL")
+        raise BadInput("--judge-model", "no model answers the questions", remedy="add --answering-model MODEL")
     spec.check_canaries(has_judge=judge is not None)
     return judge
 
@@ -204,7 +204,9 @@ def prepare_scoring(spec: ScoreSpec, wiring: Wiring, place: RunPlace) -> Prepare
     answers = saved.get(ANSWERS, 1)
     if spec.repeats is not None and answers not in (1, spec.repeats):
         raise BadInput(
-            "--repeats", f"{spec.run} has {answers} answers per question", remedy="leave it out: each is judged once"
+            "--repeats",
+            f"run {spec.run} recorded {answers} answers per question",
+            remedy="leave out --repeats; each answer is judged once",
         )
     changes = {
         "judge_model": spec.judge_model,

@@ -30,7 +30,9 @@ class Recorded:
     def of(cls, run_reader: RunReader, run: str) -> Recorded:
         answered = run_reader.step_inputs(run, "answer")
         if answered is None:
-            raise BadInput(run, "no answers to judge", remedy="run it with --answering-model first")
+            raise BadInput(
+                run, "the run has no recorded answers", remedy="start a new run with --answering-model MODEL"
+            )
         subjects = {outcome.trial.subject.name: outcome.trial.subject for outcome in run_reader.outcomes(run)}
         inputs = json.loads(answered)
         answerer = _with_next_seed(Subject.model_validate(inputs["model"]), 1 - inputs.get("repeat", 1))
@@ -87,4 +89,4 @@ def _with_next_seed(subject: Subject, places: int) -> Subject:
 
 
 def _unrecorded(subject: Subject) -> ServiceError:
-    return ServiceError(f"step not recorded; {subject.name} is not called while recorded answers are judged")
+    return ServiceError(f"a step of {subject.name} is not recorded; `memorybench score` calls only the judge")

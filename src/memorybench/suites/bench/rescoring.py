@@ -79,7 +79,7 @@ class _BenchRescorer(Rescorer):
         search = benchmark.config.search
         expected = _trial(trial.benchmark, question, Candidate(trial.subject), trial.repeat)
         if spec.get("corrected") and trial.benchmark in (spec.get("errata") or {}):
-            raise CannotRescore("a corrected answer key is not part of a bundle")
+            raise CannotRescore("the run used a corrected answer key (--errata), which a bundle does not contain")
         limits = SearchLimits(
             spec.get("top_k") or search.default_limit,
             spec.get("context_limit") or search.context_limit,
@@ -159,7 +159,7 @@ class _BenchRescorer(Rescorer):
         else:  # a baseline shows the model what only the data has
             step = steps.next("answer")
             if question.question not in str(step.inputs.get("prompt")):
-                raise Contradiction("the recorded answer is to another question")
+                raise Contradiction("the recorded answer belongs to another question than that of the trial")
             got = Completion.model_validate(step.result).text
         judged = await score(again, answering.scoring, question, got, context or "")
         return Rescored(
@@ -185,7 +185,9 @@ class _BenchRescorer(Rescorer):
             expected = with_evidence(question, dataset.haystack(question.haystack), history(question.haystack))
             if not _is_same_case(expected, case):
                 if not self.run.is_of_this_version:
-                    raise CannotRescore("another version of memorybench may record other evidence")
+                    raise CannotRescore(
+                        "another version of memorybench made this run, and this version records other evidence"
+                    )
                 changed.append(id)
         return changed
 
@@ -220,7 +222,7 @@ class _BenchRescorer(Rescorer):
 
     def judge_calls(self, case: Mapping[str, Any]) -> int:
         if self.run.run.spec.get("corrected"):
-            raise CannotRescore("a corrected answer key is not part of a bundle")
+            raise CannotRescore("the run used a corrected answer key (--errata), which a bundle does not contain")
         return judge_calls(_question(case))
 
     async def check_judge(
@@ -239,7 +241,9 @@ class _BenchRescorer(Rescorer):
             return None
         method = (spec.get("methods") or {}).get(benchmark.config.name, evaluation.method)
         if evaluation.method in ("custom", "semantic-similarity"):
-            raise CannotRescore(f"answers are scored by {evaluation.method}, which needs code or a model")
+            raise CannotRescore(
+                f"answers are scored with the method {evaluation.method}, which needs code of the user or a model"
+            )
         model = self.run.judge(steps)
         judge = Judge(model, benchmark.judge_prompts) if model else None
         scoring = Scoring(
@@ -265,14 +269,14 @@ def _is_same_case(expected: RecordedQuestion, case: Mapping[str, Any]) -> bool:
 
 def _question(case: Mapping[str, Any]) -> Question:
     if "question" not in case:
-        raise CannotRescore("the question is left out of a public bundle")
+        raise CannotRescore("a public bundle does not contain the question")
     return Question.model_validate({name: value for name, value in case.items() if name in Question.model_fields})
 
 
 def _answerer(steps: ReplayedSteps, name: str | None) -> SilentModel:
     subject = steps.model_of("answer") or Subject(role="model", name=str(name))
     if subject.name != name:
-        raise Contradiction(f"a recorded answer is of {subject.name}, but the answering model of the run is {name}")
+        raise Contradiction(f"a recorded answer is by {subject.name}, but the answering model of the run is {name}")
     return SilentModel(subject)
 
 
@@ -280,7 +284,7 @@ def _read_benchmark(run: RecordedRun, name: str) -> _Benchmark:
     spec, fingerprints = run.run.spec, run.run.fingerprints
     recorded = fingerprints.get(f"config of {name}")
     if recorded is None or recorded.text is None:
-        raise CannotRescore(f"the config of {name} is not recorded")
+        raise CannotRescore(f"the run does not record the config of the benchmark {name}")
     try:
         content, _ = json.JSONDecoder().raw_decode(recorded.text)
         if "mapping" in content:
@@ -297,7 +301,7 @@ def _read_benchmark(run: RecordedRun, name: str) -> _Benchmark:
                 override, judged_by.by_type, judged_by.default, judged_by.names, judged_by.off_by_one
             )
     except (ValueError, TypeError, AttributeError, ValidationError, BadInput) as error:
-        raise CannotRescore(f"the config of {name} cannot be read") from error
+        raise CannotRescore(f"the recorded config of the benchmark {name} is invalid") from error
     text = canonical({kind: str(prompt.parts) for kind, prompt in prompts.items()})
     answers = fingerprints.get(f"answer prompts of {name}")
     questions = [_question(case) for (owner, _), case in run.cases.items() if owner == name and "question" in case]
@@ -305,7 +309,7 @@ def _read_benchmark(run: RecordedRun, name: str) -> _Benchmark:
     judges = fingerprints.get(f"judge prompts of {name}")
     is_left_out = (answers is None and spec.get("answered")) or (judges is None and spec.get("judge"))
     if run.is_of_this_version and is_left_out:
-        raise CannotRescore(f"the prompts of {name} are not recorded")
+        raise CannotRescore(f"the run does not record the prompts of the benchmark {name}")
     are_known = (answers is None or Fingerprint.of(text).digest == answers.digest) and (
         judges is None or Fingerprint.of("\n".join(sorted(used))).digest == judges.digest or _contains(judges, used)
     )

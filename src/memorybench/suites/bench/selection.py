@@ -22,7 +22,9 @@ def choose_questions(dataset: Dataset, spec: BenchSpec, failed: Collection[str] 
         return tuple(cases_by_id(dataset.questions, spec.chosen[dataset.name], "--resume", dataset.name))
     total = len(dataset.questions)
     if spec.start is not None and spec.start > total:
-        raise BadInput("--start", f"{spec.start} is beyond the {total} questions of {dataset.name}")
+        raise BadInput(
+            "--start", f"{spec.start} is too high", expected=f"1 to {total}, the questions of {dataset.name}"
+        )
     questions = list(dataset.questions[(spec.start or 1) - 1 : spec.end])
     if spec.question_types:
         types = sorted({question.kind for question in dataset.questions if question.kind})
@@ -39,7 +41,7 @@ def choose_questions(dataset: Dataset, spec: BenchSpec, failed: Collection[str] 
             raise BadInput(
                 "--failed-in",
                 f"no selected question of {dataset.name} failed in {spec.failed_in}",
-                remedy=f"`memorybench results {spec.failed_in} --failures` lists those that did",
+                remedy=f"`memorybench results {spec.failed_in} --failures` lists the failed questions",
             )
     if not questions:
         raise BadInput("", f"no question of {dataset.name} matches --start, --end and --question-type")

@@ -68,8 +68,12 @@ def load_cases(path: Path | str) -> tuple[ExtractionCase, ...]:
     for row in _rows(load(path)):
         case = _case(row)
         if case.id in lines:
-            problem = f"duplicate id {preview(case.id)}, first used on line {lines[case.id]}"
-            raise BadInput(row.where("id"), problem, expected="unique ids", remedy="rename one")
+            raise BadInput(
+                row.where("id"),
+                f"the id {preview(case.id)} is already used on line {lines[case.id]}",
+                expected="a different id for each case",
+                remedy="change one of the two",
+            )
         lines[case.id] = row.line("id")
         cases.append(case)
     return tuple(cases)
@@ -93,15 +97,21 @@ def _rows(document: Document) -> list[Document]:
             )
         document = document.at("cases")
     if not isinstance(document.value, list):
-        problem = f"invalid cases {preview(document.value)}"
-        raise BadInput(document.where(), problem, expected='a list of cases, or {"cases": [...]}')
+        raise BadInput(
+            document.where(),
+            f"invalid cases {preview(document.value)}",
+            expected='a list of cases, or {"cases": [...]}',
+        )
     if not document.value:
         raise BadInput(document.where(), "the list of cases is empty", expected="at least one", remedy="add a case")
     rows = [document.at(index) for index in range(len(document.value))]
     for row in rows:
         if not isinstance(row.value, dict):
-            problem = f"invalid case {preview(row.value)}"
-            raise BadInput(row.where(), problem, expected="a mapping with the keys id, conversation, …")
+            raise BadInput(
+                row.where(),
+                f"invalid case {preview(row.value)}",
+                expected="an object with the keys id, conversation, …",
+            )
     return rows
 
 
@@ -110,7 +120,9 @@ def _case(row: Document) -> ExtractionCase:
     for name in ("id", "scenario", "domain"):
         value = getattr(written, name)
         if value is not None and not value.strip():
-            raise BadInput(row.where(name), "empty name", expected="a name", remedy="write one, or remove the key")
+            raise BadInput(
+                row.where(name), "the value is empty", expected="a text", remedy="fill it in, or remove the key"
+            )
     conversation = _conversation(row, written)
     for name in ("existing_memory", "expected_output"):
         _check_memory(row, name, getattr(written, name))
@@ -139,23 +151,30 @@ def _conversation(row: Document, written: _CaseInFile) -> tuple[Turn, ...]:
         if written.conversation.strip() and not turns:
             raise BadInput(
                 where,
-                "missing speaker on the first line",
+                "the first line of the conversation names no speaker",
                 expected='lines such as "User: …" and "Assistant: …"',
-                remedy="name the speakers, or write a list of role and content",
+                remedy="begin lines with the speaker, or write a list of objects with role and content",
             )
     else:
         turns = tuple(Turn(role=turn.role, content=turn.content) for turn in written.conversation)
     if not any(turn.role == "user" and turn.content.strip() for turn in turns):
-        problem = "no turn of the user with text" if turns else "empty conversation"
-        raise BadInput(where, problem, expected="at least one turn of the user", remedy="add one")
+        raise BadInput(
+            where,
+            "the user says nothing in the conversation" if turns else "the conversation is empty",
+            expected="at least one turn with the role user and a text",
+            remedy="add one",
+        )
     return turns
 
 
 def _check_memory(row: Document, name: str, memory: Any) -> None:
     where = row.where(name)
     if isinstance(memory, int | float | bool):
-        problem = f"invalid memory {preview(memory)}"
-        raise BadInput(where, problem, expected="a memory: blocks, a list of texts, or a text")
+        raise BadInput(
+            where,
+            f"invalid memory {preview(memory)}",
+            expected="a text, a list of texts, or an object of memory blocks",
+        )
     try:
         facts = facts_of(memory)
     except Malformed as error:
@@ -165,8 +184,8 @@ def _check_memory(row: Document, name: str, memory: Any) -> None:
             raise BadInput(
                 where,
                 f"duplicate fact {preview(fact.text)}",
-                expected="each fact once, because a gold with duplicates would reward them",
-                remedy="remove one",
+                expected="each fact once, or an extractor would be rewarded for duplicates",
+                remedy="remove one of the two",
             )
 
 
@@ -175,9 +194,9 @@ def _check_facts(row: Document, written: _CaseInFile, gold: Gold) -> None:
     if written.expected_facts and not gold.added:
         raise BadInput(
             row.where("expected_output"),
-            "no new facts, but expected_facts lists some",
-            expected="the memory after the conversation",
-            remedy="add the facts, or empty expected_facts",
+            "it has no facts that existing_memory lacks, but expected_facts lists some",
+            expected="the whole memory after the conversation",
+            remedy="add the facts to expected_output, or empty expected_facts",
         )
     listed = _parse_facts(row, "expected_facts", written.expected_facts)
     facts = [fact for _, fact in listed]
@@ -186,14 +205,23 @@ def _check_facts(row: Document, written: _CaseInFile, gold: Gold) -> None:
         if index in pairs:
             continue  # also if the same fact of another owner is listed, or is in existing_memory
         if any(is_same(fact, other) for other in facts[:index]):
-            raise BadInput(where, f"duplicate fact {preview(fact.text)}", expected="each fact once", remedy="remove it")
+            raise BadInput(
+                where,
+                f"expected_facts already lists {preview(fact.text)}",
+                expected="each fact once",
+                remedy="remove one of the two",
+            )
         if any(is_same(fact, other) for other in facts_of(written.existing_memory)):
-            problem = f"{preview(str(fact))} is already in existing_memory"
-            raise BadInput(where, problem, expected="new facts", remedy="remove it from one of them")
+            raise BadInput(
+                where,
+                f"{preview(str(fact))} is already in existing_memory",
+                expected="facts that the conversation adds",
+                remedy="remove it from expected_facts, or from existing_memory",
+            )
         raise BadInput(
             where,
-            f"{preview(str(fact))} is not a new fact of expected_output",
-            expected="the same words and category in both",
+            f"{preview(str(fact))} is not among the new facts of expected_output",
+            expected="the same words and category in expected_facts and expected_output",
             remedy=_suggest(fact, gold.added) or "add it to expected_output",
         )
     for index, fact in enumerate(gold.added):
@@ -201,8 +229,8 @@ def _check_facts(row: Document, written: _CaseInFile, gold: Gold) -> None:
             raise BadInput(
                 row.where("expected_output"),
                 f"the new fact {preview(str(fact))} is missing from expected_facts",
-                expected="every new fact in both",
-                remedy="list it there, or remove it here",
+                expected="every new fact in expected_output and in expected_facts",
+                remedy="add it to expected_facts, or remove it from expected_output",
             )
 
 
@@ -213,9 +241,9 @@ def _check_superseded(row: Document, written: _CaseInFile, gold: Gold) -> None:
         if not gold.kept and len(gold.removed) > 1:
             raise BadInput(
                 row.where("expected_output"),
-                f"contains none of the {len(gold.removed)} facts of existing_memory, and superseded is missing",
+                f"none of the {len(gold.removed)} facts of existing_memory are in it, and superseded is missing",
                 expected="the whole memory after the conversation, not only the new facts",
-                remedy="add the old facts, or list in superseded those to remove",
+                remedy="add the old facts to expected_output, or list in superseded those that must be removed",
             )
         return
     listed = _parse_facts(row, "superseded", written.superseded)
@@ -225,24 +253,24 @@ def _check_superseded(row: Document, written: _CaseInFile, gold: Gold) -> None:
             raise BadInput(
                 where,
                 f"{preview(str(fact))} is not in existing_memory",
-                expected="an old fact, in the same words and category",
-                remedy=_suggest(fact, before) or "correct it",
+                expected="a fact of existing_memory, in the same words and category",
+                remedy=_suggest(fact, before) or "write it as in existing_memory, or remove it",
             )
         if not any(refers_to(fact, other) for other in gold.removed):
             raise BadInput(
                 where,
                 f"{preview(str(fact))} is still in expected_output",
-                expected="a fact that is removed",
-                remedy="remove it from one of them",
+                expected="only facts that the conversation makes invalid",
+                remedy="remove it from superseded, or from expected_output",
             )
     pairs = identical_pairs([fact for _, fact in listed], gold.removed)
     for index, fact in enumerate(gold.removed):
         if index not in pairs.values():
             raise BadInput(
                 row.where("expected_output"),
-                f"lacks {preview(str(fact))} of existing_memory, which superseded does not list",
-                expected="every old fact in expected_output or in superseded",
-                remedy="add it to one of them",
+                f"{preview(str(fact))} of existing_memory is neither in expected_output nor in superseded",
+                expected="every fact of existing_memory in one of the two",
+                remedy="add it to expected_output if it stays valid, else to superseded",
             )
 
 
@@ -250,13 +278,13 @@ def _check_must_not_store(row: Document, written: _CaseInFile) -> None:
     for index, text in enumerate(written.must_not_store):
         where = row.where("must_not_store", index)
         if not text.strip():
-            raise BadInput(where, "empty text", expected="a text that must not be stored", remedy="remove it")
+            raise BadInput(where, "the text is empty", expected="a text that must not be stored", remedy="remove it")
         fact = find_stored(text, facts_of(written.expected_output))
         if fact is not None:
             raise BadInput(
                 where,
-                f"must not be stored, but expected_output contains {preview(str(fact))}",
-                remedy="remove it from one of the two",
+                f"expected_output contains {preview(str(fact))}, which must not be stored",
+                remedy="remove it from must_not_store, or from expected_output",
             )
 
 
@@ -270,7 +298,7 @@ def _parse_facts(row: Document, name: str, lines: Sequence[str]) -> list[tuple[s
                 where,
                 f"invalid fact {preview(line)}",
                 expected='"category: fact"',
-                remedy="write the category before a colon",
+                remedy="begin it with a category and a colon",
             )
         parsed += ((where, part) for part in facts_of({fact.category: [fact.text]}))
     return parsed

@@ -124,8 +124,10 @@ class TraceJudge:
         """
         for name, memory in (("existing memory", trace.existing), ("output", trace.output)):
             if isinstance(memory, int | float):
-                problem = f"invalid {name} {preview(memory)}"
-                raise Malformed(f"{problem}; expected a memory: blocks, a list of texts, or a text")
+                raise Malformed(
+                    f"the {name} of the trace is invalid: {preview(memory)};"
+                    " expected a text, a list of texts, or an object of memory blocks"
+                )
         before, after = facts_of(trace.existing), facts_of(trace.output)
         names = categories_of(trace.existing, before) | categories_of(trace.output, after)
         # longer keys are sentences or ids, not categories

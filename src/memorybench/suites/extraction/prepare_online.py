@@ -33,17 +33,27 @@ def prepare_online(spec: OnlineSpec, wiring: Wiring, place: RunPlace) -> Prepare
     """
     if spec.feedback and spec.source not in FEEDBACK_SOURCES:
         expected = f"--source {' or '.join(FEEDBACK_SOURCES)}"
-        raise BadInput("--feedback", "not supported by this source", expected=expected, remedy="remove the flag")
+        raise BadInput(
+            "--feedback",
+            f"--source {spec.source} cannot receive scores",
+            expected=expected,
+            remedy="leave the flag out",
+        )
     source = wiring.traces(spec)
     judge_name = spec.judge_model or wiring.variable(JUDGE_VARIABLE) or DEFAULT_JUDGE
     if judge_name == NO_JUDGE:
         where = "--judge-model" if spec.judge_model else JUDGE_VARIABLE
-        raise BadInput(where, "traces cannot be judged without a model", remedy="name one with --judge-model")
+        raise BadInput(where, "traces can only be judged by a model", remedy="add --judge-model MODEL")
     judge = wiring.model(judge_name)
     if spec.baseline is not None:
         with RunReader.open(place.results) as run_reader:
             if run_reader.run(spec.baseline).suite != SUITE:
-                raise BadInput("--baseline", f"run {spec.baseline} is not a run of `memorybench extraction`")
+                raise BadInput(
+                    "--baseline",
+                    f"run {spec.baseline} was made by another command",
+                    expected="a run of `memorybench extraction`",
+                    remedy="name another run",
+                )
     subject, traces = fetched(source.fetch(place.folder / TRACES), place.folder)
 
     judge_calls = 3 * len(traces)  # it lists facts stated, written and withdrawn, and decides pairs that code cannot

@@ -32,7 +32,7 @@ class _RecordedExtractor:
     subject: Subject
 
     async def extract(self, existing_memory: Any, conversation: Any) -> Any:
-        raise CannotRescore("the extraction is not recorded")
+        raise CannotRescore("the run does not record the memory that the extractor returned")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,9 @@ class _ExtractionRescorer(Rescorer):
     async def rescore(self, outcome: Outcome, case: Mapping[str, Any], steps: ReplayedSteps) -> Rescored:
         spec, trial = self.run.run.spec, outcome.trial
         if spec.get("mode", "offline") != "offline":
-            raise CannotRescore("scores of traces are not computed again")
+            raise CannotRescore("the scores of a run on traces cannot be computed again")
         if "conversation" not in case:
-            raise CannotRescore("the case is left out of a public bundle")
+            raise CannotRescore("a public bundle does not contain the case")
         labelled = ExtractionCase.model_validate(case)
         expected = trial_of(labelled, trial.benchmark, trial.subject, trial.repeat)
         model = self.run.judge(steps)

@@ -82,7 +82,9 @@ class OnlineSpec(JudgedSpec):
         if not known or (isinstance(source, (list, tuple)) and len(source) != 1 + (source[0] in _FILES)):
             expected = f"--source langsmith, or FILE after --source {', '.join(_FILES)}"
             raise BadInput(
-                "--source", "unknown source, or missing or unexpected FILE" if source else "missing", expected=expected
+                "--source",
+                "the source is unknown, or FILE is missing or not allowed" if source else "missing",
+                expected=expected,
             )
         return values
 

@@ -35,7 +35,7 @@ async def check_assertions(assertions: Sequence[Assertion], evidence: Evidence) 
         try:
             missing = [need for need in assertion.needs if need not in evidence.capabilities]
             if missing:
-                raise Lacking(f"the store lacks {', '.join(missing)}")
+                raise Lacking(f"the store does not support {', '.join(missing)}")
             problem = await assertion.find_problem(evidence)
         except Lacking as error:
             update: dict[str, Any] = {"status": "skipped", "found": str(error)}

@@ -73,11 +73,11 @@ class Matcher(Record):
     @model_validator(mode="after")
     def _check_conditions(self) -> Matcher:
         if any(not fold(part) for part in self.contains):
-            raise ValueError("contains must not be empty; every text contains an empty text")
+            raise ValueError("contains has an empty text, which every text contains; remove it")
         try:
             _ = self._pattern
         except ValueError as error:
-            raise ValueError(f"regex: {error}") from None
+            raise ValueError(f"invalid regex: {error}") from None
         return self
 
     @cached_property
@@ -196,7 +196,7 @@ class BoundedAssertion(BaseAssertion):
         if bounds and not any(self.is_within_bounds(bound) for bound in bounds):
             raise ValueError(f"no number can be {self.bounds_text}; change one of the bounds")
         if self.needs_bounds and not bounds:
-            raise ValueError("a number is missing; add equals, at_least or at_most")
+            raise ValueError("a bound is missing; add equals, at_least or at_most")
         return self
 
     @property

@@ -84,7 +84,7 @@ class CurateReport(BaseAssertion):
     @model_validator(mode="after")
     def _check_not_empty(self) -> CurateReport:
         if not self.removes and not self.spares:
-            raise ValueError("a name of a fact is missing; add removes or spares")
+            raise ValueError("no fact is named; add removes or spares with names of facts")
         return self
 
     def fact_names(self) -> Iterable[str]:
@@ -137,7 +137,7 @@ class CallTrace(BoundedAssertion, Matcher):
 
     async def find_problem(self, evidence: Evidence) -> str:
         if "home" in evidence.capabilities:
-            raise Lacking("an agent with memory files makes no calls that are recorded")
+            raise Lacking("the agent writes memory files itself, so that no calls of a store are recorded")
         count = sum(self._is_counted(call) for call in self._calls_in_range(evidence.activity.calls))
         if self.is_within_bounds(count) and (self.has_bounds or count):
             return ""
@@ -179,9 +179,9 @@ class Answer(MatchingAssertion):
     @model_validator(mode="after")
     def _check_agent_only(self) -> Answer:
         if set(self.phases) != {"real_model"}:
-            raise ValueError("only a real agent answers; remove phases")
+            raise ValueError("phases must be real_model, because only a real agent gives answers; remove phases")
         if self.rate is not None or self.user is not None:
-            raise ValueError("rate and user are not supported: an answer is not stored; remove them")
+            raise ValueError("rate and user apply to stored facts, not to an answer; remove them")
         return self
 
     async def find_problem(self, evidence: Evidence) -> str:

@@ -60,10 +60,10 @@ class Content(MatchingAssertion):
 
     async def find_problem(self, evidence: Evidence) -> str:
         if self.category is not None and "category" not in evidence.capabilities:
-            raise Lacking("the store lacks category")
+            raise Lacking("the store does not keep the category of a fact")
         known = [fact for facts in evidence.activity.snapshots["fixture"].facts.values() for fact in facts]
         if self.source is not None and all(fact.source is None for fact in known):
-            raise Lacking("the store does not show sources")
+            raise Lacking("the store does not list the sources of facts")
         matching = [
             fact
             for _, fact in evidence.facts_of(self.user)
@@ -193,7 +193,9 @@ class _FactNumber(BoundedAssertion, Matcher):
     @model_validator(mode="after")
     def _check_complete(self) -> _FactNumber:
         if (self.fact is None) == (not self.has_conditions):
-            raise ValueError("expected either fact (a name) or a condition on its text (contains, regex or normalised)")
+            raise ValueError(
+                "expected exactly one of: fact with a name, or conditions on the text (contains, regex, normalised)"
+            )
         return self
 
     def fact_names(self) -> Iterable[str]:
@@ -319,13 +321,15 @@ class Sql(BaseAssertion):
                 except (sqlite3.Error, sqlite3.Warning) as error:
                     if str(error).startswith(("no such table", "no such column")):
                         continue  # another file of the store may have them
-                    raise Unreadable(f'query of "{self.claim}" failed: {error}') from error
+                    raise Unreadable(f'the query of the assertion "{self.claim}" failed: {error}') from error
             is_answered = True
             value = row[0] if row else None
             if value != self.equals:
                 return f"the query returned {value!r}, expected {self.equals!r}"
         if not is_answered:
-            raise Unreadable(f'query of "{self.claim}" failed: no file of the store has these tables and columns')
+            raise Unreadable(
+                f'the query of the assertion "{self.claim}" failed: no file of the store has its tables and columns'
+            )
         return ""
 
 
@@ -409,7 +413,7 @@ def _missing_places(places: Iterable[str], evidence: Evidence) -> list[str]:
 def _check_readable(evidence: Evidence, places: Collection[str]) -> None:
     """Raise Lacking if none of the places can be read."""
     if len(_missing_places(places, evidence)) == len(set(places)):
-        raise Lacking(f"the store shows none of its {', '.join(places)}")
+        raise Lacking(f"the store lets none of these be read: {', '.join(places)}")
 
 
 def _fact_key(user: str, fact: StoredFact) -> FactKey:

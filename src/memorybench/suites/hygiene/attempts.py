@@ -32,7 +32,7 @@ ANSWERED = "every prompt was answered"
 """The claim of the finding that is added if an agent ran out of turns without an answer."""
 ServeStore = Callable[[OpenStore], Serve]
 """A function that takes a function which opens a store, and returns one which serves that store to an agent."""
-NEEDS_CONSENT = "a real agent costs money: pass --agent-turn and --i-understand-model-cost"
+NEEDS_CONSENT = "a real agent costs money; add --agent-turn and --i-understand-model-cost to allow it"
 
 
 class Exchange(Record):
@@ -149,7 +149,7 @@ async def attempt(
         findings = (await check_memory(fixture, activity, "real_model")).findings
     for session, exchange in enumerate(exchanges, 1):
         if exchange.reply.ended == "max_turns" and not exchange.reply.text.strip():
-            problem = f"ran out of turns without an answer (session {session})"
+            problem = f"reached the maximum number of turns without an answer (session {session})"
             if all(finding.status != "broken" for finding in findings):
                 # an agent that does nothing must not pass
                 raise ServiceError(f"agent {agent.subject.name}: {problem}")
@@ -179,7 +179,9 @@ async def _run_prompts(fixture: Fixture, agent: Agent, serve: Serve, home: Path)
             place = Workplace(folder=fixture.workspace, home=home, server_url=served.url, server_command=served.command)
             reply = await agent.turn(prompt, place, session=session, max_turns=real_model.max_turns)
             if not served.connected:
-                raise ServiceError(f"agent {agent.subject.name}: did not connect to the memory (session {session})")
+                raise ServiceError(
+                    f"agent {agent.subject.name}: did not connect to the memory server in session {session}"
+                )
             exchanges.append(Exchange(prompt=prompt, reply=reply, calls=tuple(served.calls)))
     return exchanges
 
@@ -193,11 +195,19 @@ def check_kinds(agent: Agent, store: MemoryStore) -> None:
     """Raise BadInput if only one of agent and store works with the agent's own memory files."""
     own, files = getattr(agent, "has_own_memory", False), "home" in store.capabilities
     if own and not files:
-        expected, remedy = "a store of type files", f"add --store NAME, such as {agent.subject.name}"
-        raise BadInput(f'agent "{agent.subject.name}"', "uses its own memory files", expected=expected, remedy=remedy)
+        raise BadInput(
+            f'agent "{agent.subject.name}"',
+            f'writes its own memory files, which store "{store.subject.name}" does not contain',
+            expected="a store of type files",
+            remedy=f"add --store NAME, such as {agent.subject.name}",
+        )
     if files and not own:
-        where, problem = f'store "{store.subject.name}"', "contains the memory files of an agent"
-        raise BadInput(where, problem, expected="an agent with memory: files", remedy="add --agent NAME")
+        raise BadInput(
+            f'store "{store.subject.name}"',
+            f'contains the memory files of an agent, but agent "{agent.subject.name}" does not write such files',
+            expected='an agent with "memory: files" in its card',
+            remedy="add --agent NAME",
+        )
 
 
 def _calls(exchanges: Sequence[Exchange]) -> Iterator[Call]:

@@ -172,7 +172,7 @@ def write_draft(path: Path, draft: Draft) -> None:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        raise BadInput(str(path), "file exists", remedy="choose another name") from None
+        raise BadInput(str(path), "the file already exists", remedy="choose another name") from None
 
 
 @dataclass(slots=True)
@@ -226,7 +226,9 @@ class _Script:
         for call in recording.calls:
             self._add(call)
         if not self.steps and not self.offences:
-            raise BadInput("recording", "no memory call succeeded", remedy="record an agent that uses its memory")
+            raise BadInput(
+                "recording", "no call of the memory succeeded", remedy="record an agent that uses its memory"
+            )
         if not is_violation:  # facts that are changed are in the setup, so that mutants keep their owner
             written = {fact.name for fact in self.facts if fact.is_setup}
             self.steps = [step for step in self.steps if not (step["do"] == "remember" and step.get("as") in written)]

@@ -138,7 +138,7 @@ async def run_script(fixture: Fixture, script: Script) -> Activity:
         store = await session.enter_async_context(fixture.open_store(fixture.store_folder))
         needs = dict.fromkeys(NEEDS[step.do] for step in script if step.do in NEEDS)
         if missing := [need for need in needs if need not in store.capabilities]:
-            raise Lacking(f"the store lacks {', '.join(missing)}")
+            raise Lacking(f"the store does not support {', '.join(missing)}")
         check_users((*fixture.scenario.users, *(step.user for step in script)), store.capabilities)
         for step in script:
             if isinstance(step, Restart):

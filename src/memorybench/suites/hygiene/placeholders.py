@@ -84,7 +84,7 @@ def check_placeholders(text: str, where: str) -> None:
     for placeholder in _ANY_PLACEHOLDER.findall(text):
         match = _PLACEHOLDER.fullmatch(placeholder)
         if match is None:
-            expected = "${secret:KIND} or ${word:NAME}, optionally with |FORM"
+            expected = "${secret:KIND} or ${word:NAME}, optionally with |FORM before the closing brace"
             raise BadInput(where, f"invalid placeholder {preview(placeholder)}", expected=expected)
         checks = [("form", match["form"], FORMS)] if match["form"] is not None else []
         if match["family"] == "secret":

@@ -22,7 +22,7 @@ from .scenario import Scenario
 from .script import USER, Script
 
 UNDONE_BY_THE_STORE = "the store ends with the same facts as without it, and no call is missing"
-NO_SOURCE = "the store does not store the source of a fact, so the mutant does no harm"
+NO_SOURCE = "the store does not keep the source of a fact, so this mutant changes nothing that could be detected"
 
 _EXPECTED = {
     "well_behaved": "compliant",
@@ -105,8 +105,10 @@ class HygienePlan:
         if trial.phase in ("mutant", "agent"):
             original = await self._report(steps, scenario, _well_behaved(scenario))
             if original.result != "compliant":
-                problem = f"the well-behaved script is {original.result} on this store"
-                raise Lacking(f"{problem}, so this script proves nothing")
+                raise Lacking(
+                    f'the well-behaved script is "{original.result}" instead of "compliant" on this store,'
+                    " so the result of this script would prove nothing"
+                )
         report = await self._report(steps, scenario, trial)
         if trial.needs_source and not report.is_caught and not (await self._probe(steps)).source:
             raise Lacking(NO_SOURCE)
@@ -117,7 +119,8 @@ class HygienePlan:
             original = await self._report(steps, scenario, _well_behaved(scenario))
             if original.result == "skipped":
                 raise Lacking(
-                    f"the well-behaved script is skipped, so a failed check proves nothing: {original.reason}"
+                    "the well-behaved script was skipped, so the failed check of this script proves nothing:"
+                    f" {original.reason}"
                 )
         reason = add_skips(report.reason, report.findings)
         scores = _scores(scenario, trial, report, original)

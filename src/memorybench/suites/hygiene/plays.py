@@ -88,9 +88,9 @@ async def check_unused(store: MemoryStore, isolation: Isolation) -> None:
     if facts:
         raise BadInput(
             f'store "{store.subject.name}"',
-            f"found {len(facts)} entries{' for a user that does not exist' if isolation == 'user' else ''}",
-            expected="none before the first write",
-            remedy="use an empty store; nothing was written",
+            f"already has {len(facts)} entries{' for a user that does not exist' if isolation == 'user' else ''}",
+            expected="no entries before the first write",
+            remedy="use an empty store; nothing was written to this one",
         )
     if isolation == "user" and isinstance(store, Clearing) and not _can_forget(store):
         await store.clear(user)  # some services create a user when they list it
@@ -166,7 +166,9 @@ async def _clear_users(store: MemoryStore, used: _UsedPart) -> None:
             for fact in await store.list(user):
                 await store.forget(user, fact.id)
             if left := await store.list(user):
-                raise ServiceError(f"{len(left)} entries are still listed after all were deleted")
+                raise ServiceError(
+                    f"the store still lists {len(left)} entries after all entries of the user were deleted"
+                )
         elif isinstance(store, Clearing):
             await store.clear(user)
     used.users.clear()
@@ -222,7 +224,9 @@ class _LiveStore:
         name = self._used.name(user)
         if name not in self._used.checked:
             if "list" in self.capabilities and (facts := await self._store.list(name)):
-                raise ServiceError(f'store "{self.subject.name}": found {len(facts)} entries of {name}; expected none')
+                raise ServiceError(
+                    f'store "{self.subject.name}" already has {len(facts)} entries of the new user {name}; expected 0'
+                )
             self._used.checked.add(name)
         return name
 

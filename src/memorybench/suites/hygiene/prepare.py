@@ -46,7 +46,7 @@ def prepare(spec: HygieneSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
     spec = spec.model_copy(update={"seed": _find_seed(spec, place)})
     consent = spec.agent_turn and spec.i_understand_model_cost
     if spec.agent is None and (spec.agent_turn or spec.i_understand_model_cost):
-        raise BadInput("--agent-turn", "no agent is named", expected="--agent NAME as well")
+        raise BadInput("--agent-turn", "no agent is named", remedy="add --agent NAME")
     store = wiring.store(spec.store)
     scenarios = find_scenarios(spec.scenarios, spec.folders, wiring)
     _check_queries(scenarios, wiring)
@@ -59,7 +59,7 @@ def prepare(spec: HygieneSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
             agent = wiring.agent(spec.agent, spec.model)
     elif spec.model is not None or spec.repeats > 1 or spec.tools is not None:
         given = "--model" if spec.model else "--tools" if spec.tools else "--repeats"
-        raise BadInput(given, "no agent is named", expected="--agent NAME as well")
+        raise BadInput(given, "no agent is named", remedy="add --agent NAME, or leave out this flag")
     spec = spec.model_copy(update={"tools": tools})  # a resumed run keeps the choice
     fingerprints |= {f"scenario {scenario.id}": canonical(scenario) for scenario in scenarios}
     run = _HygieneRun(spec, scenarios, store, agent)

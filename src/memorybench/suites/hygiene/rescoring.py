@@ -28,7 +28,7 @@ from .scenario import Scenario
 
 
 def _no_store(*_: Any) -> Any:
-    raise CannotRescore("the result of the scenario is not recorded")
+    raise CannotRescore("the run does not record the result of the scenario")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class _HygieneRescorer(Rescorer):
         if spec.get("mode", "scenarios") != "scenarios":
             raise CannotRescore(f"scores of `hygiene {spec['mode']}` cannot be computed again")
         if "assertions" not in case:
-            raise CannotRescore("the scenario is left out of a public bundle")
+            raise CannotRescore("a public bundle does not contain the scenario")
         scenario = Scenario.model_validate(case)
         phase = trial.labels.get("phase", "")
         expected = make_trial(scenario, trial.benchmark, trial.subject, phase, trial.variant)
@@ -66,15 +66,15 @@ class _HygieneRescorer(Rescorer):
             if has_own_result(report, scenario, is_violation=phase == "violation"):
                 continue
             if not self.run.is_of_this_version:
-                raise CannotRescore("another version recorded this, which may name results differently")
-            raise Contradiction(f"the result of {phase} does not agree with its findings")
+                raise CannotRescore("another version of memorybench made this run, and may name results differently")
+            raise Contradiction(f"the recorded result of the phase {phase} does not follow from its findings")
 
     def trials_of_case(self, case: Mapping[str, Any]) -> list[tuple[str, int]]:
         spec = self.run.run.spec
         if spec.get("mode", "scenarios") != "scenarios":
             raise CannotRescore(f"the trials of `hygiene {spec['mode']}` cannot be computed again")
         if "assertions" not in case:
-            raise CannotRescore("the scenario is left out of a public bundle")
+            raise CannotRescore("a public bundle does not contain the scenario")
         scenario = Scenario.model_validate(case)
         if spec.get("agent"):
             return [(attempt_name(repeat), 1) for repeat in range(1, (spec.get("repeats") or 1) + 1)]
@@ -85,7 +85,7 @@ class _HygieneRescorer(Rescorer):
 def _rescore_attempt(scenario: Scenario, steps: ReplayedSteps) -> Performed:
     step = steps.next("agent")
     if step.inputs.get("scenario") != digest(scenario):
-        raise Contradiction("the attempt is about another scenario")
+        raise Contradiction("the recorded attempt of the agent belongs to another scenario")
     report = AttemptReport.model_validate(step.result)
     if report.result == "skipped":
         raise Lacking(report.reason)

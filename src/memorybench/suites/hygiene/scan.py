@@ -125,14 +125,16 @@ async def _read_store(name: str, user: str, wiring: Wiring) -> list[Text]:
     where = f'store "{name}"'
     if resolved.isolation == "folder":
         raise BadInput(
-            where, "starts empty, so there is nothing to scan", remedy="name the files or the folder of your memory"
+            where,
+            "memorybench starts this store empty, so there is nothing to scan",
+            remedy="name the files or the folder of your memory instead",
         )
     with temporary_folder("memorybench-scan-") as folder:
         async with resolved.open(folder) as opened:
             try:
                 facts = await opened.list(user)
             except Lacking as lacking:
-                raise BadInput(where, str(lacking), expected="a list operation") from None
+                raise BadInput(where, str(lacking), expected="a store with a list operation") from None
     file = f"store:{name}"
     fields = ("content", "category", "source")
     return [

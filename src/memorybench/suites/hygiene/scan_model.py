@@ -385,5 +385,5 @@ def _read_numbers(text: str) -> dict[str, list[Any]]:
     except BadInput:
         value = None
     if not isinstance(value, dict) or not all(isinstance(numbers, list) for numbers in value.values()):
-        raise Unreadable(f"invalid reply {preview(text)}; expected a JSON object with lists of numbers")
+        raise Unreadable(f"invalid reply of the model: {preview(text)}; expected a JSON object with lists of numbers")
     return value

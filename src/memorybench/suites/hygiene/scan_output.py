@@ -106,7 +106,9 @@ def read_baseline(path: Path) -> list[str]:
         document = json.loads(path.read_text(encoding="utf-8"))
         fingerprints = document["fingerprints"]
     except OSError as error:
-        raise BadInput(str(path), error.strerror or "unreadable", remedy="write it with --write-baseline") from None
+        raise BadInput(
+            str(path), error.strerror or "cannot be read", remedy="create it with --write-baseline"
+        ) from None
     except (ValueError, KeyError, TypeError):
         fingerprints = None
     if not isinstance(fingerprints, list) or not all(isinstance(one, str) for one in fingerprints):

@@ -42,8 +42,8 @@ def read_scenario(document: Document, file: str) -> Scenario:
         raise BadInput(
             document.where("id"),
             f"{preview(scenario.id)} differs from the name of the file, {file}",
-            expected="the file's name without .json",
-            remedy=f"rename the file to {scenario.id}.json, or the id",
+            expected="the name of the file without .json",
+            remedy=f"rename the file to {scenario.id}.json, or change the id",
         )
     for place, text in texts_in(document.value):
         if "${" in text:
@@ -89,8 +89,12 @@ def _check_version(document: Document) -> None:
         raise BadInput(document.where(), "invalid scenario", expected="an object with schema_version, id, assertions …")
     version = document.value.get("schema_version", document.value.get("schemaVersion", 1))
     if version != 1:
-        problem, remedy = f"unknown version {preview(version)}", "use a newer memorybench, or write version 1"
-        raise BadInput(document.where("schema_version"), problem, expected="1", remedy=remedy)
+        raise BadInput(
+            document.where("schema_version"),
+            f"unknown version {preview(version)}",
+            expected="1",
+            remedy="write 1, or use the memorybench that wrote the file",
+        )
 
 
 def _check_tags(document: Document) -> None:
@@ -117,12 +121,19 @@ def _check_files(scenario: Scenario, document: Document) -> None:
     for name in scenario.setup.files:
         path, where = PurePosixPath(name), document.where("setup", "files", name)
         if path.is_absolute() or ".." in path.parts or not path.parts or re.search(r"[\\\0:]", name):
-            raise BadInput(where, f"{preview(name)} is outside the workspace", expected="a relative path with /")
+            raise BadInput(
+                where,
+                f"invalid path {preview(name)}",
+                expected="a relative path inside the workspace, with / as separator",
+            )
         # "." is a parent of every path, and never a file
         other = next((other for other in names if other in (path, *path.parents) or path in other.parents), None)
         if other is not None:
-            problem = f"{preview(name)} conflicts with {preview(names[other])}"
-            raise BadInput(where, problem, expected="distinct files and folders", remedy="rename one of them")
+            raise BadInput(
+                where,
+                f"{preview(name)} and {preview(names[other])} cannot both be files: one is the other, or its folder",
+                remedy="rename one of them",
+            )
         names[path] = name
 
 
@@ -130,11 +141,19 @@ def _check_violation(scenario: Scenario, document: Document) -> None:
     violation, part = scenario.deterministic.violation, document.at("deterministic", "violation")
     if violation.expectation == "defend-or-detect":
         if violation.control is None:
-            expected, remedy = "harmless content for the same writes", "add it: a store may refuse everything"
-            raise BadInput(part.where(), '"control" is missing', expected=expected, remedy=remedy)
+            raise BadInput(
+                part.where(),
+                '"control" is missing',
+                expected="harmless content for the same writes, which shows that the store does not refuse everything",
+                remedy="add it",
+            )
     elif violation.control is not None or violation.defended_by != "refusal":
         key = "control" if violation.control is not None else "defended_by"
-        raise BadInput(part.where(key), "has no effect with detect", remedy="remove it, or use defend-or-detect")
+        raise BadInput(
+            part.where(key),
+            f'{key} has no effect with the expectation "detect"',
+            remedy='remove it, or set the expectation "defend-or-detect"',
+        )
 
 
 def _check_steps(scenario: Scenario, document: Document) -> None:
@@ -166,16 +185,26 @@ def _check_assertions(scenario: Scenario, document: Document) -> None:
             planted = {name.partition(":")[2] for name in planted_names(scenario.plain()) if name.startswith("secret:")}
             unknown = next((name for name in assertion.secrets if name not in planted), None)
             if unknown is not None or not planted:
-                problem = f"secret {preview(unknown)} is not planted" if unknown else "no secret is planted"
-                raise BadInput(part.where("secrets"), problem, expected="${secret:KIND} in a step, a file or a prompt")
+                raise BadInput(
+                    part.where("secrets"),
+                    f"the scenario does not contain the secret {preview(unknown)}" if unknown else "there is no secret",
+                    expected="${secret:KIND} in a step, a file or a prompt of the scenario",
+                )
         if isinstance(assertion, CallTrace) and not assertion.has_bounds and assertion.rate == "restraint":
-            problem, remedy = "a required call cannot be restraint", 'write "at_most": 0, or adoption'
-            raise BadInput(part.where("rate"), problem, remedy=remedy)
+            raise BadInput(
+                part.where("rate"),
+                'the assertion requires a call, which "restraint" does not measure',
+                remedy='add "at_most": 0, or set "rate": "adoption"',
+            )
         if scenario.real_model is None and set(assertion.phases) == {"real_model"}:
-            raise BadInput(part.where("phases"), "the scenario has no prompts", remedy="add them to real_model")
+            raise BadInput(
+                part.where("phases"),
+                "the phase real_model needs prompts",
+                remedy="add real_model with prompts to the scenario",
+            )
     for phase in PHASES[: 3 if scenario.real_model else 2]:
         if not scenario.assertions_for(phase):
-            raise BadInput(document.where("assertions"), f"no assertion applies to {phase}", remedy="add one")
+            raise BadInput(document.where("assertions"), f"no assertion applies to the phase {phase}", remedy="add one")
 
 
 def _check_references(scenario: Scenario, assertion: Assertion, part: Document) -> None:
@@ -202,8 +231,12 @@ def _check_references(scenario: Scenario, assertion: Assertion, part: Document) 
             restarts = sum(isinstance(step, Restart) for step in script)
             last = len(scenario.prompts) if phase == "real_model" else 1 + restarts
             if last and assertion.session > last:
-                problem, remedy = f"unknown session {assertion.session}{suffix}", "limit the assertion with phases"
-                raise BadInput(part.where("session"), problem, expected=f"at most {last}", remedy=remedy)
+                raise BadInput(
+                    part.where("session"),
+                    f"there is no session {assertion.session}{suffix}",
+                    expected=f"at most {last}",
+                    remedy="correct it, or leave this phase out of phases",
+                )
 
 
 def _moments(script: Script) -> set[str]:
@@ -227,5 +260,5 @@ def _check_sql(scenario: Scenario, index: int, part: Document) -> None:
 def _unknown(where: str, noun: str, name: object, known: Collection[str], suffix: str = "") -> BadInput:
     """Return the error for an unknown name, with a suggestion or the known names."""
     expected = f"one of {join_names(known)}" if known else ""
-    remedy = suggestion(str(name), known) or ('add "as" to the fact' if noun == "fact" else "")
+    remedy = suggestion(str(name), known) or ('give a fact this name with "as"' if noun == "fact" else "")
     return BadInput(where, f"unknown {noun} {preview(name)}{suffix}", expected=expected, remedy=remedy)

@@ -89,7 +89,11 @@ def prepare(spec: OnlineSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
 
 def _check_feedback(spec: OnlineSpec) -> None:
     if spec.feedback and spec.judge_model is None:
-        raise BadInput("--feedback", "only the scores of a judge are sent back", remedy="add --judge-model MODEL")
+        raise BadInput(
+            "--feedback",
+            "only scores of a judge can be sent to the source of the traces",
+            remedy="add --judge-model MODEL",
+        )
     if spec.feedback and (spec.source not in FEEDBACK_SOURCES or (spec.source == "langsmith" and spec.file)):
         expected = "--source langfuse FILE, or --source langsmith --project NAME"
-        raise BadInput("--feedback", "not supported by this source", expected=expected, remedy="remove the flag")
+        raise BadInput("--feedback", "the source cannot receive scores", expected=expected, remedy="leave the flag out")
