@@ -169,7 +169,7 @@ def test_a_benchmark_without_its_data_says_what_to_do(
     monkeypatch.setenv("MEMORYBENCH_DATA", str(tmp_path / "cache"))
     done = command("eval", "--benchmarks", "locomo")
     assert done.code == 2
-    assert "memorybench data pull locomo; or download https://raw.githubusercontent.com/" in done.err
+    assert "run `memorybench data pull locomo`, or download https://raw.githubusercontent.com/" in done.err
     assert f"and put it at {tmp_path}/cache/raw.githubusercontent.com/" in done.err
 
 

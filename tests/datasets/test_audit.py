@@ -95,7 +95,7 @@ def test_problems_are_sorted_by_line(tmp_path: Path) -> None:
     file = on_disk(tmp_path, text)
     found = problems_of(file)
     assert [bad.where.removeprefix(f"{file}:").partition(":")[0] for bad in found] == ["8", "15", "17", "21"]
-    with pytest.raises(BadInput, match=r"and 3 more"):
+    with pytest.raises(BadInput, match=r"first of 4 problems"):
         load_audit(file)
 
 

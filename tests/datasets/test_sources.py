@@ -93,9 +93,7 @@ def test_a_present_file_is_not_downloaded_again(stub: Stub, tmp_path: Path) -> N
 def test_an_interrupted_download_is_continued(stub: Stub, tmp_path: Path) -> None:
     source = on_hub(stub, tmp_path, sha256=SHA256)
     stub.next(serving(CONTENT, stops_after=300_000))
-    with pytest.raises(
-        ServiceError, match=r"; run it again, or download http://.* elsewhere and put it at .*data.json"
-    ):
+    with pytest.raises(ServiceError, match=r"download http://.* and put it at .*data.json"):
         fetch(source)
     assert not source.present
     fetch(source)
@@ -168,10 +166,10 @@ def test_errors_of_missing_files_name_url_and_path(stub: Stub, tmp_path: Path) -
     with pytest.raises(BadInput) as caught:
         verify_files(source)
     url, file = stub.url + NAME, tmp_path / "owner/name/deep/data.json"
-    remedy = f"memorybench data pull sample; or download {url} and put it at {file}"
+    remedy = f"run `memorybench data pull sample`, or download {url} and put it at {file}"
     assert (caught.value.where, caught.value.remedy) == ('benchmark "sample"', remedy)
     stub.always(reset())
-    with pytest.raises(MemorybenchError, match=f"download {url} elsewhere and put it at {file}"):
+    with pytest.raises(MemorybenchError, match=f"download {url} yourself and put it at {file}"):
         fetch(source)
     assert state(source) == "missing"
 

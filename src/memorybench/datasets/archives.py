@@ -42,7 +42,11 @@ def unpack(archive: Path, folder: Path) -> Path:
     except (BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise BadInput(str(archive), f"is not a valid zip archive: {error}", remedy="download it again") from None
     except OSError as error:
-        raise BadInput(str(archive), f"cannot be unpacked into {folder}: {error.strerror or error}") from None
+        raise BadInput(
+            str(archive),
+            f"cannot be unpacked into {folder}: {error.strerror or error}",
+            remedy="check disk space and permissions",
+        ) from None
     return folder
 
 
@@ -71,20 +75,25 @@ def _checked_members(archive: Path, opened: ZipFile) -> list[ZipInfo]:
     for member in members:
         where = f"{archive}: {member.filename!r}"
         if not _SAFE_NAME.fullmatch(member.filename):
-            raise BadInput(where, "is outside the archive's folder", expected="relative names without ..")
+            raise BadInput(
+                where, "would be unpacked outside the folder of the archive", expected="relative names without .."
+            )
         if stat.S_ISLNK(member.external_attr >> 16):
             raise BadInput(where, "is a link", expected="a file", remedy="pack the file itself")
         if member.flag_bits & _ENCRYPTED:
-            raise BadInput(where, "is encrypted", remedy="unpack it yourself")
+            raise BadInput(where, "is encrypted", remedy="unpack the archive yourself and set data.path to the files")
         if member.filename.casefold() in names:
-            raise BadInput(where, "duplicate name", remedy="pack every file once")
+            raise BadInput(where, "the archive contains this name twice", remedy="pack every file once")
         names.add(member.filename.casefold())
     chosen = [member for member in members if is_readable(member.filename) and not is_hidden(member.filename)]
     if not chosen:
         raise BadInput(str(archive), "contains no data file", expected="JSON, JSONL, CSV or Parquet files")
     size, cap = sum(member.file_size for member in chosen), max(ANY_RATIO, LARGEST_RATIO * archive.stat().st_size)
     if len(chosen) > MOST_FILES or size > min(LARGEST, cap):
-        problem = f"unpacks to {len(chosen):,} files with {size:,} bytes"
-        expected = f"at most {MOST_FILES:,} files with {min(LARGEST, cap):,} bytes"
-        raise BadInput(str(archive), problem, expected=expected, remedy="unpack it yourself if you trust it")
+        raise BadInput(
+            str(archive),
+            f"unpacks to {len(chosen):,} files with {size:,} bytes",
+            expected=f"at most {MOST_FILES:,} files with {min(LARGEST, cap):,} bytes",
+            remedy="if you trust it, unpack it yourself and set data.path to the files",
+        )
     return chosen

@@ -112,7 +112,7 @@ def load_audit(path: Path | str) -> AuditDataset:
     problems = _problems(file)
     if problems:
         first, *others = problems
-        more = f"{first.remedy} (and {len(others)} more)".lstrip() if others else first.remedy
+        more = f"{first.remedy} (this is the first of {len(problems)} problems)".lstrip() if others else first.remedy
         raise BadInput(first.where, first.problem, expected=first.expected, remedy=more)
     assert file.id is not None  # a missing id is one of the problems
     return AuditDataset(id=file.id, conversations=tuple(_conversation(part) for part in file.conversations))

@@ -23,9 +23,11 @@ _FACT_TEXTS = ("id", "content", "supersedes", "subject", "attribute", "value", "
 
 def dataset_faults(file: AuditFile) -> Iterator[BadInput]:
     if not file.conversations and not file.problems:
-        yield BadInput(f"{file.path}:1", "no conversations", expected="at least one", remedy="check the file")
+        yield BadInput(
+            f"{file.path}:1", "the file has no conversations", expected="at least one", remedy="check the file"
+        )
     elif file.conversations and not any(members(conversation, "facts") for conversation in file.conversations):
-        yield BadInput(f"{file.path}:1", "no facts", expected="at least one", remedy="add facts to a conversation")
+        yield BadInput(f"{file.path}:1", "no conversation has facts", expected="at least one fact", remedy="add facts")
     if file.dataset is not None:
         yield from _empty_texts([file.dataset], ("id",))
     yield from _repeated_ids(file.conversations, "conversation")
@@ -40,7 +42,9 @@ def conversation_faults(conversation: Document, every: Sequence[Document]) -> It
     all_turns = conversation.value.get("turns")
     if all_turns == []:
         remedy = "add turns, or remove the conversation"
-        yield BadInput(conversation.where("turns"), "no turns", expected="at least one", remedy=remedy)
+        yield BadInput(
+            conversation.where("turns"), "the conversation has no turns", expected="at least one", remedy=remedy
+        )
     yield from _empty_texts([conversation], ("id",))
     yield from _empty_texts(turns, ("content", "speaker", "timestamp"))
     yield from _empty_texts(facts, _FACT_TEXTS)
@@ -64,7 +68,9 @@ def _empty_texts(parts: Sequence[Document], keys: Sequence[str]) -> Iterator[Bad
         for key in keys:
             text = part.value.get(as_written(part.value, key) or key)
             if isinstance(text, str) and not text.strip():
-                yield BadInput(part.where(key), "is empty", expected="some text", remedy="write it, or remove the key")
+                yield BadInput(
+                    part.where(key), "the text is empty", expected="some text", remedy="write it, or remove the key"
+                )
 
 
 def _repeated_ids(parts: Sequence[Document], kind: str) -> Iterator[BadInput]:
@@ -77,9 +83,9 @@ def _repeated_ids(parts: Sequence[Document], kind: str) -> Iterator[BadInput]:
             first = seen[id].line("id")
             yield BadInput(
                 part.where("id"),
-                f"duplicate id {preview(id)}; the first is on line {first}",
+                f"the id {preview(id)} is already used on line {first}",
                 expected=f"a different id for each {kind}",
-                remedy="rename one",
+                remedy="change one of the two",
             )
         seen.setdefault(id, part)
 
@@ -98,15 +104,16 @@ def _date_faults(turns: Sequence[Document], facts: Sequence[Document]) -> Iterat
                 part.where(key),
                 f"invalid date {preview(text)}",
                 expected="ISO 8601, such as 2024-03-01 or 2024-03-01T09:30:00Z",
-                remedy="correct it",
+                remedy="correct the date",
             )
     yield from _mixed_zones(places)
     yield from _unordered_turns(turns)
     for fact in facts:
         begins, ends = _moment(fact, "valid_from"), _moment(fact, "valid_to")
         if begins and ends and is_earlier(ends, begins):
-            remedy = "exchange them, or correct one"
-            yield BadInput(fact.where("valid_to"), "before validFrom", expected="a later date", remedy=remedy)
+            remedy = "exchange the two dates, or correct one"
+            problem = "validTo is before validFrom of the same fact"
+            yield BadInput(fact.where("valid_to"), problem, expected="a later date", remedy=remedy)
 
 
 def _mixed_zones(places: Sequence[tuple[Document, str]]) -> Iterator[BadInput]:
@@ -126,7 +133,7 @@ def _mixed_zones(places: Sequence[tuple[Document, str]]) -> Iterator[BadInput]:
                 part.where(key),
                 f"{preview(_text(part, key))} has {has} time zone, but line {first[1].line(first[2])} has {other}",
                 expected="all dates of a conversation with a time zone, or all without",
-                remedy="use one of the two forms",
+                remedy="add or remove time zones",
             )
 
 
@@ -139,7 +146,7 @@ def _unordered_turns(turns: Sequence[Document]) -> Iterator[BadInput]:
         if latest is not None and is_earlier(moment, latest):
             yield BadInput(
                 turn.where("timestamp"),
-                "before the date of an earlier turn",
+                "the date is before that of an earlier turn",
                 expected="turns in the order of their dates",
                 remedy="move the turn, or correct the date",
             )
@@ -168,9 +175,9 @@ def _chain_faults(facts: Sequence[Document], home: Document, every: Sequence[Doc
         elif places[old] > index:
             yield BadInput(
                 fact.where("supersedes"),
-                f"{preview(old)} comes after this fact",
-                expected="facts in the order they were stated",
-                remedy="move this fact after it, or exchange the two",
+                f"the fact {preview(old)}, which this fact supersedes, comes later in the file",
+                expected="facts in the order in which they were stated",
+                remedy=f"move this fact after {preview(old)}, or let that fact supersede this one",
             )
         else:
             yield from _change_faults(fact, facts[places[old]])
@@ -178,8 +185,8 @@ def _chain_faults(facts: Sequence[Document], home: Document, every: Sequence[Doc
             yield BadInput(
                 fact.where("supersedes"),
                 f"{preview(old)} is already superseded by {quoted_id(successors[old])}",
-                expected="one successor for each fact",
-                remedy=f"supersede {quoted_id(successors[old])} instead",
+                expected="at most one fact that supersedes another",
+                remedy=f"write {quoted_id(successors[old])} here instead",
             )
         successors.setdefault(old, fact)
 
@@ -209,14 +216,17 @@ def _unknown_fact(
 ) -> BadInput:
     for other in every:
         if other is not home and any(_text(fact, "id") == old for fact in members(other, "facts")):
-            problem = f"{preview(old)} is a fact of conversation {quoted_id(other)}"
-            expected, remedy = f"a fact of {quoted_id(home)}", "add the fact here, or remove the key"
-            return BadInput(fact.where("supersedes"), problem, expected=expected, remedy=remedy)
+            return BadInput(
+                fact.where("supersedes"),
+                f"{preview(old)} is a fact of another conversation, {quoted_id(other)}",
+                expected=f"a fact of the same conversation, {quoted_id(home)}",
+                remedy=f"add the fact to {quoted_id(home)}, or remove the key supersedes",
+            )
     return BadInput(
         fact.where("supersedes"),
-        f"unknown fact {preview(old)}",
-        expected="the id of a fact above",
-        remedy=suggestion(old, places) or "correct it, or add the fact",
+        f"no fact of this conversation has the id {preview(old)}",
+        expected="the id of an earlier fact",
+        remedy=suggestion(old, places) or "correct the id, or add the fact",
     )
 
 
@@ -226,7 +236,7 @@ def _change_faults(fact: Document, old: Document) -> Iterator[BadInput]:
     if at and before and is_earlier(at, before):
         yield BadInput(
             fact.where("timestamp"),
-            f"before the date of {quoted_id(old)}, which this fact supersedes",
+            f"the date is before that of {quoted_id(old)}, which this fact supersedes",
             expected=f"{preview(_text(old, 'timestamp'))} or later",
             remedy="correct one of the dates",
         )
@@ -236,15 +246,15 @@ def _change_faults(fact: Document, old: Document) -> Iterator[BadInput]:
             fact.where("attribute"),
             f"{preview(attribute)} differs from {preview(other)} of {quoted_id(old)}, which this fact supersedes",
             expected="the same attribute with a new value",
-            remedy="use one spelling, or remove supersedes",
+            remedy="write the same attribute in both facts, or remove supersedes",
         )
     value, old_value = _text(fact, "value"), _text(old, "value")
     if value and old_value and value.casefold() == old_value.casefold():
         yield BadInput(
             fact.where("value"),
-            f"the same value as {quoted_id(old)}, which this fact supersedes",
+            f"the value is the same as that of {quoted_id(old)}, which this fact supersedes",
             expected="a new value",
-            remedy="correct it, or remove supersedes",
+            remedy="correct the value, or remove supersedes",
         )
 
 
@@ -255,13 +265,19 @@ def _absent_faults(absent: Sequence[Document], facts: Sequence[Document]) -> Ite
     stated = {_topic(fact): fact for fact in facts if _text(fact, "attribute")}
     for entry in absent:
         if not _text(entry, "attribute") and not _text(entry, "question"):
-            remedy = 'add "attribute" or "question"'
             yield BadInput(
-                entry.where("id"), "nothing to ask for", expected="an attribute or a question", remedy=remedy
+                entry.where("id"),
+                "the entry of absent does not say what to ask for",
+                expected="an attribute or a question",
+                remedy='add "attribute" or "question"',
             )
         elif _text(entry, "attribute") and _topic(entry) in stated:
-            problem = f"fact {quoted_id(stated[_topic(entry)])} states it"
-            yield BadInput(entry.where("attribute"), problem, expected="what no turn tells", remedy="remove the entry")
+            yield BadInput(
+                entry.where("attribute"),
+                f"the fact {quoted_id(stated[_topic(entry)])} states this attribute, so it is not absent",
+                expected="an attribute that no turn mentions",
+                remedy="remove the entry from absent",
+            )
 
 
 def _topic(part: Document) -> tuple[str, str]:
@@ -273,7 +289,12 @@ def _topic(part: Document) -> tuple[str, str]:
 def _fact_faults(fact: Document, turn_ids: Set[str]) -> Iterator[BadInput]:
     for key in ("attribute", "question"):
         if _text(fact, key) and fact.value.get("value") is None:
-            yield BadInput(fact.where(key), "no value", expected="the answer in value", remedy='add "value"')
+            yield BadInput(
+                fact.where(key),
+                f'a fact with "{key}" has no "value"',
+                expected='the answer in "value"',
+                remedy='add "value"',
+            )
     turn = fact.value.get("turn")
     if isinstance(turn, bool) or not isinstance(turn, int | str):
         return
@@ -281,7 +302,7 @@ def _fact_faults(fact: Document, turn_ids: Set[str]) -> Iterator[BadInput]:
         turns = len(turn_ids)
         yield BadInput(
             fact.where("turn"),
-            f"unknown turn {preview(turn)}",
+            f"the conversation has no turn {preview(turn)}",
             expected=f"1 to {turns}, or t1 to t{turns}" if turns else "a conversation with turns",
             remedy="count turns from 1",
         )

@@ -78,7 +78,9 @@ def dataset_json(dataset: AuditDataset, *, lines: bool = False) -> str:
 def _dataset(path: Path | str, conversations: Iterator[AuditConversation]) -> AuditDataset:
     converted = tuple(conversations)
     if not converted:
-        raise BadInput(str(path), "no usable conversations", remedy="check that it is the file of that benchmark")
+        raise BadInput(
+            str(path), "no conversation can be converted", remedy="check that the file belongs to the benchmark"
+        )
     return AuditDataset(id=Path(path).name.partition(".")[0], conversations=converted)
 
 
@@ -229,7 +231,7 @@ def _session_date(date: str, document: Document, index: int) -> datetime:
     where = partial(document.where, "haystack_dates", index)
     at = read_date(date, where)
     if at is None:
-        raise BadInput(where(), "empty", expected="a date", remedy="download the file again")
+        raise BadInput(where(), "the date is empty", expected="a date", remedy="download the file again")
     return at
 
 

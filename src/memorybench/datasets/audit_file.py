@@ -91,7 +91,7 @@ def read_audit_file(path: Path) -> AuditFile:
         str(path),
         "unknown file type",
         expected="a name ending in .json (one dataset) or .jsonl (one conversation per line), or these with .gz",
-        remedy="rename it",
+        remedy="rename the file",
     )
     return AuditFile(path, None, (), (unknown,))
 
@@ -140,7 +140,7 @@ def _rows(path: Path, id: str) -> AuditFile:
         except BadInput as bad:
             if not line.endswith("\n"):  # only the last line: a writer or a download was interrupted
                 problem, remedy = f"the last line is incomplete: {bad.problem}", "complete or remove the line"
-                bad = BadInput(bad.where, problem, expected="one conversation", remedy=remedy)
+                bad = BadInput(bad.where, problem, expected="a whole conversation as JSON", remedy=remedy)
             found.append(bad)
             continue
         found += _type_problems(document, ConversationOnFile)

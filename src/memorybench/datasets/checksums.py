@@ -36,7 +36,9 @@ def sha256_of(file: Path) -> str:
                 sha256.update(buffer[:size])
         return sha256.hexdigest()
     except OSError as error:
-        raise BadInput(str(file), f"cannot read: {error.strerror}") from None
+        raise BadInput(
+            str(file), f"the file cannot be read: {error.strerror}", remedy="check its permissions"
+        ) from None
 
 
 def remembered_sha256(file: Path, folder: Path) -> str:

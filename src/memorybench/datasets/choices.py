@@ -129,7 +129,9 @@ def read_choices(value: Any, where: Callable[[], str], key: str, *, have_other_l
         return Choices(named, tuple(map(str, named)), are_labels_own=True)
     if not isinstance(value, list) or not 2 <= len(value) <= len(ascii_lowercase):
         expected = f"2 to {len(ascii_lowercase)} choices"
-        raise BadInput(where(), f"invalid choices {preview(value)}", expected=expected, remedy=f"correct it or {key}")
+        raise BadInput(
+            where(), f"invalid choices {preview(value)}", expected=expected, remedy=f"correct the data or {key}"
+        )
     texts = tuple(_text(text, where) for text in value)
     labelled = [match for text in texts if (match := _LABELLED.fullmatch(text))]
     if len(labelled) == len(texts) and _is_in_order(labelled):

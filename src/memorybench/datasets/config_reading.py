@@ -70,7 +70,9 @@ def merge_base(document: Document) -> Document:
         )
     base = load_yaml(base_file).value
     if not isinstance(base, dict) or "extends" in base:
-        raise BadInput(where, f"{preview(name)} cannot be extended", expected="a config without extends")
+        raise BadInput(
+            where, f"{base_file.name} cannot be extended", expected="a config that does not itself have the key extends"
+        )
     return replace(document, value=_merge(base, document.value))
 
 

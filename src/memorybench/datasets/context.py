@@ -64,9 +64,9 @@ class ContextReader:
                 return context
         raise BadInput(
             locate_in(item, ()),
-            "turns have the ids of sessions, such as s1 and session-1",
-            expected="other ids of turns",
-            remedy="remove schema.context.itemSchema.dialogId",
+            "ids of turns are the same as ids that memorybench gives to sessions, such as s1 and session-1",
+            expected="ids of turns that no session has",
+            remedy="remove schema.context.itemSchema.dialogId, so that turns are numbered",
         )
 
     def _read_as(self, session_name: str, item: Document, cuts: Sequence[int], upto: int | None) -> ItemContext | None:
@@ -181,7 +181,7 @@ class ContextReader:
         actual = {"list": "array", "dict": "object", "str": "string"}.get(type(value).__name__)
         raise BadInput(
             locate_in(item, place),
-            f"invalid context {preview(value)}",
+            f"{preview(value)} does not match schema.context.type: {self._context.type}",
             expected={"string": "a text", "turns": "a list"}.get(self._context.type, f"an {self._context.type}"),
             remedy=f"set schema.context.type: {actual}" if actual else "correct schema.context.field",
         )
@@ -238,8 +238,11 @@ class ContextReader:
         if upto is not None:
             if upto > len(members):
                 where = locate_in(item, place_of(self._prefix, item.value) if self._prefix else None)
-                problem = f"a prefix of {upto:,}, but the history has {_count(members, 'member')}"
-                raise BadInput(where, problem, remedy="correct it, or schema.context.prefix")
+                raise BadInput(
+                    where,
+                    f"the prefix is {upto:,}, but the history has only {_count(members, 'member')}",
+                    remedy="correct the prefix in the data, or schema.context.prefix",
+                )
             members = members[:upto]
             left_out.members += len(whole) - upto
         paths = (self._ids, self._dates, self._turns_within, self._own_id, self._own_date)
@@ -258,9 +261,11 @@ class ContextReader:
             ]
             return self._by_day(item, sessions[0]) if self._context.session_per else sessions
         if self._context.session_per:
-            problem, expected = "sessionPer: the members are sessions already", "a list of turns that are objects"
             raise BadInput(
-                locate_in(item, place), problem, expected=expected, remedy="remove schema.context.sessionPer"
+                locate_in(item, place),
+                "schema.context.sessionPer divides turns into sessions, but the data already has sessions",
+                expected="a list of turns that are objects",
+                remedy="remove schema.context.sessionPer",
             )
         names, dates = self._ids_and_dates(item, whole, upto)
         sessions = []
@@ -336,7 +341,7 @@ class ContextReader:
             hint = f", did you mean `{close}`?" if close and not is_enough else ""
             problems.append(f"schema.context.{key} is a path within the item: {matched}{hint}")
         if problems:
-            remedy = "correct the config or the item; if sessions lack them, schema.context.sessionSchema"
+            remedy = "correct the path or the data; if some sessions have no value, use schema.context.sessionSchema"
             raise BadInput(locate_in(item, place), "; ".join(problems), expected="one value per session", remedy=remedy)
         return found
 
@@ -359,7 +364,7 @@ class ContextReader:
     def _empty(self, item: Document) -> BadInput:
         return BadInput(
             locate_in(item, place_of(self._field, item.value)),
-            "the context is empty",
+            "the item has no context",
             expected=f"a text, list or object at {self._context.field}",
             remedy="remove the item, or correct schema.context",
         )
@@ -375,8 +380,8 @@ def read_prefix(path: Path, part: Document, key: str) -> int:
         raise BadInput(
             where(),
             f"invalid prefix {preview(number)}",
-            expected="the number of sessions or turns that are history",
-            remedy=f"correct it, or {key}",
+            expected="the number of sessions or turns before the question",
+            remedy=f"correct it in the data, or correct {key}",
         )
     return int(number)
 

@@ -25,9 +25,13 @@ def check_data(config: BenchmarkConfig, part: Document) -> None:
     if config.needles is not None and config.cues is not None:
         raise BadInput(part.where(), "needles and cues cannot be combined", remedy="remove one of the two")
     if config.cues is not None and len(data.files) != 2:
-        raise BadInput(part.where("files"), f"{len(data.files)} files", expected="two: dialogues and conversations")
+        raise BadInput(
+            part.where("files"), f"{len(data.files)} files", expected="two files: dialogues and conversations"
+        )
     if config.needles is not None and len(data.files) < 2:
-        raise BadInput(part.where("files"), f"{len(data.files)} files", expected="at least two: needles and a book")
+        raise BadInput(
+            part.where("files"), f"{len(data.files)} files", expected="at least two files: needles and a book"
+        )
     _check_files(config, part)
     match data.type:
         case "huggingface":
@@ -36,7 +40,7 @@ def check_data(config: BenchmarkConfig, part: Document) -> None:
         case "url":
             scheme = urlsplit(data.path).scheme
             if scheme not in ("http", "https") and "${" not in data.path:
-                raise BadInput(where, f"invalid URL {preview(data.path)}", expected="https://…")
+                raise BadInput(where, f"invalid URL {preview(data.path)}", expected="a URL with https:// or http://")
         case "local":
             if "://" in data.path:
                 raise BadInput(where, f"{preview(data.path)} is a URL", expected="a path", remedy="set type: url")
@@ -53,20 +57,32 @@ def check_data(config: BenchmarkConfig, part: Document) -> None:
 def _check_files(config: BenchmarkConfig, part: Document) -> None:
     data, packed = config.data, is_archive(config.data.path)
     if data.files and data.type not in ("local", "huggingface") and not packed:
-        expected = "type: local or huggingface, or a zip archive"
-        raise BadInput(part.where("files"), f"has no effect on {data.type} data", expected=expected, remedy="remove it")
+        raise BadInput(
+            part.where("files"),
+            f"files has no effect with type: {data.type}",
+            expected="type: local or huggingface, or a zip archive as path",
+            remedy="remove files",
+        )
     if packed and config.is_built:
-        raise BadInput(part.where("path"), "needles and cues cannot be in a zip archive", remedy="unpack it")
+        raise BadInput(
+            part.where("path"), "data with needles or cues cannot be in a zip archive", remedy="unpack the archive"
+        )
     several = len(data.files) > 1 or bool(data.join) or any(map(is_glob, (data.path, *data.files)))
     _check_checksums(data, part, several=several and not packed)
     for place, names in ((("files",), data.files), *((("join", n, "files"), j.files) for n, j in data.join.items())):
         if any(".." in name or name.startswith("/") for name in names):
-            raise BadInput(part.where(*place), "a file is outside the dataset", expected="relative paths without ..")
+            raise BadInput(
+                part.where(*place), "the path of a file leads outside the dataset", expected="relative paths without .."
+            )
         if data.type == "huggingface" and not packed and any(map(is_glob, names)):
-            raise BadInput(part.where(*place), "globs are not supported on Hugging Face", expected="names of files")
+            raise BadInput(
+                part.where(*place),
+                "patterns with * are not supported for data on Hugging Face",
+                expected="names of files",
+            )
     if data.where is not None:
         if config.mapping is None:
-            raise BadInput(part.where("where"), "no effect without schema", remedy="remove it")
+            raise BadInput(part.where("where"), "data.where has no effect without schema", remedy="remove it")
         from memorybench.files.jsonpaths import Path as JsonPath  # takes long to import, and few configs need it
 
         JsonPath.parse(f"$[?{data.where}]", part.where("where"))
@@ -78,16 +94,20 @@ def _check_checksums(data: Data, part: Document, *, several: bool) -> None:
     """Raise BadInput unless `sha256` is a text if there is one file, and a mapping if there are several."""
     sums, where = data.sha256, part.where("sha256")
     if several and isinstance(sums, str):
-        problem = "is the checksum of one file, but there are several"
-        raise BadInput(where, problem, remedy="write one per file, under its name")
+        problem = "there is one checksum, but the data has several files"
+        raise BadInput(where, problem, remedy="write one checksum per file: NAME: CHECKSUM")
     if sums is None or isinstance(sums, str):
         return
     if not several and (data.type != "local" or is_archive(data.path)):
-        raise BadInput(where, "has checksums of several files, but there is one", expected="its checksum")
+        raise BadInput(
+            where, "there are several checksums, but the data has one file", expected="the checksum of that file"
+        )
     names = {*data.files, *(name for join in data.join.values() for name in join.files)}
     for name in sums:
         if data.type == "huggingface" and name not in names:
-            raise unknown_name(where, f"no file {preview(name)} is read", name, names)
+            raise unknown_name(
+                where, f"there is a checksum of {preview(name)}, but the data has no such file", name, names
+            )
 
 
 def _check_join(config: BenchmarkConfig, name: str, join: Join, part: Document) -> None:
@@ -95,28 +115,40 @@ def _check_join(config: BenchmarkConfig, name: str, join: Join, part: Document) 
 
     where, packed = part.where("join", name), is_archive(config.data.path)
     if config.mapping is None:
-        raise BadInput(where, "no effect without schema", remedy="remove it")
+        raise BadInput(where, "data.join has no effect without schema", remedy="remove it")
     if not re.fullmatch(r"[A-Za-z_][\w-]*", name):
         raise BadInput(where, f"invalid name {preview(name)}", expected="letters, digits, _ and -")
     if (join.file is None) == (not join.files):
-        raise BadInput(where, "needs one of file and files", expected="either file, or files with key and by")
+        raise BadInput(
+            where, "expected exactly one of file and files", remedy="write either file, or files with key and by"
+        )
     if join.file is None and join.format == "text":
-        raise BadInput(part.where("join", name, "format"), "no effect on files", expected="file, which is one text")
+        raise BadInput(
+            part.where("join", name, "format"),
+            "format: text has no effect with files",
+            remedy="remove it, or write file instead of files",
+        )
     if join.file is None and not (join.key and join.by):
         missing = "by" if join.key else "key"
-        raise BadInput(where, f'"{missing}" is missing', expected="key, within a row, and by, within an item")
+        raise BadInput(
+            where, f'"{missing}" is missing', expected="key, a path within a row, and by, a path within an item"
+        )
     if join.file is not None:
         for key in ("key", "by", "items"):
             if getattr(join, key):
-                raise BadInput(part.where("join", name, key), "no effect on file", remedy="remove it, or write files")
+                raise BadInput(
+                    part.where("join", name, key), f"{key} has no effect with file", remedy="remove it, or write files"
+                )
         if config.data.type != "local" and not packed:
-            raise BadInput(where, f"file is not supported on {config.data.type} data", expected="files, key and by")
+            raise BadInput(where, f"file is not supported with type: {config.data.type}", expected="files, key and by")
         for variable in re.findall(r"\$\{(\w*)\}", join.file):
             if variable not in ("stem", "folder", "number"):
                 file = part.where("join", name, "file")
-                raise BadInput(file, f"unknown variable {variable}", expected="stem, folder, number")
+                raise BadInput(file, f"unknown variable ${{{variable}}}", expected="${stem}, ${folder} or ${number}")
     elif config.data.type == "url" and not packed:
-        raise BadInput(where, "not supported on url data", expected="type: local or huggingface, or a zip archive")
+        raise BadInput(
+            where, "join is not supported with type: url", expected="type: local or huggingface, or a zip archive"
+        )
     for key in ("key", "by"):
         text = getattr(join, key)
         if text:

@@ -60,9 +60,9 @@ def check_format(format: str) -> None:
     """Raise ValueError if strptime does not accept the format. `%?` is allowed as a word between spaces."""
     known = " ".join(word for word in format.split() if word != _SKIPPED)
     if not known:
-        raise ValueError("it has no codes")
+        raise ValueError("the format has no code such as %Y")
     if _SKIPPED in known:
-        raise ValueError("%? is a word of its own, between spaces")
+        raise ValueError("%? must be a separate word, between spaces")
     datetime.strptime(datetime(2001, 2, 3, 4, 5, 6).strftime(known), known)
 
 

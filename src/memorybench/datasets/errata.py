@@ -48,10 +48,14 @@ def load_errata(file: Path, dataset: Citing) -> Mapping[str, Erratum]:
     errata: dict[str, Erratum] = {}
     for question, changes, part in _corrections(document, dataset):
         if question.id in errata:
-            raise BadInput(part.where(), f"duplicate correction of {preview(question.id)}", remedy="remove one")
+            raise BadInput(
+                part.where(),
+                f"the question {preview(question.id)} is corrected twice",
+                remedy="remove one of the corrections",
+            )
         errata[question.id] = _erratum(question, changes, part, dataset)
     if not errata:
-        raise BadInput(document.where(), "no corrections", expected="at least one question")
+        raise BadInput(document.where(), "the file has no corrections", expected="at least one")
     return errata
 
 
@@ -63,7 +67,7 @@ def _corrections(document: Document, dataset: Citing) -> Iterator[tuple[Question
             part = document.at(id)
             if id not in by_id:
                 remedy = suggestion(id, list(by_id))
-                raise BadInput(part.where(), f"unknown question {preview(id)}", remedy=remedy)
+                raise BadInput(part.where(), f"the dataset has no question {preview(id)}", remedy=remedy)
             changes = part.value
             if not isinstance(changes, dict) or not changes or not changes.keys() <= _KEYS:
                 expected = '{"answer": …, "evidence": […]} or one of the two'
@@ -85,7 +89,7 @@ def _corrections(document: Document, dataset: Citing) -> Iterator[tuple[Question
         raise BadInput(
             document.where(),
             "not an errata file",
-            expected="an object of question ids, or the list of the LoCoMo audit",
+            expected="an object with question ids as keys, or the list of errors of the LoCoMo audit",
         )
 
 
@@ -93,14 +97,16 @@ def _audited_question(part: Document, conversations: Sequence[Sequence[Question]
     id = part.value.get("question_id") if isinstance(part.value, dict) else None
     match = _AUDIT_ID.fullmatch(id) if isinstance(id, str) else None
     if match is None:
-        raise BadInput(part.where("question_id"), f"invalid id {preview(id)}", expected="locomo_0_qa12")
+        raise BadInput(part.where("question_id"), f"invalid id {preview(id)}", expected="an id such as locomo_0_qa12")
     haystack, place = int(match[1]), int(match[2])
     if haystack >= len(conversations) or place >= len(conversations[haystack]):
-        raise BadInput(part.where("question_id"), f"unknown question {preview(id)}", expected="errata of this dataset")
+        raise BadInput(
+            part.where("question_id"), f"the dataset has no question {preview(id)}", remedy="use errata of this dataset"
+        )
     question = conversations[haystack][place]
     if part.value.get("question") not in (None, question.question):
-        problem = f"{preview(part.value['question'])} differs from question {question.id}"
-        raise BadInput(part.where("question"), problem, expected="errata of this dataset")
+        problem = f"{preview(part.value['question'])} is not the text of question {question.id}"
+        raise BadInput(part.where("question"), problem, remedy="use errata of this dataset")
     return question
 
 
@@ -114,13 +120,19 @@ def _erratum(question: Question, changes: Mapping[str, Any], part: Document, dat
     if "evidence" in changes:
         ids = changes["evidence"]
         if not isinstance(ids, list):
-            raise BadInput(part.where("evidence"), f"{preview(ids)} is not a list of ids", expected='["D1:3"]')
+            raise BadInput(
+                part.where("evidence"), f"{preview(ids)} is not a list of ids", expected='a list such as ["D1:3"]'
+            )
         evidence = dataset.resolve_evidence(question, [str(id) for id in ids])
         if evidence.dropped:
-            raise BadInput(part.where("evidence"), f"{preview(evidence.dropped[0])} is not in {question.haystack}")
+            raise BadInput(
+                part.where("evidence"),
+                f"the history {question.haystack} has no turn {preview(evidence.dropped[0])}",
+                remedy="correct the id or the text",
+            )
         if evidence.ambiguous:
             problem = f"several turns of {question.haystack} have the text {preview(evidence.ambiguous[0])}"
-            raise BadInput(part.where("evidence"), problem, remedy="write more of it")
+            raise BadInput(part.where("evidence"), problem, remedy="write more of the text of the turn")
         update |= {"gold_sessions": evidence.sessions, "gold_turns": evidence.turns}
     wrong: Literal["answer", "evidence"] = "answer" if "answer" in changes else "evidence"
     return Erratum(wrong=wrong, corrected=question.model_copy(update=update))

@@ -106,9 +106,9 @@ class CitationReader:
             numbers = self._format.replace("ranges", "numbers")
             raise BadInput(
                 where,
-                f"{pair} is a range or two numbers: other evidence is {self._list.rpartition(': ')[2]}",
+                f"{pair} may be a range or two numbers, because another question has {self._list.rpartition(': ')[2]}",
                 expected='ranges as "3-7" or [[3, 7]], or a pair in every question',
-                remedy=f"if it is two numbers, set schema.evidenceFormat: {numbers}; otherwise correct {self._key}",
+                remedy=f"set schema.evidenceFormat: {numbers} if these are single numbers; else correct {self._key}",
             )
         return list(_inner_ranges([match] if is_pair else match))
 
@@ -186,7 +186,7 @@ class EvidenceCheck:
             where = part.where(*(place or ()))
             self._unknown = BadInput(
                 where,
-                f"unknown evidence id {preview(id)}, and no other is known",
+                f"the evidence {preview(id)} was not found in the history, and neither was that of any other question",
                 expected=f"ids of {self.level}s",
                 remedy=self._remedy(id, context),
             )
@@ -224,7 +224,7 @@ class EvidenceCheck:
         if self._unknown is not None:
             raise self._unknown
         if self.path is None:
-            raise BadInput(file, "no turn is marked as evidence", remedy=f"correct {self.key}")
+            raise BadInput(file, "the data marks no turn as evidence", remedy=f"correct {self.key}")
         close = suggestion(self.path.text, self._fields)
         problem = f"no question has evidence at {self.path.text}"
         raise BadInput(file, problem, expected="ids", remedy=f"{close} correct {self.key}".lstrip())

@@ -54,8 +54,12 @@ def joined_file(names: str, item_file: Path, folder: Path) -> Path:
 def _last_number(file: Path, stem: str) -> str:
     numbers = re.findall(r"[0-9]+", stem)
     if not numbers:
-        problem = "no number in the name of the file, which data.join uses"
-        raise BadInput(str(file), problem, expected="a name such as notes_12.json", remedy="correct data.join")
+        raise BadInput(
+            str(file),
+            "data.join uses ${number}, but the name of this file has no number",
+            expected="a name such as notes_12.json",
+            remedy="rename the file, or correct data.join",
+        )
     return str(numbers[-1])
 
 

@@ -52,8 +52,12 @@ class GoldReader:
         if self._rubric is not None:
             items = _values(self._rubric, part)
             if not items:
-                problem, expected = "the question has no rubric", f"a list at {self._rubric.text}"
-                raise BadInput(part.where(), problem, expected=expected, remedy="write it")
+                raise BadInput(
+                    part.where(),
+                    "the question has no rubric",
+                    expected=f"a list at {self._rubric.text}",
+                    remedy="add the rubric to the data, or correct the path in the config",
+                )
             rubric = tuple(self._item(item, self._rubric, part) for item in items)
         blanks = sum(_count_blanks(path, part) for path in (self._rubric, self._required, self._excluded) if path)
         required, excluded = _texts(self._required, part), _texts(self._excluded, part)
@@ -69,8 +73,12 @@ class GoldReader:
         text = item if self._text is None else only(self._text, item, lambda: f"{where}: schema.rubricItem.text")
         weight = 1 if self._weight is None else only(self._weight, item, lambda: f"{where}: schema.rubricItem.weight")
         if not isinstance(text, str) or not text.strip():
-            problem, expected = f"invalid item of a rubric {preview(item)}", "a text, or an object with rubricItem.text"
-            raise BadInput(where, problem, expected=expected, remedy="correct schema.rubricItem")
+            raise BadInput(
+                where,
+                f"the rubric has an invalid item {preview(item)}",
+                expected="a text, or an object with a text at the path schema.rubricItem.text",
+                remedy="correct schema.rubricItem",
+            )
         is_number = isinstance(weight, int | float) and not isinstance(weight, bool)
         if not is_number or not isfinite(weight) or weight <= 0:
             problem = f"invalid weight {preview(weight)} of the item {preview(text)}"
@@ -106,5 +114,5 @@ def _texts(path: Path | None, part: Document) -> tuple[str, ...]:
         if not normalise_answer(str(value)):
             where = part.where(*(place_of(path, part.value) or ()))
             problem = f"no answer can contain {preview(value)}: case, punctuation and articles are ignored"
-            raise BadInput(where, problem, expected="a text with a word", remedy="correct it, or remove it")
+            raise BadInput(where, problem, expected="a text with a word", remedy="correct or remove the text")
     return tuple(dict.fromkeys(str(value) for value in values))

@@ -44,9 +44,9 @@ def missing_field(what: str, path: Path, part: Document, key: str) -> BadInput:
     fields = list(part.value) if isinstance(part.value, dict) else []
     expected = "a text or a number" if what == "id" else "a text"
     if path.text in fields:
-        return BadInput(locate(path, part)(), f"the {what} is empty", expected=expected, remedy="write it")
+        return BadInput(locate(path, part)(), f"the {what} is empty", expected=expected, remedy="fill it in")
     close = suggestion(path.text, fields)
-    remedy = f"{close} correct {key}" if close else f"write it, or correct {key}"
+    remedy = f"{close} correct {key}" if close else f"add it to the data, or correct {key}"
     return BadInput(locate(path, part)(), f"the {what} is missing", expected=expected, remedy=remedy)
 
 

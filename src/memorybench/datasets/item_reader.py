@@ -215,7 +215,9 @@ class ItemReader:
         lengths = {name: len(column) for name, column in columns.items() if column}
         if len(set(lengths.values())) > 1:
             found = ", ".join(f"{preview(name)} has {length:,}" for name, length in lengths.items())
-            raise BadInput(item.where(), f"columns of different lengths: {found}", remedy=_CORRECT_COLUMNS)
+            raise BadInput(
+                item.where(), f"the columns of questions have different lengths: {found}", remedy=_CORRECT_COLUMNS
+            )
         rows = [
             {name: column[n] for name, column in columns.items() if column}
             for n in range(max(lengths.values(), default=0))
@@ -288,7 +290,7 @@ class ItemReader:
             is_object = isinstance(questions, dict)
             raise BadInput(
                 item.where(*place),
-                f"invalid list of questions {preview(questions)}",
+                f"{preview(questions)} is not a list of questions",
                 expected=f"a list at {path.text}",
                 remedy=f"write {path.text}.*, or correct schema.questions.field"
                 if is_object

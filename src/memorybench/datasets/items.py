@@ -152,7 +152,7 @@ def format_of(path: Path) -> str:
             str(path),
             "unknown file type",
             expected="a name ending in .json, .jsonl or .csv, or these with .gz, or .parquet",
-            remedy="rename it, or set data.format",
+            remedy="rename the file, or set data.format",
         )
     return format
 
@@ -206,9 +206,9 @@ def _members(path: Path, within: str | None, selection: Selection) -> Iterator[I
     if not isinstance(document.value, list):
         raise BadInput(
             document.where(),
-            "not a list of items",
+            "the file is not a list of items",
             expected="a JSON array",
-            remedy="set data.items to the path of the items: $ if the file is one item, $.* if it has one per key",
+            remedy="set data.items to the path of the items: $ if the file is one item, $.* if each key has one",
         )
     for index in range(len(document.value)):
         yield Item(document.at(index), partial(document.at, index))
@@ -221,7 +221,7 @@ def _inside(whole: Item, within: str, selection: Selection) -> Iterator[Item]:
     left_out = path.left_out(document.value)
     selection.filtered += left_out
     if not matches and not left_out:
-        raise BadInput(document.where(), f"nothing at {within}", remedy="correct data.items")
+        raise BadInput(document.where(), f"the file has nothing at the path {within}", remedy="correct data.items")
     if len(matches) == 1 and path.singular and isinstance(matches[0][1], list):
         place, members = matches[0]
         matches = [((*place, index), member) for index, member in enumerate(members)]
@@ -264,7 +264,9 @@ def _read_text(path: Path, span: Span) -> str:
             file.seek(span.byte)
             return file.read(span.length).decode()
     except (OSError, UnicodeDecodeError):
-        raise BadInput(str(path), "changed or removed during the run", remedy="run it again") from None
+        raise BadInput(
+            str(path), "the file was changed or removed during the run", remedy="start the run again"
+        ) from None
 
 
 def _csv_item(row: Document) -> Item:
@@ -288,7 +290,7 @@ def _cell(text: str, row: Document, name: str) -> object:
             return json.loads(text, object_pairs_hook=unique_object)
         except DuplicateKey as error:
             problem = f"duplicate key {preview(str(error))}"
-            raise BadInput(row.where(name), problem, expected="each key once", remedy="remove one") from None
+            raise BadInput(row.where(name), problem, expected="each key once", remedy="remove one of the two") from None
         except (ValueError, RecursionError):
             return text
     return text

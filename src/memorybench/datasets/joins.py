@@ -90,7 +90,11 @@ class ItemStream:
         for name, join in self._data.join.items():
             if name in value:
                 remedy = f"rename data.join.{name}"
-                raise BadInput(item.where(name), f"the item has a field {preview(name)} already", remedy=remedy)
+                raise BadInput(
+                    item.where(name),
+                    f"the item already has a field {preview(name)}, so data.join cannot add it",
+                    remedy=remedy,
+                )
             if join.file is None:
                 document = self._rows[name].find(item, value)
             else:
@@ -130,7 +134,11 @@ class _Rows:
                 value = _with_marks(row.document, number, file, file.parent)
                 text = _key(key, value, row.document, f"{where}.key")
                 if text in self._rows:
-                    raise BadInput(row.document.where(), f"duplicate key {preview(text)}", remedy=f"correct {where}")
+                    raise BadInput(
+                        row.document.where(),
+                        f"two rows have the key {preview(text)}",
+                        remedy=f"correct {where}, or the rows",
+                    )
                 self._rows[text] = Item(Document("", None), row.again)
         self._read = lru_cache(maxsize=_CACHED)(lambda key: self._rows[key].again())
         self._read_list = lru_cache(maxsize=_CACHED)(self._rows_of)
@@ -157,7 +165,7 @@ class _Rows:
             if key not in self._rows:
                 where = item.where(*(place_of(self._by, item.value) or ()))
                 problem = f"no row of {self._name} has the key {preview(key)}"
-                raise BadInput(where, problem, remedy=f"correct data.join.{self._name}, or the item")
+                raise BadInput(where, problem, remedy=f"correct data.join.{self._name}, or the key in the item")
             self._used.add(key)
         return self._read(keys) if isinstance(keys, str) else self._read_list(keys)
 
@@ -168,7 +176,12 @@ class _Rows:
         keys = [key for match in found for _, key in flatten(match, ())]
         if not keys or any(isinstance(key, dict | bool) or key is None or not str(key).strip() for key in keys):
             expected = "a text or a number, or a list of them"
-            raise BadInput(item.where(), f"no keys at {self._by.text}", expected=expected, remedy=f"correct {where}")
+            raise BadInput(
+                item.where(),
+                f"the item has no valid keys at {self._by.text}",
+                expected=expected,
+                remedy=f"correct {where}",
+            )
         return tuple(map(str, keys))
 
     def _rows_of(self, keys: tuple[str, ...]) -> Document:
@@ -194,7 +207,10 @@ def _key(path: Path, value: Mapping[str, Any], document: Document, key: str) -> 
     found = only(path, value, document.where)
     if found is None or isinstance(found, dict | list | bool) or not str(found).strip():
         raise BadInput(
-            document.where(), f"no key at {path.text}", expected="a text or a number", remedy=f"correct {key}"
+            document.where(),
+            f"there is no valid key at {path.text}",
+            expected="a text or a number",
+            remedy=f"correct {key}",
         )
     return str(found)
 

@@ -37,7 +37,10 @@ def source_of(config: BenchmarkConfig, *, beside: Path | None, cache: Path, hub:
         case "huggingface":
             pieces = list(_on_hub(config, beside, cache, hub))
         case _:
-            raise BadInput(f'benchmark "{config.name}"', f"has no data files, because data.type is {data.type}")
+            raise BadInput(
+                f'benchmark "{config.name}"',
+                f"has no data files to download or check, because data.type is {data.type}",
+            )
     joined = data.type == "huggingface" and data.join and not is_archive(data.path)
     return Source(
         config.name, data.licence, tuple(pieces), cache.joinpath(*data.path.split("/")[:2]) if joined else None
@@ -133,7 +136,9 @@ def _on_hub(config: BenchmarkConfig, beside: Path | None, cache: Path, hub: str)
     for file, join in [*((file, "") for file in files), *joined]:
         if not file:
             raise BadInput(
-                f'benchmark "{config.name}": data.path', "no file name", expected="owner/name/file, or data.localPath"
+                f'benchmark "{config.name}": data.path',
+                "the file name is missing",
+                expected="owner/name/file, or a file name in data.localPath",
             )
         url = f"{hub}/datasets/{owner}/{name}/resolve/main/{quote(file)}"
         single = bool(archive) or not (data.files or joined)

@@ -144,7 +144,9 @@ def _read_conversations(document: Document) -> Iterator[_Conversation]:
             sessions.append(_read_session(inner, number))
             number += 1
         if not sessions:
-            raise BadInput(inner.where(), "no sessions", expected="session_1, session_2, …")
+            raise BadInput(
+                inner.where(), "the conversation has no sessions", expected="the keys session_1, session_2, …"
+            )
         # by date: the cue is inserted between two sessions
         yield _Conversation(_text(part, "sample_id"), speakers, sorted(sessions, key=_dated))
 
@@ -186,7 +188,9 @@ def _dialogue(part: Document, key: str, conversation: _Conversation) -> list[tup
     for line in _text(part, key).splitlines():
         match = _LINE.fullmatch(line)
         if match is None and line.strip():
-            raise BadInput(part.where(key), f"invalid line {preview(line)}", expected="A: or B:, and a text")
+            raise BadInput(
+                part.where(key), f"invalid line {preview(line)}", expected='a line that begins with "A:" or "B:"'
+            )
         if match is not None:
             lines.append((conversation.speakers["AB".index(match[1])], match[2].strip()))
     return lines
@@ -194,7 +198,7 @@ def _dialogue(part: Document, key: str, conversation: _Conversation) -> list[tup
 
 def _list(document: Document, noun: str) -> list[Any]:
     if not isinstance(document.value, list) or not document.value:
-        raise BadInput(document.where(), f"no {noun} in the file", expected="a JSON array")
+        raise BadInput(document.where(), f"the file contains no {noun}", expected="a JSON array that is not empty")
     return document.value
 
 

@@ -37,9 +37,15 @@ class LinePattern:
         if len(set(names)) < len(names):
             raise BadInput(where, f"a field occurs twice in {preview(text)}", expected="each field once")
         if not text.endswith("{content}"):
-            raise BadInput(where, f"invalid pattern {preview(text)}", expected="{content} at the end")
+            raise BadInput(
+                where, f"the pattern {preview(text)} does not end with {{content}}", remedy="write {content} at the end"
+            )
         if "}{" in text:
-            raise BadInput(where, f"no text between two fields of {preview(text)}", expected="{speaker}: {content}")
+            raise BadInput(
+                where,
+                f"no text separates two fields of {preview(text)}",
+                expected="a separator, as in {speaker}: {content}",
+            )
         self.fields = tuple(_NAMES[name] for name in names)
         # a field ends where the text after it begins for the first time; only the content may be anything
         groups = {name: f"(?P<{field}>{'.*' if name == 'content' else '.+?'})" for name, field in _NAMES.items()}
@@ -61,7 +67,7 @@ class LinePattern:
                 messages[-1].fields["content"] += f"\n{line}"
                 continued += bool(line.strip())
             elif line.strip():
-                problem = f"line {index + 1} does not fit: {preview(line)}"
+                problem = f"line {index + 1} does not match the pattern: {preview(line)}"
                 raise BadInput(where, problem, expected=self.text, remedy="correct schema.context.linePattern")
         for message in messages:
             message.fields["content"] = message.fields["content"].rstrip()

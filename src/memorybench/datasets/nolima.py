@@ -145,8 +145,11 @@ def open_needles(config: BenchmarkConfig, needles: Path, books: Sequence[Path], 
     longest = max(options.lengths) * _BYTES_PER_TOKEN
     for book, text in zip(books, texts, strict=True):
         if len(text.encode()) < longest:
-            problem = f"shorter than {longest:,} bytes"
-            raise BadInput(str(book), problem, remedy="use a longer book, or remove the longest of needles.lengths")
+            raise BadInput(
+                str(book),
+                f"the book is shorter than {longest:,} bytes, which the largest of needles.lengths needs",
+                remedy="use a longer book, or remove that length",
+            )
     placements = [
         _Placement(needle, book, length, depth)
         for length, needle, book, depth in product(
@@ -162,19 +165,21 @@ def open_needles(config: BenchmarkConfig, needles: Path, books: Sequence[Path], 
 
 def _read_needles(document: Document, seed: int) -> Iterator[_Needle]:
     if not isinstance(document.value, list) or not document.value:
-        raise BadInput(document.where(), "no needles in the file", expected="a JSON array of needle sets")
+        raise BadInput(document.where(), "the file contains no needles", expected="a JSON array of needle sets")
     ids: set[str] = set()
     for index in range(len(document.value)):
         part = document.at(index)
         needle_set = part.value
         missing = [key for key in _REQUIRED_KEYS if not (isinstance(needle_set, dict) and needle_set.get(key))]
         if missing:
-            raise BadInput(part.where(), f'"{missing[0]}" is missing', expected=", ".join(_REQUIRED_KEYS))
+            raise BadInput(part.where(), f'"{missing[0]}" is missing', expected=f"the keys {', '.join(_REQUIRED_KEYS)}")
         if _CHARACTER not in needle_set["needle"]:
-            problem = f"no {_CHARACTER} in {preview(needle_set['needle'])}"
+            problem = f"{preview(needle_set['needle'])} does not contain {_CHARACTER}"
             raise BadInput(part.where("needle"), problem, expected=f"a sentence with {_CHARACTER} in place of a name")
         if needle_set["id"] in ids:
-            raise BadInput(part.where("id"), f"duplicate id {preview(needle_set['id'])}", remedy="rename one")
+            raise BadInput(
+                part.where("id"), f"duplicate id {preview(needle_set['id'])}", remedy="change one of the two"
+            )
         ids.add(needle_set["id"])
         for test, settings in needle_set["tests"].items():
             arguments = settings.get("input_args") if isinstance(settings, dict) else None

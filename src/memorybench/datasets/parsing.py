@@ -51,7 +51,7 @@ class TextParser:
         """Raise BadInput if a path matched nothing in the whole data."""
         for text in self._unused:
             remedy = suggestion(text, self._fields) or "correct schema.parse"
-            raise BadInput(file, f"nothing to parse at {text}", remedy=remedy)
+            raise BadInput(file, f"schema.parse names {text}, but no item has a value there", remedy=remedy)
 
 
 def _parse(text: str, format: str, document: Document, place: Place, path: Path) -> Any:
@@ -75,17 +75,19 @@ def _parse(text: str, format: str, document: Document, place: Place, path: Path)
         if _has_adjacent_texts(text.strip()):
             raise BadInput(
                 document.where(*place),
-                f"no comma between two texts in {preview(text)}",
-                expected="a Python list, not a numpy array",
-                remedy=f"write the commas, or correct schema.parse.{path.text}",
+                f"a comma is missing between two texts in {preview(text)}",
+                expected="a Python list, not the text of a numpy array",
+                remedy=f"add the commas, or correct schema.parse.{path.text}",
             )
         return literal
     except DuplicateKey as error:
         problem = f"duplicate key {preview(str(error))} in {preview(text)}"
-        raise BadInput(document.where(*place), problem, expected="each key once", remedy="remove one") from None
+        raise BadInput(
+            document.where(*place), problem, expected="each key once", remedy="remove one of the two"
+        ) from None
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         kind = "JSON" if format == "json" else "a Python literal"
-        remedy = f"correct it, or schema.parse.{path.text}"
+        remedy = f"correct the text, or schema.parse.{path.text}"
         raise BadInput(document.where(*place), f"{preview(text)} is not {kind}", remedy=remedy) from None
 
 

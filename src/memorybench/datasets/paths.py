@@ -50,7 +50,7 @@ def parse_path(text: str, where: str) -> Path:
         known = dict.fromkeys((*ITEM_MARKS, *QUESTION_MARKS))
         if match[3] not in known:
             remedy = suggestion(match[3], known)
-            raise BadInput(where, f"unknown name {match[3]}", expected=join_names(known), remedy=remedy)
+            raise BadInput(where, f"unknown name {match[3]} in a path", expected=join_names(known), remedy=remedy)
     return replace(Path.parse(_MARK.sub(r'\1\2$["\3"]', text), where), text=text, skips_empty=True)
 
 
@@ -72,7 +72,7 @@ def only(path: Path, value: Any, where: Callable[[], str]) -> Any:
     matches = path.all(value)
     if len(matches) > 1:
         problem = f"{path.text} matches {len(matches)} values"
-        raise BadInput(where(), problem, expected="at most one", remedy="write a path to one of them")
+        raise BadInput(where(), problem, expected="at most one value", remedy="write a path that matches one value")
     return matches[0] if matches else None
 
 

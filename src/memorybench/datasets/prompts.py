@@ -13,7 +13,7 @@ def answer_prompt(text: str, where: str) -> Template:
     """Parse a prompt for the answering model; raise BadInput if `${question}` is missing or a variable is unknown."""
     template = _template(text, where, ANSWER_VARIABLES)
     if "question" not in template.names:
-        raise BadInput(where, "${question} is missing in the prompt", remedy="put ${question} into it")
+        raise BadInput(where, "the prompt does not contain ${question}", remedy="add ${question} to the prompt")
     return template
 
 
@@ -24,11 +24,11 @@ def judge_prompt(text: str, where: str) -> Template:
     """
     template = _template(text, where, JUDGE_VARIABLES)
     if template.names and "response" not in template.names:
-        raise BadInput(where, "${response} is missing in the prompt", remedy="put ${response} into the prompt")
+        raise BadInput(where, "the prompt does not contain ${response}", remedy="add ${response} to the prompt")
     return template
 
 
 def _template(text: str, where: str, variables: tuple[str, ...]) -> Template:
     if not text.strip():
-        raise BadInput(where, "the prompt is empty", remedy="write one, or leave the key out")
+        raise BadInput(where, "the prompt is empty", remedy="write a prompt, or leave it out to use the default")
     return Template.parse(text, variables, where)

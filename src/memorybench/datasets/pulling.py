@@ -43,7 +43,7 @@ async def pull(
     async with open_http(redactor) as http:
         for piece in source.pieces:
             if piece.url is None:
-                raise BadInput(str(piece.file), "is a local file; there is nothing to pull")
+                raise BadInput(str(piece.file), "is a local file of the user, so there is nothing to download")
             if piece.file.exists():
                 _adopt(source, piece)
                 continue
@@ -53,7 +53,7 @@ async def pull(
                     await download(http, piece.url, draft, cap=piece.size or cap, progress=report)
                 except Transient as lost:
                     raise ServiceError(
-                        f"{lost}; run it again, or download {piece.url} elsewhere and put it at {piece.file}",
+                        f"{lost}; run the command again, or download {piece.url} yourself and put it at {piece.file}",
                         status=lost.status,
                     ) from None
                 await asyncio.to_thread(_place, source, piece, draft)
@@ -95,11 +95,13 @@ def _lock_draft(piece: Piece) -> Iterator[Path]:
         piece.file.parent.mkdir(parents=True, exist_ok=True)
         lock = os.open(piece.file.with_name(f".{piece.file.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
-        raise BadInput(str(piece.file.parent), f"cannot write: {error.strerror}") from None
+        raise BadInput(str(piece.file.parent), f"cannot write to this folder: {error.strerror}") from None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield piece.file.with_name(f".{piece.file.name}.part")
     except BlockingIOError:
-        raise RunConflict(f"{piece.file}: another process is downloading it; wait until it has finished") from None
+        raise RunConflict(
+            f"{piece.file}: another process is downloading this file; wait until it has finished"
+        ) from None
     finally:
         os.close(lock)

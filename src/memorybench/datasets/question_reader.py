@@ -130,17 +130,21 @@ class QuestionReader:
         part = self._part(item, place, n)
         is_member = self._context.member_number(item, place) is not None
         if "@before" in self.paths.after.text and not is_member:
-            problem, expected = (
-                "@before: the question is not part of the history",
-                "questions within schema.context.field",
+            raise BadInput(
+                part.where(),
+                "@before is the number of turns before the question, but the question is not within the history",
+                expected="questions within schema.context.field",
+                remedy="correct schema.questions.prefixField",
             )
-            raise BadInput(part.where(), problem, expected=expected, remedy="correct schema.questions.prefixField")
         if "@parentIndex" in self.paths.after.text and not is_member:
             lists = sum(isinstance(step, int) for step in _parent_place(item, place))
             if lists > 1:
-                problem = f"@parentIndex is not the number of a session: its object is in {lists} lists"
-                expected = "questions within schema.context.field, or in one list"
-                raise BadInput(part.where(), problem, expected=expected, remedy="correct schema.questions.prefixField")
+                raise BadInput(
+                    part.where(),
+                    f"@parentIndex is not the number of a session: the object with the question is in {lists} lists",
+                    expected="questions within schema.context.field, or in one list",
+                    remedy="correct schema.questions.prefixField",
+                )
         return read_prefix(self.paths.after, part, "schema.questions.prefixField")
 
     def read(
@@ -258,7 +262,9 @@ class QuestionReader:
             problem = (
                 f"questions about one history have the clusters {preview(self._clusters[memory])} and {preview(value)}"
             )
-            raise BadInput(locate(self._cluster, item)(), problem, expected="one", remedy="correct schema.cluster")
+            raise BadInput(
+                locate(self._cluster, item)(), problem, expected="one cluster", remedy="correct schema.cluster"
+            )
         return str(value)
 
     def _kind_of(self, item: Document, part: Document) -> str:
@@ -331,7 +337,7 @@ class QuestionReader:
                 error.where,
                 error.problem,
                 expected=error.expected,
-                remedy=f"{error.remedy}; if it cannot be answered, {rule}",
+                remedy=f"{error.remedy}; if the question is meant to have no answer, set {rule}",
             )
         return error
 
@@ -373,7 +379,7 @@ class QuestionReader:
         if (first == 0) != format.endswith("0"):
             problem = f"the keys of sessions begin at {first}, but evidence is numbered from {format[-1]}"
             remedy = f"set schema.evidenceFormat: {format[:-1]}{min(first, 1)}"
-            raise BadInput(part.where(), problem, expected="the numbers of keys", remedy=remedy)
+            raise BadInput(part.where(), problem, expected="the same numbers as in the keys", remedy=remedy)
 
     def _labels_of(
         self, item: Document, part: Document, kind: str, abstain: bool, evidence: Evidence, context: ItemContext

@@ -39,7 +39,7 @@ def check_schema(config: BenchmarkConfig, document: Document) -> None:
     if config.data.type in WITHOUT_FILES or config.is_built:
         if mapping is not None:
             kind = f"{config.data.type} data" if not config.is_built else "needles" if config.needles else "cues"
-            raise BadInput(document.where("schema"), f"no effect on {kind}", remedy="remove it")
+            raise BadInput(document.where("schema"), f"schema has no effect with {kind}", remedy="remove it")
         return
     if mapping is None:
         expected = "a section that says where itemId, question, answer and context are in the data"
@@ -52,7 +52,7 @@ def check_schema(config: BenchmarkConfig, document: Document) -> None:
         is_similar = config.evaluation.method == "semantic-similarity"
         if is_similar or config.evaluation.f1_rule == "locomo":
             rule = "semantic-similarity" if is_similar else "f1Rule: locomo"
-            problem = f"all is not supported by {rule}, which compares with one answer"
+            problem = f"answerMode: all is not supported by {rule}, which compares with one answer"
             raise BadInput(part.where("answer_mode"), problem, expected="any", remedy="use another evaluation.method")
     if not mapping.item_id_paths:
         raise BadInput(part.where("item_id"), "the list is empty", expected="a path, or a list of paths")
@@ -60,8 +60,11 @@ def check_schema(config: BenchmarkConfig, document: Document) -> None:
         parse_path(text, part.where("item_id"))
     is_numbered = mapping.evidence_format.startswith(("numbers", "ranges"))
     if is_numbered and "evidence_level" not in mapping.model_fields_set:
-        problem, expected = "numbers need an evidenceLevel", "evidenceLevel: session, or evidenceLevel: turn"
-        raise BadInput(part.where("evidence_format"), problem, expected=expected)
+        raise BadInput(
+            part.where("evidence_format"),
+            "evidenceLevel is missing: it says whether these numbers count sessions or turns",
+            remedy="add evidenceLevel: session or evidenceLevel: turn",
+        )
     _check_patterns(mapping.context, part.at("context"))
     if mapping.date_format is not None:
         formats = (mapping.date_format,) if isinstance(mapping.date_format, str) else mapping.date_format
@@ -82,15 +85,23 @@ def check_schema(config: BenchmarkConfig, document: Document) -> None:
     if config.data.items is not None:
         parse_path(config.data.items, document.where("data", "items"))
     if mapping.context.prefix is not None and mapping.context.type not in ("array", "turns"):
-        raise BadInput(part.where("context", "prefix"), f"no effect on type: {mapping.context.type}")
+        raise BadInput(
+            part.where("context", "prefix"),
+            f"prefix has no effect with type: {mapping.context.type}",
+            remedy="remove it",
+        )
     if mapping.questions is not None and mapping.questions.prefix_field is not None:
         where = part.where("questions", "prefix_field")
         if mapping.context.type != "array":
-            raise BadInput(where, f"no effect on type: {mapping.context.type}", remedy="remove it")
+            raise BadInput(
+                where, f"prefixField has no effect with context.type: {mapping.context.type}", remedy="remove it"
+            )
         if mapping.context.session_per is not None:
-            raise BadInput(where, "cannot be combined with context.sessionPer", remedy="remove one of the two")
+            raise BadInput(
+                where, "prefixField cannot be combined with context.sessionPer", remedy="remove one of the two"
+            )
         if mapping.context.prefix is not None:
-            raise BadInput(where, "cannot be combined with context.prefix", remedy="remove one of the two")
+            raise BadInput(where, "prefixField cannot be combined with context.prefix", remedy="remove one of the two")
     _check_whole_path(mapping.context.item_schema.evidence, part.where("context", "item_schema", "evidence"))
 
 
@@ -99,14 +110,18 @@ def _check_whole_path(text: str | None, where: str) -> None:
     from .paths import parse_path
 
     if text is not None and not parse_path(text, where).singular:
-        raise BadInput(where, f"{preview(text)} may match several places", expected="names alone, as in $.data.items")
+        raise BadInput(
+            where, f"{preview(text)} may match several places", expected="a path of names only, such as $.data.items"
+        )
 
 
 def _check_questions(mapping: SchemaMapping, part: Document, *, only_retrieval: bool) -> None:
     if mapping.questions is not None:
         if mapping.question or mapping.answer:
             raise BadInput(
-                part.where("questions"), "cannot be combined with question and answer", remedy="remove one of the two"
+                part.where("questions"),
+                "questions cannot be combined with question and answer",
+                remedy="remove one of the two",
             )
     elif not mapping.question:
         raise BadInput(part.where(), '"question" is missing', expected="question and answer, or questions")
@@ -118,7 +133,9 @@ def _check_questions(mapping: SchemaMapping, part: Document, *, only_retrieval: 
                 part.where(), f'"{key}" is missing', expected="a path, because evaluation.method is retrieval"
             )
     if mapping.questions is not None and bool(mapping.questions.field) == bool(mapping.questions.columns):
-        raise BadInput(part.where("questions"), "needs one of field and columns", expected="either field or columns")
+        raise BadInput(
+            part.where("questions"), "expected exactly one of field and columns", remedy="write one of the two"
+        )
     _check_gold(mapping, part, only_retrieval=only_retrieval)
 
 
@@ -136,7 +153,7 @@ def _check_gold(mapping: SchemaMapping, part: Document, *, only_retrieval: bool)
                 key = "".join(word.capitalize() if place else word for place, word in enumerate(name.split("_")))
                 raise BadInput(
                     part.where(name),
-                    "has no effect on items with several questions",
+                    f"{key} has no effect if items have several questions",
                     remedy=f"move it to questions.{key}Field",
                 )
     if not (answer or rubric or required or excluded or only_retrieval):
@@ -144,59 +161,84 @@ def _check_gold(mapping: SchemaMapping, part: Document, *, only_retrieval: bool)
         expected = "question and answer, or questions" if many is None else "a path to the gold answer, or a rubric"
         raise BadInput(where, f'"{key}" is missing', expected=expected)
     if mapping.choice_index is not None and not choices:
-        raise BadInput(part.where("choice_index"), "no effect without choices", remedy="remove it")
+        raise BadInput(part.where("choice_index"), "choiceIndex has no effect without choices", remedy="remove it")
     if mapping.rubric_item != RubricItemSchema.model_construct() and not rubric:
-        raise BadInput(part.where("rubric_item"), "no effect without rubric", remedy="remove it, or write rubric")
+        raise BadInput(
+            part.where("rubric_item"), "rubricItem has no effect without rubric", remedy="remove it, or write rubric"
+        )
     mode = mapping.answer_mode
     if mode is None:
         return
     where = part.where("answer_mode")
     if rubric and mode != "rubric":
-        raise BadInput(where, f"{mode} contradicts the rubric", expected="rubric", remedy="remove one of the two")
+        raise BadInput(
+            where,
+            f"answerMode: {mode} contradicts the rubric",
+            expected="answerMode: rubric",
+            remedy="remove one of the two",
+        )
     if not rubric and not answer:
-        raise BadInput(where, "there are no answers", remedy="remove it, or write the path of the answers")
+        raise BadInput(
+            where,
+            "answerMode has no effect, because schema has no path to answers",
+            remedy="remove it, or add the path",
+        )
     if choices and mode != "any":
-        problem = f"{mode} is not supported for multiple choice"
+        problem = f"answerMode: {mode} is not supported for multiple choice"
         raise BadInput(where, problem, expected="any", remedy="remove it, or remove the choices")
 
 
 def _check_patterns(context: Context, part: Document) -> None:
     if context.split is not None and context.type != "string":
-        raise BadInput(part.where("split"), f"no effect on type: {context.type}", remedy="set type: string")
+        raise BadInput(part.where("split"), f"split has no effect with type: {context.type}", remedy="set type: string")
     if context.speaker_separator is not None and (context.item_schema.speaker or context.line_pattern):
         other = "itemSchema.speaker" if context.item_schema.speaker else "linePattern"
         raise BadInput(
-            part.where("speaker_separator"), f"cannot be combined with {other}", remedy="remove one of the two"
+            part.where("speaker_separator"),
+            f"speakerSeparator cannot be combined with {other}",
+            remedy="remove one of the two",
         )
     if context.line_pattern is not None:
         where = part.where("line_pattern")
         if context.type != "string":
-            raise BadInput(where, f"no effect on type: {context.type}", remedy="set type: string")
+            raise BadInput(where, f"linePattern has no effect with type: {context.type}", remedy="set type: string")
         if context.split == "paragraphs" or context.item_schema != ItemSchema.model_construct():
             other = "split: paragraphs" if context.split == "paragraphs" else "itemSchema"
-            raise BadInput(where, f"cannot be combined with {other}", remedy="remove one of the two")
+            raise BadInput(where, f"linePattern cannot be combined with {other}", remedy="remove one of the two")
         LinePattern(context.line_pattern, where)
     if context.session_per is not None:
         where = part.where("session_per")
         if context.type == "object" or context.turns_field is not None:
-            raise BadInput(where, "no effect: the data has sessions", expected="a list of turns, or a log")
+            raise BadInput(
+                where, "sessionPer has no effect: the data already has sessions", expected="a list of turns, or a log"
+            )
         if context.turn_schema.date is None:
-            raise BadInput(where, "turns have no date", expected="itemSchema.date, or {date} in linePattern")
+            raise BadInput(
+                where, "sessionPer needs the dates of turns", expected="itemSchema.date, or {date} in linePattern"
+            )
         for name in ("prefix", "date_field", "id_field"):
             if getattr(context, name) is not None:
-                raise BadInput(part.where(name), "cannot be combined with sessionPer", remedy="remove one of the two")
+                raise BadInput(
+                    part.where(name), "this key cannot be combined with sessionPer", remedy="remove one of the two"
+                )
     if context.item_schema.content and context.item_schema.text:
         raise BadInput(
-            part.where("item_schema", "text"), "cannot be combined with content", remedy="remove one of the two"
+            part.where("item_schema", "text"), "text cannot be combined with content", remedy="remove one of the two"
         )
     for name, other in (("id", "id_field"), ("date", "date_field")):
         if getattr(context.session_schema, name) is None:
             continue
         if getattr(context, other) is not None:
             where = part.where("session_schema", name)
-            raise BadInput(where, f"cannot be combined with {name}Field", remedy="remove one of the two")
+            raise BadInput(
+                where, f"sessionSchema.{name} cannot be combined with {name}Field", remedy="remove one of the two"
+            )
         if context.type != "array":
-            raise BadInput(part.where("session_schema", name), f"no effect on type: {context.type}", remedy="remove it")
+            raise BadInput(
+                part.where("session_schema", name),
+                f"this key has no effect with type: {context.type}",
+                remedy="remove it",
+            )
     if context.type == "object" and context.session_pattern is None:
         raise BadInput(
             part.where(), '"sessionPattern" is missing', expected="a pattern of session keys, such as session_*"
@@ -206,16 +248,18 @@ def _check_patterns(context: Context, part: Document) -> None:
         if pattern is None:
             continue
         if context.type != "object":
-            raise BadInput(part.where(name), f"no effect on type: {context.type}", remedy="set type: object")
+            raise BadInput(
+                part.where(name), f"this key has no effect with type: {context.type}", remedy="set type: object"
+            )
         if pattern.count("*") != 1:
             raise BadInput(
                 part.where(name),
-                f"{preview(pattern)} has {pattern.count('*')} *",
+                f"{preview(pattern)} contains * {pattern.count('*')} times",
                 expected="exactly one *, in place of the number",
             )
     for name, remedy in _WITHOUT_EFFECT.get(context.type, {}).items():
         if getattr(context, name) is not None:
-            raise BadInput(part.where(name), f"no effect on type: {context.type}", remedy=remedy)
+            raise BadInput(part.where(name), f"this key has no effect with type: {context.type}", remedy=remedy)
 
 
 def _paths(mapping: SchemaMapping) -> Iterator[tuple[Place, str]]:

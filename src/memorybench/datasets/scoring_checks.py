@@ -25,20 +25,26 @@ def check_question_types(config: BenchmarkConfig, document: Document) -> None:
     for index, kind in enumerate(config.question_types):
         if kind.name in names[:index]:
             where = document.where("question_types", index, "name")
-            raise BadInput(where, f"duplicate question type {preview(kind.name)}", remedy="remove one")
+            raise BadInput(where, f"duplicate question type {preview(kind.name)}", remedy="remove one of the two")
         for number, text in enumerate(kind.rubric):
             where = document.where("question_types", index, "rubric", number)
             Template.parse(text, RUBRIC_VARIABLES, where)
             mapping = config.mapping
             if mapping is None or _has_rubric(mapping) or not text.strip():
-                problem = "the item is empty" if not text.strip() else "the data has its own rubric, or none can be set"
-                raise BadInput(where, problem, expected="a text, and a schema without rubric and choices")
+                if not text.strip():
+                    raise BadInput(where, "the item of the rubric is empty", expected="a text")
+                raise BadInput(
+                    where,
+                    "a question type cannot have a rubric here: schema is missing, or has a rubric or choices",
+                    expected="a schema without rubric and choices",
+                )
         if kind.evaluation_prompt not in JUDGE_PROMPTS:
             raise BadInput(
                 document.where("question_types", index, "evaluation_prompt"),
                 f"unknown judge prompt {preview(kind.evaluation_prompt)}",
                 expected=f"one of {join_names(JUDGE_PROMPTS)}",
-                remedy=suggestion(kind.evaluation_prompt, JUDGE_PROMPTS) or "or set judgePrompts.byQuestionType",
+                remedy=suggestion(kind.evaluation_prompt, JUDGE_PROMPTS)
+                or "use one of these, or set judgePrompts.byQuestionType",
             )
 
 
@@ -63,10 +69,13 @@ def check_evaluation(config: BenchmarkConfig, document: Document) -> None:
     if evaluation.custom_evaluator is not None:
         _check_evaluator(evaluation.custom_evaluator, part.where("custom_evaluator"))
     if evaluation.f1_rule == "locomo" and evaluation.method == "contains":
-        problem = "locomo has no effect on method: contains"
-        raise BadInput(part.where("f1_rule"), problem, expected="method: f1", remedy="remove one of the two")
+        raise BadInput(
+            part.where("f1_rule"),
+            "f1Rule: locomo has no effect with method: contains",
+            remedy="remove f1Rule, or set method: f1",
+        )
     if "partial_credit" in evaluation.model_fields_set and config.mapping is not None and not _scores_rubrics(config):
-        raise BadInput(part.where("partial_credit"), "no effect without a rubric", remedy="remove it")
+        raise BadInput(part.where("partial_credit"), "partialCredit has no effect without a rubric", remedy="remove it")
     types = [kind.name for kind in config.question_types]
     sections: tuple[tuple[str, AnswerPrompt | JudgePrompts, Callable[[str, str], Template]], ...] = (
         ("answer_prompt", evaluation.answer_prompt, answer_prompt),
@@ -85,6 +94,8 @@ def check_evaluation(config: BenchmarkConfig, document: Document) -> None:
 def _check_evaluator(evaluator: str, where: str) -> None:
     stem, _, suffix = evaluator.rpartition(".")
     if suffix in ("ts", "js", "mjs"):
-        raise BadInput(where, f"{preview(evaluator)} is not Python", expected=f"{stem}.py:evaluate")
+        raise BadInput(where, f"{preview(evaluator)} is not a Python file", expected=f"{stem}.py:evaluate")
     if not re.fullmatch(r".+\.py:[A-Za-z_]\w*", evaluator):
-        raise BadInput(where, f"no function in {preview(evaluator)}", expected="./file.py:function")
+        raise BadInput(
+            where, f"{preview(evaluator)} does not name a Python file and a function", expected="./file.py:function"
+        )

@@ -112,7 +112,9 @@ def check_checksum_names(config: BenchmarkConfig, names: Collection[str], folder
     for name in sums:
         if name not in names:
             where = f'benchmark "{config.name}": data.sha256'
-            raise unknown_name(where, f"no file {preview(name)} is read", name, names)
+            raise unknown_name(
+                where, f"there is a checksum of {preview(name)}, but the data has no such file", name, names
+            )
 
 
 def verify_files(source: Source, checksums: Path | None = None) -> str:
@@ -150,8 +152,12 @@ def missing(source: Source) -> BadInput:
     where = f'benchmark "{source.benchmark}"'
     piece = next((piece for piece in source.pieces if not piece.file.is_file()), source.pieces[0])
     if piece.file.is_dir():
-        problem, remedy = f"the data of {source.benchmark} is a folder", f"write {piece.file.name}/*"
-        return BadInput(str(piece.file), problem, expected="a file, or a glob", remedy=remedy)
+        return BadInput(
+            str(piece.file),
+            f"the path of the data of {source.benchmark} is a folder",
+            expected="a file, or a pattern that matches files",
+            remedy=f"write {piece.file.name}/*",
+        )
     if piece.url is None:
         is_listed = source.folder is not None and not piece.join
         kind = "files that match" if is_glob(piece.file.name) or is_listed else "a file at"
@@ -163,15 +169,15 @@ def missing(source: Source) -> BadInput:
         return BadInput(str(piece.file), problem, expected=expected, remedy=remedy)
     return BadInput(
         where,
-        "data not found on this machine",
-        remedy=f"memorybench data pull {source.benchmark}; or download {piece.url} and put it at {piece.file}",
+        "the data is not on this machine",
+        remedy=f"run `memorybench data pull {source.benchmark}`, or download {piece.url} and put it at {piece.file}",
     )
 
 
 def checksum_differs(source: Source, piece: Piece, actual: str, expected: str) -> BadInput:
     """Return the error for a file whose checksum is not the expected one."""
     if piece.url is not None:
-        remedy = f"remove it, then memorybench data pull {source.benchmark}"
+        remedy = f"delete the file, then run `memorybench data pull {source.benchmark}`"
     else:
         remedy = "use the original file, or write a separate config for this file"
-    return BadInput(str(piece.file), f"the checksum differs: sha256 {actual}", expected=expected, remedy=remedy)
+    return BadInput(str(piece.file), f"the file has the SHA-256 checksum {actual}", expected=expected, remedy=remedy)

@@ -137,8 +137,11 @@ class TurnReader:
         for index, fields in session.turns:
             id = self.turn_id(item, session, index, fields)
             if id in known:
-                where, problem = locate_in(item, session.raw.place), f"duplicate turn id {preview(id)}"
-                raise BadInput(where, problem, remedy="make ids unique, or remove dialogId")
+                raise BadInput(
+                    locate_in(item, session.raw.place),
+                    f"two turns have the id {preview(id)}",
+                    remedy="give each turn a different id, or remove schema.context.itemSchema.dialogId",
+                )
             known.add(id)
 
     def marked(self, item: Document, session: KeptSession) -> dict[str, MarkedTurn]:
@@ -223,7 +226,7 @@ class TurnReader:
             raise BadInput(
                 locate_in(item, session.turn_place(index)),
                 f"invalid turn {preview(fields)}",
-                expected="a text, or itemSchema.content",
+                expected="a text, or an object and schema.context.itemSchema.content",
             )
         if self._content_path.name is not None:
             contents = [fields[self._content_path.name]] if self._content_path.name in fields else []

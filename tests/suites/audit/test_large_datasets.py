@@ -106,10 +106,10 @@ def test_every_kind_of_file_gives_the_same_conversations(tmp_path: Path, name: s
         (lambda value: value.pop("id"), "missing"),
         (lambda value: value.update(conversations={}), "is {}"),
         (lambda value: value.update(conversations=[]), "no conversations"),
-        (lambda value: value["conversations"].append(value["conversations"][0]), "duplicate id"),
-        (lambda value: value["conversations"][2]["facts"][9].update(turn="3"), "unknown turn"),
-        (lambda value: value["conversations"][2]["facts"][9].update(turn=11), "unknown turn"),
-        (lambda value: [one.update(facts=[]) for one in value["conversations"]], "no facts"),
+        (lambda value: value["conversations"].append(value["conversations"][0]), "already used"),
+        (lambda value: value["conversations"][2]["facts"][9].update(turn="3"), "has no turn"),
+        (lambda value: value["conversations"][2]["facts"][9].update(turn=11), "has no turn"),
+        (lambda value: [one.update(facts=[]) for one in value["conversations"]], "has facts"),
     ],
 )
 def test_problems_are_reported_with_their_line(
