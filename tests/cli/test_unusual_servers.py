@@ -227,7 +227,7 @@ def test_a_request_that_stays_unauthorized_is_sent_twice_only(
 
     stub.always(behave)
     said = run(VAULT, "--limit", "1")
-    assert "also after a new login" in said.json["failures"][0]["reason"]
+    assert "after a new login" in said.json["failures"][0]["reason"]
     assert len([call for call in stub.calls if call.method == "PUT"]) == 2
 
 

@@ -233,15 +233,15 @@ def test_key_instead_of_a_variable_name_is_an_error_and_not_shown() -> None:
         ('"$.query"', '"$.content"', "it is available in add only"),
         ('"$.content"', '"${query}"', "it is available in search only"),
         ("path: /search", 'path: "/${collectionId}/search"', "captures: {collectionId: $.id}"),
-        ('"$.content"', '"${content.trim()}"', "is not a placeholder"),
-        ('"$.content"', '"$.embedding"', "missing embedder"),
+        ('"$.content"', '"${content.trim()}"', "is not a valid placeholder"),
+        ('"$.content"', '"$.embedding"', "add a section embedding"),
         ('"$.results"', '"$.results["', "is not a valid JSONPath"),
         ('"$.results"', '"$.results["', "at column"),
         ('"$.score"', '"$..["', "endpoints.search.response.scoreField"),
         ('results: "$.results", ', "", '"results" is missing'),
         ('contentField: "$.memory | $.chunk", ', "", '"contentField" is missing'),
-        ('results: "$.results"', 'zip: {content: "$.a"}, results: "$.results"', "not supported together with results"),
-        ("type: hosted", "type: hosted\nadapter: builtin:bm25", "has no effect on a hosted provider"),
+        ('results: "$.results"', 'zip: {content: "$.a"}, results: "$.results"', "zip cannot be combined"),
+        ("type: hosted", "type: hosted\nadapter: builtin:bm25", "has no effect with type: hosted"),
         ("type: hosted", "type: hosted\nauth: {type: bearer}", '"envVar" is missing'),
         ("type: hosted", "type: hosted\ncapabilities: {supportsBatch: true}", "add endpoints.batchAdd"),
         ("type: hosted", 'type: hosted\nscoping: {runIdFormat: "${runID}"}', 'did you mean "runId"?'),
@@ -254,7 +254,7 @@ def test_errors_are_one_line(old: str, new: str, problem: str) -> None:
 
 def test_capabilities_must_match_the_endpoints() -> None:
     metadata = changed('user: "$.scope"}', 'user: "$.scope", meta: "$.metadata"}')
-    assert "metadata is sent" in error_line(metadata + "capabilities: {supportsMetadata: false}\n")
+    assert "capabilities.supportsMetadata" in error_line(metadata + "capabilities: {supportsMetadata: false}\n")
     chunks = changed("contentField", 'chunksField: "$.chunks", contentField')
     assert "has a chunksField" in error_line(chunks + "capabilities: {supportsChunks: false}\n")
 
@@ -266,16 +266,16 @@ def test_request_without_the_scope_is_an_error(endpoint: str) -> None:
     at += next(i for i, line in enumerate(lines[at:]) if "$.scope" in line)
     lines[at] = lines[at].replace('"$.scope"', '"everyone"')
     line = error_line("".join(lines))
-    assert f"endpoints.{endpoint}: missing scope" in line
+    assert f"endpoints.{endpoint}: the request does not send the scope" in line
 
 
 def test_clear_must_name_the_scope() -> None:
     text = HOSTED + "  clear: {method: DELETE, path: /everything}\n"
-    assert "endpoints.clear: missing scope" in error_line(text)
+    assert "endpoints.clear: the request does not send the scope" in error_line(text)
 
 
 def test_run_and_haystack_ids_do_not_name_a_scope() -> None:
-    assert "missing scope" in error_line(HOSTED.replace('"$.scope"', '"${runId}"'))
+    assert "does not send the scope" in error_line(HOSTED.replace('"$.scope"', '"${runId}"'))
 
 
 CAPTURED = changed('user: "$.scope"', 'user: "$.userUuid"').replace('user: "$.scope"', 'user: "$.userUuid"')
@@ -285,12 +285,12 @@ def test_id_captured_for_a_scope_names_it() -> None:
     setup = 'setup: [{method: POST, path: /users, body: {id: "$.scope"}, captures: {userUuid: "$.uuid"}}]\n'
     read_provider(document(CAPTURED + setup))
     strict = CAPTURED + setup + "scoping: {strategy: userId}\n"
-    assert "missing scope" in error_line(strict)
+    assert "does not send the scope" in error_line(strict)
 
 
 def test_id_captured_without_the_scope_does_not_name_it() -> None:
     setup = 'setup: [{method: POST, path: /users, captures: {userUuid: "$.uuid"}}]\n'
-    assert "missing scope" in error_line(CAPTURED + setup)
+    assert "does not send the scope" in error_line(CAPTURED + setup)
 
 
 def test_a_variable_is_captured_before_it_is_used() -> None:
@@ -303,7 +303,7 @@ def test_a_variable_is_captured_before_it_is_used() -> None:
 @pytest.mark.parametrize(
     ("capture", "problem"),
     [
-        ("scope: $.id", "predefined variable"),
+        ("scope: $.id", "choose another name"),
         ("user-id: $.id", "invalid variable name"),
         ("userUuid: '$.['", "is not a valid JSONPath"),
     ],
@@ -342,7 +342,7 @@ def test_a_local_provider_is_python(adapter: str) -> None:
 @pytest.mark.parametrize(
     ("adapter", "problem"),
     [
-        ("./adapters/aqrag.ts", 'write it as "./adapters/aqrag.py:Aqrag"'),
+        ("./adapters/aqrag.ts", 'set "./adapters/aqrag.py:Aqrag"'),
         ("./adapters/contextual-retrieval.ts", '"./adapters/contextual-retrieval.py:ContextualRetrieval"'),
         ("builtin:bm52", 'did you mean "bm25"?'),
         ("plugin:../x", "is not a valid name"),
@@ -363,8 +363,12 @@ def test_local_settings_are_checked() -> None:
     assert "local.chunking.overlap" in error_line(mine + "local: {chunking: {size: 10, overlap: 10}}")
     assert '"connectionString" is missing' in error_line(mine + "local: {database: {type: postgres}}")
     built_in = LOCAL.replace("ADAPTER", "builtin:bm25")
-    assert "has no effect on builtin:bm25" in error_line(built_in + "local: {chunking: {size: 10, overlap: 2}}")
-    assert "endpoints: has no effect on a local provider" in error_line(mine + HOSTED[HOSTED.index("endpoints") :])
+    assert "has no effect with adapter: builtin:bm25" in error_line(
+        built_in + "local: {chunking: {size: 10, overlap: 2}}"
+    )
+    assert "endpoints: this key has no effect with type: local" in error_line(
+        mine + HOSTED[HOSTED.index("endpoints") :]
+    )
 
 
 def test_each_type_reports_its_missing_keys() -> None:

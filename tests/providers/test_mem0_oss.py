@@ -27,8 +27,8 @@ def test_missing_mem0ai_is_an_error_with_remedy(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("local", "problem"),
     [
-        ("{chunking: {size: 500}}", "x.yaml:4: local.chunking: has no effect on builtin:mem0-oss"),
-        ("{enhancement: {model: m, generateQuestions: true}}", "generateQuestions: has no effect"),
+        ("{chunking: {size: 500}}", "x.yaml:4: local.chunking: this key has no effect with adapter: builtin:mem0-oss"),
+        ("{enhancement: {model: m, generateQuestions: true}}", "generateQuestions: this key has no effect"),
         ("{enhancement: {enabled: true}}", 'x.yaml:4: local.enhancement: "model" is missing'),
     ],
 )

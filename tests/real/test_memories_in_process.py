@@ -253,7 +253,7 @@ def test_langmem_names_the_sessions_of_a_memory_and_adds_each_once(tmp_path: Pat
 def test_an_unreadable_reply_to_langmem_fails_the_add(tmp_path: Path, reply: str) -> None:
     async def live() -> None:
         async with open_langmem(tmp_path, ScriptedModel([reply])) as provider:
-            with pytest.raises(ServiceError, match="expected a JSON object with calls"):
+            with pytest.raises(ServiceError, match="expected a JSON object"):
                 await provider.add(HOME, sessions()[3])
             assert await provider.search(HOME, "cat", 10) == []
 

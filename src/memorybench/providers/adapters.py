@@ -67,7 +67,7 @@ class AdaptedProvider:
 
     async def clear(self, scope: Scope) -> None:
         if not hasattr(self._adapter, "clear"):
-            raise Lacking(f'adapter "{self.subject.name}" has no method clear')
+            raise Lacking(f'adapter "{self.subject.name}" cannot clear a scope: its class has no method clear')
         await self._call(self._adapter.clear, scope)
 
     def _memory(self, place: int, result: Any) -> Memory:
@@ -142,7 +142,9 @@ def _import_file(file: Path, where: str) -> ModuleType:
     except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise BadInput(
-            where, f"{file} cannot be imported: {_describe(error)}", remedy="run it with python to see the error"
+            where,
+            f"{file} cannot be imported: {_describe(error)}",
+            remedy="run the file with python to see the whole error",
         ) from error
     return module
 
@@ -154,7 +156,11 @@ def _find_class(module: ModuleType, name: str, file: Path, where: str) -> type:
         raise BadInput(where, f"{file} has no class {preview(name)}", remedy=suggestion(name, classes))
     missing = [method for method in _REQUIRED_METHODS if not callable(getattr(adapter_class, method, None))]
     if missing:
-        raise BadInput(where, f"{name} has no method {' and '.join(missing)}", expected="at least add and search")
+        raise BadInput(
+            where,
+            f"the class {name} has no method {' and '.join(missing)}",
+            expected="at least the methods add and search",
+        )
     return adapter_class
 
 
@@ -167,8 +173,8 @@ def _make(adapter_class: type, arguments: Mapping[str, Any], where: str) -> Any:
     missing = [name for name in names if arguments[name] is None]
     if missing:
         section = {"embedder": "local.embedding", "model": "local.enhancement.model"}[missing[0]]
-        problem = f"{adapter_class.__name__} needs {missing[0]}"
-        raise BadInput(where, problem, remedy=f"add {section} to its config")
+        problem = f"the constructor of {adapter_class.__name__} needs {missing[0]}, but the config has none"
+        raise BadInput(where, problem, remedy=f"add {section} to the config")
     if "folder" in names:
         arguments["folder"].mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
@@ -176,7 +182,7 @@ def _make(adapter_class: type, arguments: Mapping[str, Any], where: str) -> Any:
     except MemorybenchError:
         raise
     except Exception as error:
-        expected = f"arguments among {join_names(arguments)}" if isinstance(error, TypeError) else ""
+        expected = f"a constructor with arguments among {join_names(arguments)}" if isinstance(error, TypeError) else ""
         problem = f"{adapter_class.__name__} cannot be created: {_describe(error)}"
         raise BadInput(where, problem, expected=expected) from error
 

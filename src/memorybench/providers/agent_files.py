@@ -127,7 +127,9 @@ class AgentFiles(LocalProvider):
         model = await context.open_model()
         if model is None and cls.needs_model:
             where = f'provider "{context.config.name}"'
-            raise BadInput(where, "missing model", remedy="add local.enhancement.model: it writes the files")
+            raise BadInput(
+                where, "no model is set that writes the files", remedy="add local.enhancement.model to the config"
+            )
         yield cls(context.folder, model, context.config.name)
 
     def __init__(self, folder: Path, model: Model | None, name: str) -> None:
@@ -201,10 +203,12 @@ class MemoryMd(AgentFiles):
         written = completion.text.strip()
         if completion.finish == "length":
             raise Malformed(
-                f"{self.subject.name}: the model's reply was cut off, so that a part of the file is missing"
+                f"{self.subject.name}: the reply of the model was cut at its maximum length, so the file is incomplete"
             )
         if not written:
-            raise Malformed(f"{self.subject.name}: the model's reply is empty; expected the file or {UNCHANGED}")
+            raise Malformed(
+                f"{self.subject.name}: the reply of the model is empty; expected the text of the file, or {UNCHANGED}"
+            )
         if written != UNCHANGED:
             _write(file, replace_surrogates(written) + "\n")
 
@@ -239,7 +243,9 @@ class MemoryTool(AgentFiles):
             if not failed:
                 return
             problems = "\n".join(failed)
-        raise Malformed(f"{self.subject.name}: commands still fail after {_ROUNDS} replies of the model: {problems}")
+        raise Malformed(
+            f"{self.subject.name}: file commands of the model still fail after {_ROUNDS} replies: {problems}"
+        )
 
     def _read_commands(self, text: str) -> list[Mapping[str, Any]]:
         start, end = text.find("{"), text.rfind("}")
@@ -248,7 +254,9 @@ class MemoryTool(AgentFiles):
         except (ValueError, KeyError, TypeError):
             commands = None
         if not isinstance(commands, list) or not all(isinstance(command, dict) for command in commands):
-            raise Malformed(f"{self.subject.name}: invalid reply of the model: {preview(text)}; expected commands")
+            raise Malformed(
+                f"{self.subject.name}: invalid reply of the model: {preview(text)}; expected commands as JSON"
+            )
         return commands
 
 

@@ -26,10 +26,16 @@ def check_mcp(config: ProviderConfig, document: Document) -> None:
     """Raise BadInput if the `mcp` section is invalid. Only configs with `adapter: builtin:mcp` must and may have it."""
     if config.adapter != "builtin:mcp":
         if config.mcp is not None:
-            raise BadInput(document.where("mcp"), "has no effect", expected="adapter: builtin:mcp beside it")
+            raise BadInput(
+                document.where("mcp"),
+                "mcp has no effect without adapter: builtin:mcp",
+                remedy="add that, or remove mcp",
+            )
         return
     if config.mcp is None:
-        raise BadInput(document.where(), '"mcp" is missing', expected="mcp beside adapter: builtin:mcp")
+        raise BadInput(
+            document.where(), '"mcp" is missing', expected="a section mcp, because the config has adapter: builtin:mcp"
+        )
     part = document.at("mcp")
     check_connection(config.mcp, part)
     folders = folders_used(config.mcp, part)
@@ -39,11 +45,11 @@ def check_mcp(config: ProviderConfig, document: Document) -> None:
         if "scopeFolder" not in folders and not names & SCOPE:
             raise BadInput(
                 part.where("tools", stage),
-                "missing scope: all haystacks would share one memory",
+                "the call does not send the scope, so all histories would share one memory",
                 expected=f"one of {join_names(SCOPE)} in the arguments, or ${{scopeFolder}} in command or env",
             )
     if "scopeFolder" not in folders and "clear" not in calls:
-        raise BadInput(part.where("tools"), '"clear" is missing', remedy="name a tool that deletes a scope")
+        raise BadInput(part.where("tools"), '"clear" is missing', remedy="add clear with a tool that deletes a scope")
 
 
 def folders_used(mcp: Mcp, part: Document) -> frozenset[str]:
@@ -51,7 +57,9 @@ def folders_used(mcp: Mcp, part: Document) -> frozenset[str]:
     program = Document(part.path, {"command": list(mcp.command), "env": dict(mcp.env)}, part.line_of, part.within)
     used = frozenset(name for name, _ in variables_in(BodyTemplate.parse(program, FOLDERS).root))
     if used == FOLDERS:
-        raise BadInput(part.where(), "scopeFolder and dataFolder cannot be combined", remedy="remove one")
+        raise BadInput(
+            part.where(), "${scopeFolder} and ${dataFolder} cannot be combined", remedy="remove one of the two"
+        )
     return used
 
 
@@ -65,12 +73,14 @@ def _check_call(call: ToolCall, part: Document, known: frozenset[str]) -> frozen
         names |= _names(part.at("arguments"), known)
     if isinstance(call, AddTool) and (call.document is not None) != (DOCUMENTS in names):
         problem = "document and $.documents must be used together"
-        raise BadInput(part.where(), problem, remedy="add the other, or remove both")
+        raise BadInput(part.where(), problem, remedy="add the missing one, or remove both")
     if isinstance(call, SearchTool) and "query" not in names:
-        raise BadInput(part.where("arguments"), "the query is missing", expected="$.query in the arguments")
+        raise BadInput(part.where("arguments"), "the call does not send the query", expected="$.query in the arguments")
     if isinstance(call, SearchTool) and call.query_words and not call.response.id_field:
         raise BadInput(
-            part.where("response"), '"idField" is missing', expected="idField beside queryWords, to count hits"
+            part.where("response"),
+            '"idField" is missing',
+            expected="idField, because queryWords counts the hits of each id",
         )
     if isinstance(call, SearchTool | ListTool):
         check_response(call.response, part.at("response"))

@@ -101,7 +101,9 @@ class LangMem(LocalProvider):
         embedder, model = await context.open_embedder(), await context.open_model()
         if model is None:
             where = f'provider "{context.config.name}"'
-            raise BadInput(where, "missing model", remedy="add local.enhancement.model: it writes the memories")
+            raise BadInput(
+                where, "no model is set that writes the memories", remedy="add local.enhancement.model to the config"
+            )
         async with open_langmem(context.folder, embedder, model, name=context.config.name) as provider:
             yield provider
 
@@ -272,4 +274,4 @@ def _read_calls(text: str) -> list[dict[str, Any]]:
         ]
     except (ValueError, KeyError, TypeError):
         problem = f"invalid reply of the model: {preview(text)}"
-        raise Malformed(f"langmem: {problem}; expected a JSON object with calls") from None
+        raise Malformed(f"langmem: {problem}; expected a JSON object with the key calls") from None

@@ -205,7 +205,7 @@ def _own_id(mem0: Any, user: str, id: str) -> str:
     for result in _list_all(mem0, user):
         if _to_memory(result).id == id:
             return str(result["id"])
-    raise ServiceError(f"mem0: memory not found: {id}")
+    raise ServiceError(f"mem0 has no memory with the id {id}")
 
 
 def _former_texts(mem0: Any, user: str) -> list[str]:

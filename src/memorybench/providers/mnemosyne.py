@@ -88,11 +88,11 @@ class Mnemosyne(LocalProvider):
 
     async def update(self, scope: Scope, id: str, content: str) -> None:
         if not await self._call(scope, lambda memory: memory.update(id, content=replace_surrogates(content))):
-            raise ServiceError(f"mnemosyne: memory not found: {id}")
+            raise ServiceError(f"mnemosyne has no memory with the id {id}")
 
     async def forget(self, scope: Scope, id: str) -> None:
         if not await self._call(scope, lambda memory: memory.forget(id)):
-            raise ServiceError(f"mnemosyne: memory not found: {id}")
+            raise ServiceError(f"mnemosyne has no memory with the id {id}")
 
     async def clear(self, scope: Scope) -> None:
         await self._pool.drop(scope.name)

@@ -148,7 +148,11 @@ def read_settings(model: type[BaseModel] | None, config: ProviderConfig, documen
     document = document or Document(f'provider "{config.name}"', {"settings": dict(config.settings)})
     if model is None:
         if config.settings:
-            raise BadInput(document.where("settings"), f"has no effect on {config.adapter}", remedy="remove it")
+            raise BadInput(
+                document.where("settings"),
+                f"this section has no effect with adapter: {config.adapter}",
+                remedy="remove it",
+            )
         return {}
     part = document.at("settings") if config.settings else Document(document.path, {}, within=("settings",))
     return validated(part, model, spell=str)  # as `describe` lists them

@@ -10,7 +10,7 @@ from memorybench.files.located import Document, Place
 from memorybench.files.record_keys import in_snake_case, shape_of
 from memorybench.providers.plugin import BUILTIN, PLUGIN, load_built_in
 from memorybench.text.sanitize import preview
-from memorybench.text.spelling import snake, unknown_name
+from memorybench.text.spelling import camel, snake, unknown_name
 
 from .provider import ProviderConfig
 from .sections import Local
@@ -27,12 +27,20 @@ def extend(base: Document, card: Document) -> Document:
     for name in _FIXED:
         if name in changes and changes[name] != inherited.get(name):
             remedy = f"copy the whole config: memorybench describe {inherited['name']} --yaml"
-            raise BadInput(card.where(name), "cannot be changed by a config that extends another", remedy=remedy)
+            raise BadInput(
+                card.where(name), f"a config that extends another cannot change {camel(name)}", remedy=remedy
+            )
     if "schema" in (changes.get("local") or {}).get("database", {}):
-        raise BadInput(card.where("local", "database", "schema"), "cannot be changed by a config that extends another")
+        raise BadInput(
+            card.where("local", "database", "schema"),
+            "a config that extends another cannot change the database schema",
+            remedy=f"copy the whole config: memorybench describe {inherited['name']} --yaml",
+        )
     settings = changes.pop("settings", None) or {}
     if not isinstance(settings, Mapping):
-        raise BadInput(card.where("settings"), f"is {preview(settings)}", expected="a mapping of keys to values")
+        raise BadInput(
+            card.where("settings"), f"invalid settings {preview(settings)}", expected="a mapping of keys to values"
+        )
     if settings:
         changes = _merge(changes, _route(settings, inherited, card))
     identity = {"display_name": "", **changes, "extends": None}
@@ -44,7 +52,9 @@ def _with_known_keys(document: Document) -> dict[str, Any]:
     duplicates: list[Place] = []
     value: dict[str, Any] = in_snake_case(document.value, shape_of(ProviderConfig), (), duplicates)
     for place in duplicates:
-        raise BadInput(document.where(*place), "duplicate key in another spelling", remedy="remove one")
+        raise BadInput(
+            document.where(*place), "the config has this key twice, in two spellings", remedy="remove one of the two"
+        )
     if isinstance(value.get("settings"), Mapping):
         value["settings"] = {snake(key): member for key, member in value["settings"].items()}
     return value

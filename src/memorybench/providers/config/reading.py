@@ -78,7 +78,9 @@ def _check(config: ProviderConfig, document: Document) -> None:
         if config.adapter.startswith(BUILTIN):
             read_settings(load_built_in(config.adapter.removeprefix(BUILTIN)).settings_model, config, document)
     elif config.settings:
-        raise BadInput(document.where("settings"), f"has no effect on a {config.type} provider", remedy="remove it")
+        raise BadInput(
+            document.where("settings"), f"this section has no effect with type: {config.type}", remedy="remove it"
+        )
     if config.local is not None:
         _check_local(config.local, config, document)
     if config.type != "local":
@@ -98,17 +100,23 @@ def _check_kind(config: ProviderConfig, document: Document) -> None:
     for name in _UNUSED_KEYS[config.type]:
         if name in config.model_fields_set:
             raise BadInput(
-                document.where(name), f"has no effect on a {config.type} provider", remedy="remove it, or change type"
+                document.where(name),
+                f"this key has no effect with type: {config.type}",
+                remedy="remove it, or change type",
             )
     for name in _REQUIRED[config.type]:
         if name not in config.model_fields_set:
             needed = " and ".join(camel(needed) for needed in _REQUIRED[config.type])
             problem = f'"{camel(name)}" is missing'
-            raise BadInput(document.where(), problem, expected=f"{needed} in a {config.type} provider")
+            raise BadInput(document.where(), problem, expected=f"{needed} in a config with type: {config.type}")
     if config.type == "hosted" and not config.connection.base_url:
         raise BadInput(document.where("connection"), '"baseUrl" is missing', remedy="add the address of the API")
     if config.type == "docker" and config.connection.base_url:
-        raise BadInput(document.where("connection", "base_url"), "has no effect here", remedy="use docker.baseUrl")
+        raise BadInput(
+            document.where("connection", "base_url"),
+            "baseUrl has no effect with type: docker",
+            remedy="use docker.baseUrl",
+        )
 
 
 def _check_addresses(config: ProviderConfig, document: Document) -> None:
@@ -132,9 +140,9 @@ def _check_adapter(adapter: str, where: str) -> None:
         class_name = "".join(word.capitalize() for word in re.split(r"\W|_", path.stem))
         raise BadInput(
             where,
-            f"{preview(adapter)} is not Python",
+            f"{preview(adapter)} is not a Python file",
             expected="a Python class with the methods of a provider",
-            remedy=f'write it as "{adapter[: -len(path.suffix)]}.py:{class_name}"',
+            remedy=f'write the class in Python and set "{adapter[: -len(path.suffix)]}.py:{class_name}"',
         )
     if kind == "builtin":
         if name not in built_in_names():
@@ -167,7 +175,7 @@ def _check_local(local: Local, config: ProviderConfig, document: Document) -> No
     if chunking.overlap >= chunking.size:
         raise BadInput(
             document.where("local", "chunking", "overlap"),
-            f"an overlap of {chunking.overlap} tokens fills a chunk of {chunking.size}",
+            f"an overlap of {chunking.overlap} tokens leaves no new text in a chunk of {chunking.size} tokens",
             expected="an overlap smaller than size",
         )
     if database.type == "postgres" and not database.connection_string:
@@ -176,9 +184,11 @@ def _check_local(local: Local, config: ProviderConfig, document: Document) -> No
     if adapter.startswith(BUILTIN):
         provider = load_built_in(adapter.removeprefix(BUILTIN))
         if not provider.uses_local_section:
-            raise BadInput(document.where("local"), f"has no effect on {adapter}", remedy="remove it")
+            raise BadInput(
+                document.where("local"), f"this section has no effect with adapter: {adapter}", remedy="remove it"
+            )
         for key in provider.unused_settings:
             if _is_set(local, key):
                 where = document.where("local", *key.split("."))
-                raise BadInput(where, f"has no effect on {adapter}", remedy="remove it")
+                raise BadInput(where, f"this key has no effect with adapter: {adapter}", remedy="remove it")
         provider.check_config(config, document)

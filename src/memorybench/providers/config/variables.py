@@ -126,7 +126,11 @@ def _requests(config: ProviderConfig) -> Iterator[tuple[Place, str, Call]]:
 def _check_call(config: ProviderConfig, part: Document, call: Call, known: frozenset[str]) -> frozenset[str]:
     """Raise BadInput if a request is invalid or uses a variable that is not in `known`; return those that it uses."""
     if not call.path.startswith("/"):
-        raise BadInput(part.where("path"), f"invalid path {preview(call.path)}", expected="/ and the rest of the URL")
+        raise BadInput(
+            part.where("path"),
+            f"invalid path {preview(call.path)}",
+            expected="a path that begins with /, without the host",
+        )
     names = _known_names(config, _used(part, call, known), known)
     _check_accepted(call, part)
     if call.failed_if is not None:
@@ -134,7 +138,9 @@ def _check_call(config: ProviderConfig, part: Document, call: Call, known: froze
     if isinstance(call, Add) and call.message is not None:
         _known_names(config, _used_in(part.at("message"), MESSAGE_NAMES), MESSAGE_NAMES)
         if "messages" not in names and config.endpoints is not None and config.endpoints.batch_add is None:
-            raise BadInput(part.where("message"), "has no effect", remedy='use "$.messages" in the body, or remove it')
+            raise BadInput(
+                part.where("message"), "message has no effect", remedy='use "$.messages" in the body, or remove message'
+            )
     if isinstance(call, BatchAdd):
         within = known | DOCUMENT_NAMES
         if "documents" not in names:
@@ -153,7 +159,7 @@ def _check_call(config: ProviderConfig, part: Document, call: Call, known: froze
         _check_poll(config, call.wait, part.at("wait"), scope_names | call.captures.keys() | poll_names)
         if call.wait.per_document and (call.wait.id is None or not isinstance(call, BatchAdd)):
             where = part.where("wait", "per_document")
-            raise BadInput(where, "has no effect here", expected="a wait of batchAdd with an id")
+            raise BadInput(where, "perDocument has no effect here", expected="endpoints.batchAdd.wait with an id")
     if isinstance(call, Storing):
         _check_paths(part, {"stored_as": call.stored_as})
     return names
@@ -169,18 +175,20 @@ def _check_accepted(call: Call, part: Document) -> None:
     if call.accept and reads:
         raise BadInput(
             part.where("accept"),
-            "captures are not supported for an accepted error status",
-            remedy="capture in a separate request after it",
+            "nothing can be captured from a reply whose error status is accepted",
+            remedy="remove accept, or capture in a separate request after this one",
         )
 
 
 def _check_failed_if(rule: FailedIf, part: Document) -> None:
     _check_paths(part, {"path": rule.path, "message": rule.message})
     if rule.equals is not None and rule.not_equals is not None:
-        raise BadInput(part.where("not_equals"), "not supported together with equals", remedy="remove one of them")
+        raise BadInput(
+            part.where("not_equals"), "notEquals and equals cannot be combined", remedy="remove one of the two"
+        )
     for key in ("equals", "not_equals"):
         if key in rule.model_fields_set and getattr(rule, key) is None:
-            remedy = "remove it: without it, any value but null is a failure"
+            remedy = f"remove {camel(key)}: without it, every value except null is a failure"
             raise BadInput(
                 part.where(key), "null is not supported", expected="a text, a number, true or false", remedy=remedy
             )
@@ -224,10 +232,12 @@ def _known_names(config: ProviderConfig, used: Iterator[Used], known: frozenset[
         if name not in known:
             raise _unknown(name, where, known)
         if name == "embedding" and config.embedding is None:
-            raise BadInput(where, "missing embedder", remedy="add a section embedding")
+            raise BadInput(where, "$.embedding needs an embedder", remedy="add a section embedding to the config")
         if name == "metadata" and config.capabilities.supports_metadata is False:
             raise BadInput(
-                where, "metadata is sent, but capabilities.supportsMetadata is false", remedy="change one of the two"
+                where,
+                "the request sends metadata, but capabilities.supportsMetadata is false",
+                remedy="change one of the two",
             )
         names.add(name)
     return frozenset(names)
@@ -252,9 +262,9 @@ def _check_scope(part: Document, names: frozenset[str], carriers: frozenset[str]
     if not names & carriers:
         raise BadInput(
             part.where(),
-            "missing scope: all haystacks would share one memory",
-            expected=f"one of {join_names(carriers)} in every endpoint",
-            remedy='use "$.scope" as user, tag or namespace',
+            "the request does not send the scope, so all histories would share one memory",
+            expected=f"one of the variables {join_names(carriers)} in every endpoint",
+            remedy='send "$.scope" as user, tag or namespace',
         )
 
 
@@ -265,7 +275,9 @@ def _check_memory_id(part: Document, names: frozenset[str]) -> None:
     """
     if MEMORY_ID not in names:
         raise BadInput(
-            part.where(), f"${{{MEMORY_ID}}} is missing", remedy="put it into the path, the query or the body"
+            part.where(),
+            f"the request does not use ${{{MEMORY_ID}}}",
+            remedy="add it to the path, the query or the body",
         )
 
 
@@ -276,7 +288,7 @@ def _check_captures(request: Request, part: Document, known: frozenset[str]) -> 
     for name, path in request.capture_paths.items():
         where = part.where("captures", name)
         if name in known:
-            raise BadInput(where, f"{preview(name)} is a predefined variable", expected="another name")
+            raise BadInput(where, f"{preview(name)} is already a variable of memorybench", remedy="choose another name")
         if not _CAPTURED_NAME.fullmatch(name):
             raise BadInput(where, f"invalid variable name {preview(name)}", expected="a name such as collectionId")
         Path.parse(path, where)
@@ -287,17 +299,17 @@ def _check_expiry(request: Request, capture: Capture, part: Document) -> None:
     _check_paths(part, {"expires_in": str(capture.expires_in) if is_path else None, "expires_at": capture.expires_at})
     key = "expires_in" if capture.expires_in is not None else "expires_at"
     if capture.expires_in is not None and capture.expires_at is not None:
-        raise BadInput(part.where(key), "not supported together with expiresAt", remedy="remove one of them")
+        raise BadInput(part.where(key), "expiresIn and expiresAt cannot be combined", remedy="remove one of the two")
     if getattr(capture, key) is None:
         return
     if part.within[:1] != ("setup",):
-        raise BadInput(part.where(key), "has no effect here", expected="a capture of a setup request")
+        raise BadInput(part.where(key), f"{camel(key)} has no effect here", expected="a capture of a setup request")
     is_login = all(isinstance(one, Capture) and one.secret for one in request.captures.values())
     if not (isinstance(request, Housekeeping) and (request.repeatable or is_login)):
         raise BadInput(
             part.where(key),
-            "the request cannot be sent again, because it captures more than secrets",
-            remedy="log in with a request of its own, or set repeatable: true",
+            "this value expires, but the request cannot be sent again: it also captures values that are not secrets",
+            remedy="log in with a separate request, or set repeatable: true",
         )
 
 
@@ -305,14 +317,14 @@ def _check_pages(pages: Pages, part: Document, names: frozenset[str]) -> None:
     """Raise BadInput if a key of `pages` is missing, or the request uses no variable that selects the page."""
     _check_paths(part, {"next": pages.next, "more": pages.more})
     if pages.by == "cursor" and pages.next is None:
-        raise BadInput(part.where(), '"next" is missing', expected="the JSONPath to the cursor in the reply")
+        raise BadInput(part.where(), '"next" is missing', expected="the JSONPath of the next cursor in the reply")
     if pages.by == "offset" and pages.next is not None:
-        raise BadInput(part.where("next"), "has no effect with by: offset", remedy="remove it, or use by: cursor")
+        raise BadInput(part.where("next"), "next has no effect with by: offset", remedy="remove it, or set by: cursor")
     needed = PAGE_NAMES[pages.by]
     if needed and not names & needed:
         raise BadInput(
             part.where("by"),
-            f"the request does not use {' or '.join(sorted(needed))}: every page would be the first",
+            f"the request does not use {' or '.join(sorted(needed))}, so it would get the first page again and again",
             remedy=f'add "$.{min(needed)}" to its query or body',
         )
 
@@ -322,7 +334,7 @@ def _check_batch_limits(config: ProviderConfig, document: Document) -> None:
     batch_add = config.endpoints.batch_add if config.endpoints else None
     for name in ("batch_sessions", "batch_messages", "batch_bytes"):
         if getattr(config.limits, name) is not None and batch_add is None:
-            problem = "has no effect without endpoints.batchAdd"
+            problem = f"{camel(name)} has no effect without endpoints.batchAdd"
             raise BadInput(document.where("limits", name), problem, remedy="remove it, or add endpoints.batchAdd")
     if config.limits.batch_messages is None or config.endpoints is None:
         return
@@ -330,15 +342,15 @@ def _check_batch_limits(config: ProviderConfig, document: Document) -> None:
     if config.endpoints.add.unit != "message" and "messages" not in names:
         raise BadInput(
             document.where("limits", "batch_messages"),
-            "the documents are texts, whose messages are not counted",
-            expected='unit: message, or "$.messages" in batchAdd.document',
+            "batchMessages has no effect: each document is one text, whose messages are not counted",
+            expected='endpoints.add.unit: message, or "$.messages" in batchAdd.document',
         )
 
 
 def _check_poll(config: ProviderConfig, poll: Poll, part: Document, known: frozenset[str]) -> None:
     _check_call(config, part, poll, known)
     if not (poll.status and poll.done) and not poll.accept:
-        raise BadInput(part.where(), "the wait would never end", expected="status and done, or accept")
+        raise BadInput(part.where(), "nothing says when the wait ends", expected="status and done, or accept")
     _check_paths(part, {"id": poll.id, "status": poll.status})
 
 
@@ -346,7 +358,11 @@ def check_response(response: Response, part: Document) -> None:
     if response.zip is not None:
         _check_paths(part.at("zip"), response.zip.model_dump())
         if response.results or response.content_field:
-            raise BadInput(part.where("zip"), "not supported together with results", remedy="remove one of them")
+            raise BadInput(
+                part.where("zip"),
+                "zip cannot be combined with results and contentField",
+                remedy="remove zip, or the others",
+            )
     elif not (response.results and response.content_field):
         missing = "results" if not response.results else "contentField"
         raise BadInput(part.where(), f'"{missing}" is missing', expected="results and contentField, or zip")
@@ -366,12 +382,12 @@ def _check_capabilities(config: ProviderConfig, document: Document) -> None:
     if config.capabilities.supports_batch and config.endpoints.batch_add is None:
         raise BadInput(
             document.where("capabilities", "supports_batch"),
-            "is true, but endpoints.batchAdd is missing",
-            remedy="add endpoints.batchAdd, or set it to false",
+            "supportsBatch is true, but endpoints.batchAdd is missing",
+            remedy="add endpoints.batchAdd, or set supportsBatch: false",
         )
     if config.capabilities.supports_chunks is False and config.endpoints.search.response.chunks_field:
         raise BadInput(
             document.where("capabilities", "supports_chunks"),
-            "is false, but endpoints.search.response has a chunksField",
-            remedy="change one of the two",
+            "supportsChunks is false, but endpoints.search.response has a chunksField",
+            remedy="remove one of the two",
         )

@@ -93,7 +93,7 @@ async def _check_port_is_free(url: str, stack: Stack) -> None:
     writer.close()
     with suppress(OSError):
         await writer.wait_closed()
-    user, remedy = "another program", "stop it, or change the port in the compose file and in the config"
+    user, remedy = "another program", "stop that program, or change the port in the compose file and in the config"
     project = await stack.find_project_on(port)
     if project is not None:
         user = f"the stack {project} of another run"
@@ -113,7 +113,7 @@ async def _wait_until_healthy(stack: Stack, docker: Docker, http: Http) -> None:
         except ServiceError as error:
             problem = str(error)
         if not await stack.is_running():
-            raise ServiceError(f"{service} stopped; {await stack.read_log()}")
+            raise ServiceError(f"{service} stopped before it was healthy; {await stack.read_log()}")
         if clock() >= end:
             raise ServiceError(f"{service} was not healthy within {seconds:g} s ({problem}); {await stack.read_log()}")
         await asyncio.sleep(HEALTH_INTERVAL)

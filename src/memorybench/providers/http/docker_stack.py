@@ -72,7 +72,7 @@ class Stack:
         """Raise BadInput if the compose file is invalid, has no such service, or the Docker engine does not respond."""
         config = await self._run("config", "--services")
         if not config.succeeded:
-            raise BadInput(str(self.file), f"invalid compose file: {self._shorten(config.error)}")
+            raise BadInput(str(self.file), f"invalid compose file: {self._shorten(config.error)}", remedy="correct it")
         services = sorted(config.output.split())
         if self.service not in services:
             raise unknown_name(
@@ -145,15 +145,17 @@ class Stack:
             return self._no_engine(text)
         if _PORT_TAKEN.search(text):
             problem = f"a published port is in use: {self._shorten(text, _PORT_TAKEN)}"
-            return BadInput(self.where, problem, remedy=f"change it in {self.file}, or stop the program that uses it")
+            return BadInput(
+                self.where, problem, remedy=f"change the port in {self.file}, or stop the program that uses it"
+            )
         if _NO_IMAGE.search(text):
-            problem = f"cannot get an image: {self._shorten(text, _NO_IMAGE)}"
-            return BadInput(self.where, problem, remedy=f"try {self.command_line('pull')} (or build)")
+            problem = f"cannot get a Docker image: {self._shorten(text, _NO_IMAGE)}"
+            return BadInput(self.where, problem, remedy=f"run `{self.command_line('pull')}`, or build the image")
         return ServiceError(f"{self.where}: {failure}: {self._shorten(text)}")
 
     def _no_engine(self, text: str) -> BadInput:
         problem = f"the Docker engine does not respond: {self._shorten(text, _NO_ENGINE)}"
-        return BadInput(self.where, problem, remedy="start it, and check it with docker info")
+        return BadInput(self.where, problem, remedy="start Docker, and check it with `docker info`")
 
     def _shorten(self, text: str, pattern: re.Pattern[str] | None = None) -> str:
         """Return the last line of a text that matches the pattern; without such a line, the last few lines."""

@@ -128,13 +128,15 @@ def _check_new(progress: PageProgress, mark: str, number: int, reply: Reply, wha
     earlier = progress.seen.setdefault(mark, number)
     if earlier != number:
         # reading on would never end, and the results would count twice
-        raise reply.malformed(f"page {number} has the same {what} as page {earlier}")
+        raise reply.malformed(f"page {number} has the same {what} as page {earlier}, so that reading would never end")
 
 
 def _read_more(path: Path, reply: Reply) -> bool:
     value = path.first(reply.json())
     if not isinstance(value, bool):
-        raise reply.malformed(f"invalid value at {path.text}; expected true or false (whether there are more pages)")
+        raise reply.malformed(
+            f"invalid value at {path.text}, which says whether there are more pages; expected true or false"
+        )
     return value
 
 
@@ -143,7 +145,7 @@ def _read_next(path: Path, reply: Reply) -> str | int | None:
     if value is None or value == "":
         return None
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise reply.malformed(f"invalid cursor at {path.text}; expected a text or a whole number")
+        raise reply.malformed(f"invalid cursor of the next page at {path.text}; expected a text or a whole number")
     return value
 
 
@@ -175,7 +177,9 @@ def _read_link(path: Path | None, reply: Reply) -> str | None:
     try:
         url = reply.url.join(URL(value))
     except (TypeError, ValueError):
-        raise reply.malformed(f"invalid link at {where}; expected a URL") from None
+        raise reply.malformed(f"invalid link to the next page at {where}; expected a URL") from None
     if url.origin() != reply.url.origin():
-        raise ServiceError(f"{reply.where}: the link at {where} leads to another server and is not followed")
+        raise ServiceError(
+            f"{reply.where}: the link to the next page at {where} leads to another server and is not followed"
+        )
     return str(url)

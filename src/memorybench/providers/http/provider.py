@@ -110,7 +110,12 @@ class HttpProvider:
         max_results = self._max_results
         if max_results is not None and limit > max_results:
             expected = f"{max_results} (limits.maxResults, or pages.size × pages.maxPages) or less"
-            raise BadInput(self._where, f"a search for {limit} results is not supported", expected=expected)
+            raise BadInput(
+                self._where,
+                f"cannot search for {limit} results",
+                expected=expected,
+                remedy="add --top-k N with a lower number",
+            )
         if not self._service.uses_marker:
             return await self._search(scope, query, limit)
         # one more, because the marker may be among the results
@@ -175,7 +180,7 @@ class HttpProvider:
             assigned = sources_by_assigned_ids(ids, documents)
             if assigned is None:
                 raise reply.malformed(
-                    f"{len(ids)} ids at {add.stored_as.text}; expected {len(documents)}, one per document"
+                    f"the reply has {len(ids)} ids at {add.stored_as.text}; expected {len(documents)}, one per document"
                 )
             merge_sources([assigned], sources)
         return Accepted(tuple(polls), sources)
@@ -245,7 +250,7 @@ class HttpProvider:
             progress = PageProgress()
             if await self._read_pages(listing, listing.pages, state, {}, progress, None):
                 raise ServiceError(
-                    f"{self._where}: list has more than {listing.pages.max_pages} pages (pages.maxPages)"
+                    f"{self._where}: list has more than {listing.pages.max_pages} pages; increase its pages.maxPages"
                 )
             memories = listing.response.best(progress.results, None, state.find_sources)
         uses_marker = self._service.uses_marker
@@ -323,10 +328,10 @@ class _BatchProvider(HttpProvider):
             return size
         while (length := self._length(add, state, [body for _, body in pending[:size]])) > limits.batch_bytes:
             if size == 1:
-                problem = f"a document of session {pending[0][0].sources[0]} takes {length:,} bytes"
+                problem = f"the request for one document of session {pending[0][0].sources[0]} has {length:,} bytes"
                 raise ServiceError(
                     f"{self._where}: {problem}; expected at most {limits.batch_bytes:,} (limits.batchBytes); "
-                    "set limits.maxCharacters, so that it is split"
+                    "set limits.maxCharacters, so that the document is split"
                 )
             # in proportion, because documents are of similar length; at least one less
             size = max(1, min(size - 1, size * limits.batch_bytes // length))
@@ -387,10 +392,10 @@ async def open_http_provider(
     """
     where = f'provider "{config.name}"'
     if config.endpoints is None:
-        raise BadInput(where, "missing endpoints", expected="a hosted or docker provider")
+        raise BadInput(where, "the config has no endpoints", expected="a provider with type: hosted or docker")
     if config.embedding is not None and embedder is None:
         expected = f"an embedder for embedding.provider: {config.embedding.provider}"
-        raise BadInput(where, "missing embedder", expected=expected)
+        raise BadInput(where, "no embedder was passed", expected=expected)
     base_url = (config.docker.base_url if config.docker else config.connection.base_url) or ""
     safe_url = redactor.clean(base_url)
     service = Service.parse(config)

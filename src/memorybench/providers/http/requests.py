@@ -85,7 +85,7 @@ class RequestTemplate:
         text = _to_text(value)
         if text in _UNSAFE_SEGMENTS:
             # it would address another resource, such as all users instead of one
-            raise ServiceError(f"{self.where}: invalid path: {name} is {text!r}; expected an id")
+            raise ServiceError(f"{self.where}: the variable {name} in the path is {text!r}; expected an id")
         return quote(text, safe="")
 
 
@@ -146,7 +146,7 @@ class FailureRule:
         data = reply.json()
         values = self.path.all(data)
         if self.successes and not values:
-            problem = f"missing {self.path.text}, which tells success from failure"
+            problem = f"the reply has no {self.path.text}, which says whether the request succeeded"
         elif failed := [value for value in values if self._is_failure(value)]:
             problem = f"the request failed: {self.path.text} is {preview(redact(str(failed[0]), reply))}"
         else:
@@ -218,7 +218,7 @@ class ReplyReader:
         for name, path in self.captures.items():
             ids = _find_ids(path, data)
             if not ids:
-                raise reply.malformed(f"missing {name}: no id at {path.text}")
+                raise reply.malformed(f"the reply has no text or number at {path.text} to capture as {name}")
             captured[name] = self._read_capture(name, ids[0], reply)
         return captured
 
@@ -263,7 +263,7 @@ class Expiry:
             try:
                 at = datetime.fromisoformat(value)
             except ValueError:
-                raise reply.malformed(f"invalid time at {self.at.text}; expected an ISO 8601 date") from None
+                raise reply.malformed(f"invalid time of expiry at {self.at.text}; expected an ISO 8601 date") from None
             seconds = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
         else:
             seconds = _positive_number(self.at, value, reply)
@@ -277,7 +277,7 @@ def _positive_number(path: Path, value: Any, reply: Reply) -> float:
         number = float(value) if not isinstance(value, bool) else math.nan
         if math.isfinite(number) and number > 0:
             return number
-    raise reply.malformed(f"invalid expiry at {path.text}; expected a positive number")
+    raise reply.malformed(f"invalid time of expiry at {path.text}; expected a positive number")
 
 
 def read_ids(path: Path, data: Any, reply: Reply) -> list[str | int]:
@@ -288,7 +288,7 @@ def read_ids(path: Path, data: Any, reply: Reply) -> list[str | int]:
     ids, values = _find_ids(path, data), _values_at(path, data)
     if ids and len(ids) < len(values):
         # ignoring it would lose a document, or search before it is ready
-        raise reply.malformed(f"{len(values) - len(ids)} of {len(values)} ids are missing at {path.text}")
+        raise reply.malformed(f"{len(values) - len(ids)} of {len(values)} values at {path.text} are not ids")
     return [redact(value, reply) if isinstance(value, str) else value for value in ids]
 
 

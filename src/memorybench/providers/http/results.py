@@ -53,7 +53,7 @@ class ResponseTemplate:
         """Return each result with its reply. Raise Malformed if the reply is only a part of the results (HTTP 206)."""
         if reply.status == _PARTIAL_CONTENT:
             raise reply.malformed(
-                f"HTTP {_PARTIAL_CONTENT}: the reply is only a part of the results; add a section pages to the search"
+                f"HTTP {_PARTIAL_CONTENT}: the reply has only a part of the results; add pages to the endpoint"
             )
         return [(reply, result) for result in self.read_results(reply)]
 
@@ -72,7 +72,9 @@ class ResponseTemplate:
         memories = [self._memory(*results[place], scores[place], place, find_sources) for place in best]
         if limit is not None and best and all(self._is_blank(results[place][1]) for place in best):
             # probably another field has the texts; a listing may contain one memory that is blank
-            raise results[0][0].malformed(f"all texts at {self.fields['content'].text} are blank")
+            raise results[0][0].malformed(
+                f"the texts of all results at {self.fields['content'].text} are blank; correct contentField"
+            )
         return memories
 
     def distinct(self, results: Sequence[tuple[Reply, Any]]) -> list[tuple[Reply, Any]]:
@@ -95,10 +97,10 @@ class ResponseTemplate:
         matches = self.results.all(data)
         if self.results.singular:
             if not matches or not isinstance(matches[0], list):
-                raise reply.malformed(f"missing list of results at {self.results.text}")
+                raise reply.malformed(f"the reply has no list of results at {self.results.text}")
             return matches[0]
         if not matches and not any(_exists(route.steps, data) for route in self.results.routes):
-            raise reply.malformed(f"missing results at {self.results.text}")
+            raise reply.malformed(f"the reply has no results at {self.results.text}")
         return matches
 
     def _read_arrays(self, reply: Reply, data: Any) -> Sequence[Any]:
@@ -107,7 +109,7 @@ class ResponseTemplate:
         content = self.fields["content"].text
         for name, column in columns.items():
             if not isinstance(column, list):
-                raise reply.malformed(f"missing list at {self.fields[name].text}")
+                raise reply.malformed(f"the reply has no list at {self.fields[name].text}")
             if len(column) != len(columns["content"]):
                 raise reply.malformed(f"the lists at {content} and {self.fields[name].text} differ in length")
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
@@ -122,7 +124,7 @@ class ResponseTemplate:
         """Return the only value of a field; None if it has none. Raise Malformed if it has several."""
         values = self._values(name, result)
         if len(values) > 1:
-            raise reply.malformed(f"{len(values)} values at {self.fields[name].text}; expected one per result")
+            raise reply.malformed(f"a result has {len(values)} values at {self.fields[name].text}; expected one")
         return values[0] if values else None
 
     def _is_blank(self, result: Any) -> bool:
@@ -133,7 +135,7 @@ class ResponseTemplate:
         """Return the text of a result. Several texts, such as those of its parts, are joined as lines."""
         texts = self._values("content", result)
         if not texts or not all(isinstance(text, str) for text in texts):
-            raise reply.malformed(f"result {place + 1}: missing text at {self.fields['content'].text}")
+            raise reply.malformed(f"result {place + 1} has no text at {self.fields['content'].text}")
         return "\n".join(texts)
 
     def _score(self, reply: Reply, result: Any) -> float | None:
@@ -149,7 +151,9 @@ class ResponseTemplate:
         date, id = (self._single(name, reply, result) for name in ("date", "id"))
         chunks = _flatten(self._values("chunks", result))
         if not all(isinstance(chunk, str) for chunk in chunks):
-            raise reply.malformed(f"result {place + 1}: invalid chunk at {self.fields['chunks'].text}; expected text")
+            raise reply.malformed(
+                f"result {place + 1} has an invalid chunk at {self.fields['chunks'].text}; expected text"
+            )
         # a memory without text cannot answer a question, so it does not count as a hit
         named = [] if self._is_blank(result) else _flatten(self._values("sources", result))
         ids = [redact(str(value), reply) for value in named]

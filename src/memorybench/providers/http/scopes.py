@@ -158,10 +158,14 @@ class Scopes:
 
     def _unknown(self, names: Set[str], state: ScopeState) -> ServiceError:
         # setting it up again would create an empty scope, which would then be searched
-        problem = f"{self._where}: unknown {', '.join(sorted(names))} of scope {state.variables['scope']}"
+        problem = (
+            f"{self._where}: the captured {', '.join(sorted(names))} of scope {state.variables['scope']} is unknown"
+        )
         if names <= self._service.secrets:
-            return ServiceError(f"{problem}: secrets are not stored; capture them in a setup request of their own")
-        return ServiceError(f"{problem}: this process has neither added to it nor received its receipts")
+            return ServiceError(f"{problem}, because secrets are not stored; capture them in a separate setup request")
+        return ServiceError(
+            f"{problem}, because this process has neither added to the scope nor received the receipts of its adds"
+        )
 
     async def clear(self, scope: Scope) -> None:
         requests = self._service.clear
@@ -251,7 +255,7 @@ class Scopes:
         try:
             return await self._api.send(template, {**variables, **values}, url)
         except Denied as error:
-            raise Denied(f"{error}; also after a new login", status=error.status) from None
+            raise Denied(f"{error}; the request was denied again after a new login", status=error.status) from None
 
     async def _renew(self, login: Login, renewals: int) -> bool:
         """Log in again, unless the number of renewals is no longer `renewals`: then another request has done so.

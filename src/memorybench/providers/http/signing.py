@@ -31,11 +31,13 @@ def make_signer(sign: Callable[[RequestToSign], Any], key: str | None, where: st
             added = sign(RequestToSign(method, url, headers, body, key))
         except Exception as error:
             # without the message, which may contain the key
-            raise ServiceError(f"{where}: the function raised {type(error).__name__}") from None
+            raise ServiceError(f"{where}: the function that signs requests raised {type(error).__name__}") from None
         if not isinstance(added, Mapping) or not all(
             isinstance(text, str) for header in added.items() for text in header
         ):
-            raise ServiceError(f"{where}: the function returned {type(added).__name__}; expected a mapping of headers")
+            raise ServiceError(
+                f"{where}: the function that signs requests returned {type(added).__name__}; expected a dict of headers"
+            )
         return added
 
     return signer

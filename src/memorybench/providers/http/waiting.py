@@ -56,14 +56,14 @@ class PollTemplate:
             return list(documents)
         ids = read_ids(self.id, data, reply)
         if not ids:
-            raise reply.malformed(f"missing id at {self.id.text}; the status cannot be polled without it")
+            raise reply.malformed(f"the reply has no id at {self.id.text}, which wait needs to ask for the status")
         if not self.per_document:
             return [{**documents[0], POLL_ID: id} for id in dict.fromkeys(ids)]
         if len(ids) != len(documents):
             expected = f"{len(documents)}, one per document (perDocument)"
-            raise reply.malformed(f"{len(ids)} ids at {self.id.text}; expected {expected}")
+            raise reply.malformed(f"the reply has {len(ids)} ids at {self.id.text}; expected {expected}")
         if len(set(ids)) < len(ids):
-            problem = f"ids at {self.id.text} occur twice; expected one per document (perDocument)"
+            problem = f"an id at {self.id.text} occurs twice; expected a different id for each document (perDocument)"
             raise reply.malformed(f"{problem}; remove perDocument if a job may have several documents")
         return [{**document, POLL_ID: id} for document, id in zip(documents, ids, strict=True)]
 
@@ -120,10 +120,10 @@ async def _poll_status(send: Send, poll: PollTemplate, values: Values) -> tuple[
     values_of_status = poll.status.all(reply.json())
     statuses = [str(value).lower() if isinstance(value, bool) else str(value) for value in values_of_status]
     if not statuses:
-        raise reply.malformed(f"missing status at {poll.status.text}")
+        raise reply.malformed(f"the reply has no status at {poll.status.text}")
     for status in statuses:
         if status in poll.failed:
-            raise ServiceError(f"{reply.where}: {_name(values)} was accepted, but failed later: {preview(status)}")
+            raise ServiceError(f"{reply.where}: {_name(values)} was accepted, but its status is now {preview(status)}")
     pending = next((status for status in statuses if status not in poll.done), None)
     return (None if pending is None else preview(pending)), 0.0
 

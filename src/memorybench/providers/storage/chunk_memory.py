@@ -88,7 +88,7 @@ class Writer(Generic[T]):
                 Turn(role="user", content=f"That cannot be used: {problem}. Answer again, as asked above."),
             ]
         where = f'model "{self._model.subject.name}" (local.enhancement)'
-        raise Malformed(f"{where}: two invalid replies; the last one: {problem}: {preview(reply.text)}")
+        raise Malformed(f"{where}: two replies could not be used; the second: {problem}: {preview(reply.text)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +197,11 @@ class ChunkMemory(IndexedMemory[StoredChunk, ChunkStore], Generic[T]):
         enrichment: Enrichment[T] = Enrichment()
         if local.enhancement is not None and cls.is_enriched(local.enhancement):
             if model is None:
-                raise BadInput(f'provider "{config.name}"', "missing model", remedy="add local.enhancement.model")
+                raise BadInput(
+                    f'provider "{config.name}"',
+                    "no model is set for local.enhancement",
+                    remedy="add local.enhancement.model",
+                )
             enrichment = cls.make_enrichment(local.enhancement, model)
         return open_on_threads(
             config.name,
@@ -213,7 +217,7 @@ class ChunkMemory(IndexedMemory[StoredChunk, ChunkStore], Generic[T]):
             cls._check_retrieval(config.local, part)
             if config.local.database.type == "sqlite" and config.local.database.schema_file:
                 where = part.where("database", "schema")
-                raise BadInput(where, "has no effect on SQLite", remedy="remove it, or use postgres")
+                raise BadInput(where, "schema has no effect with SQLite", remedy="remove it, or set type: postgres")
 
     async def add(self, scope: Scope, session: Session) -> Receipt:
         chunks = await self._chunk(session)
@@ -258,9 +262,15 @@ class ChunkMemory(IndexedMemory[StoredChunk, ChunkStore], Generic[T]):
         retrieval, weights_at = local.retrieval, part.where("retrieval", "weights")
         if retrieval.strategy not in cls.strategies:
             where, expected = part.where("retrieval", "strategy"), f"one of {join_names(cls.strategies)}"
-            raise BadInput(where, f"{preview(retrieval.strategy)} is not supported", expected=expected)
+            raise BadInput(
+                where,
+                f"the strategy {preview(retrieval.strategy)} is not supported by this provider",
+                expected=expected,
+            )
         if retrieval.weights and retrieval.strategy != "weighted":
-            raise BadInput(weights_at, "has no effect", expected="strategy: weighted")
+            raise BadInput(
+                weights_at, "weights have no effect without strategy: weighted", remedy="add that, or remove weights"
+            )
         for name, weight in retrieval.weights.items():
             where = part.where("retrieval", "weights", name)
             if name not in cls.weights:
@@ -269,7 +279,7 @@ class ChunkMemory(IndexedMemory[StoredChunk, ChunkStore], Generic[T]):
             if weight < 0:
                 raise BadInput(where, f"invalid weight {weight}", expected="0 or more")
         if retrieval.weights and not sum(retrieval.weights.values()):
-            raise BadInput(weights_at, "all weights are 0", expected="a weight above 0")
+            raise BadInput(weights_at, "all weights are 0", expected="at least one weight above 0")
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ class PostgresChunkStore(ChunkStore):
                 if row is None:
                     cursor.execute("INSERT INTO memorybench_store VALUES (%s)", (self.store_id,))
         except ServiceError as error:
-            remedy = "check connectionString, and that pgvector is installed"
+            remedy = "check connectionString, and that the server has the extension pgvector"
             raise BadInput(_WHERE, f"Postgres cannot be used: {error}", remedy=remedy) from error
 
     def to_text(self, text: str) -> str:
@@ -89,7 +89,7 @@ def _load_driver(address: str) -> Any:
     except driver.ProgrammingError:
         # the address is not shown: it may contain a password
         where, expected = f"{_WHERE}.connectionString", "postgresql://user@host/database"
-        raise BadInput(where, "invalid address of Postgres", expected=expected) from None
+        raise BadInput(where, "invalid address of a Postgres database", expected=expected) from None
     return driver
 
 

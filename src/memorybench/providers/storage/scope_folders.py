@@ -28,7 +28,9 @@ class ScopeFolders:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             self.store_id = _read_store_id(folder / _STORE_ID)
         except OSError as error:
-            raise BadInput(str(folder), f"cannot be used: {error.strerror}", remedy="choose another folder") from None
+            raise BadInput(
+                str(folder), f"the folder for memories cannot be used: {error.strerror}", remedy="choose another folder"
+            ) from None
         self._folder = folder
         self._sources: dict[str, dict[str, tuple[str, ...]]] = {}
 
