@@ -140,7 +140,7 @@ def test_keys_are_text():
         ("a: 1\nb: !!python/object/apply:os.system ['true']\n", "f.yaml:2: b", "tag"),
         ("a: !!str 5\n", "f.yaml:1: a", "tag"),
         ("a: !mine {b: 1}\n", "f.yaml:1: a", "tag"),
-        ("a: 1\n---\nb: 2\n", "f.yaml:2", "second document"),
+        ("a: 1\n---\nb: 2\n", "f.yaml:2", "second YAML document"),
         ("a: 1\nb: [1, 2\nc: 3\n", "f.yaml:3", "column"),
         ("a:\n\t- b\n", "f.yaml:2", "column 1"),
         ("a: b: c\n", "f.yaml:1", "column 5"),

@@ -61,7 +61,7 @@ def _known_path(text: str, known: Collection[str], where: str) -> Path:
     for route in path.routes:
         if not route.steps or not isinstance(route.steps[0], str):
             raise BadInput(
-                where, f"{preview(text)} does not name a variable", expected=f"$. and one of {join_names(known)}"
+                where, f"{preview(text)} does not name a variable", expected=f"$.NAME with one of {join_names(known)}"
             )
         check_known(route.steps[0], known, where)
     return path
@@ -70,7 +70,11 @@ def _known_path(text: str, known: Collection[str], where: str) -> Path:
 def _check_keys(body: Document) -> None:
     for key in body.value:
         if "${" in key:
-            raise BadInput(body.where(key), "placeholders are not supported in keys", remedy="use them in values only")
+            raise BadInput(
+                body.where(key),
+                "a key contains a placeholder, which is not supported",
+                remedy="use placeholders in values only",
+            )
 
 
 def _render(node: Any, values: Mapping[str, Any]) -> Any:
@@ -93,5 +97,7 @@ def _select(path: Path, values: Mapping[str, Any]) -> Any:
     if not path.singular:
         return matches
     if not matches:
-        raise BadInput(path.where, f"{preview(path.text)} has no value here", expected=f"one of {join_names(values)}")
+        raise BadInput(
+            path.where, f"{preview(path.text)} has no value in this request", expected=f"one of {join_names(values)}"
+        )
     return matches[0]

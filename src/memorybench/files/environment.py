@@ -52,10 +52,10 @@ def _replacement(document: Document, place: Place, environment: Mapping[str, str
         raise BadInput(
             document.where(*place),
             f"the environment variable {name} is not set",
-            remedy=f"set it, or write ${{{name}:-default}}",
+            remedy=f"set the variable, or write ${{{name}:-default}}",
         )
     if "${" in value:
         # a template would read it as a placeholder; the value may be secret and is not shown
         problem = f"the value of the environment variable {name} contains ${{"
-        raise BadInput(document.where(*place), problem, remedy="change its value")
+        raise BadInput(document.where(*place), problem, remedy="change the value of the variable")
     return value

@@ -66,11 +66,13 @@ def parse_expression(text: str) -> Expression:
         if not equals or not value.strip() or not _KEY.fullmatch(name):
             raise BadInput("", f"invalid setting {preview(argument.strip())} of {call[1]}", expected=_EXPECTED)
         if name in settings:
-            raise BadInput("", f"duplicate setting {preview(key.strip())} of {call[1]}", expected="each setting once")
+            raise BadInput(
+                "", f"the setting {preview(key.strip())} of {call[1]} occurs twice", expected="each setting once"
+            )
         for known in settings:
             if known.startswith(f"{name}.") or name.startswith(f"{known}."):
                 problem = f"setting {max(name, known)} of {call[1]} conflicts with {min(name, known)}"
-                raise BadInput("", problem, remedy="set one of them")
+                raise BadInput("", problem, remedy="set only one of the two")
         settings[name] = _value(parse_yaml(value, f'provider "{text.strip()}"').value, argument)
     return Expression(call[1].strip(), dict(sorted(settings.items())))
 

@@ -185,11 +185,15 @@ class Path:
             return find(value)
         except JSONPathError as error:
             raise BadInput(
-                self.where, f"the path {preview(self.text)} cannot be applied to the data: {error.message}"
+                self.where,
+                f"the path {preview(self.text)} cannot be applied to the data: {error.message}",
+                remedy="correct the path",
             ) from None
         except Unreadable as error:  # a slow regular expression
             raise BadInput(
-                self.where, f"the path {preview(self.text)} cannot be applied to the data: {error}"
+                self.where,
+                f"the path {preview(self.text)} cannot be applied to the data: {error}",
+                remedy="simplify the path",
             ) from None
 
 

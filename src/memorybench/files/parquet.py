@@ -41,7 +41,7 @@ def stream_parquet(path: Path, binary: BinaryValues | None = None) -> Iterator[D
             metadata = file.metadata
             size = sum(metadata.row_group(index).total_byte_size for index in range(metadata.num_row_groups))
             if size > LARGEST:
-                raise BadInput(str(path), f"unpacks to more than {LARGEST} bytes", remedy="split the file")
+                raise BadInput(str(path), f"unpacks to more than {LARGEST} bytes", remedy="split it into several files")
             number = 0
             for batch in file.iter_batches(batch_size=_ROWS):
                 for row in batch.to_pylist():

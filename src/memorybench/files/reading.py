@@ -58,11 +58,11 @@ def check_confined(path: Path, folders: Iterable[Path], largest: int) -> None:
     try:
         real, status = path.resolve(strict=True), path.stat()
     except (OSError, RuntimeError, ValueError):  # a loop of links, or a NUL byte
-        raise BadInput(printable(str(path)), "not found", expected="the file on this machine") from None
+        raise BadInput(printable(str(path)), "file not found", expected="a file on this machine") from None
     where, allowed = printable(str(path)), dict.fromkeys(folder.resolve() for folder in folders)
     if not any(real.is_relative_to(folder) for folder in allowed):
         raise BadInput(
-            where, "outside the folders that may be read", expected=f"below {' or '.join(map(str, allowed))}"
+            where, "is outside the folders that may be read", expected=f"a file below {' or '.join(map(str, allowed))}"
         )
     if not stat.S_ISREG(status.st_mode) or not status.st_size:
         raise BadInput(where, "is empty or not a regular file", expected="a regular file with content")
@@ -79,10 +79,16 @@ def read_lines(path: Path, largest: int = LARGEST) -> Iterator[tuple[int, str]]:
             if size > cap:
                 raise _too_large(path, cap)
             if len(line) > LONGEST_LINE:
-                raise BadInput(f"{path}:{number}", f"line longer than {LONGEST_LINE} bytes", remedy="split it")
+                raise BadInput(
+                    f"{path}:{number}",
+                    f"the line is longer than {LONGEST_LINE} bytes",
+                    remedy="divide it into several lines",
+                )
             text = _decode(path, line, number)
             if "\0" in text:
-                raise BadInput(f"{path}:{number}", "contains a NUL byte", expected="text", remedy="remove it")
+                raise BadInput(
+                    f"{path}:{number}", "the line contains a NUL byte", expected="text", remedy="remove that byte"
+                )
             blank = blank and (not text or text.isspace())
             yield number, text
     if blank:
@@ -99,13 +105,17 @@ def _open(path: Path) -> Iterator[BinaryIO]:
     except IsADirectoryError:
         raise BadInput(str(path), "is a folder", expected="a file") from None
     except PermissionError:
-        raise BadInput(str(path), "permission denied", remedy="change its permissions") from None
+        raise BadInput(
+            str(path), "you do not have permission to read this file", remedy="change its permissions"
+        ) from None
     except gzip.BadGzipFile:
-        raise BadInput(str(path), "is not gzip data", remedy="remove .gz from its name, or compress it") from None
+        raise BadInput(
+            str(path), "has the suffix .gz, but is not gzip data", remedy="remove .gz from its name, or compress it"
+        ) from None
     except (EOFError, zlib.error):
-        raise BadInput(str(path), "gzip data is damaged or truncated", remedy="download the file again") from None
+        raise BadInput(str(path), "the gzip data is damaged or incomplete", remedy="download the file again") from None
     except OSError as error:
-        raise BadInput(str(path), f"cannot be read: {error.strerror or error}") from None
+        raise BadInput(str(path), f"the file cannot be read: {error.strerror or error}") from None
 
 
 def unpacked_cap(path: Path, largest: int = LARGEST) -> int:
@@ -129,7 +139,7 @@ def _too_large(path: Path, cap: int) -> BadInput:
     return BadInput(
         str(path),
         f"unpacks to more than {cap} bytes",
-        remedy="unpack it yourself if you trust it",
+        remedy="if you trust the file, unpack it yourself and name the unpacked file",
     )
 
 
@@ -157,12 +167,16 @@ def _decode(path: Path, data: bytes | bytearray, line: int) -> str:
 
 def _check_encoding(path: Path, head: bytes | bytearray) -> None:
     if head.startswith(_GZIP_MARK):
-        raise BadInput(f"{path}:1", "is gzip data without the suffix .gz", remedy=f"name it {path.name}.gz")
+        raise BadInput(
+            f"{path}:1",
+            "the file is gzip data, but its name does not end in .gz",
+            remedy=f"rename it to {path.name}.gz",
+        )
     # without a byte order mark, UTF-16 has a zero byte beside its first ASCII character
     if head.startswith(_UTF16_MARKS) or b"\0" in head:
         kind = "UTF-16" if head.startswith(_UTF16_MARKS) else "UTF-16 or binary"
-        raise BadInput(f"{path}:1", f"is {kind}", expected="UTF-8 text", remedy="save the file as UTF-8")
+        raise BadInput(f"{path}:1", f"the file is {kind}", expected="UTF-8 text", remedy="save the file as UTF-8")
 
 
 def _empty(path: Path) -> BadInput:
-    return BadInput(f"{path}:1", "is empty", remedy="check that it was written or downloaded completely")
+    return BadInput(f"{path}:1", "the file is empty", remedy="check that it was written or downloaded completely")

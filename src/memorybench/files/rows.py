@@ -40,7 +40,7 @@ def stream_csv(path: Path | str, largest: int = LARGEST) -> Iterator[Document]:
         if len(cells) != len(header):
             raise BadInput(
                 f"{path}:{number}",
-                f"has {len(cells)} cells where the header has {len(header)}",
+                f"the row has {len(cells)} cells, but the header has {len(header)}",
                 expected="one cell for each column",
                 remedy="quote cells that contain commas or line ends",
             )
@@ -116,5 +116,5 @@ def _header(cells: list[str], where: str) -> list[str]:
                 remedy="add the header",
             )
         if name in names[: column - 1]:
-            raise BadInput(where, f"duplicate column {preview(name)}", remedy="rename one")
+            raise BadInput(where, f"two columns have the name {preview(name)}", remedy="rename one of the two")
     return names

@@ -61,7 +61,9 @@ class Template:
 def value_of(name: str, values: Mapping[str, Any], where: str) -> Any:
     """Return the value of a variable; raise BadInput if it has none."""
     if name not in values:
-        raise BadInput(where, f"${{{name}}} has no value here", expected=f"one of {join_names(values)}")
+        raise BadInput(
+            where, f"the variable ${{{name}}} has no value in this text", expected=f"one of {join_names(values)}"
+        )
     return values[name]
 
 
@@ -87,7 +89,7 @@ def _expression_error(expression: str, known: Collection[str], where: str) -> Ba
             )
     return BadInput(
         where,
-        f"{preview(expression)} is not a placeholder",
+        f"{preview(expression)} is not a valid placeholder",
         expected=f"${{name}} with one of {join_names(known)}",
         remedy="write $${ for a literal ${",
     )

@@ -44,7 +44,7 @@ def validated(document: Document, record: type[R], *, spell: Callable[[str], str
     first, *others = _errors(document, faults)
     if not others:
         raise first
-    more = f"{first.remedy} (and {len(others)} more)".lstrip()
+    more = f"{first.remedy} (this is the first of {len(others) + 1} problems)".lstrip()
     raise BadInput(first.where, first.problem, expected=first.expected, remedy=more)
 
 

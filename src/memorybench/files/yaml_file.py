@@ -49,7 +49,7 @@ def parse_yaml(text: str, path: str) -> Document:
     forbidden = yaml.reader.Reader.NON_PRINTABLE.search(text)
     if forbidden:
         where = f"{path}:{text.count(chr(10), 0, forbidden.start()) + 1}"
-        raise BadInput(where, f"forbidden character {ord(forbidden[0]):#x}", expected="text", remedy="remove it")
+        raise BadInput(where, f"YAML forbids the character {ord(forbidden[0]):#x}", expected="text", remedy="remove it")
     builder = _Builder(path, yaml.parse(text, Loader=_PARSER))
     try:
         value = builder.document()
@@ -69,12 +69,12 @@ class _Builder:
     def document(self) -> Any:
         next(self._events)  # the stream begins
         if isinstance(next(self._events), yaml.StreamEndEvent):
-            raise BadInput(f"{self._path}:1", "contains only comments", remedy="fill it or remove it")
+            raise BadInput(f"{self._path}:1", "the file contains only comments", remedy="fill it or remove it")
         value = self._node(next(self._events), ())
         next(self._events)  # the document ends
         following = next(self._events)
         if not isinstance(following, yaml.StreamEndEvent):
-            raise self._error(following, (), "a second document begins", "use one file per document")
+            raise self._error(following, (), "a second YAML document begins here", "use one file per document")
         return value
 
     def _node(self, event: yaml.Event, place: Place) -> Any:
@@ -83,7 +83,7 @@ class _Builder:
         if isinstance(event, yaml.ScalarEvent):
             return self._scalar(event, place)
         if len(place) == DEEPEST:
-            raise self._error(event, place[:3], f"nested deeper than {DEEPEST} levels", "flatten it")
+            raise self._error(event, place[:3], f"the data is nested deeper than {DEEPEST} levels", "use fewer levels")
         if isinstance(event, yaml.MappingStartEvent):
             return self._mapping(place)
         return self._sequence(place)
@@ -93,7 +93,7 @@ class _Builder:
         while not isinstance(event := next(self._events), yaml.MappingEndEvent):
             key = self._key(event, place)
             if key in made:
-                raise self._error(event, (*place, key), f"duplicate key {preview(key)}", "remove one")
+                raise self._error(event, (*place, key), f"duplicate key {preview(key)}", "remove one of the two")
             self.lines[(*place, key)] = _line(event)
             made[key] = self._node(next(self._events), (*place, key))
         return made
@@ -107,15 +107,17 @@ class _Builder:
     def _key(self, event: yaml.Event, place: Place) -> str:
         self._check_supported(event, place)
         if not isinstance(event, yaml.ScalarEvent) or not event.value:
-            raise self._error(event, place, "invalid key", "write key: value, or quote the text")
+            raise self._error(event, place, "invalid key", "write key: value, or put the text in quotes")
         return self._text(event, place)
 
     def _check_supported(self, event: yaml.Event, place: Place) -> None:
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            raise self._error(event, place, "anchors and aliases are not supported", "write the value out")
+            raise self._error(event, place, "anchors (&) and aliases (*) are not supported", "repeat the value instead")
         tag = getattr(event, "tag", None)
         if tag is not None:
-            raise self._error(event, place, f"the tag {preview(tag)} is not supported", "remove it, or quote the text")
+            raise self._error(
+                event, place, f"the tag {preview(tag)} is not supported", "remove it, or put the text in quotes"
+            )
 
     def _scalar(self, event: yaml.ScalarEvent, place: Place) -> Any:
         text = self._text(event, place)
@@ -125,26 +127,28 @@ class _Builder:
             return _CONSTANTS[text]
         if _OLD_BOOLEAN.fullmatch(text):
             problem = f"{text} is ambiguous: a boolean in YAML 1.1, text in YAML 1.2"
-            raise self._error(event, place, problem, "write true or false, or quote it")
+            raise self._error(event, place, problem, "write true or false, or put it in quotes")
         if _OTHER_NUMBER.fullmatch(text):
             problem = f"{text[:40]} is ambiguous: YAML 1.1 and 1.2 read it differently"
-            raise self._error(event, place, problem, f"write {_decimal(text)[:40]}, or quote it")
+            raise self._error(event, place, problem, f"write {_decimal(text)[:40]}, or put it in quotes")
         if _INTEGER.fullmatch(text):
             return self._integer(event, place)
         if _INFINITE.fullmatch(text) or (_FLOAT.fullmatch(text) and not isfinite(float(text))):
-            raise self._error(event, place, f"{text[:40]} is not a finite number", "use null, or quote it")
+            raise self._error(event, place, f"{text[:40]} is not a finite number", "use null, or put it in quotes")
         return float(text) if _FLOAT.fullmatch(text) else text
 
     def _integer(self, event: yaml.ScalarEvent, place: Place) -> int:
         try:
             return int(event.value)
         except ValueError:  # Python's limit of digits
-            raise self._error(event, place, "integer with too many digits", "quote it") from None
+            raise self._error(event, place, "the integer has too many digits", "put it in quotes") from None
 
     def _text(self, event: yaml.ScalarEvent, place: Place) -> str:
         text = str(event.value)
         if not text.isascii() and _HALF_CHARACTER.search(text):
-            raise self._error(event, place, "lone surrogate", "write the complete character")
+            raise self._error(
+                event, place, "the text contains half of a surrogate pair", "write the complete character"
+            )
         return text
 
     def _error(self, event: yaml.Event, place: Place, problem: str, remedy: str) -> BadInput:
