@@ -47,7 +47,7 @@ SEARCHES: dict[str, tuple[str, Behaviour, str]] = {
 ADDS: dict[str, tuple[Behaviour, str]] = {
     "no jobs": (reply({}), "$.jobs"),
     "no job for a document": (reply({"jobs": [1]}), "one per document"),
-    "a job that is null": (reply({"jobs": [1, None, 3, 4, 5]}), "1 of 5 ids are missing"),
+    "a job that is null": (reply({"jobs": [1, None, 3, 4, 5]}), "1 of 5 values"),
     "too many jobs": (reply({"jobs": list(range(9))}), "one per document"),
     "a web page": (html(), "invalid JSON"),
 }

@@ -68,7 +68,7 @@ def test_a_starting_file_is_valid_and_never_replaced(command: Command, kind: str
     file.write_text("of the user")
     again = command("init", kind, "mine")
     assert again.code == 2
-    assert "exists already" in again.err
+    assert "already exists" in again.err
     assert file.read_text() == "of the user"
 
 

@@ -94,7 +94,7 @@ def test_an_empty_source_is_an_error(file: Path) -> None:
 
 
 def test_a_path_without_a_match_in_any_trace_is_an_error(file: Path) -> None:
-    with pytest.raises(BadInput, match=r"all 2 traces; set --output-path"):
+    with pytest.raises(BadInput, match=r"all 2 traces .*; set --output-path"):
         fetch_into(ListSource(unusable("a"), unusable("b")), file)
     assert not file.exists()
 

@@ -163,7 +163,7 @@ def named_files(values: Sequence[str], flag: str) -> dict[str, str]:
         if not equals or not name or not path or name in files:
             from memorybench.core.errors import BadInput
 
-            raise BadInput(flag, f"invalid value {value!r}", expected="NAME=PATH, each name once")
+            raise BadInput(flag, f"invalid value {value!r}", expected="NAME=PATH, with each name at most once")
         files[name] = path
     return files
 

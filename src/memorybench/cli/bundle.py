@@ -52,6 +52,8 @@ def _check_replaceable(output: Path) -> None:
         with output.open("rb") as file:
             is_bundle = file.read(2) == b"PK"  # as every zip file begins
     except OSError as error:
-        raise BadInput(str(output), f"cannot be replaced ({error.strerror})", remedy="name another file") from error
+        raise BadInput(
+            str(output), f"the file cannot be replaced ({error.strerror})", remedy="name another file"
+        ) from error
     if not is_bundle:
-        raise BadInput(str(output), "exists and is not a bundle", remedy="name another file with --output")
+        raise BadInput(str(output), "the file exists and is not a bundle", remedy="name another file with --output")

@@ -67,7 +67,7 @@ def compare_providers(args: argparse.Namespace) -> int:
 
     names = split_list(args.compare)
     if len(names) < 2:
-        raise BadInput("--compare", f"{len(names)} named", expected="two or more providers")
+        raise BadInput("--compare", f"only {len(names)} providers are named", expected="two or more")
     measures = split_list([args.measure] if args.measure else None)
     try:
         compared = compare_runs(names, folders(args), among=args.runs, benchmark=args.benchmark, measures=measures)

@@ -89,12 +89,14 @@ def _convert(args: argparse.Namespace) -> int:
     from memorybench.files.writing import replacing
 
     if args.to.is_file():
-        raise BadInput(str(args.to), "already exists", remedy="name another file, or remove it first")
+        raise BadInput(str(args.to), "the file already exists", remedy="name another file, or remove it first")
     if not args.to.parent.is_dir():
         raise BadInput(str(args.to), "folder not found", remedy="name a file in an existing folder")
     locomo = args.benchmark == "locomo"
     if locomo and args.limit is not None:
-        raise BadInput("--limit", "not supported for locomo", remedy="leave it out: LoCoMo has 10 conversations")
+        raise BadInput(
+            "--limit", "not supported for locomo, which has only 10 conversations", remedy="leave --limit out"
+        )
     dataset = convert_locomo(args.file) if locomo else convert_longmemeval(args.file, args.limit)
     with replacing(args.to) as file:
         file.write(dataset_json(dataset, lines=args.to.suffix in (".jsonl", ".ndjson")))

@@ -42,7 +42,9 @@ def run(args: argparse.Namespace) -> int:
     from memorybench.suites.registry import read_run
 
     if args.table is not None and args.format not in ("latex", "markdown"):
-        raise BadInput("--table", f"not supported with --format {args.format}", expected="latex or markdown")
+        raise BadInput(
+            "--table", f"not supported with --format {args.format}", expected="--format latex or --format markdown"
+        )
     output = None if str(args.output) == "-" else args.output
     with read_run(args.runs, folders(args)) as stored:
         if args.format == "inspect":
@@ -60,7 +62,11 @@ def run(args: argparse.Namespace) -> int:
             from memorybench.reporting.parquet import write_parquet
 
             if output is None:
-                raise BadInput("--output", "--format parquet is binary", expected="a file, e.g. --output r.parquet")
+                raise BadInput(
+                    "--output",
+                    "missing: --format parquet writes a binary file",
+                    remedy="name a file, such as --output r.parquet",
+                )
             written = write_parquet(found, columns, output)
         else:
             with _open_output(output, is_json=args.format != "csv") as file:
@@ -131,10 +137,14 @@ def _inspect(stored: StoredRun, folder: Path | None) -> int:
     from memorybench.suites.inspect_log import write_logs
 
     if folder is None:
-        raise BadInput("--output", "--format inspect writes several files", expected="a folder, e.g. --output logs")
+        raise BadInput(
+            "--output", "missing: --format inspect writes several files", remedy="name a folder, such as --output logs"
+        )
     try:
         written = write_logs(stored.parts, stored.summary, folder)
     except OSError as error:
-        raise BadInput(str(folder), f"cannot be written ({error.strerror})", remedy="name another folder") from error
+        raise BadInput(
+            str(folder), f"the folder cannot be written ({error.strerror})", remedy="name another folder"
+        ) from error
     print(f"{len(written)} logs written to {folder}; read them with: inspect view --log-dir {folder}")
     return 0

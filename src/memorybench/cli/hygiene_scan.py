@@ -77,7 +77,9 @@ def _scan(args: argparse.Namespace) -> int:
         if args.output:
             args.output.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise BadInput(str(error.filename), error.strerror or "cannot be written") from None
+        raise BadInput(
+            str(error.filename), error.strerror or "the file cannot be written", remedy="name another file"
+        ) from None
     if args.output:
         print(f"{args.output}: {len(report.findings)} findings")
     else:

@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     from .validate import describe_file
 
     if args.probe is not None and args.kind != "provider":
-        raise BadInput("--probe", f"has no effect on a {args.kind}", remedy="remove it")
+        raise BadInput("--probe", f"has no effect when you create a {args.kind}", remedy="remove it")
     files = starting_files(args.kind, args.name, Path())
     probed = asyncio.run(probe(args.probe)) if args.probe is not None else None
     write_starting_files(args.kind, args.name, files, probed)

@@ -67,10 +67,16 @@ def _calibration(args: argparse.Namespace) -> Calibration:
         print(f"{args.labels}: {labels.unlabelled} rows without a label are skipped", file=sys.stderr)
     if labels.complete:
         if args.judge_model:
-            raise BadInput("--judge-model", f"{args.labels} already has verdicts", remedy="leave out one of the two")
+            raise BadInput(
+                "--judge-model",
+                f"{args.labels} already has verdicts",
+                remedy="leave out --judge-model, or remove the verdicts",
+            )
         return compare_verdicts(labels)
     if args.judge_model in (None, "none"):
-        raise BadInput(str(args.labels), "no verdicts in the file", remedy="name a judge with --judge-model")
+        raise BadInput(
+            str(args.labels), "the file has no verdicts of a judge", remedy="add --judge-model MODEL to get them"
+        )
     wiring = LiveWiring()
     config = wiring.catalog.benchmark(args.benchmark) if args.benchmark else None
     prompts = judge_prompts(config, args.judge_prompt)
@@ -136,5 +142,5 @@ def _score(text: str) -> tuple[float, int | None]:
     except (ValueError, ZeroDivisionError):
         raise argparse.ArgumentTypeError(f"invalid score {text!r}; expected 0.71 or 355/500") from None
     if not 0 <= score <= 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not between 0 and 1")
+        raise argparse.ArgumentTypeError(f"the score {text!r} is not between 0 and 1")
     return score, int(n) if slash else None

@@ -26,7 +26,7 @@ def run(args: argparse.Namespace) -> int:
     from memorybench.wiring.live import LiveWiring
 
     if not is_installed():
-        raise BadInput("leaderboard", "missing jinja2", remedy="pip install 'memorybench[view]'")
+        raise BadInput("leaderboard", "jinja2 is not installed", remedy="pip install 'memorybench[view]'")
     given, wiring = split_list(args.data), LiveWiring(split_list(args.config_dir))
     found = build_leaderboard(
         args.folder,

@@ -46,12 +46,14 @@ def run(args: argparse.Namespace) -> int:
 
     token = first_variable(args.token_env) if args.token_env else None
     if args.token_env and not token:
-        raise BadInput("--token-env", f"the variable {args.token_env} is not set", remedy="set it to a secret")
+        raise BadInput(
+            "--token-env", f"the environment variable {args.token_env} is not set", remedy="set it to a secret token"
+        )
     if token is not None:
         redactor().add(token)
     if args.host not in LOOPBACK and token is None:
-        problem = f"{args.host} is reachable by other machines"
-        raise BadInput("--host", problem, expected="a token", remedy="add --token-env")
+        problem = f"other machines can reach {args.host}, so a token is required"
+        raise BadInput("--host", problem, remedy="add --token-env NAME")
     asyncio.run(_receive(args, token))
     return 0
 
@@ -90,5 +92,5 @@ def _seconds(text: str) -> float:
     except OverflowError:
         duration = None
     if not duration:
-        raise argparse.ArgumentTypeError(f"invalid time {text!r}; expected such as 30s, 10m or 8h")
+        raise argparse.ArgumentTypeError(f"invalid time {text!r}; expected a time such as 30s, 10m or 8h")
     return duration.total_seconds()

@@ -29,7 +29,9 @@ def opened_bundles(args: argparse.Namespace) -> Iterator[None]:
         yield
         return
     if args.journal is not None:
-        raise BadInput("--journal", "not supported together with a bundle", remedy="name runs or bundles")
+        raise BadInput(
+            "--journal", "not supported together with a bundle file", remedy="leave out --journal, or name only runs"
+        )
     with temporary_folder("memorybench-bundle-") as place:
         results = place / "results"
         ids: dict[str, str] = {}
@@ -70,7 +72,7 @@ def _open(path: Path, results: Path, taken: Collection[str]) -> str:
     with open_archive(path) as archive:
         if changed := archive.changed_files():
             problem = f"{', '.join(changed)} changed since the bundle was made"
-            raise BadInput(str(path), problem, remedy=f"memorybench verify {path}")
+            raise BadInput(str(path), problem, remedy=f"run `memorybench verify {path}` for details")
         run_id = import_rows(Rows.in_archive(archive), results, next(name for name in names if name not in taken))
     print(f"{path}: its figures are not checked; memorybench verify {path} recomputes them", file=sys.stderr)
     return run_id

@@ -39,8 +39,12 @@ def run(args: argparse.Namespace) -> int:
     form = args.output.suffix.lstrip(".").lower() if args.output else ""
     if not args.spec:
         if form not in FORMS:
-            problem = f"{args.output.name} is not a chart file" if args.output else "missing"
-            raise BadInput("--output", problem, expected="a file with .svg, .png or .pdf, or --spec for its data")
+            problem = f"{args.output.name} has an unknown suffix" if args.output else "missing"
+            raise BadInput(
+                "--output",
+                problem,
+                expected="a file with .svg, .png or .pdf; or --spec, which prints the Vega-Lite data",
+            )
         check_installed("plot")
     spec = _find(args)
     if args.spec:
@@ -84,12 +88,12 @@ def _find(args: argparse.Namespace) -> Spec:
     if args.chart not in CHARTS:
         raise unknown_name("CHART", f'unknown chart "{args.chart}"', args.chart, (*CHARTS, _SLOPE))
     if args.sides:
-        raise BadInput("--sides", f"not supported by the chart {args.chart}", expected=_SLOPE)
+        raise BadInput("--sides", f"not supported by the chart {args.chart}", expected=f"the chart {_SLOPE}")
     with read_run([args.run], folders(args)) as stored:
         spec = CHARTS[args.chart][1](RunCharts(stored))
     if spec is None:
         remedy = f"list the charts of the run: memorybench plot {args.run}"
-        raise BadInput("CHART", f"run {args.run} has no data for {args.chart}", remedy=remedy)
+        raise BadInput("CHART", f"run {args.run} has no data for the chart {args.chart}", remedy=remedy)
     return spec
 
 
@@ -109,7 +113,7 @@ def _slope(args: argparse.Namespace) -> Spec:
     if len(sides) == 1:
         sides = [run, *sides]
     if len(sides) != 2:
-        raise BadInput("--sides", f"{len(sides)} sides", expected="two: providers of the run, or runs")
+        raise BadInput("--sides", f"{len(sides)} sides are named", expected="two: providers of the run, or runs")
     spec = slope(compare_runs(sides, folders(args)))
     if spec is None:
         raise BadInput("CHART", "the sides share fewer than two types of questions", remedy="choose other sides")

@@ -37,11 +37,20 @@ def run(args: argparse.Namespace) -> int:
 
     is_page = args.output is not None and args.output.suffix.lower() in _PAGES
     if is_page and args.format != "html":
-        raise BadInput("--output", f"{args.output} is one file", expected="a folder", remedy="add --format html")
+        raise BadInput(
+            "--output",
+            f"{args.output} is the name of a web page",
+            expected="a folder",
+            remedy="name a folder, or add --format html",
+        )
     formats = {"all": tuple(FORMATS), "html": ()}.get(args.format, (args.format,))
     with read_run(args.runs, folders(args)) as stored:
         if len(stored.parts) > 1 and args.output is None:
-            raise BadInput("--output", "missing; the shards have a folder each", expected="a folder for their report")
+            raise BadInput(
+                "--output",
+                "missing; several shards have no common folder",
+                remedy="add --output FOLDER for their report",
+            )
         report = report_of(stored)
         wants_html = args.format == "html" or (args.format == "all" and is_installed())
         html = html_report(stored, report) if wants_html else None

@@ -92,7 +92,11 @@ def _check_filters(args: argparse.Namespace) -> None:
             from memorybench.core.errors import BadInput
 
             remedy = "memorybench results RUN --failures"
-            raise BadInput(f"--{flag.replace('_', '-')}", "is valid only with a run and --failures", remedy=remedy)
+            raise BadInput(
+                f"--{flag.replace('_', '-')}",
+                "is valid only with a run and --failures",
+                remedy=f"use it with `{remedy}`",
+            )
 
 
 def _show_failures(args: argparse.Namespace, stored: StoredRun) -> None:

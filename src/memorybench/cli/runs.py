@@ -209,7 +209,11 @@ def _prune(args: argparse.Namespace) -> int:
     from memorybench.suites.run_changes import prunable
 
     if args.keep is None and args.older_than is None:
-        raise BadInput("runs prune", "missing --keep or --older-than", remedy="for example --keep 20, --older-than 30d")
+        raise BadInput(
+            "runs prune",
+            "--keep and --older-than are missing",
+            remedy="add one of them, such as --keep 20 or --older-than 30d",
+        )
     rows, kept = prunable(_filtered(args), args.keep or 0, args.older_than)
     return _delete_rows(args, rows, kept)
 
@@ -246,7 +250,11 @@ def _confirmed(rows: Sequence[ListedRun]) -> bool:
     from memorybench.core.errors import BadInput
 
     if not sys.stdin or not sys.stdin.isatty():
-        raise BadInput("--yes", "missing; there is no terminal to ask on", remedy="add --yes to delete without asking")
+        raise BadInput(
+            "--yes",
+            "missing; without a terminal, memorybench cannot ask you to confirm",
+            remedy="add --yes to delete without asking",
+        )
     for row in rows:
         tags = f", tagged {', '.join(row.tags)}" if row.tags else ""
         scored = f"{row.counts['scored']} of {row.run.planned} scored"

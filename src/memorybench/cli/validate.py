@@ -51,7 +51,7 @@ def describe_file(path: Path) -> str:
 
     if path.is_dir():
         if not (path / FILE_NAME).exists():
-            raise BadInput(str(path), "is a folder", expected="a file", remedy="name the files in it")
+            raise BadInput(str(path), "is a folder without results", expected="a file", remedy="name the files in it")
         path = path / FILE_NAME
     if is_database(path):
         return describe_database(path)

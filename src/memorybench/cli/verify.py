@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     from memorybench.wiring.live import LiveWiring
 
     if args.rejudge is None and (args.sample is not None or args.dry_run or given_budget(args) is not None):
-        raise BadInput("--sample, --budget and --dry-run", "missing --rejudge", remedy="name a judge with --rejudge")
+        raise BadInput("--sample, --budget and --dry-run", "valid only with --rejudge", remedy="add --rejudge MODEL")
     wiring = LiveWiring(split_list(args.config_dir), given_consent(args))
     datasets = at_hand(args.file, split_list(args.data), wiring)
     found = verify_bundle(args.file, datasets, read_keys(args.key), config_texts(wiring))
@@ -129,7 +129,7 @@ def at_hand(
         known = name in wiring.catalog.names("benchmark")
         if not known and name in files:
             raise BadInput(
-                "--data", f'benchmark "{name}" has no config here', remedy="name the folder of its config: --config-dir"
+                "--data", f'there is no config of benchmark "{name}"', remedy="add --config-dir FOLDER with its config"
             )
         if known:
             config = wiring.benchmark(name)

@@ -73,7 +73,7 @@ def _check_installed() -> None:
 
     missing = [name for name in ("jinja2", "starlette", "uvicorn") if find_spec(name) is None]
     if missing:
-        raise BadInput("view", f"missing {', '.join(missing)}", remedy="pip install 'memorybench[view]'")
+        raise BadInput("view", f"not installed: {', '.join(missing)}", remedy="pip install 'memorybench[view]'")
 
 
 def _check_host(host: str, token: str | None) -> None:
@@ -85,8 +85,7 @@ def _check_host(host: str, token: str | None) -> None:
     if host not in LOOPBACK and token is None:
         raise BadInput(
             "--host",
-            f"{host} is reachable by other machines",
-            expected="a token",
+            f"other machines can reach {host}, so a token is required",
             remedy='add --token "$(openssl rand -hex 16)"',
         )
 
@@ -117,7 +116,9 @@ def _listen(host: str, port: int | None) -> socket.socket:
         except OSError as error:
             problem = error
     where = "--port" if port is not None else "--host"
-    raise BadInput(where, f"cannot listen on {host} ({problem.strerror})", remedy="choose another one") from problem
+    raise BadInput(
+        where, f"cannot listen on {host} ({problem.strerror})", remedy=f"choose another {where[2:]}"
+    ) from problem
 
 
 def _open_browser(address: str, token: str | None) -> None:

@@ -26,7 +26,7 @@ def watch_run(args: argparse.Namespace, show: Callable[[argparse.Namespace], int
     from memorybench.suites.suite import resume_command
 
     if len(args.runs) > 1:
-        raise BadInput("--watch", f"{len(args.runs)} runs named", expected="one run")
+        raise BadInput("--watch", f"{len(args.runs)} runs are named", expected="one run")
     name = args.runs[0] if args.runs else LATEST
     # a run that has just been started has a lock, but may not be recorded yet
     own = next((place for folder in folders(args) if is_held(place := folder / name)), None)

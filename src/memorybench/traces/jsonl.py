@@ -33,6 +33,10 @@ class JsonlTraces:
                 raise BadInput(where, f"invalid trace {preview(line)}", expected="an object")
             trace = self._paths.trace(line, where)
             if trace.id in ids:
-                raise BadInput(where, f"duplicate id {preview(trace.id)}", remedy="make ids unique")
+                raise BadInput(
+                    where,
+                    f"another trace already has the id {preview(trace.id)}",
+                    remedy="give each trace a different id",
+                )
             ids.add(trace.id)
             yield trace

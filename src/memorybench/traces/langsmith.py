@@ -163,15 +163,15 @@ class LangSmith:
         reply = await self._attempt(lambda: self._send("POST", url, body))
         page = reply.json()
         if not isinstance(page, dict):
-            raise reply.malformed("expected an object")
+            raise reply.malformed("the reply is not an object")
         runs = page.get("items" if newer else "runs")
         if not isinstance(runs, list):
-            raise reply.malformed("expected a list of runs")
+            raise reply.malformed("the reply has no list of runs")
         if not all(isinstance(run, dict) and isinstance(run.get("id"), str) for run in runs):
             raise reply.malformed("a run has no id")
         next_cursor = page.get("next_cursor") if newer else (page.get("cursors") or {}).get("next")
         if next_cursor is not None and not isinstance(next_cursor, str):
-            raise reply.malformed("the cursor must be text")
+            raise reply.malformed("the cursor of the next page is not a text")
         return runs, next_cursor
 
     async def _project(self) -> _Project:
@@ -187,12 +187,16 @@ class LangSmith:
         reply = await self._attempt(lambda: self._send("GET", f"{self._url}/sessions", params=params))
         match reply.json():
             case []:
-                raise BadInput("--project", f"project {preview(name)} not found", remedy="check its name, and the key")
+                raise BadInput(
+                    "--project",
+                    f"project {preview(name)} not found",
+                    remedy="check its name, and that the API key may read it",
+                )
             case [{"id": str(id), **more}]:
                 start = more.get("start_time")
                 return _Project(id, start if isinstance(start, str) else _EPOCH)
             case _:
-                raise reply.malformed("expected a list of one project")
+                raise reply.malformed("the reply is not a list of one project")
 
     async def _send(self, method: str, url: str, body: Any = None, params: Mapping[str, str] | None = None) -> Reply:
         return await self._http.request(method, url, headers={"x-api-key": self._key}, params=params, json=body)
@@ -204,7 +208,9 @@ def _feedback(
     try:
         namespace = UUID(run)
     except ValueError:
-        raise ServiceError(f"run {preview(run)}: its id must be a UUID to receive feedback") from None
+        raise ServiceError(
+            f"no feedback can be sent for the LangSmith run {preview(run)}: its id is not a UUID"
+        ) from None
     return {
         "id": str(uuid5(namespace, f"memorybench/{name}")),
         "run_id": run,

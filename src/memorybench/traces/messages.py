@@ -51,7 +51,7 @@ def turns_of(conversation: Any) -> tuple[Turn, ...]:
 
 def _gather(turns: list[Turn], value: Any, depth: int) -> None:
     if depth > _MAX_DEPTH:
-        raise InvalidConversation("nested too deeply")
+        raise InvalidConversation("the conversation is nested too deeply")
     match value:
         case str():
             if value.strip():
@@ -77,7 +77,7 @@ def _add_message(turns: list[Turn], message: Mapping[str, Any]) -> None:
     elif "content" in message:
         _add(turns, message.get("role") or message.get("type"), message["content"], message.get("name"))
     else:
-        raise InvalidConversation(f"missing content of the message {preview(dict(message))}")
+        raise InvalidConversation(f"the message {preview(dict(message))} has no content")
 
 
 def _class_name(message: Mapping[str, Any]) -> str | None:

@@ -127,7 +127,7 @@ def _collect(
             _write(searches, _searches(table, selection) if SEARCHES in selection.kinds else (), redact),
         ]
     if not any(sizes):
-        expected = f"gen_ai.operation.name {', '.join(('search_memory', *sorted(WRITES)))}"
+        expected = f"spans with gen_ai.operation.name: {', '.join(('search_memory', *sorted(WRITES)))}"
         remedy = "check --since, or name the spans with --search-name and --write-name"
         raise BadInput(str(path), "no span searches or writes a memory", expected=expected, remedy=remedy)
 
@@ -203,7 +203,9 @@ def _write(path: Path, records: Iterable[Record], redact: Callable[[str], str]) 
             os.fsync(file.fileno())
         os.replace(unfinished, path)
     except OSError as error:
-        raise JournalError(f"{path}: cannot write the operations: {error.strerror or error}") from None
+        raise JournalError(
+            f"{path}: cannot write the memory operations: {error.strerror or error}; free some disk space"
+        ) from None
     finally:
         with suppress(OSError):
             unfinished.unlink(missing_ok=True)

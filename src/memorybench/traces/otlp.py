@@ -56,7 +56,7 @@ class OtlpTraces:
                 count += 1
                 yield self._paths.trace(extraction_row(source, writes), f"{self._path}:{writes[0].line}")
         if not found:
-            expected = f"gen_ai.operation.name {', '.join(sorted(WRITES))}"
+            expected = f"spans with gen_ai.operation.name: {', '.join(sorted(WRITES))}"
             raise BadInput(str(self._path), "no span writes memories", expected=expected)
 
 

@@ -166,7 +166,9 @@ def open_spans(path: Path, source: str = OTLP, names: SpanNames = NO_NAMES) -> I
         try:
             others = sum(_insert(database, columns) for columns in map(_columns, spans))
         except sqlite3.Error as error:  # the disk of temporary files is full
-            raise JournalError(f"{path}: cannot collect the spans in a temporary file: {error}") from None
+            raise JournalError(
+                f"{path}: cannot collect the spans in a temporary file: {error}; free some disk space"
+            ) from None
         if others:
             text = "the ids of another span and another content; the first of each counts"
             number = "1 span has" if others == 1 else f"{others:,} spans have"
@@ -298,7 +300,9 @@ def _objects(parent: Mapping[str, Any], key: str, where: str) -> Iterator[dict[s
 def _value(value: Any, where: str, depth: int = 0) -> Any:
     """Return the plain value of an attribute: OTLP wraps it in an object that names its type."""
     if depth > _MAX_DEPTH:
-        raise BadInput(f"{where}: attributes", "nested too deeply", expected=f"at most {_MAX_DEPTH} levels")
+        raise BadInput(
+            f"{where}: attributes", "the value is nested too deeply", expected=f"at most {_MAX_DEPTH} levels"
+        )
     match value:
         case None | {} if not value:
             return None
@@ -319,7 +323,11 @@ def _value(value: Any, where: str, depth: int = 0) -> Any:
         case {"kvlistValue": dict(inner)}:
             pairs = _objects(inner, "values", where)
             return {str(pair.get("key", "")): _value(pair.get("value"), where, depth + 1) for pair in pairs}
-    raise BadInput(f"{where}: attributes", f"invalid value {preview(value)}", expected="a value of OTLP JSON")
+    raise BadInput(
+        f"{where}: attributes",
+        f"invalid value {preview(value)}",
+        expected='a value as in OTLP JSON, such as {"stringValue": …}',
+    )
 
 
 @contextmanager

@@ -110,7 +110,10 @@ class TracePaths:
         id = path.first(run)
         if isinstance(id, bool) or not isinstance(id, str | int) or not str(id).strip():
             raise BadInput(
-                f"{where}: {path.text}", f"invalid id {preview(id)}", expected="text", remedy="choose another --id-path"
+                f"{where}: {path.text}",
+                f"invalid id {preview(id)}",
+                expected="a text or a number",
+                remedy="choose another --id-path",
             )
         return str(id)
 

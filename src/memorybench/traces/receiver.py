@@ -76,7 +76,12 @@ class Receiver:
     async def _receive(self, request: web.Request) -> list[str]:
         self._check(request)
         if self._waiting >= _MAX_WAITING:
-            raise _Refused(503, _UNAVAILABLE, "too many requests at once", _BUSY_SECONDS)
+            raise _Refused(
+                503,
+                _UNAVAILABLE,
+                "the receiver has too many requests at once; send this one again later",
+                _BUSY_SECONDS,
+            )
         self._waiting += 1
         try:
             if _is_small(request):
@@ -96,7 +101,7 @@ class Receiver:
         if request.content_type not in (JSON, PROTOBUF):
             raise _Refused(415, _INVALID, f"the content type must be {JSON} or {PROTOBUF}")
         if request.content_type == PROTOBUF and not can_read_protobuf():
-            raise _Refused(415, _INVALID, f"{PROTOBUF} needs the extra otel; send {JSON}")
+            raise _Refused(415, _INVALID, f"{PROTOBUF} needs memorybench[otel] on the receiver; send {JSON}")
         if _encoding(request) not in _ENCODINGS:
             raise _Refused(415, _INVALID, "the content encoding must be gzip or deflate")
         if (request.content_length or 0) > MAX_BODY:
@@ -154,7 +159,7 @@ def _unpacked(body: bytes, encoding: str) -> bytes:
             raise _too_large()
         if unpacking.eof and not unpacking.unused_data:
             return content
-    raise _Refused(400, _INVALID, "the body is incomplete or not compressed as its encoding says")
+    raise _Refused(400, _INVALID, "the body is incomplete, or not compressed as the header Content-Encoding says")
 
 
 async def _read_body(request: web.Request) -> bytes:
@@ -197,7 +202,7 @@ async def serve(receiver: Receiver, host: str, port: int) -> AsyncIterator[str]:
             await web.TCPSite(runner, host, port).start()
         except OSError as error:
             problem = f"cannot listen on {host} port {port} ({error.strerror or error})"
-            raise BadInput("--port", problem, remedy="choose another one") from None
+            raise BadInput("--port", problem, remedy="choose another port") from None
         bound = runner.addresses[0]
         yield f"http://{f'[{host}]' if ':' in host else host}:{bound[1]}"
     finally:
@@ -259,7 +264,7 @@ def _with_hex_ids(value: Any) -> Any:
 
 
 def _too_large() -> _Refused:
-    return _Refused(413, _TOO_LARGE, f"larger than {MAX_BODY // 2**20} MB; send smaller batches")
+    return _Refused(413, _TOO_LARGE, f"the batch is larger than {MAX_BODY // 2**20} MB; send smaller batches")
 
 
 def _accepted(request: web.Request, problems: list[str]) -> web.Response:

@@ -32,7 +32,9 @@ def export_files(path: Path) -> list[Path]:
         and file.stat().st_size
     ]
     if not found:
-        raise BadInput(str(path), "no exported files in this folder", expected=f"files named *{', *'.join(SUFFIXES)}")
+        raise BadInput(
+            str(path), "the folder contains no exported files", expected=f"files named *{', *'.join(SUFFIXES)}"
+        )
     return found
 
 

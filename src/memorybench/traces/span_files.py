@@ -36,7 +36,9 @@ def span_files(path: Path) -> list[Path]:
         if file.name.lower().endswith(_SUFFIXES) and not file.name.startswith(".") and file.stat().st_size
     ]
     if not found:
-        raise BadInput(str(path), "no spans in this folder", expected=f"files named *{', *'.join(_SUFFIXES)}")
+        raise BadInput(
+            str(path), "the folder contains no files of spans", expected=f"files named *{', *'.join(_SUFFIXES)}"
+        )
     return found
 
 
@@ -70,12 +72,14 @@ class SpanFiles:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
-            raise BadInput(str(folder), f"cannot be written ({error.strerror})", remedy="use another folder") from None
+            raise BadInput(
+                str(folder), f"the folder cannot be written ({error.strerror})", remedy="use another folder"
+            ) from None
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(self._lock)
-            problem = "another receiver writes into this folder"
+            problem = "another `memorybench online receive` writes into this folder"
             raise BadInput(str(folder), problem, remedy="stop it, or use another folder") from None
         self._bytes = self._measure()
 

@@ -62,14 +62,20 @@ async def spool(source: TraceSource, path: Path, redact: Callable[[str], str] = 
     try:
         size, unusable = await _write(source.traces(), unfinished, redact)
         if not size:
-            raise BadInput(source.subject.name, "no traces found", remedy="check the project, the tag and --since")
+            raise BadInput(
+                source.subject.name,
+                "the source has no matching traces",
+                remedy="check the project, the tag and --since",
+            )
         for option, count in Counter(trace.missing for trace in unusable).items():
             if option and count == size:
-                problem = f"{unusable[0].problem}; the same in all {size} traces"
+                problem = f"{unusable[0].problem}; all {size} traces have this problem"
                 raise BadInput(source.subject.name, problem, remedy=f"set {option}")
         os.replace(unfinished, path)
     except OSError as error:
-        raise JournalError(f"{path}: cannot write the traces: {error.strerror or error}") from None
+        raise JournalError(
+            f"{path}: cannot write the traces: {error.strerror or error}; free some disk space"
+        ) from None
     finally:
         with suppress(OSError):
             unfinished.unlink(missing_ok=True)
