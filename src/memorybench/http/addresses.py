@@ -39,15 +39,23 @@ def check_url(url: str, insecure: bool = False) -> URL:
         parsed = URL(url)
         host = parsed.host
     except ValueError:
-        raise BadInput("URL", "invalid", expected="http://… or https://…") from None
+        raise BadInput("URL", "the URL is invalid", expected="http://… or https://…") from None
     where = f"{parsed.scheme}://{host or ''}"
     if parsed.scheme not in ("http", "https") or not host:
-        raise BadInput(where, "URL scheme or host not supported", expected="http://… or https://…")
+        raise BadInput(where, "the URL has no host, or its scheme is not supported", expected="http://… or https://…")
     if parsed.raw_user is not None or parsed.raw_password is not None:
-        raise BadInput(where, "the URL contains credentials", remedy="send them in a header, from the environment")
+        raise BadInput(
+            where,
+            "the URL contains a user name or password",
+            remedy="remove it; a key belongs in a header, from an environment variable",
+        )
     check_host(host)
     if parsed.scheme == "http" and not insecure and not is_loopback(host):
-        raise BadInput(where, "plain http exposes keys and data to the network", remedy="use https or allow insecure")
+        raise BadInput(
+            where,
+            "http without TLS exposes keys and data to the network",
+            remedy="use https, or allow insecure connections",
+        )
     return parsed
 
 
@@ -55,7 +63,9 @@ def check_host(host: str, name: str | None = None) -> None:
     """Raise BadInput if `host` is a link-local or metadata address; `name` is the host name that resolved to it."""
     address = _parse_address(host)
     if host.lower().rstrip(".") in FORBIDDEN_NAMES or (address and any(address in net for net in FORBIDDEN_NETWORKS)):
-        raise BadInput(name or host, f"{host} is a link-local or metadata address", expected="the address of a service")
+        raise BadInput(
+            name or host, f"{host} is a link-local address or a cloud metadata service, which is never contacted"
+        )
 
 
 def is_loopback(host: str) -> bool:

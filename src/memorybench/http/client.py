@@ -131,12 +131,13 @@ class Http:
             if target.origin() != address.origin():
                 shown = describe("", target, self._redactor)
                 raise ServiceError(
-                    f"{where}: redirect to another server not followed:{shown}; use the final URL",
+                    f"{where}: the service redirects to another server:{shown}; if you trust that, use its URL",
                     status=response.status,
                 )
             if method not in ("GET", "HEAD"):
                 raise ServiceError(
-                    f"{where}: redirect of a {method} not followed; use the final URL", status=response.status
+                    f"{where}: the service redirects a {method} request, which is not followed; use the final URL",
+                    status=response.status,
                 )
             address = target
         raise ServiceError(f"{where}: more than {MAX_REDIRECTS} redirects", status=response.status)
@@ -158,7 +159,9 @@ class Http:
             where = describe("GET", address, self._redactor)
             target = _join(address, response, where)
             if address.scheme == "https" and target.scheme != "https":
-                raise ServiceError(f"{where}: redirect from https to {target.scheme} not followed")
+                raise ServiceError(
+                    f"{where}: the service redirects from https to {target.scheme}, which is not followed"
+                )
             address = check_url(str(target), self._insecure)
         raise ServiceError(f"{where}: more than {MAX_REDIRECTS} redirects", status=response.status)
 
@@ -217,7 +220,9 @@ class Http:
                 if isinstance(error, aiohttp.ClientError):
                     raise
                 where = describe(method, address, self._redactor)
-                raise BadInput(where, "invalid character in a header or in the URL") from None
+                raise BadInput(
+                    where, "a header or the URL contains an invalid character", remedy="check the key for line breaks"
+                ) from None
             yield response
         except (aiohttp.ClientError, TimeoutError) as error:
             # `from None`: aiohttp's errors contain the headers of the request
@@ -280,7 +285,7 @@ def _join(address: URL, response: aiohttp.ClientResponse, where: str) -> URL:
     try:
         return address.join(URL(response.headers.get("Location", "")))
     except ValueError:
-        raise Malformed(f"{where}: redirect to an invalid URL", status=response.status) from None
+        raise Malformed(f"{where}: the service redirects to an invalid URL", status=response.status) from None
 
 
 def _translate(error: Exception, where: str, seconds: float, is_connected: bool) -> MemorybenchError:
@@ -310,6 +315,6 @@ def _translate(error: Exception, where: str, seconds: float, is_connected: bool)
         case aiohttp.ClientResponseError():
             return Malformed(f"{where}: invalid HTTP response")
         case aiohttp.ClientPayloadError():
-            return Transient(f"{where}: the reply is incomplete", uncertain=True)
+            return Transient(f"{where}: the connection ended before the reply was complete", uncertain=True)
         case _:
             return Transient(f"{where}: connection lost", uncertain=is_connected)

@@ -55,7 +55,7 @@ def auth_headers(auth: Auth, key: str | None, where: str) -> Mapping[str, str]:
         return {}
     key = (key or "").strip()  # a file or a shell may add a newline
     if not key:
-        raise BadInput(where, f"{auth.env_var} is not set", remedy=f"export {auth.env_var}=…")
+        raise BadInput(where, f"the environment variable {auth.env_var} is not set", remedy=f"export {auth.env_var}=…")
     prefix = _PREFIXES[auth.type] if auth.prefix is None else auth.prefix
     return {auth.header: f"{prefix}{key}"}
 
@@ -76,7 +76,7 @@ def check_variable_name(name: str, document: Document, place: Place) -> None:
             document.where(*place),
             "invalid name of an environment variable",
             expected="a name such as MEM0_API_KEY",
-            remedy="remove the key itself from the file",
+            remedy="write the name of a variable here, and never the key itself",
         )
 
 

@@ -64,10 +64,14 @@ def _extent(where: str, status: int, headers: Mapping[str, str], start: int) -> 
         length = headers.get("Content-Length", "")
         return 0, int(length) if length.isdecimal() else None
     if status in DENIED:
-        raise Denied(f"{where}: HTTP {status}: the file is not public", status=status)
+        raise Denied(
+            f"{where}: HTTP {status}: the file is not public; download it yourself if you have access", status=status
+        )
     if status != 206:
         raise ServiceError(f"{where}: HTTP {status}", status=status)
     part = _RANGE.fullmatch(headers.get("Content-Range", ""))
     if part is None or int(part[1]) != start:
-        raise Malformed(f"{where}: the server sent another part of the file than requested", status=status)
+        raise Malformed(
+            f"{where}: the server sent another part of the file than requested; run the command again", status=status
+        )
     return start, int(part[2]) if part[2] else None

@@ -51,9 +51,9 @@ class Reply:
         try:
             return _DECODER.decode(self.body.removeprefix(BOM_UTF8).decode())
         except _RepeatedKey:
-            raise self.malformed("a key occurs twice in an object, and it is unknown which value counts") from None
+            raise self.malformed("a key occurs twice in an object of the reply, so its value is ambiguous") from None
         except (ValueError, RecursionError):  # bad UTF-8, bad JSON, NaN, 5,000 digits; 200,000 brackets
-            raise self.malformed("invalid JSON") from None
+            raise self.malformed("the reply is invalid JSON") from None
 
     def malformed(self, problem: str) -> Malformed:
         """Return the error for a reply that does not match the API. `problem` must not contain secrets."""

@@ -55,9 +55,9 @@ def _find_proxy(origin: URL) -> URL | None:
     try:
         proxy = URL(text if "://" in text else f"http://{text}")
     except ValueError:
-        raise BadInput(where, "invalid URL", expected="http://host:port") from None
+        raise BadInput(where, "the address of the proxy is invalid", expected="http://host:port") from None
     if not proxy.host:
-        raise BadInput(where, "the proxy has no host", expected="http://host:port")
+        raise BadInput(where, "the address of the proxy has no host", expected="http://host:port")
     if proxy.scheme != "http":
         raise BadInput(where, f"a proxy of type {proxy.scheme} is not supported", expected="http://host:port")
     return proxy

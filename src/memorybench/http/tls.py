@@ -67,7 +67,9 @@ def _tls_context(files: TlsFiles, environment: tuple[tuple[str, str], ...]) -> s
     except OSError as error:
         raise BadInput(name, f"{path}: {_problem(error)}", expected="a PEM file of certificate authorities") from None
     if files.key_file is not None and files.cert_file is None:
-        raise BadInput("tls.keyFile", "tls.certFile is missing", remedy="add the certificate of the key")
+        raise BadInput(
+            "tls.keyFile", "tls.certFile is missing", remedy="add tls.certFile with the certificate of this key"
+        )
     if files.cert_file is not None:
         try:
             context.load_cert_chain(files.cert_file, files.key_file)

@@ -49,19 +49,19 @@ def endpoint_of(url: str, *, with_content: bool) -> str:
         remedy = 'pip install "memorybench[otel]"'
         raise BadInput(FLAG, "the OpenTelemetry SDK is not installed", remedy=remedy) from None
     except ValueError as error:  # in a variable such as OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT, also while importing
-        raise BadInput(FLAG, str(error), remedy="correct the variable, or unset it") from None
+        raise BadInput(FLAG, str(error), remedy="correct or unset the environment variable") from None
     try:
         # without content, a collector on the local network may be reached by plain http
         parsed = check_url(url, insecure=not with_content)
     except BadInput as error:
         remedy = error.remedy or "give an address such as http://localhost:4318"
-        if "http exposes" in error.problem:
+        if "exposes keys" in error.problem:
             remedy = "use https, or a collector on this machine, or leave out --otel-content"
-        elif "credentials" in error.problem:
+        elif "user name or password" in error.problem:
             remedy = "set OTEL_EXPORTER_OTLP_HEADERS instead"
         raise BadInput(FLAG, error.problem, expected=error.expected, remedy=remedy) from None
     if parsed.raw_query_string or parsed.raw_fragment:
-        raise BadInput(FLAG, "the URL contains parameters", remedy="set OTEL_EXPORTER_OTLP_HEADERS instead")
+        raise BadInput(FLAG, "the URL contains a query or a fragment", remedy="set OTEL_EXPORTER_OTLP_HEADERS instead")
     path = parsed.raw_path.rstrip("/")
     return str(parsed.with_path(path if path.endswith(_PATH) else f"{path}{_PATH}", encoded=True))
 
