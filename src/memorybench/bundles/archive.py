@@ -142,7 +142,7 @@ class Archive:
     def _json_text(self, name: str, content: bytes, line: int = 1) -> str:
         """Return the content as text. Raises BadInput if it is not strict JSON, such as an object with a key twice."""
         if has_too_many_values(content):
-            raise self._invalid(f"{name} has more than {_MOST_VALUES:,} values in one text")
+            raise self._invalid(f"{name} has more than {_MOST_VALUES:,} values in one line or file")
         try:
             text = content.decode()
         except UnicodeDecodeError as error:
@@ -195,7 +195,7 @@ def open_archive(path: Path) -> Iterator[Archive]:
             _check_layout(path, archive)
             yield Archive(path, archive)
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, UnicodeDecodeError) as error:
-        raise _invalid(path, f"is not a bundle ({error})") from error
+        raise _invalid(path, f"is not a valid bundle ({error})") from error
     except OSError as error:
         raise BadInput(str(path), f"cannot be read ({error.strerror or error})", expected=_EXPECTED) from error
 
@@ -206,19 +206,19 @@ def _check_entries(path: Path, entries: Iterable[zipfile.ZipInfo]) -> None:
     for info in entries:
         name = info.filename
         if name not in (*CONTENT, MANIFEST, SIGNATURE) or info.orig_filename != name:
-            raise _invalid(path, f"has an unknown file {preview(info.orig_filename)}")
+            raise _invalid(path, f"contains the unknown file {preview(info.orig_filename)}")
         if name in seen:
-            raise _invalid(path, f"has {name} twice")
+            raise _invalid(path, f"contains {name} twice")
         seen.add(name)
         kind = info.external_attr >> 16
         if info.flag_bits & 1 or (stat.S_IFMT(kind) not in (0, stat.S_IFREG)):
             raise _invalid(path, f"{name} is encrypted or not a plain file")
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise _invalid(path, f"{name} has an unknown compression")
+            raise _invalid(path, f"{name} is compressed with an unknown method")
         total += info.file_size
     missing = [name for name in (*CONTENT, MANIFEST) if name not in seen]
     if missing:
-        raise _invalid(path, f"lacks {', '.join(missing)}")
+        raise _invalid(path, f"does not contain {', '.join(missing)}")
     if total > min(_LARGEST, max(_ALWAYS, _MOST_TIMES * path.stat().st_size)):
         raise _invalid(path, f"would unpack to {total:,} bytes, which is too large")
 
@@ -237,7 +237,7 @@ def _check_layout(path: Path, archive: zipfile.ZipFile) -> None:
             end = info.header_offset + _LOCAL.size + name + extra + info.compress_size
             is_filled &= 0 <= following - end <= (_DESCRIPTOR if info.flag_bits & 8 else 0)
     if not is_filled:
-        raise _invalid(path, "has bytes outside its files")
+        raise _invalid(path, "contains bytes that belong to none of its files")
 
 
 def _read_manifest(path: Path, text: str) -> Manifest:
@@ -251,4 +251,4 @@ def _read_manifest(path: Path, text: str) -> Manifest:
 
 
 def _invalid(path: Path, problem: str) -> BadInput:
-    return BadInput(str(path), problem, expected=_EXPECTED, remedy="ask its author for a new one")
+    return BadInput(str(path), problem, expected=_EXPECTED, remedy="ask the author of the bundle for a new one")

@@ -175,7 +175,11 @@ class Rows:
         try:
             return record.model_validate_json(text)
         except (ValidationError, RecursionError) as error:
-            raise BadInput(self.where, f"{part} does not have the format of a bundle") from error
+            raise BadInput(
+                self.where,
+                f"{part} does not have the format of a bundle",
+                remedy="ask the author of the bundle for a new one",
+            ) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +212,9 @@ def import_rows(rows: Rows, results: Path, run_id: str | None = None) -> str:
     try:
         write_imported(results, run, _imported_rows(rows, run_id))
     except (ValueError, OverflowError, RecursionError) as error:  # a lone surrogate, NaN, or deep nesting
-        raise BadInput(rows.where, "has a value that cannot be stored") from error
+        raise BadInput(
+            rows.where, "contains a value that cannot be stored", remedy="ask the author of the bundle for a new one"
+        ) from error
     return run_id
 
 

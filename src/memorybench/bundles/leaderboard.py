@@ -90,7 +90,7 @@ def build_leaderboard(
     """Verify all bundles of a folder; write the page, and copies of the bundles without contradicted claims."""
     paths = sorted(path for path in folder.glob("*.mbz") if path.is_file())
     if not paths:
-        raise BadInput(str(folder), "has no bundles", expected="files that end with .mbz")
+        raise BadInput(str(folder), "the folder contains no bundles", expected="files that end with .mbz")
     boards: dict[str, Board] = {}
     refused: list[Refused] = []
     accepted: dict[str, Path] = {}
@@ -214,5 +214,7 @@ def _write(leaderboard: Leaderboard, bundles: Mapping[str, Path], output: Path) 
         for name, path in bundles.items():
             shutil.copyfile(path, output / BUNDLES / name)
     except OSError as error:
-        raise BadInput(str(output), f"cannot be written ({error.strerror})", remedy="name another folder") from error
+        raise BadInput(
+            str(output), f"the folder cannot be written ({error.strerror})", remedy="name another folder"
+        ) from error
     write_file(output / PAGE, text)

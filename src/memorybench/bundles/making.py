@@ -36,9 +36,9 @@ def make_bundle(stored: StoredRun, output: Path, *, public: bool = False, sign: 
     """Write the bundle of a run to `output` and return its manifest. The same run and key give the same bytes."""
     run = stored.run
     if len(stored.parts) > 1:
-        raise BadInput("RUN", "consists of several shards", remedy="merge them first: memorybench merge")
+        raise BadInput("RUN", "the run consists of several shards", remedy="merge them first with `memorybench merge`")
     if run.status == "running":
-        raise BadInput(run.id, "is running", remedy="bundle it when it has ended")
+        raise BadInput(run.id, "the run has not ended", remedy="wait until it has ended, or resume it")
     with temporary_folder("memorybench-bundle-") as folder:
         files = write_rows(stored.parts[0][0], run, folder, public=public)
         document = _report(folder, files, run.id, public)
@@ -59,7 +59,7 @@ def _report(folder: Path, files: Mapping[str, Path], run: str, public: bool) -> 
     except BadInput as error:
         if not public:
             raise
-        problem = "its report cannot be made without the texts that --public leaves out"
+        problem = "the report of this run cannot be made without the texts that --public leaves out"
         raise BadInput(run, problem, remedy="leave out --public") from error
 
 

@@ -169,13 +169,13 @@ def draw_sample(path: Path, found: Verification, size: int, seed: int) -> Sample
     if found.public:
         raise BadInput(
             "--rejudge",
-            "a public bundle has no prompts and answers",
+            "the bundle is public, so it does not contain prompts and answers",
             expected="a bundle with texts",
             remedy="ask its author for one made without --public",
         )
     with open_archive(path) as archive:
         if archive.manifest.root != found.root or archive.changed_files():
-            raise BadInput(str(path), "changed while it was read", remedy="repeat the command")
+            raise BadInput(str(path), "the file was changed while it was read", remedy="run the command again")
         rows = Rows.in_archive(archive)
         trials: dict[str, list[str]] = defaultdict(list)
         for row in rows.of(OUTCOMES, OutcomeRow):
@@ -192,7 +192,9 @@ def draw_sample(path: Path, found: Verification, size: int, seed: int) -> Sample
             else:
                 steps.append(_judged_step(step, trials[step.key]))
     if not steps:
-        raise BadInput("--rejudge", f"{path} has no verdicts that another judge can be asked for")
+        raise BadInput(
+            "--rejudge", f"{path} has no verdicts that another model can judge again", remedy="leave out --rejudge"
+        )
     chosen = sorted(steps, key=lambda step: digest([seed, step.key]))[:size]
     return Sample(found.root, seed, tuple(chosen), len(steps), dict(left_out))
 
@@ -256,9 +258,8 @@ def _calls_within(budget: float | None, concurrency: int, steps: Iterable[Judged
     if dearest > budget:
         raise BadInput(
             "--budget",
-            f"a call of the sample costs about ${dearest:.4f}",
-            expected="at least that",
-            remedy="--dry-run shows the cost of all",
+            f"one call of the sample costs about ${dearest:.4f}, which is more than the budget of ${budget:.4f}",
+            remedy="increase --budget; --dry-run shows the cost of all calls",
         )
     return min(concurrency, int(budget / dearest))
 

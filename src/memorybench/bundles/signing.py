@@ -124,7 +124,9 @@ def check_installed() -> None:
     from importlib.util import find_spec
 
     if find_spec("cryptography") is None:
-        raise BadInput("signatures", "missing cryptography", remedy="pip install 'memorybench[verify]'")
+        raise BadInput(
+            "signatures", "the package cryptography is not installed", remedy="pip install 'memorybench[verify]'"
+        )
 
 
 def make_keys(path: Path) -> str:
@@ -145,7 +147,9 @@ def make_keys(path: Path) -> str:
     }
     for place in texts:
         if os.path.lexists(place):
-            raise BadInput(str(place), "exists", remedy="a key is never replaced; choose another name")
+            raise BadInput(
+                str(place), "the file already exists, and a key is never replaced", remedy="choose another name"
+            )
     made: list[Path] = []
     try:
         for place, (content, mode) in texts.items():
@@ -155,7 +159,9 @@ def make_keys(path: Path) -> str:
     except OSError as error:
         for one in made:  # one key without the other is of no use, and would be in the way of the next try
             one.unlink(missing_ok=True)
-        raise BadInput(str(place), f"cannot be written ({error.strerror})") from error
+        raise BadInput(
+            str(place), f"the key file cannot be written ({error.strerror})", remedy="choose another folder"
+        ) from error
     return PublicKey(key.public_key()).id
 
 
@@ -255,8 +261,8 @@ def _read_key(path: Path, kind: str, load: Callable[[bytes], K | None]) -> K:
     invalid = BadInput(
         str(path),
         f"is not a {kind} ed25519 key",
-        expected="PEM without a password",
-        remedy="memorybench keygen makes one",
+        expected="a PEM file without a password",
+        remedy="`memorybench keygen` makes a pair of keys",
     )
     try:
         key = load(content)

@@ -91,7 +91,7 @@ def _other_subjects(bundle: BundledRun) -> list[str]:
     spec = bundle.run.spec
     benchmarks, subjects = spec.get("benchmarks"), spec.get("subjects")
     if not _are_names(benchmarks) or not _are_names(subjects):
-        raise CannotRescore("the settings do not name the benchmarks and subjects")
+        raise CannotRescore("the recorded settings do not name the benchmarks and subjects of the run")
     keys: dict[str, set[str]] = defaultdict(set)
     found: dict[tuple[str, str], int] = Counter()
     for row in bundle.outcomes:
@@ -154,7 +154,7 @@ def _trials_of_case(
         return None
     case = bundle.cases.get((benchmark, id))
     if case is None:  # of trials that failed
-        raise CannotRescore("a case is not recorded")
+        raise CannotRescore("the bundle does not contain the case of a failed trial")
     return rescorer.trials_of_case(case.body)
 
 

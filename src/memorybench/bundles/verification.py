@@ -58,9 +58,7 @@ def verify_bundle(
         try:
             claims += _claims(bundle)
         except (*ERRORS, RuntimeError) as error:
-            raise BadInput(
-                str(path), f"does not have the format that memorybench writes ({bundle_text(str(error))})"
-            ) from error
+            raise BadInput(str(path), f"does not have the format of a bundle ({bundle_text(str(error))})") from error
         claims += signature_claims(archive.signature, archive.manifest, run, _report(archive), keys)
         return _verification(archive, run, claims, bundle.same_inputs)
 

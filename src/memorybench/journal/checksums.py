@@ -85,7 +85,9 @@ def checked_rows(
     """
     for row in db.rows(f"SELECT * FROM {table} WHERE {condition}", values, many=many):  # noqa: S608  both are ours
         if is_unchanged(table, row) is False:
-            raise JournalError(f"{name}: {_name(table, row)} is damaged; restore a copy of the file")
+            raise JournalError(
+                f"{name}: {_name(table, row)} was changed after memorybench wrote it; restore a copy of the file"
+            )
         yield row
 
 

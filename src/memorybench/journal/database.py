@@ -69,7 +69,9 @@ def open_for_writing(folder: Path) -> SqliteConnection:
             _create(path)
         except OSError as error:
             raise BadInput(
-                str(path), f"cannot be created ({error.strerror})", remedy="free some disk space or use another folder"
+                str(path),
+                f"the results file cannot be created ({error.strerror})",
+                remedy="free some disk space or use another folder",
             ) from error
     with sqlite_errors(path):
         db = connect(path)
@@ -166,9 +168,9 @@ def check(path: Path, *, thorough: bool = True) -> None:
     """
     where = str(path)
     if path.is_dir():
-        raise BadInput(where, "is a folder", expected="a memorybench results file", remedy="move it out of the way")
+        raise BadInput(where, "is a folder", expected="a memorybench results file", remedy="rename or move the folder")
     if not os.access(path, os.R_OK):
-        raise BadInput(where, "cannot be read", remedy="change its permissions")
+        raise BadInput(where, "you do not have permission to read this file", remedy="change its permissions")
     # Only SQLite may open the file: closing any other descriptor of it drops all fcntl locks of this process.
     if not _has_log(path):
         try:
@@ -199,7 +201,7 @@ def _check_content(path: Path, db: sqlite3.Connection, thorough: bool) -> None:
         (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if application != APPLICATION_ID and (application or tables):
             raise BadInput(
-                str(path), "belongs to another program", remedy="use another folder; the file was not changed"
+                str(path), "is a database of another program", remedy="use another folder; the file was not changed"
             )
         if version > len(MIGRATIONS):
             raise BadInput(
@@ -210,9 +212,9 @@ def _check_content(path: Path, db: sqlite3.Connection, thorough: bool) -> None:
         if not tables:
             raise BadInput(
                 str(path),
-                "is empty",
+                "is an empty database",
                 expected="a memorybench results file",
-                remedy="remove it, or use another folder; it was not changed",
+                remedy="remove the file, or use another folder; it was not changed",
             )
         if thorough and path.stat().st_size <= _CHECK_LIMIT:
             (answer,) = db.execute("PRAGMA integrity_check(1)").fetchone()
@@ -265,15 +267,17 @@ def _translate(error: sqlite3.DatabaseError, path: Path) -> MemorybenchError:
     if "no such" in text:
         return BadInput(
             str(path),
-            f"lacks a table or column of a memorybench results file ({text})",
-            remedy="restore a copy, or use another folder; it was not changed",
+            f"does not have all tables and columns of a memorybench results file ({text})",
+            remedy="restore a copy of the file, or use another folder; it was not changed",
         )
     if "malformed" in text:
         return _damaged(path, text)
     if is_disk_full(error):
         return JournalError(f"{path}: {text}; {AFTER_DISK_FULL}")
     if "locked" in text:
-        return JournalError(f"{path}: timed out; other processes held the file for {BUSY_SECONDS:g} s; resume the run")
+        return JournalError(
+            f"{path}: timed out, because other processes locked the file for {BUSY_SECONDS:g} s; resume the run"
+        )
     if "readonly" in text or "unable to open" in text:
         return BadInput(str(path), f"cannot be written ({text})", remedy="change its permissions or use another folder")
     return JournalError(f"{path}: {text}")

@@ -27,7 +27,9 @@ class RunLock:
             self._file = os.open(folder / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise BadInput(
-                str(folder), f"cannot be written ({error.strerror})", remedy="use another folder with --output"
+                str(folder),
+                f"the folder of the run cannot be written ({error.strerror})",
+                remedy="use another folder with --output",
             ) from error
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -35,7 +37,7 @@ class RunLock:
             holder = os.pread(self._file, 32, 0).decode(errors="replace").strip() or "unknown"
             os.close(self._file)
             raise RunConflict(
-                f"run {run} is being written by process {holder}; wait for it, or stop it and resume the run"
+                f"process {holder} is writing run {run}; wait until it ends, or stop it and resume the run"
             ) from None
         with suppress(OSError):  # the disk is full: the lock holds, but a refused process cannot name this one
             os.ftruncate(self._file, 0)

@@ -190,8 +190,8 @@ class PostgresJournal(Journal):
             db = self._connect(read_only=True)
             try:
                 if not self._version(db):
-                    remedy = "write a run with --journal first, or check the name of the database"
-                    raise BadInput(self.name, "has no results of memorybench", remedy=remedy)
+                    remedy = "check its name, or start a run with this --journal first"
+                    raise BadInput(self.name, "the database has no results of memorybench", remedy=remedy)
             except BaseException:
                 db.close()
                 raise
@@ -228,7 +228,7 @@ class PostgresJournal(Journal):
             is_alone = _call(db, "pg_try_advisory_lock", run)
             if not is_alone and not (shared and _join(db, run)):
                 holder = _holder(db, run) or "another process"
-                raise RunConflict(f"run {run} is being written by {holder}; wait for it, or stop it and resume the run")
+                raise RunConflict(f"{holder} is writing run {run}; wait until it ends, or stop it and resume the run")
             folder_lock = RunLock(self.folder / run, run)  # last, so that a refusal leaves no folder
         except BaseException:
             db.close()
@@ -296,10 +296,8 @@ class PostgresJournal(Journal):
             db.execute("SELECT pg_advisory_xact_lock(?)", (_MIGRATING,))
             (encoding,) = db.execute("SHOW server_encoding").fetchone()
             if encoding != "UTF8":
-                remedy = "create one with ENCODING 'UTF8'"
-                raise BadInput(
-                    self.name, f"has the encoding {encoding}", expected="a database with UTF8", remedy=remedy
-                )
+                remedy = "create a database with ENCODING 'UTF8'"
+                raise BadInput(self.name, f"the database has the encoding {encoding}", expected="UTF8", remedy=remedy)
             version = self._version(db)
             if not version:
                 db.execute("CREATE SCHEMA IF NOT EXISTS memorybench")
@@ -316,15 +314,19 @@ class PostgresJournal(Journal):
         if isinstance(error, (errors.InsufficientPrivilege, errors.ReadOnlySqlTransaction)):
             return BadInput(self.name, f"the database does not allow this ({text})", remedy=_WRITABLE)
         if isinstance(error, (errors.UndefinedTable, errors.UndefinedColumn)):
-            problem = f"lacks a table or column of memorybench ({text})"
-            return BadInput(self.name, problem, remedy="restore a copy, or use another database")
+            problem = f"the database does not have all tables and columns of memorybench ({text})"
+            return BadInput(self.name, problem, remedy="restore a copy of the database, or use another one")
         if isinstance(error, errors.DiskFull):
             return JournalError(f"{self.name}: {text}; {AFTER_DISK_FULL}")
         # the reason that the server sent may be lost with the connection
         is_late = error.__class__ is self.driver.OperationalError and time.monotonic() - self.last_beat > _LEASE_SECONDS
         self._is_expired = self._is_expired or is_late or getattr(error, "sqlstate", None) in _EXPIRED_STATES
         if isinstance(error, self.driver.OperationalError):
-            problem = f"lease expired, the process was silent for {_LEASE_SECONDS} s" if self._is_expired else text
+            problem = (
+                f"the database ended the lock of this process, which was silent for {_LEASE_SECONDS} s"
+                if self._is_expired
+                else text
+            )
             kind = DatabaseLost if error.sqlstate in _CONNECTION_STATES else JournalError
             return kind(f"{self.name}: {problem}; recorded results are safe; resume the run, or start the worker again")
         return JournalError(f"{self.name}: {text}")

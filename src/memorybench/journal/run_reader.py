@@ -130,7 +130,7 @@ class RunReader:
             close = difflib.get_close_matches(run, known, 1)
             hint = f"did you mean {close[0]!r}? " if close else ""
             listing = shlex.join(["memorybench", "runs", *journal_words(self.folder)])
-            raise BadInput(self._journal.name, f"run {run!r} not found", remedy=f"{hint}`{listing}` lists them")
+            raise BadInput(self._journal.name, f"run {run!r} not found", remedy=f"{hint}`{listing}` lists the runs")
         return _run(row)
 
     def counts(self, run: str) -> dict[Status, int]:
@@ -447,8 +447,7 @@ def _outcome(row: Row) -> Outcome:
 
 
 def _unreadable(where: str) -> BadInput:
-    problem = "the row does not have the form that memorybench writes"
-    return BadInput(where, problem, remedy="restore a copy of the results")
+    return BadInput(where, "the recorded data is invalid", remedy="restore a copy of the results")
 
 
 def check_new(folder: Path, run_id: str, reuse: str | None = None) -> None:
@@ -457,9 +456,13 @@ def check_new(folder: Path, run_id: str, reuse: str | None = None) -> None:
         with RunReader.open(folder, thorough=False) as run_reader:
             if run_reader.has(run_id):
                 raise RunConflict(
-                    f"run {run_id} already exists; continue it with --resume {run_id}, or use another name"
+                    f"run {run_id} already exists; continue it with --resume {run_id}, or choose another --run-id"
                 )
             if reuse is not None:
                 run_reader.run(reuse)  # raises if it does not exist
     elif reuse is not None:
-        raise BadInput(str(folder), f"run {reuse!r} to reuse not found", remedy="name its folder with --output")
+        raise BadInput(
+            str(folder),
+            f"run {reuse!r} of --reuse not found",
+            remedy="name the results folder that has it with --output",
+        )

@@ -200,7 +200,9 @@ class RunWriter:
         row = self._reads.execute(_SELECT_STEP, (run, key)).fetchone()
         # earlier versions did not cover `shared`
         if row is not None and row[-1] not in (crc(run, key, *row[:-1]), crc(run, key, *row[:-2])):
-            raise JournalError(f"{self.journal.name}: step {key} is damaged; restore a copy, or start a new run")
+            raise JournalError(
+                f"{self.journal.name}: step {key} is damaged; restore a copy of the results, or start a new run"
+            )
         return cast("tuple[Any, ...] | None", row)
 
     def try_lease(self, name: str) -> bool:

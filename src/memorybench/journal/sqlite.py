@@ -31,7 +31,10 @@ class SqliteJournal(Journal):
     def open_for_reading(self, *, thorough: bool = True) -> SqliteConnection:
         if not self.path.exists():
             raise BadInput(
-                str(self.folder), f"has no {FILE_NAME}", expected="a results folder", remedy="name one with --results"
+                str(self.folder),
+                f"has no {FILE_NAME}",
+                expected="a results folder",
+                remedy="name a results folder with --results",
             )
         check(self.path, thorough=thorough)
         return database.open_for_reading(self.path)

@@ -70,14 +70,15 @@ def _check(config: StoreConfig, document: Document) -> None:
     for section in _SECTIONS:
         if section != config.type and getattr(config, section) is not None:
             raise BadInput(
-                document.where(section), f"has no effect on a store of type {config.type}", remedy="remove it"
+                document.where(section), f"this section has no effect with type: {config.type}", remedy="remove it"
             )
     for place, capability in enumerate(config.capabilities):
         if config.type in _ALLOWED_CAPABILITIES and capability not in _ALLOWED_CAPABILITIES[config.type]:
             raise BadInput(
                 document.where("capabilities", place),
                 f'invalid capability "{capability}" for a store of type {config.type}',
-                expected=join_names(_ALLOWED_CAPABILITIES[config.type]) or "no capabilities, because they are known",
+                expected=join_names(_ALLOWED_CAPABILITIES[config.type])
+                or "no capabilities, because memorybench knows those of this type",
                 remedy="remove it",
             )
     if config.provider is not None:
@@ -90,18 +91,26 @@ def _check(config: StoreConfig, document: Document) -> None:
         _check_program(document.at("command"), "run")
         check_no_private_folder(config.command.env, lambda name: document.where("command", "env", name))
         if not config.command.run:
-            raise BadInput(document.where("command", "run"), "is empty", expected="a program and its arguments")
+            raise BadInput(
+                document.where("command", "run"), "the list is empty", expected="a program and its arguments"
+            )
 
 
 def _check_files(files: Files, part: Document) -> None:
     if not files.paths:
-        raise BadInput(part.where("paths"), "is empty", expected="at least one file")
+        raise BadInput(part.where("paths"), "the list is empty", expected="at least one path")
     for key, paths in (("paths", files.paths), ("plant", (files.plant,))):
         for path in paths:
             if not path or PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts or "\\" in path:
-                raise BadInput(part.where(key), f"{path!r} is outside the home", expected="a relative path with /")
+                raise BadInput(
+                    part.where(key),
+                    f"invalid path {path!r}",
+                    expected="a relative path inside the home folder of the agent, with / as separator",
+                )
     if any(sign in files.plant for sign in "*?["):
-        raise BadInput(part.where("plant"), "must name one file", expected="a path without * ? [")
+        raise BadInput(
+            part.where("plant"), "must name exactly one file", expected="a path without the characters * ? ["
+        )
 
 
 def _check_program(part: Document, name: str) -> None:
@@ -126,11 +135,13 @@ def _check_mcp(mcp: Mcp, part: Document) -> None:
             required = _REQUIRED.get(name)
             if required is not None and required not in used:
                 raise BadInput(
-                    part.where("operations", name), f"$.{required} is missing", remedy="add it to an argument"
+                    part.where("operations", name),
+                    f"the operation does not send $.{required}",
+                    remedy="add it to an argument of a call",
                 )
             if name == "update" and mcp.operations.list is None and (listed := CURRENT & used):
                 problem = f"$.{min(listed)} needs the operation list"
-                raise BadInput(part.where("operations", name), problem, remedy="add it")
+                raise BadInput(part.where("operations", name), problem, remedy="add operations.list")
 
 
 def _check_operation(operation: Write | Read, part: Document, known: frozenset[str]) -> frozenset[str]:
@@ -139,7 +150,7 @@ def _check_operation(operation: Write | Read, part: Document, known: frozenset[s
         _check_facts(operation.facts, part.at("facts"))
         return _used(part, known)
     if not operation.calls:
-        raise BadInput(part.where("calls"), "is empty", expected="at least one call")
+        raise BadInput(part.where("calls"), "the list is empty", expected="at least one call")
     for name in operation.defaults:
         check_known(name, known, part.where("defaults", name))
     if operation.id is not None:

@@ -76,7 +76,9 @@ class FileStore:
         for path in sorted(paths):
             if path.is_file() and path.resolve().is_relative_to(root):
                 if path.stat().st_size > _LARGEST_FILE:
-                    raise ServiceError(f"{self.subject.name}: {path.name} is larger than {_LARGEST_FILE:,} bytes")
+                    raise ServiceError(
+                        f"{self.subject.name}: the memory file {path.name} is larger than {_LARGEST_FILE:,} bytes"
+                    )
                 text = path.read_bytes().decode("utf-8", "replace").replace("\r\n", "\n")
                 yield path.relative_to(self._folder).as_posix(), text
 

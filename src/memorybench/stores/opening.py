@@ -42,7 +42,7 @@ def open_store(
         if open_provider is None:
             raise BadInput(
                 f'store "{config.name}"',
-                "stores of type provider are not supported here",
+                "this command does not support stores with type: provider",
                 remedy="choose another store",
             )
         return open_provider_store(config, folder, open_provider)

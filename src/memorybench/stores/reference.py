@@ -297,10 +297,15 @@ def _prepare_tables(db: sqlite3.Connection, file: Path) -> None:
             db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
             db.execute(f"PRAGMA user_version = {_VERSION}")
         elif application != _APPLICATION_ID:
-            raise _unusable(file, "belongs to another program")
+            raise _unusable(file, "is a database of another program")
         elif version != _VERSION:
-            raise _unusable(file, f"was written by another version of memorybench (format {version}, not {_VERSION})")
+            raise _unusable(file, f"has format {version}; this version of memorybench reads format {_VERSION}")
 
 
 def _unusable(file: Path, problem: str) -> BadInput:
-    return BadInput(str(file), problem, expected="a memorybench store, or no file", remedy="use another folder")
+    return BadInput(
+        str(file),
+        problem,
+        expected="a memory store of memorybench, or a path without a file",
+        remedy="use another folder",
+    )

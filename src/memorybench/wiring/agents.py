@@ -50,7 +50,7 @@ def resolve_agent(
     if config.type == "builtin":
         model_name = model or config.model or environment().get(MODEL_VARIABLE)
         if model_name is None:
-            raise BadInput(f'agent "{name}"', "no model is named", expected="--model MODEL")
+            raise BadInput(f'agent "{name}"', "the agent needs a model", remedy="add --model MODEL")
         return ResolvedAgent(config, model=ModelResolver(catalog, consent, need_keys).resolve(model_name))
     check_agent_program(config, environment())
     return ResolvedAgent(config, model_name=model)

@@ -28,7 +28,9 @@ def load_evaluator(named: str | None, consent: Consent) -> Callable[[Question, s
         returned = function(question.question, question.answers[0] if question.answers else "", response)
         value = float(await returned if inspect.isawaitable(returned) else returned)
         if not 0 <= value <= 1:
-            raise BadInput(where, f"returned {value}", expected="True, False or a number from 0 to 1")
+            raise BadInput(
+                where, f"the custom evaluator returned {value}", expected="True, False or a number from 0 to 1"
+            )
         return value
 
     return evaluate
@@ -58,7 +60,11 @@ def load_function(where: str, named: str, consent: Consent, base: Path | None = 
     except BadInput:
         raise
     except Exception as error:
-        raise BadInput(where, f"import failed: {type(error).__name__}: {error}") from error
+        raise BadInput(
+            where,
+            f"{place} cannot be imported: {type(error).__name__}: {error}",
+            remedy="correct the error in that file",
+        ) from error
     function = getattr(module, name, None)
     if not callable(function):
         raise BadInput(where, f"{place} has no function {name}", remedy="check the name of the function")

@@ -87,7 +87,7 @@ def check_variables(catalog: Catalog, entry: Entry, consent: Consent) -> None:
     if sent:
         listed = ", ".join(f"{use.value} ({printable(use.key)}) to {printable(use.to)}" for use in sent)
         names = " ".join(dict.fromkeys(use.value for use in sent))
-        remedy = f"read it, then add {ALLOW_ENV} {names}"
+        remedy = f"read the config, and if you trust it, add {ALLOW_ENV} {names}"
         raise ConsentRequired(_where(entry), f"would send {listed}", sent, remedy=remedy)
 
 
@@ -99,7 +99,7 @@ def require_code(where: str, uses: Sequence[Use], consent: Consent) -> None:
     """Raise ConsentRequired if these programs, modules, container images or SQL are not allowed."""
     if uses and not consent.code:
         listed = ", ".join(f"{printable(use.value)} ({printable(use.key)})" for use in uses)
-        remedy = f"read it, then add {ALLOW_CODE}"
+        remedy = f"read that code, and if you trust it, add {ALLOW_CODE}"
         raise ConsentRequired(where, f"would run {listed}", uses, remedy=remedy)
 
 

@@ -89,10 +89,10 @@ def pull_all(
         where = f'benchmark "{config.name}"'
         check_variables(catalog, catalog.chosen("benchmark", config.name), consent)
         if config.data.type in WITHOUT_FILES:
-            raise BadInput(where, f"its data is {config.data.type}; there is nothing to pull")
+            raise BadInput(where, f"nothing to download: its data is {config.data.type}, not a file")
         files = source(config, catalog)
         if not files.remote:
-            raise BadInput(where, f"its data is a local file, {files.pieces[0].file}; there is nothing to pull")
+            raise BadInput(where, f"nothing to download: its data is the local file {files.pieces[0].file}")
         sources.append(files)
     for files in sources:
         announce(files)

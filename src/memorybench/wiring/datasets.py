@@ -36,13 +36,13 @@ def open_dataset(config: BenchmarkConfig, catalog: Catalog, *, file: Path | None
     data = config.data
     if data.type in WITHOUT_FILES:
         if file is not None:
-            problem = f"its data is {data.type}, not read from a file"
-            raise BadInput(f'benchmark "{config.name}"', problem, remedy="leave out its path")
+            problem = f"its data is {data.type} and not read from a file, so no path can be given"
+            raise BadInput(f'benchmark "{config.name}"', problem, remedy="leave the path out")
         is_plugin = data.type == "plugin"
         point = catalog.plugin("benchmark", data.path) if is_plugin else built_in_points(GROUP)[data.path]
         dataset = cast("Dataset", point.load()())
         if data.sha256 not in (None, dataset.fingerprint):
-            problem = f"the checksum differs: sha256 {dataset.fingerprint}"
+            problem = f"its data has the SHA-256 checksum {dataset.fingerprint}"
             raise BadInput(f'benchmark "{config.name}"', problem, expected=str(data.sha256))
         return rename_dataset(dataset, config.name)
     from memorybench.datasets.locating import local_source, unpacked_source
@@ -102,7 +102,7 @@ def _given_source(config: BenchmarkConfig, data_files: Mapping[str, str]) -> Sou
 
     for name, path in data_files.items():
         if name != config.name:
-            problem = f"{preview(name)} is not the benchmark"
+            problem = f"{preview(name)} is not the name of the benchmark that is read"
             raise BadInput("--data-file", problem, expected=f"{config.name}={path}")
         return local_source(config, Path(path))
     return None
@@ -111,7 +111,11 @@ def _given_source(config: BenchmarkConfig, data_files: Mapping[str, str]) -> Sou
 def _check_mapped(config: BenchmarkConfig) -> None:
     if config.mapping is None and config.cues is None:
         kind = "made by code from several files" if config.is_built else config.data.type
-        raise BadInput(f'benchmark "{config.name}"', f"its data is {kind}", expected="data that a schema maps")
+        raise BadInput(
+            f'benchmark "{config.name}"',
+            f"its data is {kind}, and cannot be previewed",
+            expected="data that a schema maps",
+        )
 
 
 def preview_data(config: BenchmarkConfig, located: Source, samples: int = 3) -> dict[str, Any]:
@@ -124,8 +128,8 @@ def preview_data(config: BenchmarkConfig, located: Source, samples: int = 3) -> 
     from .data import cache_folder
 
     if not located.present and located.remote:  # its address may hold variables, which nobody allowed to show
-        remedy = f"memorybench data pull {config.name}"
-        raise BadInput(f'benchmark "{config.name}"', "data not found on this machine", remedy=remedy)
+        remedy = f"run `memorybench data pull {config.name}`"
+        raise BadInput(f'benchmark "{config.name}"', "the data is not on this machine", remedy=remedy)
     if not located.present:
         raise missing(located)
     survey = Survey.of(config)
@@ -159,8 +163,10 @@ def reopen_dataset(
     """
     where = f'benchmark "{config.name}"'
     if config.data.type == "plugin" or config.is_built:
-        raise BadInput(where, "its conversations are made by code, which does not run to show a page")
-    changed = BadInput(where, "the data or its config changed since the run", expected="the recorded fingerprint")
+        raise BadInput(where, "its conversations cannot be shown: code makes them, and the viewer does not run code")
+    changed = BadInput(
+        where, "the data or its config was changed since the run", expected="the fingerprint that the run recorded"
+    )
     if config.data.type in WITHOUT_FILES:
         dataset = open_dataset(config, catalog)
         if Fingerprint.of(dataset.fingerprint).digest != recorded.digest:

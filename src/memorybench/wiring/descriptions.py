@@ -153,7 +153,9 @@ def card_text(name: str, folder: Path, extra: Sequence[Path], kind: str | None =
     entry = _find(catalog, name, kind)
     document = catalog.document(entry.kind, entry.name) if entry.kind in KINDS else None
     if document is None:
-        raise BadInput("NAME", f"{entry.kind} {entry.name} has no config", expected="an entry with a YAML file")
+        raise BadInput(
+            "NAME", f"{entry.kind} {entry.name} has no YAML config to print", remedy="name an entry that has one"
+        )
     new_name = f"my-{parse_expression(entry.name).name}"[:64]
     if document.path == str(entry.file) and "extends" not in document.value:  # its file is complete, and has comments
         text = read_text(Path(document.path))

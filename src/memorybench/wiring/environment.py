@@ -31,7 +31,9 @@ def named_variables(names: Sequence[str], flag: str) -> dict[str, str]:
     """Return the values of these variables. Raises BadInput, which names `flag`, if one is not set."""
     for name in names:
         if name not in environment():
-            raise BadInput(flag, f"the variable {name} is not set", remedy=f"set it, or leave it out of {flag}")
+            raise BadInput(
+                flag, f"the environment variable {name} is not set", remedy=f"set it, or leave it out of {flag}"
+            )
     return {name: environment()[name] for name in names}
 
 

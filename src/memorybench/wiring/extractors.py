@@ -97,7 +97,9 @@ def resolve_extractor(
     `name` is a config, a provider or `module:function`. Raises BadInput if something that it needs is missing.
     """
     if (name is None) == (command is None):
-        raise BadInput(FLAG, "missing extractor", expected="--extractor NAME or --extractor-command LINE")
+        raise BadInput(
+            FLAG, "expected exactly one extractor", remedy="add --extractor NAME or --extractor-command LINE"
+        )
     if command is not None:
         split_command(command, "--extractor-command")
         config = ExtractorConfig(name=_COMMAND, type="command", command=command)
@@ -134,13 +136,17 @@ def _configured(catalog: Catalog, name: str, model: str | None, consent: Consent
     if config.type == "provider" and config.provider:
         return _without_model(_of_provider(catalog, name, config.provider, consent, need_keys), model)
     if need_keys and config.type == "http" and config.auth.env_var and not environment().get(config.auth.env_var):
-        raise BadInput(f'extractor "{name}"', f"{config.auth.env_var} is not set", remedy="set it")
+        raise BadInput(
+            f'extractor "{name}"',
+            f"the environment variable {config.auth.env_var} is not set",
+            remedy="set it to the key",
+        )
     chosen = ResolvedExtractor(name, config, catalog, base, consent)
     if not extractor.needs_model:
         return _without_model(chosen, model)
     model_name = model or config.model or environment().get(MODEL_VARIABLE)
     if model_name is None:
-        raise BadInput(f'extractor "{name}"', "missing model", expected="--extractor-model MODEL")
+        raise BadInput(f'extractor "{name}"', "the extractor needs a model", remedy="add --extractor-model MODEL")
     resolved = ModelResolver(catalog, consent, need_keys).resolve(model_name)
     return ResolvedExtractor(name, config, catalog, base, consent, model=resolved)
 
@@ -154,5 +160,9 @@ def _of_provider(catalog: Catalog, name: str, provider: str, consent: Consent, n
 
 def _without_model(chosen: ResolvedExtractor, model: str | None) -> ResolvedExtractor:
     if model is not None:
-        raise BadInput("--extractor-model", f"has no effect on {chosen.name}", remedy="remove it")
+        raise BadInput(
+            "--extractor-model",
+            f"the extractor {chosen.name} uses no model that can be chosen",
+            remedy="leave the flag out",
+        )
     return chosen

@@ -34,11 +34,13 @@ def check_provider_isolation(config: ProviderConfig, where: str) -> None:
     if config.type != "hosted" or config.endpoints is None:
         return
     if config.endpoints.clear is None and not config.teardown:
-        problem = "is a live memory, from which a run could not delete what it adds"
+        problem = "is a live memory, and its config has no request that deletes what a run adds"
         raise BadInput(where, problem, expected="endpoints.clear", remedy=f"add it, {_DISPOSABLE}")
     for place in unscoped_deletions(config):
         problem = f"is a live memory, and {place} may delete the data of others"
-        raise BadInput(where, problem, expected="the scope in that request", remedy=f"add $.scope to it, {_DISPOSABLE}")
+        raise BadInput(
+            where, problem, expected="the scope in that request", remedy=f"add $.scope to the request, {_DISPOSABLE}"
+        )
 
 
 def find_isolation(
@@ -64,11 +66,11 @@ def find_isolation(
             where,
             "is a live memory that neither separates users nor can be emptied, so scenarios would share data",
             expected=f"{_USERS}, or {_DELETION}",
-            remedy="see docs/live-memories.md",
+            remedy="change its config as in docs/live-memories.md, or use another store",
         )
     raise BadInput(
         where,
-        "is a live memory, and the run could not separate its own data from other data",
+        "is a live memory, and a run could not keep its data apart from the data of others",
         expected=_DELETION if separates_users else _USERS,
         remedy=f"add it (docs/live-memories.md), {_DISPOSABLE}",
     )

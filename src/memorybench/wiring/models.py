@@ -98,7 +98,11 @@ class ResolvedModel:
         """Open the model as an embedder. Raises BadInput unless its server has OpenAI's API."""
         address = self.address
         if address is None or address.kind != "openai":
-            raise BadInput(f'model "{self.name}"', "is not an embedding model", expected="a server with OpenAI's API")
+            raise BadInput(
+                f'model "{self.name}"',
+                "cannot be used as an embedding model",
+                expected="a model on a server with OpenAI's API",
+            )
         from memorybench.embedding.openai import OpenAIEmbedder, find_rate
         from memorybench.models.server import open_address, request_headers
 

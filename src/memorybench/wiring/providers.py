@@ -102,7 +102,11 @@ def _check_models(
             models.resolve(embedder.model)
         elif need_keys and embedder.provider != "local" and not embedder.base_url and _embedder_key(embedder) is None:
             names = " or ".join(_key_variables(embedder))
-            raise BadInput(where, f"{names} is not set", remedy="set it, or use embedding: {provider: local}")
+            raise BadInput(
+                where,
+                f"the environment variable {names} is not set",
+                remedy="set it, or use embedding: {provider: local}",
+            )
 
 
 def folder_name(provider: str) -> str:

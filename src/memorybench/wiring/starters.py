@@ -80,10 +80,10 @@ def starting_files(kind: StarterKind, name: str, folder: Path) -> list[Path]:
         files.append(folder / "benchmarks/datasets" / f"{name}.jsonl")
     for file in files:
         if file.exists() or file.is_symlink():
-            raise BadInput(str(file), "exists already", remedy="choose another name, or remove it")
+            raise BadInput(str(file), "the file already exists", remedy="choose another name, or remove it")
     is_taken = (SCENARIOS / f"{name}.json").exists() if kind == "scenario" else Catalog(folder).has(kind, name)
     if is_taken:
-        raise BadInput("NAME", f'there is a {kind} "{name}" already', remedy="choose another name")
+        raise BadInput("NAME", f'there is already a {kind} "{name}"', remedy="choose another name")
     return files
 
 
@@ -120,7 +120,9 @@ async def probe(url: str) -> Probed:
             except ServiceError as error:
                 errors.append(error)
                 if error.status is None and not isinstance(error, Malformed):
-                    raise BadInput("--probe", str(error), remedy="check the address, and that it is running") from None
+                    raise BadInput(
+                        "--probe", str(error), remedy="check the address, and that the server is running"
+                    ) from None
                 continue
             health = path
             break

@@ -114,7 +114,7 @@ def resolve_store(catalog: Catalog, name: str, consent: Consent, *, need_keys: b
     for part in program:
         if shutil.which(part, path=environment().get("PATH")) is None:
             install = config.mcp.install if config.mcp else ""
-            raise BadInput(f'store "{name}"', f"program {part} not found", remedy=install or "install it")
+            raise BadInput(f'store "{name}"', f"the program {part} is not installed", remedy=install or "install it")
     isolation = find_isolation(
         config, provider, disposable=consent.disposable_store or consent.reads_only, reads_only=consent.reads_only
     )

@@ -131,7 +131,9 @@ async def _store_runs(service: LangSmith, path: Path) -> None:
         async for run in service.runs():
             size += file.write(f"{json.dumps(run)}\n".encode())
     if not size:
-        raise BadInput("--project", "no LangSmith runs found", remedy="check the name of the project and --since")
+        raise BadInput(
+            "--project", "the project has no matching runs", remedy="check the name of the project and --since"
+        )
 
 
 async def open_langfuse(stack: AsyncExitStack) -> FeedbackSink:
@@ -147,7 +149,7 @@ def langfuse_keys() -> tuple[str, str]:
     keys = [first_variable(name) for name in LANGFUSE_KEYS]
     for name, key in zip(LANGFUSE_KEYS, keys, strict=True):
         if key is None:
-            raise BadInput(name, "not set", remedy="set it, or remove --feedback")
+            raise BadInput(name, "this environment variable is not set", remedy="set it, or leave out --feedback")
     return str(keys[0]), str(keys[1])
 
 
@@ -159,7 +161,7 @@ def resolve_operations(query: OperationQuery) -> FileOperations | LangSmithOpera
         runs = RunQuery(_project(query.project), tag=None, since=since)
         return LangSmithOperations(LangSmithTraces(runs, TracePaths.of(OF_RUNS), _langsmith_key()), selection)
     if query.file is None:
-        remedy = "name one, or use --source langsmith"
+        remedy = "name a file, or use --source langsmith --project NAME"
         raise BadInput("FILE", "missing", expected="a file or folder of spans", remedy=remedy)
     if query.feedback and query.source == LANGFUSE:
         langfuse_keys()
@@ -172,7 +174,7 @@ def resolve_traces(query: TraceQuery) -> FileTraces | LangSmithTraces:
         runs = RunQuery(_project(query.project), tag=query.tag or TAG, since=since, limit=query.limit)
         return LangSmithTraces(runs, TracePaths.of(OF_RUNS, query.paths), _langsmith_key())
     if query.file is None:
-        raise BadInput("--source", "the file is missing", expected=f"--source {query.source} FILE")
+        raise BadInput("--source", "no file is named", expected=f"--source {query.source} FILE")
     file, paths = Path(query.file), TracePaths.of(OF_FILES, query.paths)
     if query.source == "jsonl":
         return FileTraces(JsonlTraces(file, paths, limit=query.limit))
@@ -190,7 +192,9 @@ def _project(name: str | None) -> str:
 def _langsmith_key() -> str:
     key = first_variable(*KEY_VARIABLES)
     if key is None:
-        raise BadInput(KEY_VARIABLES[0], "not set", remedy="set it, or judge a file with --source jsonl FILE")
+        raise BadInput(
+            KEY_VARIABLES[0], "this environment variable is not set", remedy="set it, or use --source jsonl FILE"
+        )
     return key
 
 
@@ -212,7 +216,7 @@ def parse_time(since: str) -> datetime:
             return datetime.now(UTC) - duration
         at = datetime.fromisoformat(since)
     except (ValueError, OverflowError):  # OverflowError: before the year 1
-        raise BadInput("--since", f"invalid time {since!r}", expected="24h, 7d or 2026-01-31") from None
+        raise BadInput("--since", f"invalid time {since!r}", expected="a time such as 24h, 7d or 2026-01-31") from None
     return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
