@@ -144,7 +144,9 @@ def run(command: str, **values: Any) -> RunResult:
     """
     matches = [(suite, one) for suite, one in commands((command.split() or [""])[0]) if one.name == command]
     if not matches:
-        raise BadInput("command", f'unknown command "{command}"', remedy="memorybench list --suites shows them")
+        raise BadInput(
+            "command", f'unknown command "{command}"', remedy="`memorybench list --suites` shows the commands"
+        )
     names = RunOptions.model_fields.keys() - own_options(matches[0][1].spec)
     options = make_spec(RunOptions, {name: values.pop(name) for name in names if name in values})
     learn_journal(options.journal)

@@ -71,7 +71,7 @@ def test_invalid_command_line_is_an_error(command: str) -> None:
 
 
 def test_missing_program_is_an_error_at_opening() -> None:
-    with pytest.raises(BadInput, match="program not found"):
+    with pytest.raises(BadInput, match="the program was not found"):
         ask(open_command(["no-such-extractor"], {"PATH": os.defpath}, Path.cwd(), str))
 
 
@@ -123,7 +123,7 @@ def test_output_of_a_failed_program_is_not_read_as_memory() -> None:
         ("print('{\"weight\": NaN}')", "NaN is not a finite number"),
         ("print('[' * 100000)", "nested too deeply"),
         ("print('null')", "invalid memory null"),
-        ("import sys; sys.stdout.buffer.write(b'\\xff\\xfe')", "the output is not UTF-8"),
+        ("import sys; sys.stdout.buffer.write(b'\\xff\\xfe')", "is not UTF-8"),
     ],
 )
 def test_invalid_output_is_shown_in_the_error(script: str, complaint: str) -> None:

@@ -120,8 +120,8 @@ def test_memory_and_turns_cannot_use_prompt_variables(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("prompt", "problem"),
     [
-        ("Extract from ${conversation}.", "missing ${existingMemory}"),
-        ("Update ${existingMemory}.", "missing ${conversation}"),
+        ("Extract from ${conversation}.", "does not contain ${existingMemory}"),
+        ("Update ${existingMemory}.", "does not contain ${conversation}"),
         ("${existingMemory} ${conversation} ${memory}", 'unknown variable "memory"'),
     ],
 )

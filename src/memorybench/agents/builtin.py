@@ -181,7 +181,7 @@ class BuiltinAgent:
             except InvalidAction as error:
                 problem = str(error)
                 conversation.add_message(_RETRY_MESSAGE.format(problem=problem))
-        raise ServiceError(f"agent {self.subject.name}: two invalid replies: {problem}")
+        raise ServiceError(f"agent {self.subject.name}: the model gave two invalid replies; the second: {problem}")
 
 
 def _describe_tools(tools: Sequence[Tool], instructions: str) -> str:

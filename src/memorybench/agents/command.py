@@ -96,9 +96,9 @@ class CommandAgent:
             if completed.status != 0:
                 raise self._exit_error(completed, output.failure)
             if output.failure:
-                raise ServiceError(f"{self._where}: failed: {output.failure}")
+                raise ServiceError(f"{self._where}: the agent reported a failure: {output.failure}")
             if not output.text:
-                raise ServiceError(f"{self._where}: empty answer")
+                raise ServiceError(f"{self._where}: the agent ended without an answer")
         return AgentReply(
             text=output.text,
             transcript=transcript,

@@ -45,7 +45,7 @@ def _check(config: AgentConfig, document: Document) -> None:
     safe_name(config.name, document.where("name"))
     for name in sorted(config.model_fields_set - _FOR_ALL - _EFFECTIVE[config.type]):
         raise BadInput(
-            document.where(name), f'has no effect where type is "{config.type}"', remedy="remove it, or change type"
+            document.where(name), f"this key has no effect with type: {config.type}", remedy="remove it, or change type"
         )
     needed = _NEEDED[config.type]
     if not getattr(config, needed):
@@ -61,7 +61,9 @@ def _check(config: AgentConfig, document: Document) -> None:
 
 def _check_instructions(prompt: str, where: str) -> None:
     if "tools" not in Template.parse(prompt, PROMPT_VARIABLES, where).names:
-        raise BadInput(where, "${tools} is missing", remedy="add it: the agent must know its tools")
+        raise BadInput(
+            where, "the prompt does not contain ${tools}, so the agent would not know its tools", remedy="add it"
+        )
 
 
 def _check_program(config: AgentConfig, document: Document) -> None:
@@ -71,13 +73,17 @@ def _check_program(config: AgentConfig, document: Document) -> None:
         if place[0] in ("command", "stdin"):
             prompt_places |= names
     if "prompt" not in prompt_places:
-        raise BadInput(document.where("command"), "${prompt} is missing", expected="${prompt} in command or stdin")
+        raise BadInput(
+            document.where("command"), "the agent would not get the prompt", remedy="add ${prompt} to command or stdin"
+        )
     if not isinstance(config.command[0], str):
-        raise BadInput(document.where("command", 0), "must be the name of a program", expected="a string")
+        raise BadInput(document.where("command", 0), "the first word must be the name of a program", expected="a text")
     for name in config.files:
         if not _FILE.match(name) or ".." in name.split("/"):
             raise BadInput(
-                document.where("files", name), "outside of both folders", expected="${home}/… or ${folder}/…"
+                document.where("files", name),
+                "the file must be in one of two folders",
+                expected="${home}/… or ${folder}/…",
             )
     check_no_private_folder(config.env, lambda name: document.where("env", name))
     check_no_private_folder(config.pass_env, lambda name: document.where("pass_env", config.pass_env.index(name)))
@@ -86,9 +92,9 @@ def _check_program(config: AgentConfig, document: Document) -> None:
             # the value is most likely a key, so it is not shown
             raise BadInput(
                 document.where("pass_env", place_in_list),
-                "is not the name of an environment variable",
+                "this is not the name of an environment variable",
                 expected="a name such as ANTHROPIC_API_KEY",
-                remedy="keep the key itself out of the file",
+                remedy="write the name of a variable here, and never the key itself",
             )
 
 

@@ -29,7 +29,7 @@ def agent_from(
         from .builtin import BuiltinAgent
 
         if model is None:
-            raise BadInput(where, "model is missing", remedy="name one with --model")
+            raise BadInput(where, "the agent needs a model", remedy="add --model MODEL")
         return BuiltinAgent(config, model, redactor)
     check_agent_program(config, environment)
     return CommandAgent(config, model_name or config.model, environment, redactor)

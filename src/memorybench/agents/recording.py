@@ -51,8 +51,9 @@ async def watch(
             raise ServiceError(f"{command[0]}: {describe_exit(status)}; no draft was written")
         if not served.connected:
             raise ServiceError(
-                f"{command[0]}: did not connect to the memory server; write ${{serverUrl}}, ${{serverCommand}} or"
-                f" ${{mcpConfig}} in the command after --, or let the agent read ${URL} or ${COMMAND}"
+                f"{command[0]}: the agent did not connect to the memory server; write ${{serverUrl}},"
+                f" ${{serverCommand}} or ${{mcpConfig}} in the command after --,"
+                f" or let the agent read ${URL} or ${COMMAND}"
             )
         return tuple(served.calls)
 
@@ -64,7 +65,9 @@ async def _run(command: Sequence[str], folder: Path, environment: Mapping[str, s
             *command, cwd=folder, env=dict(environment), stdout=STDERR if quiet else None
         )
     except OSError as error:
-        raise BadInput(f'"{command[0]}"', f"cannot be started: {error.strerror}") from None
+        raise BadInput(
+            f'"{command[0]}"', f"the program cannot be started: {error.strerror}", remedy="check the command after --"
+        ) from None
     try:
         return await process.wait()
     finally:

@@ -135,13 +135,13 @@ class Catalog:
         """Return the entry point of a plug-in, without loading it."""
         source = self._source(kind, name)
         if source.plugin is None:
-            raise BadInput("", f'the {kind} "{name}" is not a plug-in but {source.entry.origin}')
+            raise BadInput("", f'the {kind} "{name}" comes from {source.entry.origin}', expected="a plug-in")
         return source.plugin
 
     def _config(self, kind: Described, name: str, environment: Environment) -> Any:
         source = self._source(kind, name)
         if source.read is None:
-            raise BadInput("", f'"{name}" is a {source.entry.kind}', expected=f"a {kind} with a config")
+            raise BadInput("", f'the {source.entry.kind} "{name}" has no config', expected=f"a {kind} with a config")
         if environment is not None and self._before_use is not None:
             self._before_use(source.read(None), source.entry.file)
         return source.read(environment)
@@ -178,7 +178,9 @@ class Catalog:
         if len(sources) > 1:
             origins = " and ".join(source.entry.origin for source in sources)
             problem = f'{len(sources)} {first.entry.family}s are called "{first.entry.name}": {origins}'
-            return replace(first.entry, origin=origins, broken=BadInput("", problem, remedy="rename or remove one"))
+            return replace(
+                first.entry, origin=origins, broken=BadInput("", problem, remedy="rename or remove one of them")
+            )
         if first.entry.broken is None and first.read is not None:
             try:
                 first.read(None)
@@ -200,7 +202,9 @@ class Catalog:
         name = str(expression)
         base = self._source("provider", expression.name).entry
         if base.kind == "baseline":
-            raise BadInput("", f'"{base.name}" is a baseline, which has no settings', remedy=f"write {base.name}")
+            raise BadInput(
+                "", f'"{base.name}" is a baseline, which has no settings', remedy=f"write {base.name} without settings"
+            )
         card = {"name": base.name, "extends": base.name, "settings": expression.nested()}
         check_literals(Document(f'provider "{base.name}"', card))  # its error must not repeat the credential
         document = Document(f'provider "{name}"', card)
@@ -222,7 +226,7 @@ class Catalog:
         assert base.document is not None
         if base.entry.name in chain:
             circle = " -> ".join((chain[-1], *chain[chain.index(base.entry.name) :]))
-            expected = "a provider that does not extend this one"
+            expected = "a provider that does not itself extend this one"
             raise BadInput(document.where("extends"), f"circular extends: {circle}", expected=expected)
         from memorybench.providers.config.extending import extend
 
@@ -236,9 +240,15 @@ class Catalog:
         name, where = document.value["extends"], document.where("extends")
         found = self._find("provider", name) if isinstance(name, str) else ()
         if not found:
-            raise BadInput(where, f"no provider {preview(name)}", remedy=suggestion(str(name), self.names("provider")))
+            raise BadInput(
+                where,
+                f"there is no provider {preview(name)} to extend",
+                remedy=suggestion(str(name), self.names("provider")),
+            )
         if len(found) > 1 or found[0].document is None:
-            raise BadInput(where, f'"{name}" cannot be extended', expected="one provider with a config")
+            raise BadInput(
+                where, f'"{name}" cannot be extended', expected="the name of exactly one provider, which has a config"
+            )
         return found[0]
 
     def _with_base(self, source: _Source) -> Entry:

@@ -92,9 +92,9 @@ def _is_valid(document: Document, kind: Described) -> bool:
 def unrecognised(document: Document) -> BadInput:
     return BadInput(
         document.where(),
-        "unknown kind of config",
+        "the keys do not show what kind of config this is",
         expected="the keys of a provider (type, endpoints or adapter), a benchmark (data, schema, evaluation), …",
-        remedy="memorybench schema provider (or benchmark, extractor, store, agent, model) shows every key",
+        remedy="`memorybench schema provider` (or benchmark, extractor, store, agent, model) shows every key",
     )
 
 
@@ -119,7 +119,7 @@ def files_of_user(folder: Path, extra: Sequence[Path]) -> Iterator[tuple[Path, D
         files += [(path, kind) for kind in KINDS for path in _yaml_files(config_dir / f"{kind}s")]
         if not files:
             expected = "YAML files, or folders such as providers/ and benchmarks/"
-            raise BadInput(str(config_dir), "no configs found", expected=expected)
+            raise BadInput(str(config_dir), "the folder contains no configs", expected=expected)
         yield from files
 
 

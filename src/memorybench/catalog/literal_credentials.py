@@ -29,9 +29,9 @@ def check_literals(document: Document) -> None:
         if _is_credential(str(place[-1]) if place else "", literal):
             raise BadInput(
                 document.where(*place),
-                "contains a credential",
+                "the value contains a secret, such as an API key",
                 expected="the name of an environment variable",
-                remedy="replace it by ${VARIABLE}, and set that variable instead; if the file was shared, revoke it",
+                remedy="write ${VARIABLE} instead, and set that variable; if the file was shared, revoke the secret",
             )
 
 

@@ -75,7 +75,7 @@ def _load() -> LocalEmbedder:
     except ImportError as error:
         raise _missing(f"wordllama is not installed ({error})") from error
     except FileNotFoundError as error:
-        raise _missing(f"this wordllama has no weights ({error})") from error
+        raise _missing(f"the installed wordllama has no model weights ({error})") from error
     return LocalEmbedder(model, wordllama.__version__)
 
 

@@ -65,20 +65,20 @@ class OpenAIEmbedder:
             data = reply.json()
         if not isinstance(data, dict):
             charge(Spending(calls=1, cost=None))
-            raise reply.malformed("invalid reply; expected a JSON object")
+            raise reply.malformed("the reply is not a JSON object")
         charge(_spending(data.get("usage"), self._find_rate))  # an invalid reply costs as much
         return _vectors(reply, data.get("data"), len(texts), self._dimensions)
 
 
 def _vectors(reply: Reply, data: Any, count: int, dimensions: int | None) -> Sequence[Sequence[float]]:
     if not isinstance(data, list) or len(data) != count or not all(isinstance(row, dict) for row in data):
-        raise reply.malformed(f"missing or invalid vectors; expected {count}, one per text")
+        raise reply.malformed(f"the reply has missing or invalid vectors; expected {count}, one per text")
     # a server may use another order, which the index tells
     by_index = {str(row.get("index", place)): row.get("embedding") for place, row in enumerate(data)}
     vectors = [_numbers(by_index.get(str(place))) for place in range(count)]
     lengths = {len(vector) for vector in vectors}
     if 0 in lengths or len(lengths) > 1:
-        raise reply.malformed("invalid vectors; expected lists of numbers, all of the same length")
+        raise reply.malformed("the reply has invalid vectors; expected lists of numbers, all of the same length")
     if dimensions is not None and lengths != {dimensions}:
         raise reply.malformed(f"the vectors have {lengths.pop()} dimensions; expected {dimensions}")
     return vectors

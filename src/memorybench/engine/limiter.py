@@ -96,7 +96,7 @@ class RateLimiter:
         start = None
         while True:
             if self._closed is not None:
-                raise Denied(f"{self.name}: access denied earlier in this run: {self._closed}")
+                raise Denied(f"{self.name}: not called, because it denied access earlier in this run: {self._closed}")
             now = time.monotonic()
             if (left := self._pause_left(now)) > 0:
                 start = None  # the turn is lost, so that callers do not all start when the pause ends

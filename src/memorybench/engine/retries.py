@@ -81,7 +81,7 @@ def _delay(error: Transient, tries: int, limits: Limits) -> float:
         return ceiling * random.uniform(0.5, 1.0)  # jitter, so that callers do not all retry at the same moment
     if error.retry_after > limits.longest_delay:
         raise ServiceError(
-            f"{error}: Retry-After is {error.retry_after:.0f} s; expected at most {limits.longest_delay:.0f} s;"
-            " resume the run later"
+            f"{error}: the service asks to wait {error.retry_after:.0f} s, which is more than"
+            f" {limits.longest_delay:.0f} s; resume the run later"
         ) from error
     return max(0.0, error.retry_after)

@@ -229,7 +229,7 @@ class RunSteps:
         try:
             result = adapter.dump_json(value).decode()
         except ValueError as error:  # a lone surrogate, for example
-            raise Malformed(f"the result cannot be stored: {error}") from error
+            raise Malformed(f"the result contains text that cannot be stored: {error}") from error
         redacted = self.run_writer.redact_json(result)
         return (value, result) if redacted == result else (adapter.validate_json(redacted), redacted)
 

@@ -57,7 +57,9 @@ class CallableExtractor(ExtractorType):
             raise
         except Exception as error:
             text = " ".join(sanitize(str(error)).split())[:_MAX_ERROR_CHARACTERS]
-            raise ServiceError(f"{self.subject.name}: raised {type(error).__name__}: {text}") from error
+            raise ServiceError(
+                f"{self.subject.name}: the extractor function raised {type(error).__name__}: {text}"
+            ) from error
         return as_memory(memory, self.subject.name)
 
     async def _call(self, existing: MemoryState, conversation: list[dict[str, str]]) -> Any:
@@ -85,7 +87,9 @@ def _check_parameters(function: Function, name: str) -> None:
         signature.bind({}, [])
     except TypeError:
         raise BadInput(
-            name, f"takes {signature}", expected="two parameters: existing memory, and a list of messages"
+            name,
+            f"the function has the parameters {signature}",
+            expected="two parameters: existing memory, and a list of messages",
         ) from None
 
 

@@ -94,7 +94,7 @@ class CommandExtractor(ExtractorType):
         try:
             text = finished.output.decode("utf-8-sig")
         except UnicodeDecodeError:
-            raise Malformed(f"{where}: the output is not UTF-8") from None
+            raise Malformed(f"{where}: the output of the program is not UTF-8") from None
         memory = find_memory(text, where)
         if isinstance(memory, MemoryInText):
             return MemoryInText(redact_memory(memory.memory, self.redact))
@@ -118,7 +118,7 @@ async def open_command(
     """
     program = folder / command[0] if "/" in command[0] else Path(command[0])
     if shutil.which(program, path=environment.get("PATH", os.defpath)) is None:
-        raise BadInput(f'"{redact(command[0])}"', "program not found", remedy="install it, or give its path")
+        raise BadInput(f'"{redact(command[0])}"', "the program was not found", remedy="install it, or write its path")
     settings = {"type": "command", "command": [redact(word) for word in command]}
     subject = Subject(role="extractor", name=name, settings=settings)
     with temporary_folder("memorybench-home-") as home:

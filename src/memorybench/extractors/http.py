@@ -67,7 +67,7 @@ class HttpExtractor(ExtractorType):
         reply = await self.http.request(self.method, self.url, headers=self.headers, json=json)
         matches = self.output.all(reply.json())
         if not matches:
-            raise reply.malformed(f"missing memory at {self.output.text}")
+            raise reply.malformed(f"the reply has no memory at {self.output.text}")
         try:
             memory = as_memory(matches[0] if self.output.singular else matches, reply.where)
         except Malformed as malformed:
@@ -82,7 +82,7 @@ async def open_http_extractor(
     """Open the endpoint of a config whose variables have been replaced. `key` is the value of `auth.envVar`."""
     where = f'extractor "{config.name}"'
     if config.url is None:
-        raise BadInput(where, "missing url", expected="an http extractor")
+        raise BadInput(where, "the config has no url", expected="an extractor with type: http")
     # a digest, because a header may contain a secret
     request = digest(config.model_dump(mode="json", include={"method", "headers", "body", "output"}))[:16]
     settings = {"type": "http", "url": redactor.clean(config.url), "request": request}

@@ -50,7 +50,9 @@ class ProviderExtractor(ExtractorType):
     async def extract(self, existing: MemoryState, conversation: Sequence[Turn]) -> MemoryState:
         scope = self._scope(existing, conversation)
         if isinstance(self._provider, LiveMemory) and (found := await self._provider.count_memories(scope)):
-            raise ServiceError(f"{scope.provider}: found {found} memories in the new scope {scope.name}; expected none")
+            raise ServiceError(
+                f"{scope.provider} already has {found} memories in the new scope {scope.name}; expected none"
+            )
         try:
             memories = await self._list_after(scope, existing, conversation)
         finally:

@@ -38,7 +38,7 @@ def parse_prompt(text: str, where: str) -> Template:
     prompt = Template.parse(text, VARIABLES, where)
     for name in VARIABLES:
         if name not in prompt.names:
-            raise BadInput(where, f"missing ${{{name}}}", remedy="add it to the prompt")
+            raise BadInput(where, f"the prompt does not contain ${{{name}}}", remedy="add it")
     return prompt
 
 

@@ -45,13 +45,15 @@ def leaves(memory: MemoryState, category: str = "") -> Iterator[tuple[str, str]]
 def read_memory(text: str, where: str) -> MemoryState:
     """Parse a memory from JSON. Raises Malformed, with a message that begins with `where`, if it is invalid."""
     if not text.strip():
-        raise Malformed(f"{where}: empty output; expected a memory as JSON")
+        raise Malformed(f"{where}: the output is empty; expected a memory as JSON")
     try:
         value = decode(text, where)
     except BadInput as bad:
         raise Malformed(f"{where}: {bad.problem}; expected one JSON document") from None
     if not isinstance(value, dict | list | str):
-        raise Malformed(f"{where}: invalid memory {preview(value)}; expected blocks, a list or text")
+        raise Malformed(
+            f"{where}: invalid memory {preview(value)}; expected a text, a list or an object of memory blocks"
+        )
     return value
 
 

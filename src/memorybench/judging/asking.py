@@ -74,7 +74,7 @@ async def ask_judge(
             steps, name, model, prompt + again, read, returns, attempt=2, shared=shared, schema=schema
         )
     except ServiceError as error:
-        raise Unreadable(f"the judge failed: {error}") from error
+        raise Unreadable(f"the call of the judge failed: {error}") from error
 
 
 def _inputs(model: Model, prompt: str, attempt: int) -> dict[str, Any]:

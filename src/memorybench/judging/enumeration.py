@@ -117,12 +117,14 @@ def read_facts(completion: Completion) -> Enumerated:
     except BadInput:
         reply = None
     if not isinstance(reply, dict) or reply.keys() != {"facts"} or not isinstance(reply["facts"], list):
-        raise Unreadable(f'invalid reply {preview(completion.text)}; expected {{"facts": ["category: fact", …]}}')
+        raise Unreadable(
+            f'invalid reply of the judge: {preview(completion.text)}; expected {{"facts": ["category: fact", …]}}'
+        )
     return Enumerated(facts=tuple(_fact(entry) for entry in reply["facts"]))
 
 
 def _fact(entry: Any) -> MemoryFact:
     fact = fact_from(entry) if isinstance(entry, str) else None
     if fact is None:
-        raise Unreadable(f"invalid fact {preview(entry)}; expected category: fact")
+        raise Unreadable(f'the reply of the judge has the invalid fact {preview(entry)}; expected "category: fact"')
     return fact

@@ -188,9 +188,9 @@ def _gather_mapping(
 
 def _add(facts: list[MemoryFact], text: str, categories: tuple[str, ...], parts: int = 1) -> None:
     if len(text) > LONGEST_FACT:
-        raise Malformed(f"the memory has a fact of more than {LONGEST_FACT} characters; expected atomic facts")
+        raise Malformed(f"the memory has a fact of more than {LONGEST_FACT} characters; expected short facts")
     if len(facts) == MOST_FACTS:
-        raise Malformed(f"the memory holds more than {MOST_FACTS} facts; expected a memory to compare")
+        raise Malformed(f"the memory has more than {MOST_FACTS} facts, which are too many to compare")
     facts.append(MemoryFact(text, categories, parts))
 
 

@@ -210,7 +210,7 @@ def _read_option(question: Question, reply: Completion) -> dict[str, Any]:
     label = read_choice(text, (*question.choices, _NEITHER)) if reply.finish == "stop" else None
     if label is None:
         raise Unreadable(
-            f"invalid verdict {preview(reply.text)}; expected the option that the answer chose: A, B or neither"
+            f"invalid verdict of the judge: {preview(reply.text)}; expected the option that was chosen: A, B or neither"
         )
     right = any(choice.label == label and str(choice) in question.answers for choice in question.choices)
     return {"correct": right, "choice": label}

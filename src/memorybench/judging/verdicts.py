@@ -109,7 +109,7 @@ def read_verdict(reply: str, finish: str = "stop") -> bool:
     inner = _inner_text(reply, finish, "yes or no")
     verdict = _json_verdict(inner) if inner.startswith("{") else _text_verdict(inner)
     if verdict is None:
-        raise Unreadable(f"invalid verdict {preview(reply)}; expected yes or no")
+        raise Unreadable(f"invalid verdict of the judge: {preview(reply)}; expected yes or no")
     return verdict
 
 
@@ -146,7 +146,7 @@ def read_item_score(reply: str, finish: str = "stop") -> float:
     inner = _inner_text(reply, finish, "0, 0.5 or 1")
     score = _json_score(inner) if inner.startswith("{") else _text_score(inner)
     if score is None:
-        raise Unreadable(f"invalid score {preview(reply)}; expected 0, 0.5 or 1")
+        raise Unreadable(f"invalid score of the judge: {preview(reply)}; expected 0, 0.5 or 1")
     return score
 
 

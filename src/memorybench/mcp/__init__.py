@@ -23,4 +23,4 @@ from memorybench.core.errors import BadInput
 def check_sdk(where: str) -> None:
     """Raise BadInput if the MCP SDK is not installed. `where` names what needs it."""
     if find_spec("mcp") is None:
-        raise BadInput(where, 'package "mcp" not found', remedy='pip install "memorybench[mcp]"')
+        raise BadInput(where, 'the package "mcp" is not installed', remedy='pip install "memorybench[mcp]"')

@@ -114,7 +114,7 @@ class McpClient:
             cursor = page.next_cursor
             if not cursor:
                 return tools
-        raise Malformed(f"{self._where}: tools/list has more than {MAX_PAGES:,} pages")
+        raise Malformed(f"{self._where}: the list of tools has more than {MAX_PAGES:,} pages")
 
     async def require_tools(self, names: Iterable[str], where: str) -> None:
         """Raise BadInput if the server lacks one of these tools. `where` is the place in the config that names them."""
@@ -228,7 +228,7 @@ async def raise_service_error(
     if isinstance(error, MemorybenchError):
         raise error
     if isinstance(error, ValidationError):
-        raise Malformed(f"{where}: invalid result") from None
+        raise Malformed(f"{where}: the result does not match the MCP protocol") from None
     if not isinstance(error, MCPError):
         raise ServiceError(f"{where}: {clean_excerpt(str(error), redactor)}") from None
     if (failure := await find_failure(error)) is not None:

@@ -47,9 +47,9 @@ class ServerConnection(Record):
 def check_connection(connection: ServerConnection, part: Document) -> None:
     """Raise BadInput unless the section has either a command or a URL, and only the keys for that."""
     if bool(connection.command) == bool(connection.url):
-        raise BadInput(part.where(), "invalid connection", expected="either command or url")
+        raise BadInput(part.where(), "expected exactly one of command and url", remedy="write one of the two")
     check_no_private_folder(connection.env, lambda name: part.where("env", name))
     for name in ("env", "install") if connection.url else ("headers",):
         if getattr(connection, name):
-            problem = f"has no effect with {'url' if connection.url else 'command'}"
+            problem = f"{name} has no effect with {'url' if connection.url else 'command'}"
             raise BadInput(part.where(name), problem, remedy="remove it")

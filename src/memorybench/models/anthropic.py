@@ -70,7 +70,7 @@ class AnthropicModel:
         spent = self._server.charge(_usage(members(data.get("usage"))), model)
         blocks = data.get("content")
         if not isinstance(blocks, list):
-            raise reply.malformed('"content" is missing')
+            raise reply.malformed('the reply has no list "content"')
         finish = text_or(data.get("stop_reason"), "unknown")
         return Completion(text=joined_text(blocks), finish=FINISHES.get(finish, finish), model=model, spent=spent)
 

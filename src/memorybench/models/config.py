@@ -96,9 +96,13 @@ def cards_in(document: Document) -> Sequence[Document]:
         return [document]
     if len(value) > 1:
         other = next(key for key in value if key != SEVERAL)
-        raise BadInput(document.where(other), f'unknown key beside "{SEVERAL}"', remedy="move it into a card")
+        raise BadInput(
+            document.where(other),
+            f'a file with "{SEVERAL}" must not have other keys',
+            remedy="move this key into a model card of the list",
+        )
     if not isinstance(value[SEVERAL], list) or not all(isinstance(card, dict) for card in value[SEVERAL]):
-        raise BadInput(document.where(SEVERAL), "invalid", expected="a list of model cards")
+        raise BadInput(document.where(SEVERAL), "this is not a list of model cards", expected="a list of objects")
     return [document.at(SEVERAL, place) for place in range(len(value[SEVERAL]))]
 
 
@@ -109,12 +113,12 @@ def read_model(document: Document, environment: Mapping[str, str] | None = None)
 def _check(card: ModelConfig, document: Document) -> None:
     safe_name(card.name, document.where("name"))
     if OF_OPENAI.fullmatch(card.name):
-        problem = f'"{card.name}" is the name of a model of OpenAI'
-        raise BadInput(document.where("name"), problem, remedy=f'choose another, such as "my-{card.name}"')
+        problem = f'"{card.name}" is already the name of a model of OpenAI'
+        raise BadInput(document.where("name"), problem, remedy=f'choose another name, such as "my-{card.name}"')
     check_auth(card.auth, document)
     where = document.where("base_url")
     check_address(card.base_url, where, insecure=card.insecure, insecure_key="insecure")
     if STAND_IN not in card.base_url and ("?" in card.base_url or "#" in card.base_url):
-        raise BadInput(where, "must not contain a query", remedy="use the key `query`")
+        raise BadInput(where, "the URL must not contain a query (?…) or fragment (#…)", remedy="use the key `query`")
     if isinstance(card.temperature, float) and card.temperature < 0:
         raise BadInput(document.where("temperature"), "must not be negative", expected="0 or more")

@@ -63,12 +63,12 @@ class OpenAIModel:
         model = text_or(data.get("model"), self._model)
         spent = self._server.charge(_usage(members(data.get("usage"))), model)
         if not isinstance(choices, list) or not choices:
-            raise reply.malformed('"choices" is missing')
+            raise reply.malformed('the reply has no "choices"')
         choice = members(choices[0])
         message = members(choice.get("message"))
         text = _text(message.get("content"))
         if text is None:
-            raise reply.malformed('"message.content" is missing or not a text')
+            raise reply.malformed('the reply has no text at "choices[0].message.content"')
         finish, refusal = choice.get("finish_reason"), message.get("refusal")
         if not text and isinstance(refusal, str) and refusal:
             text, finish = refusal, "filter"

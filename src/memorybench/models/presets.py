@@ -152,11 +152,11 @@ def key_of(address: ModelAddress, environment: Mapping[str, str]) -> str | None:
         if address.key_required:
             names = " or ".join(address.key_variables)
             remedy = "set it, or use a local model such as ollama/llama3.2"
-            raise BadInput(f'model "{address.name}"', f"{names} is not set", remedy=remedy)
+            raise BadInput(f'model "{address.name}"', f"the environment variable {names} is not set", remedy=remedy)
         return None
     key = environment[variable].strip()
     if not key or not key.isascii() or not key.isprintable():
-        raise BadInput(variable, "invalid key", expected="one line of printable ASCII characters")
+        raise BadInput(variable, "the API key is invalid", expected="one line of printable ASCII characters")
     return key
 
 
@@ -166,14 +166,16 @@ def _split(name: str) -> tuple[str, str]:
         prefix, model = "openai", name
         family = next((home for start, home in FAMILIES.items() if name.startswith(start)), None)
         if family:
-            raise BadInput(f'model "{name}"', "a prefix is missing", remedy=f'write "{family}/{name}"')
+            raise BadInput(
+                f'model "{name}"', "the prefix of the provider is missing", remedy=f'write "{family}/{name}"'
+            )
     if prefix not in PRESETS:
         near = get_close_matches(prefix, PRESETS, n=1)
         remedy = f'did you mean "{near[0]}/{model}"?' if near else f'for another server: "openai/{name}"'
         expected = f"one of {', '.join(sorted(PRESETS))}"
         raise BadInput(f'model "{name}"', f'unknown prefix "{prefix}"', expected=expected, remedy=remedy)
     if not model.strip():
-        raise BadInput(f'model "{name}"', "the model is missing", expected=f"{prefix}/<model>")
+        raise BadInput(f'model "{name}"', "the name of the model is missing", expected=f"{prefix}/MODEL")
     return prefix, model
 
 
@@ -187,7 +189,7 @@ def _base_url(url: str, where: str, *, add_version: bool) -> str:
     parts = urlsplit(url)
     if parts.username or parts.password or parts.query or parts.fragment:
         expected = "a URL that ends with its path"  # it is shown in reports
-        raise BadInput(where, "must not contain credentials or a query", expected=expected)
+        raise BadInput(where, "the URL must not contain a user name, password, query or fragment", expected=expected)
     trimmed = url.rstrip("/")
     return f"{trimmed}/v1" if add_version and not parts.path.strip("/") else trimmed
 

@@ -110,7 +110,7 @@ def rehearse(name: str) -> RehearsalModel:
     rule = RULES.get(name.removeprefix(PREFIX))
     if rule is None:
         known = ", ".join(f"{PREFIX}{rule}" for rule in RULES)
-        raise BadInput(f'model "{name}"', "unknown script", expected=f"one of {known}")
+        raise BadInput(f'model "{name}"', "there is no scripted model of this name", expected=f"one of {known}")
     return RehearsalModel(name, rule)
 
 

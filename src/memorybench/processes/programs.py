@@ -119,15 +119,15 @@ def check_no_private_folder(variables: Collection[str], where: Callable[[str], s
     """Raise BadInput if a config sets a variable of PRIVATE_FOLDERS. `where` returns its place in the config."""
     for name in PRIVATE_FOLDERS:
         if name in variables:
-            problem = "cannot be set: every program gets private folders"
-            raise BadInput(where(name), problem, remedy="remove it; pass the program a path in another way")
+            problem = f"a config cannot set {name}, because memorybench sets it to a private folder"
+            raise BadInput(where(name), problem, remedy="remove it; pass the path to the program in another way")
 
 
 def check_program(program: str, where: str, *, path: str | None, install: str = "") -> None:
     """Raise BadInput unless `program` is found on `path`."""
     if shutil.which(program, path=path) is None:
         remedy = f"install it: {install}" if install else "install it, or give its full path"
-        raise BadInput(where, f'program "{printable(program)}" not found', remedy=remedy)
+        raise BadInput(where, f'the program "{printable(program)}" was not found', remedy=remedy)
 
 
 def describe_exit(status: int) -> str:
@@ -246,7 +246,7 @@ async def open_program(
             start_new_session=True,  # a process group, so that what it starts is ended with it
         )
     except OSError as error:
-        raise BadInput(where, f"cannot be started: {error.strerror}", remedy="check the command") from None
+        raise BadInput(where, f"the program cannot be started: {error.strerror}", remedy="check the command") from None
     else:
         _groups.add(process.pid)
     finally:
@@ -295,12 +295,12 @@ async def run_program(
                     while data := await program.stdout.read(_CHUNK):
                         output += data
                         if len(output) > output_cap:
-                            raise Malformed(f"{where}: the output is larger than {output_cap:,} bytes")
+                            raise Malformed(f"{where}: the output of the program is larger than {output_cap:,} bytes")
                     status, stderr = await program.wait()
                 return CompletedProgram(status, bytes(output), stderr)
             except TimeoutError:
                 program.kill()
-                raise ProgramTimeout(f"{where}: timed out after {deadline:g} s and was ended") from None
+                raise ProgramTimeout(f"{where}: the program timed out after {deadline:g} s and was stopped") from None
             except asyncio.CancelledError:
                 program.terminate()
                 raise

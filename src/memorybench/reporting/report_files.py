@@ -26,7 +26,9 @@ def append_summary(path: Path, markdown: str, redact: Callable[[str], str]) -> N
             file.write(text)
     except OSError as error:
         raise BadInput(
-            str(path), f"cannot be written ({error.strerror}); the run is saved", remedy="name another file"
+            str(path),
+            f"the file cannot be written ({error.strerror}); the results of the run are saved",
+            remedy="name another file",
         ) from error
 
 

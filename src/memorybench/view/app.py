@@ -87,7 +87,7 @@ def create_app(
 def _static(request: Request) -> Response:
     found = FILES.get(request.path_params["name"])
     if found is None:
-        raise NotFound("no such file")
+        raise NotFound("the viewer has no file of this name")
     return FileResponse(found[0], media_type=found[1])
 
 

@@ -28,7 +28,9 @@ def open_conversations(run: Run, benchmark: str, results: Path) -> ReadConversat
     kind = "dataset" if run.suite == "audit" else "benchmark"
     recorded = run.fingerprints.get(f"{kind} {benchmark}")
     if recorded is None:
-        raise BadInput(f"run {run.id}", "no fingerprint of its conversations was recorded")
+        raise BadInput(
+            f"run {run.id}", "the run does not record a fingerprint of its conversations, so they cannot be shown"
+        )
     folders = (results.parent, Path.cwd(), Path(catalog.__file__).parent)
     read = (_open_audit if run.suite == "audit" else _open_benchmark)(run, benchmark, recorded, folders)
 
@@ -36,7 +38,7 @@ def open_conversations(run: Run, benchmark: str, results: Path) -> ReadConversat
         try:
             return read(id)
         except KeyError:
-            raise BadInput(benchmark, f"history {id} not found in the data") from None
+            raise BadInput(benchmark, f"the data has no history {id}") from None
 
     return read_conversation
 
@@ -52,7 +54,8 @@ def _open_benchmark(run: Run, benchmark: str, recorded: Fingerprint, folders: Se
         return wiring.reopen_dataset(benchmark, recorded, _find(file, folders) if file else None, folders).haystack
     except ConsentRequired:
         raise BadInput(
-            f'benchmark "{benchmark}"', "its config needs consent (--allow-code), which the viewer never gives"
+            f'benchmark "{benchmark}"',
+            "its conversations cannot be shown: the config needs --allow-code, and the viewer runs no code",
         ) from None
 
 
@@ -64,7 +67,9 @@ def _open_audit(run: Run, benchmark: str, recorded: Fingerprint, folders: Sequen
     check_confined(file, folders, _LARGEST_AUDIT)
     dataset = load_audit(file)
     if Fingerprint.of_parts(dataset.canonical_parts()).digest != recorded.digest:
-        raise BadInput(str(file), "changed since the run", expected="the recorded fingerprint")
+        raise BadInput(
+            str(file), "the file was changed since the run", expected="the fingerprint that the run recorded"
+        )
     return Transcripts(dataset).haystack
 
 

@@ -253,7 +253,7 @@ class Results:
         if trials > MOST_COMPARED:
             raise BadInput(
                 "side",
-                f"{trials:,} trials are too many for a page",
+                f"the sides have {trials:,} trials, which are too many for a page",
                 expected=f"at most {MOST_COMPARED:,}",
                 remedy="choose two providers, or use `memorybench compare`",
             )

@@ -106,9 +106,13 @@ def _choose(results: Path, name: str | None) -> Run:
         # a calibration has no suite: only the command that began it can continue it
         unfinished = [run for run in run_reader.runs() if run.status in ("running", "partial") and suite(run.suite)]
         if name is None and not unfinished:
-            raise BadInput("--run", "every run of the journal is finished", remedy="start one with --journal first")
+            raise BadInput(
+                "--run", "the journal has no unfinished run", remedy="start a run with the same --journal first"
+            )
         chosen = run_reader.run(name) if name else unfinished[-1]
     if chosen.program != f"memorybench {__version__}":
-        remedy = "install that version here, or finish the run where it was begun"
-        raise RunConflict(f"run {chosen.id} was begun by {chosen.program}, this is memorybench {__version__}; {remedy}")
+        remedy = "install that version here, or finish the run where it was started"
+        raise RunConflict(
+            f"run {chosen.id} was started by {chosen.program}, but this is memorybench {__version__}; {remedy}"
+        )
     return chosen

@@ -84,7 +84,7 @@ def copy_files(paths: Sequence[str], folder: Path) -> None:
             raise BadInput("--ray-files", f"{name}: not found", remedy="check the path")
         if not path.is_relative_to(here) or path == here:
             remedy = "run the command in a folder that contains the files, or put them on every machine"
-            raise BadInput("--ray-files", f"{name}: not inside the working folder", remedy=remedy)
+            raise BadInput("--ray-files", f"{name}: the path is not inside the working folder", remedy=remedy)
         target = folder / path.relative_to(here)
         target.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():
@@ -93,14 +93,14 @@ def copy_files(paths: Sequence[str], folder: Path) -> None:
             shutil.copyfile(path, target)
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     if size > _MOST_FILES:
-        problem = f"{size / 2**20:,.0f} MiB; expected at most {_MOST_FILES / 2**20:.0f} MiB"
+        problem = f"the files have {size / 2**20:,.0f} MiB; expected at most {_MOST_FILES / 2**20:.0f} MiB"
         raise BadInput("--ray-files", problem, remedy="put large files on every machine, or on a shared file system")
 
 
 def _connect(ray: Any, options: RunOptions, folder: str | None) -> None:
     address = options.ray or LOCAL
     if ray.is_initialized():
-        raise BadInput("--ray", "this process is connected to Ray already", remedy="call ray.shutdown() first")
+        raise BadInput("--ray", "this process is already connected to Ray", remedy="call ray.shutdown() first")
     arguments: dict[str, Any] = {"address": address, "logging_level": logging.ERROR}
     if folder is not None:
         arguments["runtime_env"] = {"working_dir": folder}
@@ -143,7 +143,7 @@ def _start_workers(ray: Any, options: RunOptions) -> list[Any]:
     calls = [actor.process.remote() for actor in actors]
     _, late = ray.wait(calls, num_returns=number, timeout=_START_SECONDS)
     if late:
-        problem = f"{number - len(late)} of {number} workers started within {_START_SECONDS:.0f} s"
+        problem = f"only {number - len(late)} of {number} workers started within {_START_SECONDS:.0f} s"
         raise BadInput("--workers", problem, remedy="wait until CPUs of the cluster are free, or use fewer workers")
     try:
         processes: list[WorkerProcess] = ray.get(calls)
@@ -152,7 +152,7 @@ def _start_workers(ray: Any, options: RunOptions) -> list[Any]:
         raise BadInput("--ray", f"a worker cannot start ({_one_line(error)})", remedy=remedy) from None
     for process in processes:
         if process.version != __version__:
-            problem = f"{process.host} has memorybench {process.version}, this is {__version__}"
+            problem = f"{process.host} has memorybench {process.version}, but this machine has {__version__}"
             raise BadInput("--ray", problem, remedy="install the same version on every machine of the cluster")
     return actors
 
@@ -205,7 +205,7 @@ class _Driver:
         if stopping.is_set():
             return Ending("partial", True, performed)
         if not self._endings:
-            raise JournalError(f"all workers failed: {self._errors[0]}; fix this, then continue with --resume")
+            raise JournalError(f"all workers failed: {self._errors[0]}; correct that, then continue with --resume")
         return Ending("partial", False, performed, next((one.paused for one in self._endings if one.paused), ""))
 
     def _stop_at_once(self) -> None:
