@@ -67,7 +67,7 @@ def test_the_suite_can_build_every_baseline(baseline: str) -> None:
 def test_a_baseline_is_chosen_like_a_provider_and_has_no_config(tmp_path: Path) -> None:
     catalog = Catalog(tmp_path)
     assert catalog.chosen("provider", "oracle").kind == "baseline"
-    assert error_line(catalog, "oracle") == '"oracle" is a baseline; expected a provider with a config'
+    assert error_line(catalog, "oracle") == 'the baseline "oracle" has no config; expected a provider with a config'
 
 
 def test_configs_in_the_working_folder_are_listed(tmp_path: Path) -> None:
@@ -134,7 +134,9 @@ def test_a_duplicate_name_is_an_error_with_both_places(tmp_path: Path) -> None:
     second = write_file(tmp_path, "more/mine.yaml", PROVIDER)
     third = write_file(tmp_path, "more/again.yaml", PROVIDER.replace("NAME", "bm25"))
     catalog = Catalog(tmp_path, [tmp_path / "more"])
-    assert error_line(catalog, "mine") == (f'2 providers are called "mine": {first} and {second}; rename or remove one')
+    assert error_line(catalog, "mine") == (
+        f'2 providers are called "mine": {first} and {second}; rename or remove one of them'
+    )
     assert f"bundled and {third}" in error_line(catalog, "bm25")
     assert entry_named(catalog.entries("provider"), "mine").broken is not None
     assert catalog.provider("dense").name == "dense"

@@ -165,5 +165,5 @@ def test_subject_contains_model_and_embedder(tmp_path: Path) -> None:
 
 
 def test_without_a_model_there_are_no_questions(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match='provider "aqrag": .*add local.enhancement.model'):
+    with pytest.raises(BadInput, match=r'provider "aqrag": .*add local.enhancement.model'):
         search_memories(tmp_path, None)

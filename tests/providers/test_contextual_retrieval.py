@@ -128,5 +128,5 @@ def test_empty_model_reply_is_malformed(tmp_path: Path) -> None:
 
 
 def test_without_a_model_there_are_no_contexts(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match='provider "contextual-retrieval": .*add local.enhancement.model'):
+    with pytest.raises(BadInput, match=r'provider "contextual-retrieval": .*add local.enhancement.model'):
         search_memories(tmp_path, None)

@@ -135,7 +135,7 @@ class Catalog:
         """Return the entry point of a plug-in, without loading it."""
         source = self._source(kind, name)
         if source.plugin is None:
-            raise BadInput("", f'the {kind} "{name}" comes from {source.entry.origin}', expected="a plug-in")
+            raise BadInput("", f'the {kind} "{name}" is not a plug-in: {source.entry.origin}', expected="a plug-in")
         return source.plugin
 
     def _config(self, kind: Described, name: str, environment: Environment) -> Any:

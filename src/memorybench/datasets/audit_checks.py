@@ -185,7 +185,7 @@ def _chain_faults(facts: Sequence[Document], home: Document, every: Sequence[Doc
             yield BadInput(
                 fact.where("supersedes"),
                 f"{preview(old)} is already superseded by {quoted_id(successors[old])}",
-                expected="at most one fact that supersedes another",
+                expected="each fact superseded at most once",
                 remedy=f"write {quoted_id(successors[old])} here instead",
             )
         successors.setdefault(old, fact)

@@ -132,7 +132,7 @@ class QuestionReader:
         if "@before" in self.paths.after.text and not is_member:
             raise BadInput(
                 part.where(),
-                "@before is the number of turns before the question, but the question is not within the history",
+                "@before counts what precedes the question in the history, but the question is not within it",
                 expected="questions within schema.context.field",
                 remedy="correct schema.questions.prefixField",
             )
