@@ -59,8 +59,11 @@ def _report(folder: Path, files: Mapping[str, Path], run: str, public: bool) -> 
     except BadInput as error:
         if not public:
             raise
-        problem = "the report of this run cannot be made without the texts that --public leaves out"
-        raise BadInput(run, problem, remedy="leave out --public") from error
+        raise BadInput(
+            run,
+            "the report of this run cannot be made without the texts that --public leaves out",
+            remedy="leave out --public",
+        ) from error
 
 
 def derived_texts(run: RunRow, report: Mapping[str, Any], entries: Mapping[str, Entry]) -> dict[str, str]:

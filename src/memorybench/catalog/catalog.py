@@ -165,8 +165,11 @@ class Catalog:
             known = [named for family, named in self._sources if family == kind]
             listing = f"memorybench list --{kind}s" if kind != "metric" else "memorybench list"
             close = suggestion(name, known)
-            remedy = f"{close} ({listing})" if close else f"`{listing}` shows all"
-            raise BadInput("", f'no {kind} "{sanitize(name)}"', remedy=remedy)
+            raise BadInput(
+                "",
+                f'no {kind} "{sanitize(name)}"',
+                remedy=f"{close} ({listing})" if close else f"`{listing}` shows all",
+            )
         entry = self._check(sources)
         if entry.broken is not None:
             raise entry.broken
@@ -226,8 +229,11 @@ class Catalog:
         assert base.document is not None
         if base.entry.name in chain:
             circle = " -> ".join((chain[-1], *chain[chain.index(base.entry.name) :]))
-            expected = "a provider that does not itself extend this one"
-            raise BadInput(document.where("extends"), f"circular extends: {circle}", expected=expected)
+            raise BadInput(
+                document.where("extends"),
+                f"circular extends: {circle}",
+                expected="a provider that does not itself extend this one",
+            )
         from memorybench.providers.config.extending import extend
 
         return extend(self.complete(base.document, (*chain, base.entry.name)), document)

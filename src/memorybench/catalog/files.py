@@ -118,8 +118,11 @@ def files_of_user(folder: Path, extra: Sequence[Path]) -> Iterator[tuple[Path, D
         files: list[tuple[Path, Described | None]] = [(path, None) for path in _yaml_files(config_dir)]
         files += [(path, kind) for kind in KINDS for path in _yaml_files(config_dir / f"{kind}s")]
         if not files:
-            expected = "YAML files, or folders such as providers/ and benchmarks/"
-            raise BadInput(str(config_dir), "the folder contains no configs", expected=expected)
+            raise BadInput(
+                str(config_dir),
+                "the folder contains no configs",
+                expected="YAML files, or folders such as providers/ and benchmarks/",
+            )
         yield from files
 
 

@@ -74,8 +74,11 @@ def compare_providers(args: argparse.Namespace) -> int:
     except BadInput as error:
         if error.where not in names:
             raise
-        remedy = error.remedy or "memorybench compare RUN:PROVIDER RUN:PROVIDER"
-        raise BadInput("--compare", f"{error.where}: {error.problem}", remedy=remedy) from error
+        raise BadInput(
+            "--compare",
+            f"{error.where}: {error.problem}",
+            remedy=error.remedy or "memorybench compare RUN:PROVIDER RUN:PROVIDER",
+        ) from error
     if args.json:
         print(json.dumps([pair.old_document() for pair in compared.comparisons], indent=2))
     else:

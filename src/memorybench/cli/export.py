@@ -126,9 +126,12 @@ def _find_table(wanted: str, tables: Sequence[Table]) -> Table:
     exact = [table for table in tables if table.title.lower() == wanted.lower()]
     matches = exact or [table for table in tables if table.title.lower().startswith(wanted.lower())]
     if len(matches) != 1:
-        problem = f'no table "{wanted}"' if not matches else f'{len(matches)} tables match "{wanted}"'
         titles = ", ".join(f"{number} {table.title}" for number, table in enumerate(tables, 1))
-        raise BadInput("--table", problem, expected=f"one of: {titles}")
+        raise BadInput(
+            "--table",
+            f'no table "{wanted}"' if not matches else f'{len(matches)} tables match "{wanted}"',
+            expected=f"one of: {titles}",
+        )
     return matches[0]
 
 

@@ -52,8 +52,9 @@ def run(args: argparse.Namespace) -> int:
     if token is not None:
         redactor().add(token)
     if args.host not in LOOPBACK and token is None:
-        problem = f"other machines can reach {args.host}, so a token is required"
-        raise BadInput("--host", problem, remedy="add --token-env NAME")
+        raise BadInput(
+            "--host", f"other machines can reach {args.host}, so a token is required", remedy="add --token-env NAME"
+        )
     asyncio.run(_receive(args, token))
     return 0
 

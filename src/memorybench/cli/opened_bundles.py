@@ -71,8 +71,11 @@ def _open(path: Path, results: Path, taken: Collection[str]) -> str:
     names = (f"{stem}{mark}{_SUFFIX}" for mark in ("", *(f"-{number}" for number in range(2, 1000))))
     with open_archive(path) as archive:
         if changed := archive.changed_files():
-            problem = f"{', '.join(changed)} changed since the bundle was made"
-            raise BadInput(str(path), problem, remedy=f"run `memorybench verify {path}` for details")
+            raise BadInput(
+                str(path),
+                f"{', '.join(changed)} changed since the bundle was made",
+                remedy=f"run `memorybench verify {path}` for details",
+            )
         run_id = import_rows(Rows.in_archive(archive), results, next(name for name in names if name not in taken))
     print(f"{path}: its figures are not checked; memorybench verify {path} recomputes them", file=sys.stderr)
     return run_id

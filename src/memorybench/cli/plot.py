@@ -39,10 +39,9 @@ def run(args: argparse.Namespace) -> int:
     form = args.output.suffix.lstrip(".").lower() if args.output else ""
     if not args.spec:
         if form not in FORMS:
-            problem = f"{args.output.name} has an unknown suffix" if args.output else "missing"
             raise BadInput(
                 "--output",
-                problem,
+                f"{args.output.name} has an unknown suffix" if args.output else "missing",
                 expected="a file with .svg, .png or .pdf; or --spec, which prints the Vega-Lite data",
             )
         check_installed("plot")
@@ -92,8 +91,11 @@ def _find(args: argparse.Namespace) -> Spec:
     with read_run([args.run], folders(args)) as stored:
         spec = CHARTS[args.chart][1](RunCharts(stored))
     if spec is None:
-        remedy = f"list the charts of the run: memorybench plot {args.run}"
-        raise BadInput("CHART", f"run {args.run} has no data for the chart {args.chart}", remedy=remedy)
+        raise BadInput(
+            "CHART",
+            f"run {args.run} has no data for the chart {args.chart}",
+            remedy=f"list the charts of the run: memorybench plot {args.run}",
+        )
     return spec
 
 

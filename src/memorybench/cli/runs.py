@@ -122,8 +122,12 @@ def _filtered(args: argparse.Namespace, tags: Sequence[str] = ()) -> list[Listed
     for name, values in chosen.items():
         for value in values:
             if value not in known[name]:
-                remedy = suggestion(value, known[name])
-                raise BadInput(f"--{name}", f'unknown {name} "{value}"', expected=", ".join(known[name]), remedy=remedy)
+                raise BadInput(
+                    f"--{name}",
+                    f'unknown {name} "{value}"',
+                    expected=", ".join(known[name]),
+                    remedy=suggestion(value, known[name]),
+                )
     return list_runs(folders(args), tags=tags, suites=chosen["suite"], statuses=chosen["status"])
 
 

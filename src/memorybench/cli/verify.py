@@ -121,8 +121,12 @@ def at_hand(
         if name not in names and not is_strict:
             continue
         if name not in names:
-            expected = " or ".join(f"{one}=PATH" for one in names) or "no data: the run has no benchmark"
-            raise BadInput("--data", f"unknown benchmark {name!r}", expected=expected, remedy=suggestion(name, names))
+            raise BadInput(
+                "--data",
+                f"unknown benchmark {name!r}",
+                expected=" or ".join(f"{one}=PATH" for one in names) or "no data: the run has no benchmark",
+                remedy=suggestion(name, names),
+            )
         files[name] = Path(path)
     datasets: dict[str, Dataset | AuditDataset] = {name: load_audit(files[name]) for name in audited if name in files}
     for name in (name for name in names if name not in audited):

@@ -41,9 +41,11 @@ def conversation_faults(conversation: Document, every: Sequence[Document]) -> It
     turns, facts = members(conversation, "turns"), members(conversation, "facts")
     all_turns = conversation.value.get("turns")
     if all_turns == []:
-        remedy = "add turns, or remove the conversation"
         yield BadInput(
-            conversation.where("turns"), "the conversation has no turns", expected="at least one", remedy=remedy
+            conversation.where("turns"),
+            "the conversation has no turns",
+            expected="at least one",
+            remedy="add turns, or remove the conversation",
         )
     yield from _empty_texts([conversation], ("id",))
     yield from _empty_texts(turns, ("content", "speaker", "timestamp"))
@@ -111,9 +113,12 @@ def _date_faults(turns: Sequence[Document], facts: Sequence[Document]) -> Iterat
     for fact in facts:
         begins, ends = _moment(fact, "valid_from"), _moment(fact, "valid_to")
         if begins and ends and is_earlier(ends, begins):
-            remedy = "exchange the two dates, or correct one"
-            problem = "validTo is before validFrom of the same fact"
-            yield BadInput(fact.where("valid_to"), problem, expected="a later date", remedy=remedy)
+            yield BadInput(
+                fact.where("valid_to"),
+                "validTo is before validFrom of the same fact",
+                expected="a later date",
+                remedy="exchange the two dates, or correct one",
+            )
 
 
 def _mixed_zones(places: Sequence[tuple[Document, str]]) -> Iterator[BadInput]:
@@ -170,8 +175,12 @@ def _chain_faults(facts: Sequence[Document], home: Document, every: Sequence[Doc
             yield _unknown_fact(fact, old, places, home, every)
         elif index in cycles:
             if cycles[index]:
-                expected, remedy = "no cycle", "remove one of the supersedes keys"
-                yield BadInput(fact.where("supersedes"), cycles[index], expected=expected, remedy=remedy)
+                yield BadInput(
+                    fact.where("supersedes"),
+                    cycles[index],
+                    expected="no cycle",
+                    remedy="remove one of the supersedes keys",
+                )
         elif places[old] > index:
             yield BadInput(
                 fact.where("supersedes"),

@@ -213,9 +213,11 @@ def _chat(item: _LongMemEvalItem, document: Document) -> tuple[tuple[Turn, ...],
     """Return all turns sorted by date, and those that are marked as evidence."""
     dates = [_session_date(date, document, index) for index, date in enumerate(item.haystack_dates)]
     if len(dates) != len(item.haystack_sessions):
-        problem = f"{len(dates)} dates for {len(item.haystack_sessions)} sessions"
         raise BadInput(
-            document.where("haystack_dates"), problem, expected="one date per session", remedy="download the file again"
+            document.where("haystack_dates"),
+            f"{len(dates)} dates for {len(item.haystack_sessions)} sessions",
+            expected="one date per session",
+            remedy="download the file again",
         )
     turns: list[Turn] = []
     evidence: list[Turn] = []

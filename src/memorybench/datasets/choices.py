@@ -128,9 +128,11 @@ def read_choices(value: Any, where: Callable[[], str], key: str, *, have_other_l
         named = tuple(Choice(str(label).strip(_DECORATION), _text(text, where)) for label, text in value.items())
         return Choices(named, tuple(map(str, named)), are_labels_own=True)
     if not isinstance(value, list) or not 2 <= len(value) <= len(ascii_lowercase):
-        expected = f"2 to {len(ascii_lowercase)} choices"
         raise BadInput(
-            where(), f"invalid choices {preview(value)}", expected=expected, remedy=f"correct the data or {key}"
+            where(),
+            f"invalid choices {preview(value)}",
+            expected=f"2 to {len(ascii_lowercase)} choices",
+            remedy=f"correct the data or {key}",
         )
     texts = tuple(_text(text, where) for text in value)
     labelled = [match for text in texts if (match := _LABELLED.fullmatch(text))]

@@ -47,9 +47,12 @@ def check_data(config: BenchmarkConfig, part: Document) -> None:
         case "bundled":
             names = built_in_points(GROUP)
             if data.path not in names:
-                remedy = suggestion(data.path, names)
-                problem = f"unknown bundled dataset {preview(data.path)}"
-                raise BadInput(where, problem, expected=join_names(names), remedy=remedy)
+                raise BadInput(
+                    where,
+                    f"unknown bundled dataset {preview(data.path)}",
+                    expected=join_names(names),
+                    remedy=suggestion(data.path, names),
+                )
         case "plugin":
             safe_name(data.path, where)
 
@@ -94,8 +97,11 @@ def _check_checksums(data: Data, part: Document, *, several: bool) -> None:
     """Raise BadInput unless `sha256` is a text if there is one file, and a mapping if there are several."""
     sums, where = data.sha256, part.where("sha256")
     if several and isinstance(sums, str):
-        problem = "there is one checksum, but the data has several files"
-        raise BadInput(where, problem, remedy="write one checksum per file: NAME: CHECKSUM")
+        raise BadInput(
+            where,
+            "there is one checksum, but the data has several files",
+            remedy="write one checksum per file: NAME: CHECKSUM",
+        )
     if sums is None or isinstance(sums, str):
         return
     if not several and (data.type != "local" or is_archive(data.path)):

@@ -66,12 +66,16 @@ def _corrections(document: Document, dataset: Citing) -> Iterator[tuple[Question
         for id in document.value:
             part = document.at(id)
             if id not in by_id:
-                remedy = suggestion(id, list(by_id))
-                raise BadInput(part.where(), f"the dataset has no question {preview(id)}", remedy=remedy)
+                raise BadInput(
+                    part.where(), f"the dataset has no question {preview(id)}", remedy=suggestion(id, list(by_id))
+                )
             changes = part.value
             if not isinstance(changes, dict) or not changes or not changes.keys() <= _KEYS:
-                expected = '{"answer": …, "evidence": […]} or one of the two'
-                raise BadInput(part.where(), f"invalid correction {preview(changes)}", expected=expected)
+                raise BadInput(
+                    part.where(),
+                    f"invalid correction {preview(changes)}",
+                    expected='{"answer": …, "evidence": […]} or one of the two',
+                )
             yield by_id[id], changes, part
     elif isinstance(document.value, list):
         by_haystack: dict[str, list[Question]] = {}
@@ -105,8 +109,11 @@ def _audited_question(part: Document, conversations: Sequence[Sequence[Question]
         )
     question = conversations[haystack][place]
     if part.value.get("question") not in (None, question.question):
-        problem = f"{preview(part.value['question'])} is not the text of question {question.id}"
-        raise BadInput(part.where("question"), problem, remedy="use errata of this dataset")
+        raise BadInput(
+            part.where("question"),
+            f"{preview(part.value['question'])} is not the text of question {question.id}",
+            remedy="use errata of this dataset",
+        )
     return question
 
 
@@ -131,8 +138,11 @@ def _erratum(question: Question, changes: Mapping[str, Any], part: Document, dat
                 remedy="correct the id or the text",
             )
         if evidence.ambiguous:
-            problem = f"several turns of {question.haystack} have the text {preview(evidence.ambiguous[0])}"
-            raise BadInput(part.where("evidence"), problem, remedy="write more of the text of the turn")
+            raise BadInput(
+                part.where("evidence"),
+                f"several turns of {question.haystack} have the text {preview(evidence.ambiguous[0])}",
+                remedy="write more of the text of the turn",
+            )
         update |= {"gold_sessions": evidence.sessions, "gold_turns": evidence.turns}
     wrong: Literal["answer", "evidence"] = "answer" if "answer" in changes else "evidence"
     return Erratum(wrong=wrong, corrected=question.model_copy(update=update))

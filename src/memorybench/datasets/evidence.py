@@ -226,8 +226,12 @@ class EvidenceCheck:
         if self.path is None:
             raise BadInput(file, "the data marks no turn as evidence", remedy=f"correct {self.key}")
         close = suggestion(self.path.text, self._fields)
-        problem = f"no question has evidence at {self.path.text}"
-        raise BadInput(file, problem, expected="ids", remedy=f"{close} correct {self.key}".lstrip())
+        raise BadInput(
+            file,
+            f"no question has evidence at {self.path.text}",
+            expected="ids",
+            remedy=f"{close} correct {self.key}".lstrip(),
+        )
 
 
 def resolve(cited: Iterable[Any], context: ItemContext, level: EvidenceLevel, format: str) -> Evidence:

@@ -81,8 +81,12 @@ class GoldReader:
             )
         is_number = isinstance(weight, int | float) and not isinstance(weight, bool)
         if not is_number or not isfinite(weight) or weight <= 0:
-            problem = f"invalid weight {preview(weight)} of the item {preview(text)}"
-            raise BadInput(where, problem, expected="a number above 0", remedy="correct schema.rubricItem.weight")
+            raise BadInput(
+                where,
+                f"invalid weight {preview(weight)} of the item {preview(text)}",
+                expected="a number above 0",
+                remedy="correct schema.rubricItem.weight",
+            )
         return RubricItem(text.strip(), float(weight))
 
 
@@ -113,6 +117,10 @@ def _texts(path: Path | None, part: Document) -> tuple[str, ...]:
             raise BadInput(where, f"invalid text {preview(value)}", expected="a text, or a list of texts")
         if not normalise_answer(str(value)):
             where = part.where(*(place_of(path, part.value) or ()))
-            problem = f"no answer can contain {preview(value)}: case, punctuation and articles are ignored"
-            raise BadInput(where, problem, expected="a text with a word", remedy="correct or remove the text")
+            raise BadInput(
+                where,
+                f"no answer can contain {preview(value)}: case, punctuation and articles are ignored",
+                expected="a text with a word",
+                remedy="correct or remove the text",
+            )
     return tuple(dict.fromkeys(str(value) for value in values))

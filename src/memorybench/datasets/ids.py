@@ -46,8 +46,12 @@ def missing_field(what: str, path: Path, part: Document, key: str) -> BadInput:
     if path.text in fields:
         return BadInput(locate(path, part)(), f"the {what} is empty", expected=expected, remedy="fill it in")
     close = suggestion(path.text, fields)
-    remedy = f"{close} correct {key}" if close else f"add it to the data, or correct {key}"
-    return BadInput(locate(path, part)(), f"the {what} is missing", expected=expected, remedy=remedy)
+    return BadInput(
+        locate(path, part)(),
+        f"the {what} is missing",
+        expected=expected,
+        remedy=f"{close} correct {key}" if close else f"add it to the data, or correct {key}",
+    )
 
 
 def locate(path: Path, part: Document) -> Callable[[], str]:

@@ -289,8 +289,12 @@ def _cell(text: str, row: Document, name: str) -> object:
         try:
             return json.loads(text, object_pairs_hook=unique_object)
         except DuplicateKey as error:
-            problem = f"duplicate key {preview(str(error))}"
-            raise BadInput(row.where(name), problem, expected="each key once", remedy="remove one of the two") from None
+            raise BadInput(
+                row.where(name),
+                f"duplicate key {preview(str(error))}",
+                expected="each key once",
+                remedy="remove one of the two",
+            ) from None
         except (ValueError, RecursionError):
             return text
     return text

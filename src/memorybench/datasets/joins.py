@@ -89,11 +89,10 @@ class ItemStream:
         joined: dict[Step, Document] = {}
         for name, join in self._data.join.items():
             if name in value:
-                remedy = f"rename data.join.{name}"
                 raise BadInput(
                     item.where(name),
                     f"the item already has a field {preview(name)}, so data.join cannot add it",
-                    remedy=remedy,
+                    remedy=f"rename data.join.{name}",
                 )
             if join.file is None:
                 document = self._rows[name].find(item, value)
@@ -164,8 +163,11 @@ class _Rows:
         for key in (keys,) if isinstance(keys, str) else keys:
             if key not in self._rows:
                 where = item.where(*(place_of(self._by, item.value) or ()))
-                problem = f"no row of {self._name} has the key {preview(key)}"
-                raise BadInput(where, problem, remedy=f"correct data.join.{self._name}, or the key in the item")
+                raise BadInput(
+                    where,
+                    f"no row of {self._name} has the key {preview(key)}",
+                    remedy=f"correct data.join.{self._name}, or the key in the item",
+                )
             self._used.add(key)
         return self._read(keys) if isinstance(keys, str) else self._read_list(keys)
 
@@ -175,11 +177,10 @@ class _Rows:
             return _key(self._by, value, item, where)
         keys = [key for match in found for _, key in flatten(match, ())]
         if not keys or any(isinstance(key, dict | bool) or key is None or not str(key).strip() for key in keys):
-            expected = "a text or a number, or a list of them"
             raise BadInput(
                 item.where(),
                 f"the item has no valid keys at {self._by.text}",
-                expected=expected,
+                expected="a text or a number, or a list of them",
                 remedy=f"correct {where}",
             )
         return tuple(map(str, keys))

@@ -67,8 +67,12 @@ class LinePattern:
                 messages[-1].fields["content"] += f"\n{line}"
                 continued += bool(line.strip())
             elif line.strip():
-                problem = f"line {index + 1} does not match the pattern: {preview(line)}"
-                raise BadInput(where, problem, expected=self.text, remedy="correct schema.context.linePattern")
+                raise BadInput(
+                    where,
+                    f"line {index + 1} does not match the pattern: {preview(line)}",
+                    expected=self.text,
+                    remedy="correct schema.context.linePattern",
+                )
         for message in messages:
             message.fields["content"] = message.fields["content"].rstrip()
         return messages, continued

@@ -128,8 +128,12 @@ def open_mapped(
     questions = tuple(items.questions)
     if not questions:
         is_filtered = selection.left_out or selection.filtered
-        remedy = f"correct data.{'where' if selection.left_out else 'items'}" if is_filtered else "check the file"
-        raise BadInput(str(files[0]), "the data has no questions", expected="at least one item", remedy=remedy)
+        raise BadInput(
+            str(files[0]),
+            "the data has no questions",
+            expected="at least one item",
+            remedy=f"correct data.{'where' if selection.left_out else 'items'}" if is_filtered else "check the file",
+        )
     if not all(question.abstain for question in questions):
         reader.check_evidence(str(files[0]))
     reader.check_parsed(str(files[0]))

@@ -174,8 +174,11 @@ def _read_needles(document: Document, seed: int) -> Iterator[_Needle]:
         if missing:
             raise BadInput(part.where(), f'"{missing[0]}" is missing', expected=f"the keys {', '.join(_REQUIRED_KEYS)}")
         if _CHARACTER not in needle_set["needle"]:
-            problem = f"{preview(needle_set['needle'])} does not contain {_CHARACTER}"
-            raise BadInput(part.where("needle"), problem, expected=f"a sentence with {_CHARACTER} in place of a name")
+            raise BadInput(
+                part.where("needle"),
+                f"{preview(needle_set['needle'])} does not contain {_CHARACTER}",
+                expected=f"a sentence with {_CHARACTER} in place of a name",
+            )
         if needle_set["id"] in ids:
             raise BadInput(
                 part.where("id"), f"duplicate id {preview(needle_set['id'])}", remedy="change one of the two"

@@ -50,8 +50,11 @@ class TextParser:
     def raise_if_unused(self, file: str) -> None:
         """Raise BadInput if a path matched nothing in the whole data."""
         for text in self._unused:
-            remedy = suggestion(text, self._fields) or "correct schema.parse"
-            raise BadInput(file, f"schema.parse names {text}, but no item has a value there", remedy=remedy)
+            raise BadInput(
+                file,
+                f"schema.parse names {text}, but no item has a value there",
+                remedy=suggestion(text, self._fields) or "correct schema.parse",
+            )
 
 
 def _parse(text: str, format: str, document: Document, place: Place, path: Path) -> Any:
@@ -81,14 +84,19 @@ def _parse(text: str, format: str, document: Document, place: Place, path: Path)
             )
         return literal
     except DuplicateKey as error:
-        problem = f"duplicate key {preview(str(error))} in {preview(text)}"
         raise BadInput(
-            document.where(*place), problem, expected="each key once", remedy="remove one of the two"
+            document.where(*place),
+            f"duplicate key {preview(str(error))} in {preview(text)}",
+            expected="each key once",
+            remedy="remove one of the two",
         ) from None
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         kind = "JSON" if format == "json" else "a Python literal"
-        remedy = f"correct the text, or schema.parse.{path.text}"
-        raise BadInput(document.where(*place), f"{preview(text)} is not {kind}", remedy=remedy) from None
+        raise BadInput(
+            document.where(*place),
+            f"{preview(text)} is not {kind}",
+            remedy=f"correct the text, or schema.parse.{path.text}",
+        ) from None
 
 
 def _has_adjacent_texts(text: str) -> bool:

@@ -49,8 +49,12 @@ def parse_path(text: str, where: str) -> Path:
     for match in _MARK.finditer(text):
         known = dict.fromkeys((*ITEM_MARKS, *QUESTION_MARKS))
         if match[3] not in known:
-            remedy = suggestion(match[3], known)
-            raise BadInput(where, f"unknown name {match[3]} in a path", expected=join_names(known), remedy=remedy)
+            raise BadInput(
+                where,
+                f"unknown name {match[3]} in a path",
+                expected=join_names(known),
+                remedy=suggestion(match[3], known),
+            )
     return replace(Path.parse(_MARK.sub(r'\1\2$["\3"]', text), where), text=text, skips_empty=True)
 
 
@@ -71,8 +75,12 @@ def only(path: Path, value: Any, where: Callable[[], str]) -> Any:
         return path.first(value)
     matches = path.all(value)
     if len(matches) > 1:
-        problem = f"{path.text} matches {len(matches)} values"
-        raise BadInput(where(), problem, expected="at most one value", remedy="write a path that matches one value")
+        raise BadInput(
+            where(),
+            f"{path.text} matches {len(matches)} values",
+            expected="at most one value",
+            remedy="write a path that matches one value",
+        )
     return matches[0] if matches else None
 
 

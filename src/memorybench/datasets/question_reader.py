@@ -377,9 +377,12 @@ class QuestionReader:
         if first is None or self._mapping.evidence_level != "session" or not format.startswith(("numbers", "ranges")):
             return
         if (first == 0) != format.endswith("0"):
-            problem = f"the keys of sessions begin at {first}, but evidence is numbered from {format[-1]}"
-            remedy = f"set schema.evidenceFormat: {format[:-1]}{min(first, 1)}"
-            raise BadInput(part.where(), problem, expected="the same numbers as in the keys", remedy=remedy)
+            raise BadInput(
+                part.where(),
+                f"the keys of sessions begin at {first}, but evidence is numbered from {format[-1]}",
+                expected="the same numbers as in the keys",
+                remedy=f"set schema.evidenceFormat: {format[:-1]}{min(first, 1)}",
+            )
 
     def _labels_of(
         self, item: Document, part: Document, kind: str, abstain: bool, evidence: Evidence, context: ItemContext

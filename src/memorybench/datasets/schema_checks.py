@@ -42,8 +42,11 @@ def check_schema(config: BenchmarkConfig, document: Document) -> None:
             raise BadInput(document.where("schema"), f"schema has no effect with {kind}", remedy="remove it")
         return
     if mapping is None:
-        expected = "a section that says where itemId, question, answer and context are in the data"
-        raise BadInput(document.where(), '"schema" is missing', expected=expected)
+        raise BadInput(
+            document.where(),
+            '"schema" is missing',
+            expected="a section that says where itemId, question, answer and context are in the data",
+        )
     from .paths import OTHERS, parse_path
 
     part = document.at("schema")
@@ -52,8 +55,12 @@ def check_schema(config: BenchmarkConfig, document: Document) -> None:
         is_similar = config.evaluation.method == "semantic-similarity"
         if is_similar or config.evaluation.f1_rule == "locomo":
             rule = "semantic-similarity" if is_similar else "f1Rule: locomo"
-            problem = f"answerMode: all is not supported by {rule}, which compares with one answer"
-            raise BadInput(part.where("answer_mode"), problem, expected="any", remedy="use another evaluation.method")
+            raise BadInput(
+                part.where("answer_mode"),
+                f"answerMode: all is not supported by {rule}, which compares with one answer",
+                expected="any",
+                remedy="use another evaluation.method",
+            )
     if not mapping.item_id_paths:
         raise BadInput(part.where("item_id"), "the list is empty", expected="a path, or a list of paths")
     for text in mapping.item_id_paths:
@@ -72,16 +79,22 @@ def check_schema(config: BenchmarkConfig, document: Document) -> None:
             for format in formats or ("",):
                 check_format(format)
         except ValueError as error:
-            problem, expected = f"invalid date format: {error}", "codes of strptime, such as %d.%m.%Y"
-            raise BadInput(part.where("date_format"), problem, expected=expected) from None
+            raise BadInput(
+                part.where("date_format"),
+                f"invalid date format: {error}",
+                expected="codes of strptime, such as %d.%m.%Y",
+            ) from None
     for place, path in _paths(mapping):
         if path != OTHERS or place[-1] not in ("forbidden", "forbidden_field"):
             parse_path(path, part.where(*place))
     for path, format in mapping.parse.items():
         parse_path(path, part.where("parse"))
         if not format or (format.isalnum() and format not in ("json", "python", "lines")):
-            expected = "json, python, lines, or a separator such as ;"
-            raise BadInput(part.where("parse", path), f"unknown format {preview(format)}", expected=expected)
+            raise BadInput(
+                part.where("parse", path),
+                f"unknown format {preview(format)}",
+                expected="json, python, lines, or a separator such as ;",
+            )
     if config.data.items is not None:
         parse_path(config.data.items, document.where("data", "items"))
     if mapping.context.prefix is not None and mapping.context.type not in ("array", "turns"):
@@ -158,8 +171,11 @@ def _check_gold(mapping: SchemaMapping, part: Document, *, only_retrieval: bool)
                 )
     if not (answer or rubric or required or excluded or only_retrieval):
         where, key = (part.where("questions"), "answerField") if many is not None else (part.where(), "answer")
-        expected = "question and answer, or questions" if many is None else "a path to the gold answer, or a rubric"
-        raise BadInput(where, f'"{key}" is missing', expected=expected)
+        raise BadInput(
+            where,
+            f'"{key}" is missing',
+            expected="question and answer, or questions" if many is None else "a path to the gold answer, or a rubric",
+        )
     if mapping.choice_index is not None and not choices:
         raise BadInput(part.where("choice_index"), "choiceIndex has no effect without choices", remedy="remove it")
     if mapping.rubric_item != RubricItemSchema.model_construct() and not rubric:
@@ -184,8 +200,12 @@ def _check_gold(mapping: SchemaMapping, part: Document, *, only_retrieval: bool)
             remedy="remove it, or add the path",
         )
     if choices and mode != "any":
-        problem = f"answerMode: {mode} is not supported for multiple choice"
-        raise BadInput(where, problem, expected="any", remedy="remove it, or remove the choices")
+        raise BadInput(
+            where,
+            f"answerMode: {mode} is not supported for multiple choice",
+            expected="any",
+            remedy="remove it, or remove the choices",
+        )
 
 
 def _check_patterns(context: Context, part: Document) -> None:

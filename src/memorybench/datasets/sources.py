@@ -161,12 +161,15 @@ def missing(source: Source) -> BadInput:
     if piece.url is None:
         is_listed = source.folder is not None and not piece.join
         kind = "files that match" if is_glob(piece.file.name) or is_listed else "a file at"
-        expected = f"{kind} {' or '.join(map(str, piece.tried or (piece.file,)))}"
-        problem = f"data of {source.benchmark} not found"
         published = source.published_at
         key = f"data.join.{piece.join}" if piece.join else "data.path"
         remedy = f"get it from {published} and put it there" if published else f"correct {key}, or put the file there"
-        return BadInput(str(piece.file), problem, expected=expected, remedy=remedy)
+        return BadInput(
+            str(piece.file),
+            f"data of {source.benchmark} not found",
+            expected=f"{kind} {' or '.join(map(str, piece.tried or (piece.file,)))}",
+            remedy=remedy,
+        )
     return BadInput(
         where,
         "the data is not on this machine",

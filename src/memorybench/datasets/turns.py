@@ -236,10 +236,13 @@ class TurnReader:
         contents = [text for content in contents for text in (content if _is_texts(content) else [content])]
         has_image = self._image is not None and bool(self._image.all(fields))
         if any(isinstance(content, _NO_TEXT) for content in contents) or not (contents or has_image):
-            problem = f"{self._content_path.text} is missing or not a text"
-            remedy = "correct the turn, or schema.context.itemSchema"
             where = locate_in(item, session.turn_place(index))
-            raise BadInput(where, problem, expected="the content of the turn", remedy=remedy)
+            raise BadInput(
+                where,
+                f"{self._content_path.text} is missing or not a text",
+                expected="the content of the turn",
+                remedy="correct the turn, or schema.context.itemSchema",
+            )
         return "\n\n".join(str(content) for content in contents if content is not None)
 
     def _captions(self, fields: Any, where: Callable[[], str]) -> Iterator[str]:
@@ -247,8 +250,11 @@ class TurnReader:
         for value in self._caption.all(fields) if self._caption else ():
             for caption in value if _is_texts(value) else [value]:
                 if isinstance(caption, _NO_TEXT):
-                    problem = f"invalid value {preview(caption)} at {self._caption.text if self._caption else ''}"
-                    raise BadInput(where(), problem, expected="a text or a list of texts")
+                    raise BadInput(
+                        where(),
+                        f"invalid value {preview(caption)} at {self._caption.text if self._caption else ''}",
+                        expected="a text or a list of texts",
+                    )
                 if caption is not None and str(caption).strip():
                     yield str(caption)
 

@@ -39,8 +39,9 @@ class CallableExtractor(ExtractorType):
     @classmethod
     def check_config(cls, config: ExtractorConfig, document: Document) -> None:
         if config.function is not None and not _FUNCTION.fullmatch(config.function):
-            expected = "module:function or ./file.py:function"
-            raise BadInput(document.where("function"), "invalid function name", expected=expected)
+            raise BadInput(
+                document.where("function"), "invalid function name", expected="module:function or ./file.py:function"
+            )
 
     @classmethod
     def open(cls, context: OpenContext) -> AbstractAsyncContextManager[CallableExtractor]:

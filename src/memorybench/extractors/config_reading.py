@@ -27,8 +27,9 @@ def _check(config: ExtractorConfig, document: Document) -> None:
         raise unknown_name(document.where("type"), f"unknown type {preview(config.type)}", config.type, type_names())
     extractor = load_type(config.type)
     for name in sorted(config.model_fields_set - _COMMON_KEYS - extractor.keys):
-        problem = f"this key has no effect with type: {config.type}"
-        raise BadInput(document.where(name), problem, remedy="remove it, or change type")
+        raise BadInput(
+            document.where(name), f"this key has no effect with type: {config.type}", remedy="remove it, or change type"
+        )
     if getattr(config, extractor.required_key) is None:
         key = camel(extractor.required_key)
         raise BadInput(document.where(), f'"{key}" is missing', remedy=f"add it, or change type: {config.type}")

@@ -56,6 +56,9 @@ def _replacement(document: Document, place: Place, environment: Mapping[str, str
         )
     if "${" in value:
         # a template would read it as a placeholder; the value may be secret and is not shown
-        problem = f"the value of the environment variable {name} contains ${{"
-        raise BadInput(document.where(*place), problem, remedy="change the value of the variable")
+        raise BadInput(
+            document.where(*place),
+            f"the value of the environment variable {name} contains ${{",
+            remedy="change the value of the variable",
+        )
     return value

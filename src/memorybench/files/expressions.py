@@ -71,8 +71,11 @@ def parse_expression(text: str) -> Expression:
             )
         for known in settings:
             if known.startswith(f"{name}.") or name.startswith(f"{known}."):
-                problem = f"setting {max(name, known)} of {call[1]} conflicts with {min(name, known)}"
-                raise BadInput("", problem, remedy="set only one of the two")
+                raise BadInput(
+                    "",
+                    f"setting {max(name, known)} of {call[1]} conflicts with {min(name, known)}",
+                    remedy="set only one of the two",
+                )
         settings[name] = _value(parse_yaml(value, f'provider "{text.strip()}"').value, argument)
     return Expression(call[1].strip(), dict(sorted(settings.items())))
 

@@ -34,8 +34,9 @@ def stream_parquet(path: Path, binary: BinaryValues | None = None) -> Iterator[D
         import pyarrow
         from pyarrow import parquet
     except ImportError:
-        remedy = "pip install 'memorybench[parquet]'"
-        raise BadInput(str(path), "pyarrow, which reads Parquet, is not installed", remedy=remedy) from None
+        raise BadInput(
+            str(path), "pyarrow, which reads Parquet, is not installed", remedy="pip install 'memorybench[parquet]'"
+        ) from None
     try:
         with parquet.ParquetFile(path) as file:
             metadata = file.metadata
@@ -50,8 +51,9 @@ def stream_parquet(path: Path, binary: BinaryValues | None = None) -> Iterator[D
     except FileNotFoundError:
         raise BadInput(str(path), "file not found", remedy="check the path") from None
     except (pyarrow.ArrowException, OSError) as error:
-        problem = f"is not a valid Parquet file: {str(error).splitlines()[0]}"
-        raise BadInput(str(path), problem, remedy="download the file again") from None
+        raise BadInput(
+            str(path), f"is not a valid Parquet file: {str(error).splitlines()[0]}", remedy="download the file again"
+        ) from None
     if not number:
         raise BadInput(str(path), "has no rows", remedy="check that it was written or downloaded completely")
 

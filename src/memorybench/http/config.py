@@ -63,8 +63,9 @@ def auth_headers(auth: Auth, key: str | None, where: str) -> Mapping[str, str]:
 def check_auth(auth: Auth, document: Document) -> None:
     """Raise BadInput if the section `auth` of the document names no valid environment variable."""
     if auth.type != "none" and not auth.env_var:
-        expected = "the name of the environment variable with the key"
-        raise BadInput(document.where("auth"), '"envVar" is missing', expected=expected)
+        raise BadInput(
+            document.where("auth"), '"envVar" is missing', expected="the name of the environment variable with the key"
+        )
     if auth.env_var is not None:
         check_variable_name(auth.env_var, document, ("auth", "env_var"))
 
@@ -91,5 +92,9 @@ def check_address(url: str, where: str, *, insecure: bool, insecure_key: str) ->
         check_url(url, insecure)
     except BadInput as error:
         is_plain = url.startswith("http://")
-        remedy = f"use https, or set {insecure_key}: true if you trust the network" if is_plain else error.remedy
-        raise BadInput(where, f"{error.where}: {error.problem}", expected=error.expected, remedy=remedy) from None
+        raise BadInput(
+            where,
+            f"{error.where}: {error.problem}",
+            expected=error.expected,
+            remedy=f"use https, or set {insecure_key}: true if you trust the network" if is_plain else error.remedy,
+        ) from None

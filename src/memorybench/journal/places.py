@@ -44,8 +44,12 @@ class DatabaseFolder(PosixPath):
         password = _USER_PASSWORD.match(url)
         if password is not None and re.search("[/@]", password[2][:-1]):
             # errors of libpq would show a part of it
-            remedy = "write / as %2F and @ as %40 in a user name, a password or the name of a database"
-            raise BadInput("--journal", "invalid address of a database", expected=_EXPECTED, remedy=remedy)
+            raise BadInput(
+                "--journal",
+                "invalid address of a database",
+                expected=_EXPECTED,
+                remedy="write / as %2F and @ as %40 in a user name, a password or the name of a database",
+            )
         found = cls(folder)
         found.url = url
         return found

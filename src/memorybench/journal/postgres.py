@@ -190,8 +190,11 @@ class PostgresJournal(Journal):
             db = self._connect(read_only=True)
             try:
                 if not self._version(db):
-                    remedy = "check its name, or start a run with this --journal first"
-                    raise BadInput(self.name, "the database has no results of memorybench", remedy=remedy)
+                    raise BadInput(
+                        self.name,
+                        "the database has no results of memorybench",
+                        remedy="check its name, or start a run with this --journal first",
+                    )
             except BaseException:
                 db.close()
                 raise
@@ -258,8 +261,9 @@ class PostgresJournal(Journal):
                 options["connect_timeout"] = _CONNECT_SECONDS
         except self.driver.ProgrammingError:
             # the address is not shown: it may contain a password
-            expected = "postgresql://USER@HOST/DATABASE"
-            raise BadInput("--journal", "invalid address of a database", expected=expected) from None
+            raise BadInput(
+                "--journal", "invalid address of a database", expected="postgresql://USER@HOST/DATABASE"
+            ) from None
         try:
             connection = self.driver.connect(self._url, autocommit=not read_only, **options)
         except self.driver.OperationalError as error:
@@ -296,8 +300,12 @@ class PostgresJournal(Journal):
             db.execute("SELECT pg_advisory_xact_lock(?)", (_MIGRATING,))
             (encoding,) = db.execute("SHOW server_encoding").fetchone()
             if encoding != "UTF8":
-                remedy = "create a database with ENCODING 'UTF8'"
-                raise BadInput(self.name, f"the database has the encoding {encoding}", expected="UTF8", remedy=remedy)
+                raise BadInput(
+                    self.name,
+                    f"the database has the encoding {encoding}",
+                    expected="UTF8",
+                    remedy="create a database with ENCODING 'UTF8'",
+                )
             version = self._version(db)
             if not version:
                 db.execute("CREATE SCHEMA IF NOT EXISTS memorybench")
@@ -314,8 +322,11 @@ class PostgresJournal(Journal):
         if isinstance(error, (errors.InsufficientPrivilege, errors.ReadOnlySqlTransaction)):
             return BadInput(self.name, f"the database does not allow this ({text})", remedy=_WRITABLE)
         if isinstance(error, (errors.UndefinedTable, errors.UndefinedColumn)):
-            problem = f"the database does not have all tables and columns of memorybench ({text})"
-            return BadInput(self.name, problem, remedy="restore a copy of the database, or use another one")
+            return BadInput(
+                self.name,
+                f"the database does not have all tables and columns of memorybench ({text})",
+                remedy="restore a copy of the database, or use another one",
+            )
         if isinstance(error, errors.DiskFull):
             return JournalError(f"{self.name}: {text}; {AFTER_DISK_FULL}")
         # the reason that the server sent may be lost with the connection
@@ -398,8 +409,9 @@ def _load_driver() -> Any:
     try:
         driver = import_module("psycopg")
     except ImportError as error:
-        remedy = 'pip install "memorybench[postgres]"'
-        raise BadInput("--journal", f"psycopg is not installed ({error})", remedy=remedy) from None
+        raise BadInput(
+            "--journal", f"psycopg is not installed ({error})", remedy='pip install "memorybench[postgres]"'
+        ) from None
     logging.getLogger("psycopg").addHandler(logging.NullHandler())  # its warnings repeat errors that it raises
     return driver
 

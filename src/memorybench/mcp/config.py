@@ -51,5 +51,8 @@ def check_connection(connection: ServerConnection, part: Document) -> None:
     check_no_private_folder(connection.env, lambda name: part.where("env", name))
     for name in ("env", "install") if connection.url else ("headers",):
         if getattr(connection, name):
-            problem = f"{name} has no effect with {'url' if connection.url else 'command'}"
-            raise BadInput(part.where(name), problem, remedy="remove it")
+            raise BadInput(
+                part.where(name),
+                f"{name} has no effect with {'url' if connection.url else 'command'}",
+                remedy="remove it",
+            )

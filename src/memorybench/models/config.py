@@ -113,8 +113,11 @@ def read_model(document: Document, environment: Mapping[str, str] | None = None)
 def _check(card: ModelConfig, document: Document) -> None:
     safe_name(card.name, document.where("name"))
     if OF_OPENAI.fullmatch(card.name):
-        problem = f'"{card.name}" is already the name of a model of OpenAI'
-        raise BadInput(document.where("name"), problem, remedy=f'choose another name, such as "my-{card.name}"')
+        raise BadInput(
+            document.where("name"),
+            f'"{card.name}" is already the name of a model of OpenAI',
+            remedy=f'choose another name, such as "my-{card.name}"',
+        )
     check_auth(card.auth, document)
     where = document.where("base_url")
     check_address(card.base_url, where, insecure=card.insecure, insecure_key="insecure")

@@ -151,8 +151,11 @@ def key_of(address: ModelAddress, environment: Mapping[str, str]) -> str | None:
     if variable is None:
         if address.key_required:
             names = " or ".join(address.key_variables)
-            remedy = "set it, or use a local model such as ollama/llama3.2"
-            raise BadInput(f'model "{address.name}"', f"the environment variable {names} is not set", remedy=remedy)
+            raise BadInput(
+                f'model "{address.name}"',
+                f"the environment variable {names} is not set",
+                remedy="set it, or use a local model such as ollama/llama3.2",
+            )
         return None
     key = environment[variable].strip()
     if not key or not key.isascii() or not key.isprintable():
@@ -171,9 +174,12 @@ def _split(name: str) -> tuple[str, str]:
             )
     if prefix not in PRESETS:
         near = get_close_matches(prefix, PRESETS, n=1)
-        remedy = f'did you mean "{near[0]}/{model}"?' if near else f'for another server: "openai/{name}"'
-        expected = f"one of {', '.join(sorted(PRESETS))}"
-        raise BadInput(f'model "{name}"', f'unknown prefix "{prefix}"', expected=expected, remedy=remedy)
+        raise BadInput(
+            f'model "{name}"',
+            f'unknown prefix "{prefix}"',
+            expected=f"one of {', '.join(sorted(PRESETS))}",
+            remedy=f'did you mean "{near[0]}/{model}"?' if near else f'for another server: "openai/{name}"',
+        )
     if not model.strip():
         raise BadInput(f'model "{name}"', "the name of the model is missing", expected=f"{prefix}/MODEL")
     return prefix, model
@@ -183,9 +189,12 @@ def _base_url(url: str, where: str, *, add_version: bool) -> str:
     try:
         check_url(url.partition("?")[0].partition("#")[0])  # each request is checked again
     except BadInput as error:
-        expected = error.expected or "https://…, or an address of this machine"
-        remedy = "a model card with `insecure: true` allows plain http" if url.startswith("http://") else ""
-        raise BadInput(where, error.problem, expected=expected, remedy=remedy) from None
+        raise BadInput(
+            where,
+            error.problem,
+            expected=error.expected or "https://…, or an address of this machine",
+            remedy="a model card with `insecure: true` allows plain http" if url.startswith("http://") else "",
+        ) from None
     parts = urlsplit(url)
     if parts.username or parts.password or parts.query or parts.fragment:
         expected = "a URL that ends with its path"  # it is shown in reports

@@ -119,15 +119,21 @@ def check_no_private_folder(variables: Collection[str], where: Callable[[str], s
     """Raise BadInput if a config sets a variable of PRIVATE_FOLDERS. `where` returns its place in the config."""
     for name in PRIVATE_FOLDERS:
         if name in variables:
-            problem = f"a config cannot set {name}, because memorybench sets it to a private folder"
-            raise BadInput(where(name), problem, remedy="remove it; pass the path to the program in another way")
+            raise BadInput(
+                where(name),
+                f"a config cannot set {name}, because memorybench sets it to a private folder",
+                remedy="remove it; pass the path to the program in another way",
+            )
 
 
 def check_program(program: str, where: str, *, path: str | None, install: str = "") -> None:
     """Raise BadInput unless `program` is found on `path`."""
     if shutil.which(program, path=path) is None:
-        remedy = f"install it: {install}" if install else "install it, or give its full path"
-        raise BadInput(where, f'the program "{printable(program)}" was not found', remedy=remedy)
+        raise BadInput(
+            where,
+            f'the program "{printable(program)}" was not found',
+            remedy=f"install it: {install}" if install else "install it, or give its full path",
+        )
 
 
 def describe_exit(status: int) -> str:

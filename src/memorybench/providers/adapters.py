@@ -173,8 +173,11 @@ def _make(adapter_class: type, arguments: Mapping[str, Any], where: str) -> Any:
     missing = [name for name in names if arguments[name] is None]
     if missing:
         section = {"embedder": "local.embedding", "model": "local.enhancement.model"}[missing[0]]
-        problem = f"the constructor of {adapter_class.__name__} needs {missing[0]}, but the config has none"
-        raise BadInput(where, problem, remedy=f"add {section} to the config")
+        raise BadInput(
+            where,
+            f"the constructor of {adapter_class.__name__} needs {missing[0]}, but the config has none",
+            remedy=f"add {section} to the config",
+        )
     if "folder" in names:
         arguments["folder"].mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
@@ -183,8 +186,9 @@ def _make(adapter_class: type, arguments: Mapping[str, Any], where: str) -> Any:
         raise
     except Exception as error:
         expected = f"a constructor with arguments among {join_names(arguments)}" if isinstance(error, TypeError) else ""
-        problem = f"{adapter_class.__name__} cannot be created: {_describe(error)}"
-        raise BadInput(where, problem, expected=expected) from error
+        raise BadInput(
+            where, f"{adapter_class.__name__} cannot be created: {_describe(error)}", expected=expected
+        ) from error
 
 
 async def _call_in_loop(work: Callable[..., Any], *arguments: Any) -> Any:

@@ -72,8 +72,9 @@ def _check_call(call: ToolCall, part: Document, known: frozenset[str]) -> frozen
     if call.arguments:
         names |= _names(part.at("arguments"), known)
     if isinstance(call, AddTool) and (call.document is not None) != (DOCUMENTS in names):
-        problem = "document and $.documents must be used together"
-        raise BadInput(part.where(), problem, remedy="add the missing one, or remove both")
+        raise BadInput(
+            part.where(), "document and $.documents must be used together", remedy="add the missing one, or remove both"
+        )
     if isinstance(call, SearchTool) and "query" not in names:
         raise BadInput(part.where("arguments"), "the call does not send the query", expected="$.query in the arguments")
     if isinstance(call, SearchTool) and call.query_words and not call.response.id_field:

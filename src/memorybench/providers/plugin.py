@@ -46,8 +46,7 @@ class Package(NamedTuple):
 
     def check_installed(self, where: str) -> None:
         if find_spec(self.module) is None:
-            remedy = f'pip install "memorybench[{self.extra}]"'
-            raise BadInput(where, f"{self.name} is not installed", remedy=remedy)
+            raise BadInput(where, f"{self.name} is not installed", remedy=f'pip install "memorybench[{self.extra}]"')
 
 
 LOCAL_EMBEDDER = Package("wordllama", "wordllama", "embed")

@@ -140,8 +140,11 @@ def _check_mcp(mcp: Mcp, part: Document) -> None:
                     remedy="add it to an argument of a call",
                 )
             if name == "update" and mcp.operations.list is None and (listed := CURRENT & used):
-                problem = f"$.{min(listed)} needs the operation list"
-                raise BadInput(part.where("operations", name), problem, remedy="add operations.list")
+                raise BadInput(
+                    part.where("operations", name),
+                    f"$.{min(listed)} needs the operation list",
+                    remedy="add operations.list",
+                )
 
 
 def _check_operation(operation: Write | Read, part: Document, known: frozenset[str]) -> frozenset[str]:

@@ -124,9 +124,11 @@ def _locate(text: str, results: Path) -> Baseline:
             folder = os.path.relpath(side.compared.folder.resolve(), results.resolve())
             return Baseline(run=side.run.id, subject=side.subject, folder="" if folder == "." else folder)
     except BadInput as error:
-        expected = error.expected and f"{error.expected}, or a tag of one run"
         raise BadInput(
-            "--baseline", f"{error.where}: {error.problem}", expected=expected, remedy=error.remedy
+            "--baseline",
+            f"{error.where}: {error.problem}",
+            expected=error.expected and f"{error.expected}, or a tag of one run",
+            remedy=error.remedy,
         ) from error
 
 
@@ -182,16 +184,21 @@ def check_baseline(
         for ours, theirs in pairs:
             if side.subject is None and ours != theirs and side.compared.roles[theirs] in ("provider", "baseline"):
                 name = shlex.quote(f"{given or baseline.run}:{theirs}")
-                remedy = f"to compare {ours} with {theirs}, add --baseline {name}"
-                raise BadInput("--baseline", f"run {side.run.id} has {theirs}, but not {ours}", remedy=remedy)
+                raise BadInput(
+                    "--baseline",
+                    f"run {side.run.id} has {theirs}, but not {ours}",
+                    remedy=f"to compare {ours} with {theirs}, add --baseline {name}",
+                )
             asked = [name for name, subject in prepared.totals if subject == ours]
             shared = [name for name in asked if (name, theirs) in side.compared.cases]
             for name in shared:
                 known = {case.case_id for case in side.compared.cases[name, theirs].values()}
                 if name in prepared.cases and not _has_common_case(prepared, side, name, known):
-                    remedy = "select the same questions (--limit, --sample-seed, --question-id)"
-                    problem = f"run {side.run.id} has none of the questions of {name} that this run asks"
-                    raise BadInput("--baseline", problem, remedy=remedy)
+                    raise BadInput(
+                        "--baseline",
+                        f"run {side.run.id} has none of the questions of {name} that this run asks",
+                        remedy="select the same questions (--limit, --sample-seed, --question-id)",
+                    )
             if not shared:
                 raise BadInput(
                     "--baseline",

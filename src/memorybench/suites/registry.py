@@ -72,8 +72,11 @@ def suite_of(run: Run) -> Suite:
 
     found = suite(run.suite)
     if found is None:
-        expected = f"a run of {', '.join(one.name for one in suites())}"
-        raise BadInput(run.id, f'no report can be made for a run of the suite "{run.suite}"', expected=expected)
+        raise BadInput(
+            run.id,
+            f'no report can be made for a run of the suite "{run.suite}"',
+            expected=f"a run of {', '.join(one.name for one in suites())}",
+        )
     return found
 
 

@@ -243,8 +243,11 @@ def pair_subjects(ours: Sequence[str], theirs: Sequence[str], where: str) -> lis
         return [(ours[0], theirs[0])]
     pairs = [(name, name) for name in ours if name in theirs]
     if not pairs:
-        problem = f"no provider in common: {', '.join(ours)} and {', '.join(theirs)}"
-        raise BadInput(where, problem, remedy="name one provider of each run, as RUN:PROVIDER")
+        raise BadInput(
+            where,
+            f"no provider in common: {', '.join(ours)} and {', '.join(theirs)}",
+            remedy="name one provider of each run, as RUN:PROVIDER",
+        )
     return pairs
 
 
@@ -289,8 +292,11 @@ def _compare_subjects(
         own, other = ours[name, names[0]], theirs[name, names[1]]
         difference, changed = _compare_data(first, second, name, own, other, runs)
         if not difference.same:
-            problem = f"they have no question of {name} in common" if not changed else difference.sentence()
-            raise BadInput(where, problem, remedy="compare runs on the same questions")
+            raise BadInput(
+                where,
+                f"they have no question of {name} in common" if not changed else difference.sentence(),
+                remedy="compare runs on the same questions",
+            )
         if changed or not difference.same_data:
             data[name, *runs] = difference
             own, other = ({key: cases[key] for key in cases if key not in changed} for cases in (own, other))

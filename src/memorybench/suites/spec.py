@@ -225,11 +225,17 @@ def check_ray(options: RunOptions) -> None:
     if find_spec("ray") is None:
         raise BadInput("--ray", "ray is not installed", remedy='pip install "memorybench[ray]"')
     if options.journal is None:
-        remedy = "add --journal postgresql://USER@HOST/DATABASE"
-        raise BadInput("--ray", "workers on a Ray cluster need a journal in Postgres", remedy=remedy)
+        raise BadInput(
+            "--ray",
+            "workers on a Ray cluster need a journal in Postgres",
+            remedy="add --journal postgresql://USER@HOST/DATABASE",
+        )
     if hide_password(options.journal) != options.journal:
-        remedy = "leave the password out, and add --ray-env PGPASSWORD; local workers also read ~/.pgpass"
-        raise BadInput("--journal", "the address contains a password, which Ray would show", remedy=remedy)
+        raise BadInput(
+            "--journal",
+            "the address contains a password, which Ray would show",
+            remedy="leave the password out, and add --ray-env PGPASSWORD; local workers also read ~/.pgpass",
+        )
     if options.workers is None:
         raise BadInput("--workers", "missing", remedy="add --workers N, the number of workers")
     if options.cpus_per_worker > 1 and not options.cpus_per_worker.is_integer():
@@ -247,8 +253,11 @@ def check_otel(options: RunOptions) -> str | None:
             raise BadInput("--otel-content", "needs --otel", remedy="add --otel URL")
         return None
     if options.ray is not None:
-        remedy = "start workers with `memorybench worker --otel URL` instead of --ray"
-        raise BadInput("--otel", "not supported with --ray", remedy=remedy)
+        raise BadInput(
+            "--otel",
+            "not supported with --ray",
+            remedy="start workers with `memorybench worker --otel URL` instead of --ray",
+        )
     from memorybench.telemetry.sending import endpoint_of
 
     return endpoint_of(options.otel, with_content=options.otel_content)

@@ -184,8 +184,11 @@ def saved_run(suite: Suite, command: Command, given: Mapping[str, Any], options:
         saved = run_reader.run(run_id)
     right = "judge calibrate" if saved.suite == "calibration" else suite_of(saved).command_of(saved).name
     if saved.suite != suite.name or right != command.name:
-        remedy = f"use `memorybench {right} --resume {run_id}`"
-        raise BadInput("--resume", f"run {run_id} is a run of `memorybench {right}`", remedy=remedy)
+        raise BadInput(
+            "--resume",
+            f"run {run_id} is a run of `memorybench {right}`",
+            remedy=f"use `memorybench {right} --resume {run_id}`",
+        )
     return saved
 
 

@@ -194,8 +194,9 @@ def no_results(name: str) -> BadInput:
             expected="FOLDER/RUN of a results folder",
             remedy=f"copy the whole results folder, with {FILE_NAME} and {path.name}, and name that",
         )
-    expected = f"RUN, or FOLDER/RUN of a folder with {FILE_NAME}"
-    return BadInput(name, f"{path.parent} has no {FILE_NAME}", expected=expected)
+    return BadInput(
+        name, f"{path.parent} has no {FILE_NAME}", expected=f"RUN, or FOLDER/RUN of a folder with {FILE_NAME}"
+    )
 
 
 def folder_of(name: str) -> Path | None:

@@ -62,8 +62,12 @@ def parse_thresholds(texts: Sequence[str]) -> list[Threshold]:
         except ValueError:
             percent = re.fullmatch(r"\s*(\d+\.?\d*)\s*%\s*", value)
             close = f'write the share: "{name.strip()}={float(percent[1]) / 100:g}"' if percent else ""
-            expected = "MEASURE=NUMBER, such as recall@5=0.6"
-            raise BadInput("--threshold", f"invalid threshold {text!r}", expected=expected, remedy=close) from None
+            raise BadInput(
+                "--threshold",
+                f"invalid threshold {text!r}",
+                expected="MEASURE=NUMBER, such as recall@5=0.6",
+                remedy=close,
+            ) from None
     return thresholds
 
 
@@ -103,8 +107,12 @@ def check_thresholds(
         if threshold.name in shares and not 0 <= threshold.least <= 1:
             percent = threshold.least / 100
             close = f'did you mean "{threshold.name}={percent:g}"?' if 2 <= threshold.least <= 100 else ""
-            problem = f"invalid value {threshold.least:g} of {threshold.name}"
-            raise BadInput("--threshold", problem, expected="a share between 0 and 1", remedy=close)
+            raise BadInput(
+                "--threshold",
+                f"invalid value {threshold.least:g} of {threshold.name}",
+                expected="a share between 0 and 1",
+                remedy=close,
+            )
     usual = [
         Threshold(name=name, least=targets[name], if_any=True)
         for name in known  # a saved spec has another order

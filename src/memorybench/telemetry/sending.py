@@ -46,8 +46,9 @@ def endpoint_of(url: str, *, with_content: bool) -> str:
 
         opentelemetry.sdk.trace.SpanLimits()
     except ImportError:
-        remedy = 'pip install "memorybench[otel]"'
-        raise BadInput(FLAG, "the OpenTelemetry SDK is not installed", remedy=remedy) from None
+        raise BadInput(
+            FLAG, "the OpenTelemetry SDK is not installed", remedy='pip install "memorybench[otel]"'
+        ) from None
     except ValueError as error:  # in a variable such as OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT, also while importing
         raise BadInput(FLAG, str(error), remedy="correct or unset the environment variable") from None
     try:

@@ -127,9 +127,12 @@ def _collect(
             _write(searches, _searches(table, selection) if SEARCHES in selection.kinds else (), redact),
         ]
     if not any(sizes):
-        expected = f"spans with gen_ai.operation.name: {', '.join(('search_memory', *sorted(WRITES)))}"
-        remedy = "check --since, or name the spans with --search-name and --write-name"
-        raise BadInput(str(path), "no span searches or writes a memory", expected=expected, remedy=remedy)
+        raise BadInput(
+            str(path),
+            "no span searches or writes a memory",
+            expected=f"spans with gen_ai.operation.name: {', '.join(('search_memory', *sorted(WRITES)))}",
+            remedy="check --since, or name the spans with --search-name and --write-name",
+        )
 
 
 def _searches(table: SpanTable, selection: Selection) -> Iterator[MemorySearch]:

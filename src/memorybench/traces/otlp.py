@@ -56,8 +56,11 @@ class OtlpTraces:
                 count += 1
                 yield self._paths.trace(extraction_row(source, writes), f"{self._path}:{writes[0].line}")
         if not found:
-            expected = f"spans with gen_ai.operation.name: {', '.join(sorted(WRITES))}"
-            raise BadInput(str(self._path), "no span writes memories", expected=expected)
+            raise BadInput(
+                str(self._path),
+                "no span writes memories",
+                expected=f"spans with gen_ai.operation.name: {', '.join(sorted(WRITES))}",
+            )
 
 
 def extraction_row(source: StoredSpan | None, writes: Sequence[StoredSpan]) -> dict[str, Any]:

@@ -219,8 +219,9 @@ def remove_invalid(batch: Any, where: str) -> tuple[int, list[str]]:
 
 def _scopes(batch: Any, where: str) -> Iterator[dict[str, Any]]:
     if not isinstance(batch, dict) or not isinstance(batch.get("resourceSpans", []), list):
-        expected = 'OTLP JSON: an object with "resourceSpans" per line'
-        raise BadInput(where, f"invalid batch {preview(batch)}", expected=expected)
+        raise BadInput(
+            where, f"invalid batch {preview(batch)}", expected='OTLP JSON: an object with "resourceSpans" per line'
+        )
     for resource in _objects(batch, "resourceSpans", where):
         yield from _objects(resource, "scopeSpans", where)
 
@@ -283,8 +284,9 @@ def _nanoseconds(span: Mapping[str, Any], where: str) -> int:
     except (TypeError, ValueError):
         nanoseconds = -1
     if isinstance(value, bool) or not 0 <= nanoseconds < 2**63:
-        expected = "nanoseconds since 1970"
-        raise BadInput(f"{where}: startTimeUnixNano", f"invalid time {preview(value)}", expected=expected)
+        raise BadInput(
+            f"{where}: startTimeUnixNano", f"invalid time {preview(value)}", expected="nanoseconds since 1970"
+        )
     return nanoseconds
 
 

@@ -201,8 +201,11 @@ async def serve(receiver: Receiver, host: str, port: int) -> AsyncIterator[str]:
         try:
             await web.TCPSite(runner, host, port).start()
         except OSError as error:
-            problem = f"cannot listen on {host} port {port} ({error.strerror or error})"
-            raise BadInput("--port", problem, remedy="choose another port") from None
+            raise BadInput(
+                "--port",
+                f"cannot listen on {host} port {port} ({error.strerror or error})",
+                remedy="choose another port",
+            ) from None
         bound = runner.addresses[0]
         yield f"http://{f'[{host}]' if ':' in host else host}:{bound[1]}"
     finally:

@@ -79,8 +79,11 @@ class SpanFiles:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(self._lock)
-            problem = "another `memorybench online receive` writes into this folder"
-            raise BadInput(str(folder), problem, remedy="stop it, or use another folder") from None
+            raise BadInput(
+                str(folder),
+                "another `memorybench online receive` writes into this folder",
+                remedy="stop it, or use another folder",
+            ) from None
         self._bytes = self._measure()
 
     def __enter__(self) -> Self:

@@ -69,8 +69,11 @@ async def spool(source: TraceSource, path: Path, redact: Callable[[str], str] = 
             )
         for option, count in Counter(trace.missing for trace in unusable).items():
             if option and count == size:
-                problem = f"{unusable[0].problem}; all {size} traces have this problem"
-                raise BadInput(source.subject.name, problem, remedy=f"set {option}")
+                raise BadInput(
+                    source.subject.name,
+                    f"{unusable[0].problem}; all {size} traces have this problem",
+                    remedy=f"set {option}",
+                )
         os.replace(unfinished, path)
     except OSError as error:
         raise JournalError(

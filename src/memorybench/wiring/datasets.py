@@ -36,14 +36,20 @@ def open_dataset(config: BenchmarkConfig, catalog: Catalog, *, file: Path | None
     data = config.data
     if data.type in WITHOUT_FILES:
         if file is not None:
-            problem = f"its data is {data.type} and not read from a file, so no path can be given"
-            raise BadInput(f'benchmark "{config.name}"', problem, remedy="leave the path out")
+            raise BadInput(
+                f'benchmark "{config.name}"',
+                f"its data is {data.type} and not read from a file, so no path can be given",
+                remedy="leave the path out",
+            )
         is_plugin = data.type == "plugin"
         point = catalog.plugin("benchmark", data.path) if is_plugin else built_in_points(GROUP)[data.path]
         dataset = cast("Dataset", point.load()())
         if data.sha256 not in (None, dataset.fingerprint):
-            problem = f"its data has the SHA-256 checksum {dataset.fingerprint}"
-            raise BadInput(f'benchmark "{config.name}"', problem, expected=str(data.sha256))
+            raise BadInput(
+                f'benchmark "{config.name}"',
+                f"its data has the SHA-256 checksum {dataset.fingerprint}",
+                expected=str(data.sha256),
+            )
         return rename_dataset(dataset, config.name)
     from memorybench.datasets.locating import local_source, unpacked_source
     from memorybench.datasets.sources import verify_files
@@ -102,8 +108,11 @@ def _given_source(config: BenchmarkConfig, data_files: Mapping[str, str]) -> Sou
 
     for name, path in data_files.items():
         if name != config.name:
-            problem = f"{preview(name)} is not the name of the benchmark that is read"
-            raise BadInput("--data-file", problem, expected=f"{config.name}={path}")
+            raise BadInput(
+                "--data-file",
+                f"{preview(name)} is not the name of the benchmark that is read",
+                expected=f"{config.name}={path}",
+            )
         return local_source(config, Path(path))
     return None
 
@@ -128,8 +137,11 @@ def preview_data(config: BenchmarkConfig, located: Source, samples: int = 3) -> 
     from .data import cache_folder
 
     if not located.present and located.remote:  # its address may hold variables, which nobody allowed to show
-        remedy = f"run `memorybench data pull {config.name}`"
-        raise BadInput(f'benchmark "{config.name}"', "the data is not on this machine", remedy=remedy)
+        raise BadInput(
+            f'benchmark "{config.name}"',
+            "the data is not on this machine",
+            remedy=f"run `memorybench data pull {config.name}`",
+        )
     if not located.present:
         raise missing(located)
     survey = Survey.of(config)

@@ -121,8 +121,11 @@ def _find(catalog: Catalog, name: str, kind: str | None) -> Entry:
     by_name = {entry.name: entry for entry in reversed(entries)}
     if name not in by_name:
         close = suggestion(name, list(by_name))
-        remedy = f"{close} (memorybench list)" if close else "`memorybench list` shows all"
-        raise BadInput("NAME", f'unknown name "{name}"', remedy=remedy)
+        raise BadInput(
+            "NAME",
+            f'unknown name "{name}"',
+            remedy=f"{close} (memorybench list)" if close else "`memorybench list` shows all",
+        )
     entry = by_name[name]
     if entry.broken is not None:
         raise entry.broken

@@ -34,12 +34,18 @@ def check_provider_isolation(config: ProviderConfig, where: str) -> None:
     if config.type != "hosted" or config.endpoints is None:
         return
     if config.endpoints.clear is None and not config.teardown:
-        problem = "is a live memory, and its config has no request that deletes what a run adds"
-        raise BadInput(where, problem, expected="endpoints.clear", remedy=f"add it, {_DISPOSABLE}")
-    for place in unscoped_deletions(config):
-        problem = f"is a live memory, and {place} may delete the data of others"
         raise BadInput(
-            where, problem, expected="the scope in that request", remedy=f"add $.scope to the request, {_DISPOSABLE}"
+            where,
+            "is a live memory, and its config has no request that deletes what a run adds",
+            expected="endpoints.clear",
+            remedy=f"add it, {_DISPOSABLE}",
+        )
+    for place in unscoped_deletions(config):
+        raise BadInput(
+            where,
+            f"is a live memory, and {place} may delete the data of others",
+            expected="the scope in that request",
+            remedy=f"add $.scope to the request, {_DISPOSABLE}",
         )
 
 

@@ -161,8 +161,12 @@ def resolve_operations(query: OperationQuery) -> FileOperations | LangSmithOpera
         runs = RunQuery(_project(query.project), tag=None, since=since)
         return LangSmithOperations(LangSmithTraces(runs, TracePaths.of(OF_RUNS), _langsmith_key()), selection)
     if query.file is None:
-        remedy = "name a file, or use --source langsmith --project NAME"
-        raise BadInput("FILE", "missing", expected="a file or folder of spans", remedy=remedy)
+        raise BadInput(
+            "FILE",
+            "missing",
+            expected="a file or folder of spans",
+            remedy="name a file, or use --source langsmith --project NAME",
+        )
     if query.feedback and query.source == LANGFUSE:
         langfuse_keys()
     return FileOperations(Path(query.file), query.source, selection)

@@ -83,8 +83,11 @@ def copy_files(paths: Sequence[str], folder: Path) -> None:
         if not path.exists():
             raise BadInput("--ray-files", f"{name}: not found", remedy="check the path")
         if not path.is_relative_to(here) or path == here:
-            remedy = "run the command in a folder that contains the files, or put them on every machine"
-            raise BadInput("--ray-files", f"{name}: the path is not inside the working folder", remedy=remedy)
+            raise BadInput(
+                "--ray-files",
+                f"{name}: the path is not inside the working folder",
+                remedy="run the command in a folder that contains the files, or put them on every machine",
+            )
         target = folder / path.relative_to(here)
         target.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():
@@ -93,8 +96,11 @@ def copy_files(paths: Sequence[str], folder: Path) -> None:
             shutil.copyfile(path, target)
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     if size > _MOST_FILES:
-        problem = f"the files have {size / 2**20:,.0f} MiB; expected at most {_MOST_FILES / 2**20:.0f} MiB"
-        raise BadInput("--ray-files", problem, remedy="put large files on every machine, or on a shared file system")
+        raise BadInput(
+            "--ray-files",
+            f"the files have {size / 2**20:,.0f} MiB; expected at most {_MOST_FILES / 2**20:.0f} MiB",
+            remedy="put large files on every machine, or on a shared file system",
+        )
 
 
 def _connect(ray: Any, options: RunOptions, folder: str | None) -> None:
@@ -115,8 +121,11 @@ def _connect(ray: Any, options: RunOptions, folder: str | None) -> None:
         ray.init(**arguments)
     except Exception as error:
         versions = "that the cluster has the same versions of Python and Ray"
-        remedy = f"check the address, RAY_AUTH_MODE and RAY_AUTH_TOKEN, and {versions}"
-        raise BadInput("--ray", f"cannot connect to {address} ({_one_line(error)})", remedy=remedy) from None
+        raise BadInput(
+            "--ray",
+            f"cannot connect to {address} ({_one_line(error)})",
+            remedy=f"check the address, RAY_AUTH_MODE and RAY_AUTH_TOKEN, and {versions}",
+        ) from None
     with suppress(ValueError):  # not in the main thread: Ray has not changed it either
         signal.signal(signal.SIGTERM, handler)
 
@@ -132,10 +141,13 @@ def _start_workers(ray: Any, options: RunOptions) -> list[Any]:
     number, cpus = options.workers or 1, options.cpus_per_worker
     total = ray.cluster_resources().get("CPU", 0.0)
     if total < number * cpus:
-        problem = f"{number} workers with {cpus:g} CPUs each need {number * cpus:g}; the cluster has {total:g}"
         fitting = math.floor(total / cpus)
         fewer = f"at most --workers {fitting}, or " if fitting else ""
-        raise BadInput("--workers", problem, remedy=f"use {fewer}a smaller --cpus-per-worker, such as 0.25")
+        raise BadInput(
+            "--workers",
+            f"{number} workers with {cpus:g} CPUs each need {number * cpus:g}; the cluster has {total:g}",
+            remedy=f"use {fewer}a smaller --cpus-per-worker, such as 0.25",
+        )
     actor_class = ray.remote(RayWorker).options(
         num_cpus=cpus, max_concurrency=3, max_restarts=_MOST_RESTARTS, max_task_retries=_MOST_RESTARTS
     )
@@ -143,17 +155,26 @@ def _start_workers(ray: Any, options: RunOptions) -> list[Any]:
     calls = [actor.process.remote() for actor in actors]
     _, late = ray.wait(calls, num_returns=number, timeout=_START_SECONDS)
     if late:
-        problem = f"only {number - len(late)} of {number} workers started within {_START_SECONDS:.0f} s"
-        raise BadInput("--workers", problem, remedy="wait until CPUs of the cluster are free, or use fewer workers")
+        raise BadInput(
+            "--workers",
+            f"only {number - len(late)} of {number} workers started within {_START_SECONDS:.0f} s",
+            remedy="wait until CPUs of the cluster are free, or use fewer workers",
+        )
     try:
         processes: list[WorkerProcess] = ray.get(calls)
     except Exception as error:  # also errors of Ray about code that its machines lack
-        remedy = f"install memorybench {__version__} with its extras on every machine of the cluster"
-        raise BadInput("--ray", f"a worker cannot start ({_one_line(error)})", remedy=remedy) from None
+        raise BadInput(
+            "--ray",
+            f"a worker cannot start ({_one_line(error)})",
+            remedy=f"install memorybench {__version__} with its extras on every machine of the cluster",
+        ) from None
     for process in processes:
         if process.version != __version__:
-            problem = f"{process.host} has memorybench {process.version}, but this machine has {__version__}"
-            raise BadInput("--ray", problem, remedy="install the same version on every machine of the cluster")
+            raise BadInput(
+                "--ray",
+                f"{process.host} has memorybench {process.version}, but this machine has {__version__}",
+                remedy="install the same version on every machine of the cluster",
+            )
     return actors
 
 

@@ -26,9 +26,10 @@ def extend(base: Document, card: Document) -> Document:
     inherited, changes = _with_known_keys(base), _with_known_keys(card)
     for name in _FIXED:
         if name in changes and changes[name] != inherited.get(name):
-            remedy = f"copy the whole config: memorybench describe {inherited['name']} --yaml"
             raise BadInput(
-                card.where(name), f"a config that extends another cannot change {camel(name)}", remedy=remedy
+                card.where(name),
+                f"a config that extends another cannot change {camel(name)}",
+                remedy=f"copy the whole config: memorybench describe {inherited['name']} --yaml",
             )
     if "schema" in (changes.get("local") or {}).get("database", {}):
         raise BadInput(

@@ -107,8 +107,11 @@ def _check_kind(config: ProviderConfig, document: Document) -> None:
     for name in _REQUIRED[config.type]:
         if name not in config.model_fields_set:
             needed = " and ".join(camel(needed) for needed in _REQUIRED[config.type])
-            problem = f'"{camel(name)}" is missing'
-            raise BadInput(document.where(), problem, expected=f"{needed} in a config with type: {config.type}")
+            raise BadInput(
+                document.where(),
+                f'"{camel(name)}" is missing',
+                expected=f"{needed} in a config with type: {config.type}",
+            )
     if config.type == "hosted" and not config.connection.base_url:
         raise BadInput(document.where("connection"), '"baseUrl" is missing', remedy="add the address of the API")
     if config.type == "docker" and config.connection.base_url:
@@ -150,8 +153,9 @@ def _check_adapter(adapter: str, where: str) -> None:
     elif kind == "plugin":
         safe_name(name, where)
     elif not re.fullmatch(r".+\.py:[A-Za-z_]\w*", adapter):
-        expected = "builtin:NAME, plugin:NAME or ./file.py:Class"
-        raise BadInput(where, f"invalid adapter {preview(adapter)}", expected=expected)
+        raise BadInput(
+            where, f"invalid adapter {preview(adapter)}", expected="builtin:NAME, plugin:NAME or ./file.py:Class"
+        )
 
 
 def _check_signer(sign: str | None, document: Document) -> None:

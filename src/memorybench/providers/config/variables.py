@@ -188,9 +188,11 @@ def _check_failed_if(rule: FailedIf, part: Document) -> None:
         )
     for key in ("equals", "not_equals"):
         if key in rule.model_fields_set and getattr(rule, key) is None:
-            remedy = f"remove {camel(key)}: without it, every value except null is a failure"
             raise BadInput(
-                part.where(key), "null is not supported", expected="a text, a number, true or false", remedy=remedy
+                part.where(key),
+                "null is not supported",
+                expected="a text, a number, true or false",
+                remedy=f"remove {camel(key)}: without it, every value except null is a failure",
             )
 
 
@@ -334,8 +336,11 @@ def _check_batch_limits(config: ProviderConfig, document: Document) -> None:
     batch_add = config.endpoints.batch_add if config.endpoints else None
     for name in ("batch_sessions", "batch_messages", "batch_bytes"):
         if getattr(config.limits, name) is not None and batch_add is None:
-            problem = f"{camel(name)} has no effect without endpoints.batchAdd"
-            raise BadInput(document.where("limits", name), problem, remedy="remove it, or add endpoints.batchAdd")
+            raise BadInput(
+                document.where("limits", name),
+                f"{camel(name)} has no effect without endpoints.batchAdd",
+                remedy="remove it, or add endpoints.batchAdd",
+            )
     if config.limits.batch_messages is None or config.endpoints is None:
         return
     names = {name for name, _ in _used_in(document.at("endpoints", "batch_add", "document"), AnyName())}

@@ -144,18 +144,25 @@ class Stack:
         if _NO_ENGINE.search(text):
             return self._no_engine(text)
         if _PORT_TAKEN.search(text):
-            problem = f"a published port is in use: {self._shorten(text, _PORT_TAKEN)}"
             return BadInput(
-                self.where, problem, remedy=f"change the port in {self.file}, or stop the program that uses it"
+                self.where,
+                f"a published port is in use: {self._shorten(text, _PORT_TAKEN)}",
+                remedy=f"change the port in {self.file}, or stop the program that uses it",
             )
         if _NO_IMAGE.search(text):
-            problem = f"cannot get a Docker image: {self._shorten(text, _NO_IMAGE)}"
-            return BadInput(self.where, problem, remedy=f"run `{self.command_line('pull')}`, or build the image")
+            return BadInput(
+                self.where,
+                f"cannot get a Docker image: {self._shorten(text, _NO_IMAGE)}",
+                remedy=f"run `{self.command_line('pull')}`, or build the image",
+            )
         return ServiceError(f"{self.where}: {failure}: {self._shorten(text)}")
 
     def _no_engine(self, text: str) -> BadInput:
-        problem = f"the Docker engine does not respond: {self._shorten(text, _NO_ENGINE)}"
-        return BadInput(self.where, problem, remedy="start Docker, and check it with `docker info`")
+        return BadInput(
+            self.where,
+            f"the Docker engine does not respond: {self._shorten(text, _NO_ENGINE)}",
+            remedy="start Docker, and check it with `docker info`",
+        )
 
     def _shorten(self, text: str, pattern: re.Pattern[str] | None = None) -> str:
         """Return the last line of a text that matches the pattern; without such a line, the last few lines."""
@@ -185,8 +192,11 @@ async def find_compose(environment: Mapping[str, str], where: str) -> tuple[str,
         is_installed = shutil.which(command[0], path=environment.get("PATH"))
         if is_installed and (await _run((*command, "version"), environment)).succeeded:
             return command
-    problem = "neither docker compose nor docker-compose is installed"
-    raise BadInput(where, problem, remedy="install Docker with its compose plug-in")
+    raise BadInput(
+        where,
+        "neither docker compose nor docker-compose is installed",
+        remedy="install Docker with its compose plug-in",
+    )
 
 
 async def _run(command: Sequence[str], environment: Mapping[str, str], seconds: float = TIMEOUT) -> _Result:

@@ -109,11 +109,10 @@ class HttpProvider:
     async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Memory]:
         max_results = self._max_results
         if max_results is not None and limit > max_results:
-            expected = f"{max_results} (limits.maxResults, or pages.size × pages.maxPages) or less"
             raise BadInput(
                 self._where,
                 f"cannot search for {limit} results",
-                expected=expected,
+                expected=f"{max_results} (limits.maxResults, or pages.size × pages.maxPages) or less",
                 remedy="add --top-k N with a lower number",
             )
         if not self._service.uses_marker:
@@ -394,8 +393,9 @@ async def open_http_provider(
     if config.endpoints is None:
         raise BadInput(where, "the config has no endpoints", expected="a provider with type: hosted or docker")
     if config.embedding is not None and embedder is None:
-        expected = f"an embedder for embedding.provider: {config.embedding.provider}"
-        raise BadInput(where, "no embedder was passed", expected=expected)
+        raise BadInput(
+            where, "no embedder was passed", expected=f"an embedder for embedding.provider: {config.embedding.provider}"
+        )
     base_url = (config.docker.base_url if config.docker else config.connection.base_url) or ""
     safe_url = redactor.clean(base_url)
     service = Service.parse(config)

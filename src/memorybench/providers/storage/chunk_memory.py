@@ -274,8 +274,12 @@ class ChunkMemory(IndexedMemory[StoredChunk, ChunkStore], Generic[T]):
         for name, weight in retrieval.weights.items():
             where = part.where("retrieval", "weights", name)
             if name not in cls.weights:
-                expected, remedy = f"one of {join_names(cls.weights)}", suggestion(name, cls.weights)
-                raise BadInput(where, f"unknown weight {preview(name)}", expected=expected, remedy=remedy)
+                raise BadInput(
+                    where,
+                    f"unknown weight {preview(name)}",
+                    expected=f"one of {join_names(cls.weights)}",
+                    remedy=suggestion(name, cls.weights),
+                )
             if weight < 0:
                 raise BadInput(where, f"invalid weight {weight}", expected="0 or more")
         if retrieval.weights and not sum(retrieval.weights.values()):

@@ -48,8 +48,11 @@ class PostgresChunkStore(ChunkStore):
                 if row is None:
                     cursor.execute("INSERT INTO memorybench_store VALUES (%s)", (self.store_id,))
         except ServiceError as error:
-            remedy = "check connectionString, and that the server has the extension pgvector"
-            raise BadInput(_WHERE, f"Postgres cannot be used: {error}", remedy=remedy) from error
+            raise BadInput(
+                _WHERE,
+                f"Postgres cannot be used: {error}",
+                remedy="check connectionString, and that the server has the extension pgvector",
+            ) from error
 
     def to_text(self, text: str) -> str:
         return text.replace("\0", "\N{REPLACEMENT CHARACTER}")  # Postgres stores any character but NUL
@@ -82,8 +85,9 @@ def _load_driver(address: str) -> Any:
     try:
         driver = import_module("psycopg")
     except ImportError as error:
-        remedy = 'pip install "memorybench[postgres]"'
-        raise BadInput(_WHERE, f"psycopg is not installed ({error})", remedy=remedy) from None
+        raise BadInput(
+            _WHERE, f"psycopg is not installed ({error})", remedy='pip install "memorybench[postgres]"'
+        ) from None
     try:
         driver.conninfo.conninfo_to_dict(address)
     except driver.ProgrammingError:

@@ -102,5 +102,9 @@ class SqliteStore:
         return BadInput(str(self._file), str(error), remedy="check the free space and the permissions of its folder")
 
     def _unusable(self, problem: str) -> BadInput:
-        expected = "a memory store of memorybench, or a path where there is no file"
-        return BadInput(str(self._file), problem, expected=expected, remedy="choose another path")
+        return BadInput(
+            str(self._file),
+            problem,
+            expected="a memory store of memorybench, or a path where there is no file",
+            remedy="choose another path",
+        )

@@ -95,14 +95,17 @@ def read_probes(path: Path, dataset: AuditDataset, *, verify: bool = True) -> Pr
             part = item.document
             row = validated(part, ProbeOnFile)
             if row.conversation not in transcripts.ids:
-                problem = f"unknown conversation {preview(row.conversation)}"
                 remedy = suggestion(row.conversation, transcripts.ids)
-                remedy = remedy or "use the dataset that the probes were made from"
-                raise BadInput(part.where("conversation"), problem, remedy=remedy)
+                raise BadInput(
+                    part.where("conversation"),
+                    f"unknown conversation {preview(row.conversation)}",
+                    remedy=remedy or "use the dataset that the probes were made from",
+                )
             one = _probe(row, part, indexed(row.conversation))
             if one.id in ids:
-                problem = f"duplicate id {preview(one.id)}"
-                raise BadInput(part.where("id"), problem, expected="a different id for each probe")
+                raise BadInput(
+                    part.where("id"), f"duplicate id {preview(one.id)}", expected="a different id for each probe"
+                )
             ids.add(one.id)
             is_unchanged = bool(row.checks) and row.verified == row.digest
             reason = None if is_unchanged or not verify else _reject(one)

@@ -93,8 +93,9 @@ def _check_names(spec: BenchSpec) -> None:
     for flag, names in (("--data-file", spec.data_files), ("--errata", spec.errata)):
         for name in names:
             if name not in spec.benchmarks:
-                remedy = suggestion(name, spec.benchmarks)
-                raise BadInput(flag, f'"{name}" is not a benchmark of this run', remedy=remedy)
+                raise BadInput(
+                    flag, f'"{name}" is not a benchmark of this run', remedy=suggestion(name, spec.benchmarks)
+                )
 
 
 def _read_benchmarks(spec: BenchSpec, wiring: Wiring, place: RunPlace) -> tuple[BenchSpec, tuple[Benchmark, ...]]:
@@ -141,8 +142,11 @@ def _choose_answerer(spec: BenchSpec, wiring: Wiring, benchmarks: Sequence[Bench
     unanswered = _unanswered(benchmarks)
     if unanswered and answerer is not None:
         if spec.answering_model is not None or len(unanswered) < len(benchmarks):
-            remedy = f"leave out the flag, or run {unanswered[0]} separately without it"
-            raise BadInput("--answering-model", _only_retrieval(unanswered), remedy=remedy)
+            raise BadInput(
+                "--answering-model",
+                _only_retrieval(unanswered),
+                remedy=f"leave out the flag, or run {unanswered[0]} separately without it",
+            )
         answerer = None
     if answerer is None and spec.repeats > 1:
         if unanswered:

@@ -30,8 +30,9 @@ def choose_questions(dataset: Dataset, spec: BenchSpec, failed: Collection[str] 
         types = sorted({question.kind for question in dataset.questions if question.kind})
         unknown = [name for name in spec.question_types if name not in types]
         if unknown:
-            expected = f"one of {', '.join(types)}"
-            raise BadInput("--question-type", f'{dataset.name} has no type "{unknown[0]}"', expected=expected)
+            raise BadInput(
+                "--question-type", f'{dataset.name} has no type "{unknown[0]}"', expected=f"one of {', '.join(types)}"
+            )
         questions = [question for question in questions if question.kind in spec.question_types]
     if spec.question_ids:
         questions = cases_by_id(questions, spec.question_ids, "--question-id", dataset.name)

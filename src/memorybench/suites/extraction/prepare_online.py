@@ -32,11 +32,10 @@ def prepare_online(spec: OnlineSpec, wiring: Wiring, place: RunPlace) -> Prepare
     Raises BadInput if a setting is invalid, before any paid call.
     """
     if spec.feedback and spec.source not in FEEDBACK_SOURCES:
-        expected = f"--source {' or '.join(FEEDBACK_SOURCES)}"
         raise BadInput(
             "--feedback",
             f"--source {spec.source} cannot receive scores",
-            expected=expected,
+            expected=f"--source {' or '.join(FEEDBACK_SOURCES)}",
             remedy="leave the flag out",
         )
     source = wiring.traces(spec)

@@ -80,11 +80,10 @@ class OnlineSpec(JudgedSpec):
             values = {**values, "source": name, "file": files[0] if files else values.get("file")}
         known = values.get("source") in ("langsmith", *_FILES)
         if not known or (isinstance(source, (list, tuple)) and len(source) != 1 + (source[0] in _FILES)):
-            expected = f"--source langsmith, or FILE after --source {', '.join(_FILES)}"
             raise BadInput(
                 "--source",
                 "the source is unknown, or FILE is missing or not allowed" if source else "missing",
-                expected=expected,
+                expected=f"--source langsmith, or FILE after --source {', '.join(_FILES)}",
             )
         return values
 

@@ -84,15 +84,19 @@ def check_placeholders(text: str, where: str) -> None:
     for placeholder in _ANY_PLACEHOLDER.findall(text):
         match = _PLACEHOLDER.fullmatch(placeholder)
         if match is None:
-            expected = "${secret:KIND} or ${word:NAME}, optionally with |FORM before the closing brace"
-            raise BadInput(where, f"invalid placeholder {preview(placeholder)}", expected=expected)
+            raise BadInput(
+                where,
+                f"invalid placeholder {preview(placeholder)}",
+                expected="${secret:KIND} or ${word:NAME}, optionally with |FORM before the closing brace",
+            )
         checks = [("form", match["form"], FORMS)] if match["form"] is not None else []
         if match["family"] == "secret":
             checks.insert(0, ("kind of secret", match["name"], tuple(SECRETS)))
         for noun, name, known in checks:
             if name not in known:
-                problem, remedy = f"unknown {noun} {preview(name)}", suggestion(name, known)
-                raise BadInput(where, problem, expected=join_names(known), remedy=remedy)
+                raise BadInput(
+                    where, f"unknown {noun} {preview(name)}", expected=join_names(known), remedy=suggestion(name, known)
+                )
 
 
 def texts_in(value: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str]]:

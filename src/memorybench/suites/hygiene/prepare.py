@@ -118,8 +118,9 @@ def find_scenarios(ids: Sequence[str], folders: Sequence[str], wiring: Wiring) -
     known = {scenario.id: scenario for scenario in load_scenarios(*places)}
     for id in ids:
         if id not in known:
-            remedy = f"{suggestion(id, list(known))} (memorybench hygiene list)"
-            raise BadInput("", f'no scenario "{id}"', remedy=remedy)
+            raise BadInput(
+                "", f'no scenario "{id}"', remedy=f"{suggestion(id, list(known))} (memorybench hygiene list)"
+            )
     return tuple(known[id] for id in ids) if ids else tuple(known.values())
 
 

@@ -112,8 +112,12 @@ def read_baseline(path: Path) -> list[str]:
     except (ValueError, KeyError, TypeError):
         fingerprints = None
     if not isinstance(fingerprints, list) or not all(isinstance(one, str) for one in fingerprints):
-        remedy = "write it again with --write-baseline"
-        raise BadInput(str(path), "invalid baseline", expected='{"fingerprints": [...]}', remedy=remedy)
+        raise BadInput(
+            str(path),
+            "invalid baseline",
+            expected='{"fingerprints": [...]}',
+            remedy="write it again with --write-baseline",
+        )
     return fingerprints
 
 

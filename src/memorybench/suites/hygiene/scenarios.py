@@ -76,8 +76,12 @@ def load_scenarios(*folders: Path) -> tuple[Scenario, ...]:
             files.add(path.resolve())
             scenario = load_scenario(path)
             if scenario.id in paths:
-                problem = f"{preview(scenario.id)} is also the id of {paths[scenario.id]}"
-                raise BadInput(str(path), problem, expected="unique ids", remedy="rename one of them")
+                raise BadInput(
+                    str(path),
+                    f"{preview(scenario.id)} is also the id of {paths[scenario.id]}",
+                    expected="unique ids",
+                    remedy="rename one of them",
+                )
             paths[scenario.id] = path
             scenarios.append(scenario)
     return tuple(scenarios)
@@ -110,8 +114,12 @@ def _check_tags(document: Document) -> None:
             continue  # reported by the validation
         for index, item in enumerate(part.value if isinstance(part.value, list) else ()):
             if isinstance(item, dict) and key not in item:
-                expected = f"one of {join_names(names)}"
-                raise BadInput(part.where(index, key), f'"{key}" is missing', expected=expected, remedy="add it")
+                raise BadInput(
+                    part.where(index, key),
+                    f'"{key}" is missing',
+                    expected=f"one of {join_names(names)}",
+                    remedy="add it",
+                )
             if isinstance(item, dict) and item[key] not in names:
                 raise _unknown(part.where(index, key), key, item[key], names)
 
@@ -253,12 +261,16 @@ def _check_sql(scenario: Scenario, index: int, part: Document) -> None:
             database.execute(f"EXPLAIN SELECT EXISTS ({assertion.query.rstrip().rstrip(';')}\n)")
         except (sqlite3.Error, sqlite3.Warning) as error:
             if not str(error).startswith(("no such table", "no such column")):
-                expected = "one SELECT in the syntax of SQLite"
-                raise BadInput(part.where("query"), f"invalid query: {error}", expected=expected) from None
+                raise BadInput(
+                    part.where("query"), f"invalid query: {error}", expected="one SELECT in the syntax of SQLite"
+                ) from None
 
 
 def _unknown(where: str, noun: str, name: object, known: Collection[str], suffix: str = "") -> BadInput:
     """Return the error for an unknown name, with a suggestion or the known names."""
-    expected = f"one of {join_names(known)}" if known else ""
-    remedy = suggestion(str(name), known) or ('give a fact this name with "as"' if noun == "fact" else "")
-    return BadInput(where, f"unknown {noun} {preview(name)}{suffix}", expected=expected, remedy=remedy)
+    return BadInput(
+        where,
+        f"unknown {noun} {preview(name)}{suffix}",
+        expected=f"one of {join_names(known)}" if known else "",
+        remedy=suggestion(str(name), known) or ('give a fact this name with "as"' if noun == "fact" else ""),
+    )

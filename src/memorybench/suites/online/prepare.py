@@ -95,5 +95,9 @@ def _check_feedback(spec: OnlineSpec) -> None:
             remedy="add --judge-model MODEL",
         )
     if spec.feedback and (spec.source not in FEEDBACK_SOURCES or (spec.source == "langsmith" and spec.file)):
-        expected = "--source langfuse FILE, or --source langsmith --project NAME"
-        raise BadInput("--feedback", "the source cannot receive scores", expected=expected, remedy="leave the flag out")
+        raise BadInput(
+            "--feedback",
+            "the source cannot receive scores",
+            expected="--source langfuse FILE, or --source langsmith --project NAME",
+            remedy="leave the flag out",
+        )
