@@ -64,7 +64,7 @@ def test_a_trend_joins_only_runs_with_the_same_settings_and_questions(
         (["forst", "--output", "f.svg"], 'CHART: unknown chart "forst"'),
         (["forest"], "--output: missing"),
         (["forest", "--output", "f.gif"], "--output: f.gif"),
-        (["score-cost", "--output", "f.svg"], "no data for score-cost"),
+        (["score-cost", "--output", "f.svg"], "no data for the chart score-cost"),
         (["forest", "--sides", "bm25", "--output", "f.svg"], "--sides: not supported"),
         (["slope", "--sides", "bm25", "oracle", "none", "--output", "f.svg"], "--sides: 3 sides"),
     ],

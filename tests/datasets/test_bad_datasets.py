@@ -69,7 +69,7 @@ def without(key: str) -> dict[str, Any]:
         ('[\n{"id": NaN}]', {}, r"sample.json:2: \[?0?\]?.*NaN is not a finite number"),
         ('[\n{"id": 1},\n{"id": ', {}, r"sample.json:"),
         ('[{"id": 1} {"id": 2}]', {}, r"sample.json:1: "),
-        ("", {}, r"sample.json:1: is empty"),
+        ("", {}, r"sample.json:1: the file is empty"),
         ("[" * 200_000, {}, r"sample.json:1: nested too deeply"),
     ],
 )  # fmt: skip

@@ -91,7 +91,7 @@ def test_exception_of_a_function_is_a_one_line_error() -> None:
     def broken(existing_memory: Any, conversation: Any) -> Any:
         raise KeyError("pets\nand more")
 
-    with pytest.raises(ServiceError, match=r"^mine: raised KeyError: 'pets\\nand more'$"):
+    with pytest.raises(ServiceError, match=r"^mine: .* raised KeyError: 'pets\\nand more'$"):
         ask(open_callable(broken, "mine"))
 
 

@@ -115,7 +115,7 @@ def test_output_of_a_failed_program_is_not_read_as_memory() -> None:
 @pytest.mark.parametrize(
     ("script", "complaint"),
     [
-        ("pass", "empty output"),
+        ("pass", "the output is empty"),
         ("print('Loading model…')", "invalid JSON at column 1"),
         ("print('{}'); print('{}')", "extra data after the value"),
         ("print('{\"pets\": [')", "truncated JSON"),

@@ -73,7 +73,7 @@ def test_unchanged_returns_the_existing_memory(contents: str) -> None:
 @pytest.mark.parametrize(
     ("contents", "problem"),
     [
-        ("", "empty output"),
+        ("", "the output is empty"),
         ("Here is the new memory.", "invalid JSON"),
         ('Either {"a": ["x"]} or {"b": ["y"]}', "invalid JSON"),
         ("```json\n{}\n```\n```json\n{}\n```", "extra data after the value"),

@@ -65,7 +65,7 @@ def test_a_second_process_on_a_run_is_refused_with_the_pid_of_the_first(tmp_path
     """[14]"""
 
     def second() -> None:
-        with pytest.raises(RunConflict, match=f" {os.getppid()};"):
+        with pytest.raises(RunConflict, match=f"process {os.getppid()} "):
             run_once(tmp_path, plan(Ledger(tmp_path / "ledger")))
 
     with open_run(tmp_path, RUN):

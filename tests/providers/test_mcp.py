@@ -207,7 +207,7 @@ def test_a_missing_program_is_named_at_once_with_how_to_get_it(tmp_path: Path) -
         (f"url: https://x.test\n  {SHARED}", ALL_TOOLS, "expected exactly one of command and url"),
         ("timeout: 5", ALL_TOOLS, "expected exactly one of command and url"),
         ("url: http://x.test", ALL_TOOLS, "mcp.url: http://x.test: "),
-        ("url: https://x.test\n  env: {A: b}", ALL_TOOLS, "mcp.env: has no effect with url"),
+        ("url: https://x.test\n  env: {A: b}", ALL_TOOLS, "mcp.env: env has no effect with url"),
         (command("${dataFolder}${scopeFolder}"), ALL_TOOLS, "${scopeFolder} and ${dataFolder}"),
         (command("${folder}"), ALL_TOOLS, 'unknown variable "folder"'),
     ],

@@ -255,9 +255,9 @@ class TestMem0(StoreContract):
     def test_an_unknown_memory_cannot_be_updated_or_forgotten(self, tmp_path: Path) -> None:
         async def live(store: MemoryStore) -> None:
             await store.remember(ANN, TEA)
-            with pytest.raises(ServiceError, match="memory not found"):
+            with pytest.raises(ServiceError, match="no memory with the id"):
                 await store.update(ANN, "nobody", "Nothing")
-            with pytest.raises(ServiceError, match="memory not found"):
+            with pytest.raises(ServiceError, match="no memory with the id"):
                 await store.forget(ANN, "nobody")
 
         in_store("mem0-oss", tmp_path, live)

@@ -195,12 +195,12 @@ def test_no_code_runs_for_a_page(
     )
     with opened(results) as client:
         page = history(client)
-        assert "consent" in page, page[page.index("<h1") :][:600]
+        assert "--allow-code" in page, page[page.index("<h1") :][:600]
     (tmp_path / "mine.yaml").write_text(
         "name: mine\ndata: {type: plugin, path: theirs}\nevaluation: {method: exact-match}\n"
     )
     with opened(results) as client:
-        assert "made by code" in history(client)
+        assert "code makes them" in history(client)
     assert not (tmp_path / "ran").exists()
 
 

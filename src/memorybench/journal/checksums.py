@@ -86,7 +86,7 @@ def checked_rows(
     for row in db.rows(f"SELECT * FROM {table} WHERE {condition}", values, many=many):  # noqa: S608  both are ours
         if is_unchanged(table, row) is False:
             raise JournalError(
-                f"{name}: {_name(table, row)} was changed after memorybench wrote it; restore a copy of the file"
+                f"{name}: {_name(table, row)} is damaged, because its checksum is wrong; restore a copy of the file"
             )
         yield row
 

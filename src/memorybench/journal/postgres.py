@@ -334,7 +334,7 @@ class PostgresJournal(Journal):
         self._is_expired = self._is_expired or is_late or getattr(error, "sqlstate", None) in _EXPIRED_STATES
         if isinstance(error, self.driver.OperationalError):
             problem = (
-                f"the database ended the lock of this process, which was silent for {_LEASE_SECONDS} s"
+                f"lease expired, because this process did not renew it for {_LEASE_SECONDS} s"
                 if self._is_expired
                 else text
             )
