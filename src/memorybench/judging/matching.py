@@ -183,7 +183,9 @@ class Matching:
     Each of the two may still match another fact. Pairs that a judge called different are left out.
     """
     twins: frozenset[int]
-    """The indexes of found facts that repeat another found fact, and are neither matched nor misfiled."""
+    """The indexes of found facts that repeat another found fact and are not matched."""
+    equal_elsewhere: Sequence[Pair] = ()
+    """The pairs of unmatched facts with the same text in categories that do not fit. `misfiled` is a choice of them."""
 
     @cached_property
     def open_gold(self) -> list[int]:
@@ -221,7 +223,7 @@ class Matching:
 
     @cached_property
     def _open(self) -> frozenset[Pair]:
-        return frozenset((*self.open_pairs, *self.misfiled.items()))
+        return frozenset((*self.open_pairs, *self.equal_elsewhere))
 
     def may_match(self, gold: int) -> bool:
         """Whether one of `open_pairs` has this gold fact."""
@@ -266,9 +268,10 @@ def match(grid: Grid) -> Matching:
         if found not in pairs.values() and not set(parts) & pairs.keys():
             pairs[max(parts, key=lambda g: (len(grid.gold[g].text), grid.gold[g].text))] = found
     taken = set(pairs.values())
-    free = [(g, f) for g, f in grid.equal if g not in pairs and f not in taken and not grid.fits((g, f))]
-    misfiled = _assign(grid, [pair for pair in free if grid.compare(pair).relation != "different"])
-    return Matching(grid, pairs, misfiled, _twins(grid, {*taken, *misfiled.values()}))
+    twins = _twins(grid, taken)
+    free = [(g, f) for g, f in grid.equal if g not in pairs and f not in taken | twins and not grid.fits((g, f))]
+    elsewhere = [pair for pair in free if grid.compare(pair).relation != "different"]
+    return Matching(grid, pairs, _assign(grid, elsewhere), twins, elsewhere)
 
 
 def _twins(grid: Grid, taken: Collection[int]) -> frozenset[int]:

@@ -67,7 +67,7 @@ class EntailmentJudge:
 
     async def decide(self, steps: Steps, matching: Matching) -> Matching:
         """Let the judge decide every open pair, and which facts were split or merged; return the new matching."""
-        grid, pairs = matching.grid, [*matching.open_pairs, *matching.misfiled.items()]
+        grid, pairs = matching.grid, [*matching.open_pairs, *matching.equal_elsewhere]
         if not pairs:
             return matching
         verdicts = await all_of(*(self._compare(steps, grid, pair) for pair in pairs))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from memorybench.judging.matching import SAME, Grid, match
+from memorybench.suites.extraction.cases import ExtractionCase
 from memorybench.suites.extraction.findings import Findings, Operation, Operations, findings_of, match_output
 from memorybench.suites.extraction.scores import scores_of
 from tests.suites.extraction.known import (
@@ -428,3 +429,59 @@ def test_a_fact_that_loses_its_path_and_changes_its_case_is_kept(tmp_path: Path)
     }
     one = case(values, tmp_path)
     assert (len(one.gold.kept), one.gold.added, one.gold.removed) == (1, (), ())
+
+
+def changed(tmp_path: Path, before: object, after: object, added: list[str], removed: list[str]) -> ExtractionCase:
+    values = {**CHANGING, "existing_memory": before, "conversation": "User: Hello.", "expected_output": after}
+    return case({**values, "expected_facts": added, "superseded": removed}, tmp_path)
+
+
+def test_a_judge_that_denies_everything_leaves_nothing_open(tmp_path: Path) -> None:
+    """Of two equal facts in a wrong category, the judge is asked about the one that stays open."""
+    jazz, rome = "Jazz in the morning", "Lives in Rome now"
+    one = changed(tmp_path, {"dislikes": [jazz], "home": [rome]}, {"dislikes": [jazz]}, [], [f"home: {rome}"])
+    output = {"likes": ["jazz in the morning", "Jazz in the morning."]}
+    findings = judge_output(one, output, lambda first, second: False)
+    assert (findings.tp, findings.fp, findings.fn, findings.conflict_resolved) == (1, 3, 0, True)
+    assert (findings.tp_open, findings.fp_open, findings.fn_open, findings.undecided) == (0, 0, 0, 0)
+
+
+def test_the_judge_is_asked_about_every_copy_in_a_wrong_category(tmp_path: Path) -> None:
+    tea = "Tea with fresh milk"
+    one = changed(tmp_path, {"likes": [], "dislikes": []}, {"likes": [tea], "dislikes": []}, [f"likes: {tea}"], [])
+    findings = judge_output(one, {"dislikes": [tea], "home": [tea]}, lambda first, second: False)
+    assert (findings.uncovered_open, findings.unsupported_open, findings.unsaid_open) == (0, 0, 0)
+    assert labels(findings) == ["missed", "hallucinated", "hallucinated"]
+
+
+def test_the_bounds_of_coverage_include_a_fact_to_remove_in_other_words(tmp_path: Path) -> None:
+    new = ["Green tea at noon", "Jazz in the morning", "Long walks at night"]
+    one = changed(
+        tmp_path, {"home": ["Lives in Rome now"]}, {"likes": new}, [f"likes: {text}" for text in new],
+        ["home: Lives in Rome now"],
+    )  # fmt: skip
+    output = {"likes": new, "city": ["The user resides in Rome"]}
+    findings = compare_output(one, output)
+    assert (findings.supported, findings.unsupported, findings.unsupported_open) == (3, 0, 2)
+    judged = judge_output(one, output, lambda first, second: "Rome" in first and "Rome" in second)
+    assert (judged.supported, judged.unsupported, judged.unsupported_open) == (3, 0, 0)
+
+
+def test_a_fact_in_a_wrong_category_may_be_a_forbidden_text(tmp_path: Path) -> None:
+    memory = {"likes": ["Tea with milk"]}
+    values = {
+        **CHATTING,
+        "existing_memory": memory,
+        "expected_output": memory,
+        "must_not_store": ["The user hates tea"],
+    }
+    findings = compare_output(case(values, tmp_path), {"dislikes": ["Tea with milk"]})
+    assert (findings.violations, findings.possible_violations) == ((), 1)
+
+
+def test_a_listed_word_may_end_with_a_full_stop(tmp_path: Path) -> None:
+    one = changed(
+        tmp_path, {"likes": ["Tea"], "dislikes": []}, {"likes": [], "dislikes": ["Noise"]}, ["dislikes: Noise."],
+        ["likes: Tea."],
+    )  # fmt: skip
+    assert compare_output(one, perfect(one)).flawless

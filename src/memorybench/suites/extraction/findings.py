@@ -36,7 +36,7 @@ Label = Literal[
     "hallucinated", "duplicate", "unlisted", "unexpected", "piece", "misfiled", "undecided",
 ]  # fmt: skip
 """Labels of gold facts: missed, stale (should have been removed), lost (should have been kept). Labels of facts in the
-output, in this order of precedence: misfiled (correct, in a wrong category), undecided, duplicate (repeats a fact),
+output, in this order of precedence: undecided, misfiled (correct, in a wrong category), duplicate (repeats a fact),
 piece (part of a fact), stale (repeats a removed fact), unlisted (the user said it, but the case does not list it),
 hallucinated (the user did not say it), unexpected (not expected, and no judge decided whether the user said it)."""
 NO_SUPPORT: Mapping[int, bool] = MappingProxyType({})
@@ -247,7 +247,7 @@ class _Examination:
         open_all = matching.most(range(len(matching.grid.gold)))
         gone = len(self._removed) - len(stale) - open_removed
         coverage = [matching.covered(t) for t in self._added if t not in pairs]
-        support = [matching.supported(f, self._valid) for f in unmatched]
+        support = [self._is_supported(f) for f in unmatched]
         kept_coverage = [matching.covered(t) for t in lost]
         fp = len(lost) - open_kept + len(unmatched) - open_all
         changes = len(self._added) + len(self._removed)
@@ -311,6 +311,19 @@ class _Examination:
             "unsaid_open": len(unmatched) - len(said) - len(unsaid),
         }
 
+    def _is_supported(self, place: int) -> bool | None:
+        """Whether the gold supports an unmatched fact; None if it may be a fact to remove, or repeats an open fact."""
+        matching = self._matching
+        supported = matching.supported(place, self._valid)
+        if supported is not False:
+            return supported
+        same = {place, *(f for f in matching.open_found if place in matching.twins and self._repeats(f, place))}
+        return None if any(f in same for _, f in matching.open_pairs) else False
+
+    def _repeats(self, one: int, other: int) -> bool:
+        found = self._matching.grid.found
+        return repeats(found[one], found[other])
+
     def _is_said(self, place: int) -> bool:
         return self._support.get(place, False) or self._matching.supported(place, self._valid) is True
 
@@ -319,8 +332,7 @@ class _Examination:
         return stored or (self._forbidden or {}).get(text, False)
 
     def _count_possible_violations(self, certain: int) -> int:
-        unknown = set(self._matching.open_found) - set(self._matching.misfiled.values())
-        undecided = self._forbidden is None and bool(unknown)
+        undecided = self._forbidden is None and bool(self._matching.open_found)
         return len(self._case.must_not_store) - certain if undecided else 0
 
     def _is_gone(self, target: int) -> bool | None:
