@@ -146,9 +146,10 @@ def normal_form(text: str) -> str:
         for pattern in _DATES if _YEAR.search(text) and _DAY.search(text) else ():
             text = pattern.sub(_iso_date, text)
         text = _NUMBER.sub(_quantity, _UHR.sub(r"\1:\2", _TIME.sub(_clock, text)))
-    text = text.strip().rstrip("。！")
+    text = text.strip().rstrip(" .。")
     if not any(map(str.isspace, text)):
-        return text  # one word may be a password, a symbol or a name
+        # one word may be a password, a symbol or a name; a text in Chinese has no blanks
+        return text if text.isascii() else text.rstrip(" .!。！")
     # any sentence may begin with a capital; elsewhere case may tell Turkey from turkey, and US from us
     first_word = text.partition(" ")[0]
     is_name = text[1:2].isupper() or any(map(str.isdigit, first_word))  # USB, or a code such as Hunter2
