@@ -315,6 +315,23 @@ def test_a_dry_run_estimates_the_calls_of_the_probe_model(command: Command, stub
     assert not (command.folder / "audit-results").exists()
 
 
+def test_the_estimate_grows_with_the_conversation(command: Command, stub: Stub) -> None:
+    """The answer of each probe is also asked from the whole conversation."""
+    tokens = []
+    for extra in (0, 2_000):
+        conversation = {
+            "id": "c",
+            "turns": [*TURNS, {"role": "user", "content": "Well. " + "word " * extra}],
+            "facts": FACTS[:1],
+        }
+        path = command.folder / f"long{extra}.json"
+        path.write_text(json.dumps({"id": "mine", "conversations": [conversation]}))
+        arguments = ("--probe-model", "gpt-4o", "--kinds", "recall", "--dry-run", "--json")
+        (row,) = command("audit", "probes", str(path), *arguments).json["expected"]
+        tokens.append(row["input_tokens"])
+    assert tokens[1] - tokens[0] > 3 * 2_000
+
+
 def test_a_budget_ends_the_verification_and_a_higher_one_continues_it(
     command: Command, stub: Stub, dataset: str
 ) -> None:

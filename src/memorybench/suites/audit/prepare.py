@@ -48,7 +48,7 @@ from .plan import FULL_CONTEXT, SHOWN, AuditedSubject, AuditPlan, Transcripts, f
 from .probe_file import read_probes
 from .probes import PROBE_TYPES, Probe, Probes
 from .spec import AuditSpec
-from .verification import ProbeModel, calls_to_verify
+from .verification import ProbeModel, calls_to_verify, calls_with_conversation
 from .writing import drafts
 
 MODEL_VARIABLE, JUDGE_VARIABLE = "MEMAUDIT_MODEL", "MEMORYBENCH_JUDGE"
@@ -373,10 +373,11 @@ def probe_calls(name: str, model: ResolvedModel, transcripts: Transcripts, probe
     sizes: list[int] = []
     written: set[str] = set()
     for probe in probes:
-        whole = estimated_tokens(transcripts.transcript(probe.conversation)) if probe.abstain else 0
-        sizes += [PROMPT_TOKENS + whole] * calls_to_verify(probe)
+        whole, with_whole = estimated_tokens(transcripts.transcript(probe.conversation)), calls_with_conversation(probe)
+        sizes += [PROMPT_TOKENS + whole] * with_whole
+        sizes += [PROMPT_TOKENS] * (calls_to_verify(probe) - with_whole)
         draft = probe.conversation if probe.abstain else probe.id  # one reply has all absent facts of a conversation
         if not probe.question and draft not in written:
             written.add(draft)
-            sizes.append(PROMPT_TOKENS + whole)
+            sizes.append(PROMPT_TOKENS + (whole if probe.abstain else 0))
     return model_calls(name, "", "probe check", model, sizes, REPLY_TOKENS)

@@ -20,7 +20,7 @@ from memorybench.suites.wiring import ResolvedModel, Wiring
 
 from .plan import Transcripts, trial_of
 from .probes import Probe
-from .verification import ProbeModel
+from .verification import CHECKS, ProbeModel
 from .writing import write
 
 SUITE = "audit-probes"
@@ -50,12 +50,13 @@ def verify_all(
     """Let the model write and verify the candidates, and return those that pass.
 
     Stops when `budget` dollars are spent. What earlier commands spent on the run counts, too. The run id is derived
-    from dataset, candidates and model, so repeating the command resumes the run.
+    from dataset, candidates, model and the version of the checks, so repeating the command resumes the run.
     """
     marks = {
         "dataset": Fingerprint.of_parts(dataset.canonical_parts()),
         "probes": Fingerprint.of_list(candidates),
         "probe model": Fingerprint.of(model.described()),
+        "probe checks": Fingerprint.of(CHECKS),
     }
     run = model_run(SUITE, "probes", dataset.id, model, marks, len(candidates))
 

@@ -41,6 +41,8 @@ from .probes import Check, Probe
 
 T = TypeVar("T")
 STEP = "probe check"
+CHECKS = "2"
+"""The version of the checks. A run that verified probes by earlier checks is not resumed, but its replies are used."""
 _DATE = re.compile(r"\b\d{4}-\d\d(?:-\d\d)?\b|\b(?:PLAN|UNKNOWN)\b")
 _NOT_DATED = "not two dated events"
 _REPEATED = (
@@ -182,7 +184,10 @@ class ProbeModel:
         return 0
 
     async def _compare_dates(self, steps: Steps, probe: Probe, attempt: int) -> int:
-        """Return the order of the dates that one reply gives; 0 if a date is unknown, or an event is a plan."""
+        """Ask once for the date of each event; return -1 if the expected event is earlier, 1 if it is later, else 0.
+
+        0 also means that the dates do not differ, that one is unknown or unreadable, or that an event is only a plan.
+        """
         other = next(option for option in probe.options if option != probe.expected_answer)
         dates = []
         for event in (probe.expected_answer, other):
@@ -252,6 +257,11 @@ def calls_to_verify(probe: Probe) -> int:
         return _AGREEING * (1 if probe.reversed else 3)
     checks = {"hallucination": 1, "recall": 3, "temporal": 3, "conflict": 3 + 2 * max(1, len(set(probe.stale)))}
     return _AGREEING * checks[probe.type]
+
+
+def calls_with_conversation(probe: Probe) -> int:
+    """Return how many of these calls contain the whole conversation."""
+    return 0 if probe.options else _AGREEING
 
 
 def is_quoted(quote: str, turns: Sequence[Turn]) -> bool:
