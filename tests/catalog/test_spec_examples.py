@@ -19,12 +19,12 @@ SPEC = Path(__file__).parents[2] / "../shared/spec/memorybench.md"
 FATE = {
     "supermemory": 'takes "q", not "query"; use base URL …/v4',
     "mem0": "use POST /v3/memories/add/",
-    "aqrag": 'write it as "./adapters/aqrag.py:Aqrag"',
+    "aqrag": 'set "./adapters/aqrag.py:Aqrag"',
     "chroma": "/api/v1 is gone; use /api/v2/tenants/default_tenant/databases/default_database/collections",
     "longmemeval": "write ${session}: it is the session's JSON",
     "locomo": "write ${dialogue}: it is the session's lines",
     "newprovider": '"endpoints" is missing',
-    "myalgorithm": 'write it as "./adapters/myalgorithm.py:Myalgorithm"',
+    "myalgorithm": 'set "./adapters/myalgorithm.py:Myalgorithm"',
     "newbench": None,
 }
 """The error of each example; None if it loads."""

@@ -18,7 +18,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "sides",
         metavar="SIDE",
         nargs="+",
-        help="Name RUN, RUN:PROVIDER, FOLDER/RUN, or a provider: its latest complete run",
+        help="Compare each pair of RUN, RUN:PROVIDER or PROVIDER (latest run)",
     )
     add_list(
         parser,

@@ -259,11 +259,11 @@ class QuestionReader:
         if value is None or isinstance(value, dict | list) or not str(value).strip():
             raise missing_field("cluster", self._cluster, item, "schema.cluster")
         if self._clusters.setdefault(memory, str(value)) != str(value):
-            problem = (
-                f"questions about one history have the clusters {preview(self._clusters[memory])} and {preview(value)}"
-            )
             raise BadInput(
-                locate(self._cluster, item)(), problem, expected="one cluster", remedy="correct schema.cluster"
+                locate(self._cluster, item)(),
+                f"questions about one history have the clusters {preview(self._clusters[memory])} and {preview(value)}",
+                expected="one cluster for each history",
+                remedy="correct schema.cluster",
             )
         return str(value)
 

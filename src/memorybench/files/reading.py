@@ -58,7 +58,9 @@ def check_confined(path: Path, folders: Iterable[Path], largest: int) -> None:
     try:
         real, status = path.resolve(strict=True), path.stat()
     except (OSError, RuntimeError, ValueError):  # a loop of links, or a NUL byte
-        raise BadInput(printable(str(path)), "file not found", expected="a file on this machine") from None
+        raise BadInput(
+            printable(str(path)), "the file of the recorded data was not found", expected="it on this machine"
+        ) from None
     where, allowed = printable(str(path)), dict.fromkeys(folder.resolve() for folder in folders)
     if not any(real.is_relative_to(folder) for folder in allowed):
         raise BadInput(

@@ -68,7 +68,7 @@ def _extent(where: str, status: int, headers: Mapping[str, str], start: int) -> 
             f"{where}: HTTP {status}: the file is not public; download it yourself if you have access", status=status
         )
     if status != 206:
-        raise ServiceError(f"{where}: HTTP {status}", status=status)
+        raise ServiceError(f"{where}: HTTP {status} instead of the file", status=status)
     part = _RANGE.fullmatch(headers.get("Content-Range", ""))
     if part is None or int(part[1]) != start:
         raise Malformed(

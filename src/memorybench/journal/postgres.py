@@ -207,7 +207,7 @@ class PostgresJournal(Journal):
     def attach_outcomes(
         self, connection: Connection, db: sqlite3.Connection, schema: str, run: str, first: int
     ) -> None:
-        """Copy the rows into a temporary SQLite database, and attach that."""
+        """Attach a temporary SQLite database named `schema` to `db`, with the run's outcomes from row `first` on."""
         columns = ("rowid", "run", "trial", "ordinal", "benchmark", "case_id", "subject", "status", "body")
         db.execute(f"ATTACH '' AS {schema}")
         db.execute(f"CREATE TABLE {schema}.outcomes (rowid INTEGER PRIMARY KEY, {', '.join(columns[1:])})")

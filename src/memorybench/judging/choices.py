@@ -39,14 +39,18 @@ def read_choice(response: str, choices: Sequence[Choice]) -> str | None:
     cited = {choice.label for choice in choices if _cites(text, choice.label)} - named
     if cited and _NEGATION.search(text):
         problem = "a choice in a sentence with a negation"
-        raise Unreadable(f"the answer names {problem}: {preview(response)}; expected one label")
+        raise Unreadable(
+            f"the answer to a multiple-choice question names {problem}: {preview(response)}; expected one label"
+        )
     named |= cited
     if len(named) == 1:
         return named.pop()
     if not named and _NO_ANSWER.search(text):
         return None
     problem = "several choices" if named else "no choice"
-    raise Unreadable(f"the answer names {problem}: {preview(response)}; expected one label")
+    raise Unreadable(
+        f"the answer to a multiple-choice question names {problem}: {preview(response)}; expected one label"
+    )
 
 
 def _names(text: str, label: str) -> bool:

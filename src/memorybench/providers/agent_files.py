@@ -203,7 +203,8 @@ class MemoryMd(AgentFiles):
         written = completion.text.strip()
         if completion.finish == "length":
             raise Malformed(
-                f"{self.subject.name}: the reply of the model was cut at its maximum length, so the file is incomplete"
+                f"{self.subject.name}: the reply of the model was cut at its maximum length, so the file was not"
+                " changed; use a model with longer replies"
             )
         if not written:
             raise Malformed(

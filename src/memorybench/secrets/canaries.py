@@ -110,10 +110,11 @@ def _base64(octets: bytes) -> str:
 
 
 def find_secret(secret: str, texts: Mapping[str, str]) -> list[Sighting]:
-    """Return a sighting for each text that contains the secret, then one if the other texts together contain it.
+    """Return a sighting for each text with the secret or a large part of it, then one if the others together have it.
 
-    Each text is reported once, with the simplest encoding that matches. The pieces of a split secret may be anywhere
-    in `texts`, each in another encoding.
+    Its encoding ends with `in part` or `split` if the secret is not there in one piece. Each text is reported once,
+    with the simplest encoding that matches. The pieces of a split secret may be anywhere in `texts`, each in another
+    encoding.
     """
     needles = _needles(secret)
     sightings: list[Sighting] = []

@@ -144,7 +144,10 @@ def _read_facts(operation: ReadOperation, result: Any) -> Sequence[StoredFact]:
 
 
 def _find_ids(operation: WriteOperation, values: Values, result: Any, count: int) -> Sequence[str]:
-    """Return the id of a written fact in a list: that in the result if the call wrote one fact, else the agent's."""
+    """Return a list with the id of a written fact; empty if the id is unknown.
+
+    If the call wrote one fact and the result has its id, it is that one; otherwise it is the id that the agent sent.
+    """
     if operation.id is not None and count == 1 and (id := operation.id.first(result)) is not None:
         return (str(id),)
     chosen = values.get("id", values.get("newId"))

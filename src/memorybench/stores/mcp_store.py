@@ -96,7 +96,7 @@ class McpStore:
         return await self._read(self._operations.list or self._lack("list"), {"user": user})
 
     def _lack(self, operation: str) -> NoReturn:
-        raise Lacking(f"{self.subject.name} has no tool to {operation}")
+        raise Lacking(f"{self.subject.name} has no tool for the operation {operation}")
 
     async def _write(self, operation: WriteOperation, values: Mapping[str, Any]) -> str | None:
         """Call the tools of a write.

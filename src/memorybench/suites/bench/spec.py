@@ -80,8 +80,8 @@ class BenchSpec(SearchSpec, RepeatedSpec):
 
 
 class ScoreSpec(JudgedSpec):
-    run: str = flag(help="Judge the answers of this run.", name="run", metavar="RUN")
-    judge_model: str = flag(help="Judge with this model.", metavar="MODEL")
+    run: str = flag(help="Judge the answers of this run (required).", name="run", metavar="RUN")
+    judge_model: str = flag(help="Judge with this model (required).", metavar="MODEL")
     repeats: int | None = flag(
         None, help="Judge N times; only if each question has one answer.", metavar="N", default_text="once", ge=1
     )

@@ -88,7 +88,7 @@ def _rescore_attempt(scenario: Scenario, steps: ReplayedSteps) -> Performed:
         raise Contradiction("the recorded attempt of the agent belongs to another scenario")
     report = AttemptReport.model_validate(step.result)
     if report.result == "skipped":
-        raise Lacking(report.reason)
+        raise Lacking(report.reason)  # skipped again, for the recorded reason
     shown = _exhibit(scenario, report.result, add_skips(report.reason, report.findings))
     return Performed(scores=tuple(attempt_scores(report)), shown=shown)
 

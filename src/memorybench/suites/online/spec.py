@@ -13,13 +13,15 @@ FEEDBACK_SOURCES = ("langsmith", "langfuse")
 
 
 class OnlineSpec(JudgedSpec):
-    file: str | None = flag(None, help="Read spans from this file or folder.", name="file", metavar="FILE")
-    source: Literal["otlp", "langfuse", "phoenix", "langsmith"] = flag(
-        "otlp", help="Read spans as this service exports them."
+    file: str | None = flag(
+        None, help="Read this file or folder (LangSmith: or --project).", name="file", metavar="FILE"
     )
-    project: str | None = flag(None, help="Read runs of this LangSmith project.", metavar="NAME")
+    source: Literal["otlp", "langfuse", "phoenix", "langsmith"] = flag(
+        "otlp", help="Say in which format the spans are."
+    )
+    project: str | None = flag(None, help="With --source langsmith: read this project.", metavar="NAME")
     only: Literal["searches", "writes"] | None = flag(None, help="Measure `searches` or `writes`.", metavar="KIND")
-    since: str | None = flag(None, help="Read operations since 24h, 7d or a date.", metavar="TIME")
+    since: str | None = flag(None, help="Read operations of the last 24h, or since a date.", metavar="TIME")
     """The time from which operations are read.
 
     In a saved run it is a date, also if the user gave a duration such as 24h.
