@@ -38,6 +38,12 @@ _MAY_END = re.compile(
     r"(?<=[.!?])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\b[A-Z]\.)(?<!\b[DM]r\.)(?<!\bMrs\.)(?<!\bMs\.)\s+(?=[^\W_a-z])"
     r"|(?<=。)\s*(?=\w)"
 )
+_ORDINAL = re.compile(r"\s*\d{1,2}\.")
+_DAY = re.compile(r"\b(?:am|vom|zum|ab|bis|seit|den|dem|der|des|einschließlich)\s\d{1,2}\.$", re.IGNORECASE)
+_MONTH = re.compile(
+    r"(?:Jan(?:uar)?|Jänner|Feb(?:ruar)?|März|April?|Mai|Jun[io]?|Jul[io]?|Aug(?:ust)?|Sept?(?:ember)?|Okt(?:ober)?"
+    r"|Nov(?:ember)?|Dez(?:ember)?)\b"
+)
 _LAST_WORD = re.compile(r"(?:^|[\s(,;:])([a-zà-öø-ÿß]{3,})\)?[.!?]$")
 _SHORTENED = """
     approx assoc avg dept esp est etc excl ext fig inc incl max min misc orig rev tel temp vol
@@ -259,11 +265,14 @@ def _sentences(text: str) -> Iterator[tuple[str, int]]:
     """Split a text where a sentence certainly ends; yield each part with the most sentences that it may have.
 
     A sentence certainly ends after a Chinese or Japanese full stop, and after a lower-case word that is not an
-    abbreviation: "Mr. Pham", "3. Mai" and "Yahoo! Mail" are not split.
+    abbreviation: "Mr. Pham", "3. Mai" and "Yahoo! Mail" are not split. It certainly does not end after a number at the
+    beginning, and in a date such as "am 3. Mai".
     """
     start, parts = 0, 1
     for end in _MAY_END.finditer(text):
         before = text[start : end.start()]
+        if _ORDINAL.fullmatch(before) or (_DAY.search(before) and _MONTH.match(text, end.end())):
+            continue
         last = _LAST_WORD.search(before)
         if before.endswith("。") or (last is not None and last[1] not in _ABBREVIATIONS):
             yield before.strip(), parts

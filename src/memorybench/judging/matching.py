@@ -76,8 +76,8 @@ def refers_to(reference: MemoryFact, fact: MemoryFact) -> bool:
     Upper and lower case count as the same. If only one of the two has a category, the category is ignored, but a text
     of one or two words says too little, and the result is False.
     """
-    text = _key(reference).casefold()
-    if text != _key(fact).casefold() or not _compatible(reference, fact):
+    text = _key(reference).lower()
+    if text != _key(fact).lower() or not _compatible(reference, fact):
         return False
     return bool(reference.categories) == bool(fact.categories) or len(text.split()) > _FEW_WORDS
 
@@ -132,7 +132,7 @@ class Grid:
         return [(g, f) for g, fact in enumerate(self.gold) for f in places.get(self._text(fact), ())]
 
     def _text(self, fact: MemoryFact) -> str:
-        return _key(fact).casefold() if self.by_reference else _key(fact)
+        return _key(fact).lower() if self.by_reference else _key(fact)
 
     @cached_property
     def _decided(self) -> Mapping[Pair, Comparison]:

@@ -383,6 +383,10 @@ def test_a_possible_paraphrase_of_the_old_value_leaves_the_conflict_undecided(tm
         ("Got the grant", "Has not got the grant", False),
         ("Got the grant", "got the grant.", True),
         ("Takes Prozac daily", "takes prozac daily", True),
+        ("Melon weighs 1.5 kg", "Melon weighs 15 kg", False),
+        ("Rent is 950", "Rent is 9500 euros", False),
+        ("Room is 12", "Room is 1-2", False),
+        ("Temperature is -5", "Temperature is 5", False),
         ("Got the grant", "Has got the grant", False),
         ("Has got the grant", "The grant was too late", False),
     ],
@@ -485,3 +489,17 @@ def test_a_listed_word_may_end_with_a_full_stop(tmp_path: Path) -> None:
         ["likes: Tea."],
     )  # fmt: skip
     assert compare_output(one, perfect(one)).flawless
+
+
+@pytest.mark.parametrize("date", ["7. November 1984", "Geboren am 7. November 1984"])
+def test_the_judge_decides_about_a_german_date(date: str, tmp_path: Path) -> None:
+    """The full stop after the day does not end a sentence, so that the value is one fact."""
+    one = changed(tmp_path, {}, {"Jan": {"Notiz": date}}, [f"Notiz: {date}"], [])
+    findings = judge_output(one, {"Jan": {"Notiz": "irgendwie anders gesagt"}}, lambda first, second: True)
+    assert (findings.tp, findings.fp, findings.fn, findings.tp_open) == (1, 0, 0, 0)
+
+
+def test_an_update_may_replace_ss_by_another_letter(tmp_path: Path) -> None:
+    old, new = "Trinkt Bier in Massen", "Trinkt Bier in Maßen"
+    one = changed(tmp_path, {"notes": [old]}, {"notes": [new]}, [f"notes: {new}"], [f"notes: {old}"])
+    assert (len(one.gold.added), len(one.gold.removed)) == (1, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from memorybench.judging.normal_form import normal_form
 from memorybench.text.normalisation import plain
 
 _SHORTEST_SECRET, _MOST_WORDS_IN_SECRET = 6, 4
+_AMOUNT = re.compile(r"^\W*-\d|^\W*\d+[.,-]\d+\W*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,19 +105,31 @@ def find_stored(text: str, facts: Sequence[MemoryFact]) -> MemoryFact | None:
     The fact is the same text in any case, or contains a secret of it: a word that mixes letters and digits, whatever
     punctuation it has. A judge must decide whether a fact says the text in other words.
     """
-    whole = _alphanumeric(text) if len(text.split()) <= _MOST_WORDS_IN_SECRET else ""
+    words = _without_amounts(text)
+    is_short = len(words) == len(text.split()) <= _MOST_WORDS_IN_SECRET
     secrets = [
         word
-        for word in {whole, *map(_alphanumeric, text.split())}
+        for word in {_alphanumeric(text) if is_short else "", *map(_alphanumeric, words)}
         if len(word) >= _SHORTEST_SECRET and any(map(str.isdigit, word)) and any(map(str.isalpha, word))
     ]
-    forbidden = normal_form(text).casefold()
+    forbidden = normal_form(text).lower()
     for fact in facts:
-        if normal_form(fact.text).casefold() == forbidden or any(
-            secret in _alphanumeric(fact.text) for secret in secrets
+        if normal_form(fact.text).lower() == forbidden or any(
+            _contains(_alphanumeric(" ".join(_without_amounts(fact.text))), secret) for secret in secrets
         ):
             return fact
     return None
+
+
+def _without_amounts(text: str) -> list[str]:
+    """Return the words of a text without numbers that lose their meaning without punctuation: 1.5, -5 and 1-2."""
+    return [word for word in text.split() if not _AMOUNT.search(word)]
+
+
+def _contains(text: str, secret: str) -> bool:
+    """Whether a text contains a secret. A number at its begin or end must be whole: 950 is not in 9500."""
+    before, after = (r"(?<!\d)" if secret[0].isdigit() else ""), (r"(?!\d)" if secret[-1].isdigit() else "")
+    return re.search(f"{before}{re.escape(secret)}{after}", text) is not None
 
 
 def _alphanumeric(text: str) -> str:
