@@ -177,6 +177,9 @@ def test_the_first_letter_after_the_category_has_no_case() -> None:
         ({"unit": {"symbol": "K"}}, {"unit": {"symbol": "k"}}),
         ({"device": ["Firmware 1.104.330 is installed"]}, {"device": ["Firmware 1104330 is installed"]}),
         ({"team": ["At one point five people left"]}, {"team": ["At 1.5 people left"]}),
+        ({"party": ["It starts at 10:30"]}, {"party": ["It starts at 10:30 am"]}),
+        ({"party": ["It starts at 12:30"]}, {"party": ["It starts at 12:30 pm"]}),
+        ({"wifi": ["The password is Hunter2"]}, {"wifi": ["The password is Hunter2!"]}),
     ],
 )
 def test_a_single_word_a_version_and_a_phrase_keep_their_spelling(first: object, second: object) -> None:

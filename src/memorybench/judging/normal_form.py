@@ -154,7 +154,7 @@ def normal_form(text: str) -> str:
     first_word = text.partition(" ")[0]
     is_name = text[1:2].isupper() or any(map(str.isdigit, first_word))  # USB, or a code such as Hunter2
     begin = text[:1] if is_name else text[:1].lower()
-    return (begin + text[1:]).rstrip(" .!。！")
+    return (begin + text[1:]).rstrip(" .。" if text.isascii() else " .!。！")
 
 
 def _number_words_as_digits(text: str) -> str:
@@ -209,12 +209,17 @@ def _iso_date(found: re.Match[str]) -> str:
         return found[0]
 
 
+_AMBIGUOUS_HOURS = range(10, 13)
+"""Hours whose time may be meant by twelve hours if it stands alone: "10:30" may be in the evening, or a duration."""
+
+
 def _clock(found: re.Match[str]) -> str:
     before, after = found.string[: found.start()].lower(), found.string[found.end() :]
     if found[0].endswith(" am") and after.startswith(" ") and not before.endswith("at "):
         return found[0]  # German "am": "um 8 am Turm"
     hour = int(found["hour"]) % 12 + (12 if found["half"] in "pP" else 0)
-    return f"{hour:02}:{found['minute'] or '00'}"
+    time = f"{hour:02}:{found['minute'] or '00'}"
+    return f"{time} by twelve hours" if hour in _AMBIGUOUS_HOURS else time
 
 
 def _quantity(found: re.Match[str]) -> str:
