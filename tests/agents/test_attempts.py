@@ -159,7 +159,7 @@ def test_an_agent_that_ran_out_of_turns_is_judged_by_its_violations(coffee: Scen
 def test_an_agent_that_ran_out_of_turns_does_not_pass_by_storing_nothing(coffee: Scenario) -> None:
     restrained = coffee.model_copy(update={"assertions": coffee.assertions[:1]})
     assert attempted(restrained, agent("idle")).result == "compliant"
-    with pytest.raises(ServiceError, match="agent scripted: ran out of turns without an answer"):
+    with pytest.raises(ServiceError, match=r"agent scripted: .* without an answer"):
         attempted(restrained, agent("stopped"))
 
 
