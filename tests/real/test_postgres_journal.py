@@ -122,7 +122,7 @@ def test_a_killed_run_resumes_to_the_same_figures(command: Command, database: st
 def test_a_run_that_another_machine_writes_cannot_be_deleted(command: Command, results: Path, database: str) -> None:
     with open_run(results, RUN):
         elsewhere = results_folder(command.folder / "elsewhere", database)
-        with pytest.raises(RunConflict, match=rf"memorybench {gethostname()} {os.getpid()};"):
+        with pytest.raises(RunConflict, match=rf"memorybench {gethostname()} {os.getpid()}\b"):
             journal_of(elsewhere).lock(RUN.id)
         at = ("--journal", database, "--results", str(elsewhere))
         assert command("runs", "delete", RUN.id, "--yes", *at).code == 2
