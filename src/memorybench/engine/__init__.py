@@ -7,5 +7,5 @@ limiter.py   concurrency and rate limits of one subject
 retries.py   repeats failed calls
 budget.py    how much may be spent
 stopping.py  Ctrl-C: the first lets running calls finish, the second exits at once
-observing.py protocols for code that is told about steps and trials, such as telemetry
+observing.py protocols for code that receives steps and trials, such as telemetry
 """

@@ -1,4 +1,4 @@
-"""Protocols for code that is told about steps and trials during a run, such as the sender of OpenTelemetry spans."""
+"""Protocols for observers of a run: code that receives its steps and trials, such as the sender of spans."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class EndedStep:
 
 
 class TrialObserver(Protocol):
-    """Is told about one trial, or about the work before the first or after the last trial."""
+    """Receives the steps of one trial, or of the work before the first or after the last trial."""
 
     def add_step(self, step: EndedStep) -> None:
         """Receive a step after it is recorded in the journal, or has failed."""
@@ -43,7 +43,7 @@ class TrialObserver(Protocol):
 
 
 class Observer(Protocol):
-    """Is told about the trials of a run. An error that it raises is ignored."""
+    """Receives the trials of a run. Errors that it raises are ignored."""
 
     def start(self, trial: Trial | None) -> TrialObserver:
         """Return the observer of a trial; `trial` is None for the work before the first and after the last trial."""
