@@ -8,6 +8,7 @@ import pytest
 
 from memorybench.journal.rows import Fingerprint, differences
 from tests.cli.command import Command
+from tests.cli.test_resume import edit_fingerprints
 
 SAMPLE = str(Path(__file__).parents[2] / "data/sample-dataset.json")
 
@@ -47,6 +48,15 @@ def test_limits_that_were_not_given_are_compared_by_their_defaults(command: Comm
         "context_limit": ("10 (default)", "2"),
         "limit": ("not set", "2"),
     }
+
+
+def test_prompts_that_an_earlier_version_did_not_record_are_not_compared(command: Command) -> None:
+    cases = ("extraction", "run", "--extractor", "hoarder", "--limit", "2", "--output", "results", "--no-targets")
+    for run in ("a", "b"):
+        assert command(*cases, "--judge-model", "scripted/judge", "--run-id", run).code == 0
+        if run == "a":
+            edit_fingerprints(command.folder, lambda marks: marks.pop("judge prompts"))
+    assert command("compare", "a", "b", "--json").json["settings"] == []
 
 
 @pytest.mark.slow

@@ -15,9 +15,23 @@ from memorybench.catalog.catalog import Catalog
 from memorybench.journal.checksums import crc
 from memorybench.journal.rows import Fingerprint
 from tests.cli.command import Command
+from tests.cli.test_online_searches import turn
 from tests.doubles.stub import Stub, completion, in_flight, until_gone
+from tests.traces.test_otlp import batch
 
 EVAL = ("eval", "--providers", "bm25", "--end", "8", "--run-id", "r")
+
+
+def edit_fingerprints(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change the recorded fingerprints of the only run in the folder `results`."""
+    with sqlite3.connect(folder / "results" / "results.db") as db:
+        columns = list(
+            db.execute("SELECT id, suite, spec, fingerprints, program, planned, created FROM runs").fetchone()
+        )
+        fingerprints = json.loads(columns[3])
+        change(fingerprints)
+        columns[3] = json.dumps(fingerprints)
+        db.execute("UPDATE runs SET fingerprints = ?, crc = ?", (columns[3], crc(*columns)))
 
 
 def write_fingerprint_of_previous_release(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
@@ -27,12 +41,7 @@ def write_fingerprint_of_previous_release(folder: Path, change: Callable[[dict[s
     config["description"] = "Another description"
     change(config)
     text = f"{json.dumps(config, indent=1, sort_keys=True, ensure_ascii=False)}\nmemorybench {__version__}"
-    with sqlite3.connect(folder / "results" / "results.db") as db:
-        columns = list(
-            db.execute("SELECT id, suite, spec, fingerprints, program, planned, created FROM runs").fetchone()
-        )
-        columns[3] = json.dumps({**json.loads(columns[3]), "provider bm25": Fingerprint.of(text).plain()})
-        db.execute("UPDATE runs SET fingerprints = ?, crc = ?", (columns[3], crc(*columns)))
+    edit_fingerprints(folder, lambda marks: marks.update({"provider bm25": Fingerprint.of(text).plain()}))
 
 
 def test_a_run_of_the_previous_release_is_resumed(command: Command) -> None:
@@ -54,6 +63,45 @@ def test_a_run_of_the_previous_release_with_another_setting_is_refused(command: 
     assert said.code == 2
     assert "max_retries" in said.err
     assert "description" not in said.err
+
+
+JUDGED = ("--judge-model", "scripted/judge", "--canaries", "off", "--run-id", "r", "--output", "results")
+SAMPLE = str(Path(__file__).parents[2] / "data/sample-dataset.json")
+AUDIT = ("audit", SAMPLE, "--model", "scripted/quote", "--limit", "4", *JUDGED)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        (("extraction", "run", "--extractor", "hoarder", "--limit", "2", *JUDGED), "judge prompts"),
+        (("extraction", "online", "--source", "jsonl", "traces.jsonl", *JUDGED), "judge prompts"),
+        (("online", "spans.json", *JUDGED), "judge prompts"),
+        (AUDIT, "judge prompts"),
+        ((*AUDIT, "--probe-model", "scripted/judge"), "probe prompts"),
+    ],
+    ids=["extraction", "extraction online", "online", "audit", "audit with a probe model"],
+)
+def test_a_run_with_another_prompt_of_its_judge_is_refused(
+    command: Command, arguments: tuple[str, ...], name: str
+) -> None:
+    trace = {"id": "t", "conversation": [{"role": "user", "content": "I like tea."}], "output": {"drinks": ["tea"]}}
+    (command.folder / "traces.jsonl").write_text(f"{json.dumps(trace)}\n")
+    (command.folder / "spans.json").write_text(json.dumps(batch(*turn(0, "You like tea.", "tea"))))
+    assert command.killed(*arguments, at=3)
+    resume = (*arguments[: 1 + (arguments[0] == "extraction")], "--resume", "r", "--output", "results")
+
+    def change_text(marks: dict[str, Any]) -> None:
+        marks[name] = Fingerprint.of(f"{marks[name]['text']} Be lenient.").plain()
+
+    edit_fingerprints(command.folder, change_text)
+    refused = command(*resume)
+    assert refused.code == 2
+    assert f"{name} changed" in refused.err
+
+    edit_fingerprints(command.folder, lambda marks: marks.pop(name))  # as in a run of an earlier version
+    resumed = command(*resume)
+    assert resumed.code in (0, 1, 3), resumed.err
+    assert command("results", "r", "--results", "results").code in (0, 1, 3)
 
 
 @pytest.fixture

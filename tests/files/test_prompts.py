@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 import memorybench
-from memorybench.files.prompts import AUDIT_JUDGE_PROMPTS, JUDGE_PROMPTS, RUBRIC_ITEM_PROMPT, load_prompt
+from memorybench.files.prompts import AUDIT_JUDGE_PROMPTS, JUDGE_PROMPTS, PROBE_PROMPTS, RUBRIC_ITEM_PROMPT, load_prompt
 
 FOLDER = Path(memorybench.__file__).parent / "catalog" / "prompts"
 
@@ -17,12 +17,7 @@ def test_every_prompt_file_has_a_use() -> None:
         "extraction-stated",
         "extraction-written",
         "extraction-withdrawn",
-        "probe-answer",
-        "probe-date",
-        "probe-same",
-        "probe-write",
-        "probe-write-absent",
-        "probe-write-change",
+        *(f"probe-{name}" for name in PROBE_PROMPTS),
         "judge-entailment",
         "judge-flag",
         "judge-used",

@@ -35,7 +35,15 @@ T = TypeVar("T", bound=Record)
 
 _PATHS = ("config_dirs", "data_files", "errata", "dataset", "cases", "probe_file", "folders")
 """Keys of a spec that contain paths. Only the last part of each path is kept in a bundle."""
-_SHARED_TEXTS = ("provider ", "config of ", "answer prompts of ", "judge prompts of ", "answering model", "judge model")
+_SHARED_TEXTS = (
+    "provider ",
+    "config of ",
+    "answer prompts of ",
+    "judge prompts",
+    "probe prompts",
+    "answering model",
+    "judge model",
+)
 """Beginnings of names of fingerprints whose texts a public bundle keeps: settings and prompts, not data."""
 _SHARED_RESULTS = (JUDGE_CHECK,)
 """Names of steps whose results a public bundle keeps, because the report needs their counts."""

@@ -20,6 +20,8 @@ _TEMPLATES = frozenset({"body", "document", "message"})
 """Keys of a config whose value is a template that is sent, in which null and empty values have a meaning."""
 CODE = "code of "
 """How a line of a fingerprint begins that has the digest of a user's Python module. Older runs have no such lines."""
+LATER_MARKS = ("judge prompts", "probe prompts")
+"""Names of fingerprints that runs of earlier versions lack. If only one of two runs has one, that is not a change."""
 TRIED_AGAIN = "tried again up to row"
 """The kind of a note that a resumed run has. Its text is a row number of the table `outcomes`: trials whose outcome is
 in this row or before, and not scored, are performed again.
@@ -148,6 +150,8 @@ def differences(old: Mapping[str, Fingerprint], new: Mapping[str, Fingerprint]) 
     for name in sorted(old.keys() | new.keys()):
         before, after = old.get(name), new.get(name)
         if before is None or after is None:
+            if name in LATER_MARKS:
+                continue
             lines.append(f"{name} was {'added' if before is None else 'removed'}")
         elif before.digest != after.digest:
             change = _describe_change(before, after)

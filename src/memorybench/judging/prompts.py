@@ -158,6 +158,11 @@ class JudgePrompts:
         return tuple(dict.fromkeys(self.of(question) for question in questions))
 
 
+def prompts_text(prompts: Iterable[JudgePrompt | str]) -> str:
+    """Return the text for the fingerprint of these prompts, which does not depend on their order."""
+    return "\n".join(sorted(repr(prompt) for prompt in prompts))
+
+
 def _with_tolerance(prompt: JudgePrompt) -> JudgePrompt:
     text = " ".join(part for part in prompt.template.parts if isinstance(part, str)).lower()
     if "off-by-one" in text or "off by one" in text:

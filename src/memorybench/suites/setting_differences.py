@@ -9,7 +9,7 @@ from typing import Any
 
 from memorybench.core.records import Record
 from memorybench.core.report_sections import Notes, Section, Table, text_column
-from memorybench.journal.rows import CODE, Fingerprint, Run, changed_lines, config_text
+from memorybench.journal.rows import CODE, LATER_MARKS, Fingerprint, Run, changed_lines, config_text
 from memorybench.text.sanitize import shorten
 
 from .registry import suite_of
@@ -69,7 +69,7 @@ def differing_settings(
     for name in sorted(marks.keys() | others.keys()):
         one, other, field = marks.get(name), others.get(name), name.replace(" ", "_")
         if one is None or other is None:
-            if field not in changed:
+            if field not in changed and name not in LATER_MARKS:
                 yield Setting(name=name, first=_presence(one), second=_presence(other), **runs)
             continue
         (one, own), (other, its) = _without_settings(one), _without_settings(other)

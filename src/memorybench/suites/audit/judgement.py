@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from memorybench.core.errors import Unreadable
@@ -13,7 +13,7 @@ from memorybench.core.trials import Score
 from memorybench.files.prompts import load_prompt
 from memorybench.files.templates import Template
 from memorybench.judging.judge import Judge
-from memorybench.judging.prompts import JudgePrompts
+from memorybench.judging.prompts import ABSTENTION, JudgePrompt, JudgePrompts, named_prompt
 from memorybench.suites.answering import BY_CODE
 from memorybench.text.sanitize import preview
 
@@ -45,6 +45,12 @@ def judge_prompts() -> JudgePrompts:
     """Return the judge prompts of an audit. Conflicts whose answer must name both values have their own prompt."""
     flag = Template((load_prompt("judge-flag"),), "judge prompt flag")
     return JudgePrompts(names=_PROMPT_NAMES, by_type={FLAG: flag})
+
+
+def used_prompts(probes: Iterable[Probe]) -> set[JudgePrompt]:
+    """Return the judge prompts that these probes need, and the one that asks whether an answer declines."""
+    kinds = {(probe.type, probe.kind, probe.flags, probe.abstain): probe for probe in probes}
+    return {*judge_prompts().used(map(question_of, kinds.values())), named_prompt(ABSTENTION)}
 
 
 def question_of(probe: Probe) -> Question:

@@ -15,11 +15,12 @@ from memorybench.core.plans import Limits, Plan
 from memorybench.core.trials import Subject
 from memorybench.datasets.audit import AuditDataset, load_audit
 from memorybench.datasets.prompts import answer_prompt
-from memorybench.files.prompts import load_prompt
+from memorybench.files.prompts import PROBE_PROMPTS, load_prompt
 from memorybench.files.templates import Template
 from memorybench.journal.rows import Fingerprint
 from memorybench.judging.canaries import choose_canaries
 from memorybench.judging.judge import Judge
+from memorybench.judging.prompts import prompts_text
 from memorybench.metrics.rates import count_selected
 from memorybench.suites.answering import Answering, Scoring, context_of, estimated_tokens
 from memorybench.suites.comparison import MODEL_MARK
@@ -42,7 +43,7 @@ from memorybench.suites.wiring import ResolvedModel, ResolvedProvider, Wiring
 
 from .generation import apply_limit, count_gates, generate
 from .history import ENDED, PLAN, UNDATED
-from .judgement import judge_prompts, question_of
+from .judgement import judge_prompts, question_of, used_prompts
 from .measures import MEASURES
 from .plan import FULL_CONTEXT, SHOWN, AuditedSubject, AuditPlan, Transcripts, find_oversized, trial_of
 from .probe_file import read_probes
@@ -239,8 +240,10 @@ class _AuditRun:
         texts["model"] = "\n".join(model.described() for model in self.models)
         if self.judge is not None:
             texts["judge model"] = self.judge.described()
+            texts["judge prompts"] = prompts_text(used_prompts(self.generated.probes))
         if self.writer is not None:
             texts["probe model"] = self.writer.described()
+            texts["probe prompts"] = prompts_text(load_prompt(f"probe-{name}") for name in PROBE_PROMPTS)
         found = {name: Fingerprint.of(text) for name, text in texts.items()}
         found[f"dataset {self.dataset.id}"] = Fingerprint.of_parts(self.dataset.canonical_parts())
         found["probes"] = Fingerprint.of_list(self.generated.probes)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from memorybench.core.records import canonical
 from memorybench.journal.rows import Fingerprint
+from memorybench.judging.prompts import prompts_text
 from memorybench.suites.answering import Answering, Scoring
 from memorybench.suites.ingest import IngestOptions
 from memorybench.suites.repeats import open_repeats
@@ -71,8 +72,8 @@ class BenchRun:
                 prompts = {kind: str(prompt.parts) for kind, prompt in benchmark.prompts.items()}
                 texts[f"answer prompts of {name}"] = canonical(prompts)
             if self.judge is not None:
-                used = sorted(repr(prompt) for prompt in benchmark.judge_prompts.used(benchmark.questions))
-                texts[f"judge prompts of {name}"] = "\n".join(used)
+                used = benchmark.judge_prompts.used(benchmark.questions)
+                texts[f"judge prompts of {name}"] = prompts_text(used)
         if self.recorded is not None:
             texts["answering model"] = f"{self.recorded.answerer.name}\nat here\ntemperature 0"
         elif self.answerer is not None:

@@ -20,11 +20,13 @@ from memorybench.core.extraction import FeedbackSink, Trace
 from memorybench.core.plans import Job, Performed, Plan, Steps
 from memorybench.core.records import Record
 from memorybench.core.trials import Case, Exhibit, Score, Subject, Trial
-from memorybench.judging.enumeration import Enumerator
+from memorybench.files.prompts import load_prompt
+from memorybench.judging.enumeration import STATED, WITHDRAWN, WRITTEN, Enumerator
 from memorybench.judging.facts import MemoryFact, categories_of, facts_of
 from memorybench.judging.matching import Grid, Matching, match
-from memorybench.judging.matching_judge import EntailmentJudge
+from memorybench.judging.matching_judge import PROMPT, SUPPORT_PROMPT, EntailmentJudge
 from memorybench.judging.normal_form import normal_form
+from memorybench.judging.prompts import JudgePrompt
 from memorybench.text.sanitize import preview, shorten
 
 from .findings import Findings, find_support, findings_of
@@ -43,6 +45,12 @@ _FEEDBACK_COUNTS = ("tp", "fp", "fn", "undecided", "hallucinated")
 """The names of the counts that are sent together with each score in SHARES."""
 _UNKNOWN = frozenset(name for operation, *counts in OPERATIONS for name in counts if operation != "keep")
 """The names of scores that a trace has only if a judge lists the facts that the user withdrew."""
+TRACE_PROMPTS: tuple[JudgePrompt | str, ...] = (
+    PROMPT,
+    SUPPORT_PROMPT,
+    *(load_prompt(f"extraction-{name}") for name in (STATED, WRITTEN, WITHDRAWN)),
+)
+"""The prompts of a TraceJudge."""
 DAY = "day"
 """The label that holds the day of a trace, so that reports show how scores change over time."""
 _QUESTION = "Does the response, a note from a memory, say everything that the correct answer says?"

@@ -11,7 +11,8 @@ from memorybench.core.records import canonical
 from memorybench.core.trials import Subject
 from memorybench.journal.rows import Fingerprint
 from memorybench.judging.judge import Judge
-from memorybench.judging.matching_judge import CANARIES, EntailmentJudge
+from memorybench.judging.matching_judge import CANARIES, PROMPT, SUPPORT_PROMPT, EntailmentJudge
+from memorybench.judging.prompts import prompts_text
 from memorybench.metrics.rates import count_selected
 from memorybench.suites.estimates import Estimate, canary_calls, unpriced_calls
 from memorybench.suites.judge_check import canary_limit
@@ -75,6 +76,7 @@ def prepare(spec: ExtractionSpec, wiring: Wiring, place: RunPlace) -> PreparedRu
         performed = tuple(case for case in cases if (name, case.id) in part)
     if judge is not None:
         fingerprints["judge model"] = Fingerprint.of(judge.described())
+        fingerprints["judge prompts"] = Fingerprint.of(prompts_text((PROMPT, SUPPORT_PROMPT)))
 
     # the judge decides only what code cannot: the number of its calls is unknown, and taken for that of the cases
     canaries = canary_limit(spec.canaries, len(cases) * spec.repeats)

@@ -10,6 +10,7 @@ from memorybench.journal.run_reader import RunReader
 from memorybench.judging.enumeration import Enumerator
 from memorybench.judging.judge import Judge
 from memorybench.judging.matching_judge import CANARIES, EntailmentJudge
+from memorybench.judging.prompts import prompts_text
 from memorybench.suites.estimates import canary_calls, unpriced_calls
 from memorybench.suites.fetching import fetched
 from memorybench.suites.judge_check import canary_limit
@@ -17,7 +18,7 @@ from memorybench.suites.suite import Opening, PreparedRun, RunPlace
 from memorybench.suites.wiring import Wiring
 
 from .measures import measures
-from .online import DISAGREEMENTS, OnlinePlan, PairsToReview, TraceJudge
+from .online import DISAGREEMENTS, TRACE_PROMPTS, OnlinePlan, PairsToReview, TraceJudge
 from .plan import SUITE
 from .prepare import JUDGE_VARIABLE, NO_JUDGE
 from .spec import FEEDBACK_SOURCES, OnlineSpec
@@ -78,7 +79,10 @@ def prepare_online(spec: OnlineSpec, wiring: Wiring, place: RunPlace) -> Prepare
         spec=spec,
         totals={(spec.source, subject.name): len(traces)},
         subjects=(subject.name,),
-        fingerprints={"judge model": Fingerprint.of(judge.described())},
+        fingerprints={
+            "judge model": Fingerprint.of(judge.described()),
+            "judge prompts": Fingerprint.of(prompts_text(TRACE_PROMPTS)),
+        },
         metrics=measures(),
         open_plan=open_plan,
         details={"judge": judge.name},

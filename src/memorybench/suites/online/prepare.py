@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from memorybench.core.errors import BadInput
 from memorybench.core.plans import Plan
 from memorybench.journal.rows import Fingerprint
@@ -9,13 +11,14 @@ from memorybench.judging.enumeration import Enumerator
 from memorybench.judging.judge import Judge
 from memorybench.judging.matching_judge import CANARIES as PAIRS
 from memorybench.judging.matching_judge import EntailmentJudge
-from memorybench.judging.use import CANARIES, UseJudge
+from memorybench.judging.prompts import prompts_text
+from memorybench.judging.use import CANARIES, PROMPT, UseJudge
 from memorybench.suites.estimates import canary_calls, unpriced_calls
-from memorybench.suites.extraction.online import TraceJudge
+from memorybench.suites.extraction.online import TRACE_PROMPTS, TraceJudge
 from memorybench.suites.fetching import fetched
 from memorybench.suites.judge_check import canary_limit
 from memorybench.suites.suite import Opening, PreparedRun, RunPlace
-from memorybench.suites.wiring import Wiring
+from memorybench.suites.wiring import ResolvedModel, Wiring
 
 from .plan import Judges, OnlinePlan
 from .report import METRICS
@@ -64,7 +67,7 @@ def prepare(spec: OnlineSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
         subjects=(name,),
         fingerprints={
             "spans": Fingerprint(digest=operations.digest()),
-            **({"judge model": Fingerprint.of(judge.described())} if judge is not None else {}),
+            **(_judge_marks(judge, sizes) if judge is not None else {}),
         },
         metrics=METRICS,
         open_plan=open_plan,
@@ -85,6 +88,15 @@ def prepare(spec: OnlineSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
         ),
         discard=discard,
     )
+
+
+def _judge_marks(judge: ResolvedModel, sizes: Mapping[str, int]) -> dict[str, Fingerprint]:
+    used = {SEARCHES: (PROMPT,), WRITES: TRACE_PROMPTS}
+    prompts = [prompt for kind, size in sizes.items() if size for prompt in used[kind]]
+    return {
+        "judge model": Fingerprint.of(judge.described()),
+        "judge prompts": Fingerprint.of(prompts_text(prompts)),
+    }
 
 
 def _check_feedback(spec: OnlineSpec) -> None:
