@@ -30,8 +30,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="Show this run, FOLDER/RUN or `latest`; without RUN, list all. Several runs are read as shards of one",
     )
     add_list(parser, "--compare", metavar="PROVIDER", help="Compare these providers; see `memorybench compare`")
-    parser.add_argument("--benchmark", metavar="NAME", help="Compare on this benchmark")
-    parser.add_argument("--measure", metavar="NAME", help="Compare by this measure (default: the main ones)")
+    parser.add_argument("--benchmark", metavar="NAME", help="With --compare: use only this benchmark")
+    parser.add_argument("--measure", metavar="NAME", help="With --compare: use this measure (default: the main ones)")
     parser.add_argument("--watch", action="store_true", help="Follow a run in progress until it ends (default: latest)")
     parser.add_argument("--failures", action="store_true", help="List wrong and failed trials one by one")
     add_list(parser, "--providers", metavar="NAME", help="With --failures: show only these providers")
@@ -48,7 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    _check_filters(args)
+    _check_flags(args)
     if args.compare is not None:
         from .compare import compare_providers
 
@@ -84,18 +84,30 @@ def _show(args: argparse.Namespace) -> int:
     return 0
 
 
-def _check_filters(args: argparse.Namespace) -> None:
-    if args.failures and args.runs:
-        return
-    for flag in ("question_type", "reason", "limit", "offset"):
-        if getattr(args, flag):
-            from memorybench.core.errors import BadInput
+def _check_flags(args: argparse.Namespace) -> None:
+    """Raise BadInput for a flag that would have no effect."""
+    from memorybench.core.errors import BadInput
 
-            remedy = "memorybench results RUN --failures"
+    is_comparison = args.compare is not None
+    lists_failures = args.failures and not is_comparison and (args.runs or args.watch)
+    if args.watch and is_comparison:
+        raise BadInput("--watch", "is not valid with --compare", remedy="compare when the run has ended")
+    if args.failures and not lists_failures:
+        remedy = "use `memorybench results RUN --failures`"
+        raise BadInput("--failures", "is valid only with a run, and not with --compare", remedy=remedy)
+    for flag in ("providers", "question_type", "reason", "limit", "offset"):
+        if getattr(args, flag) and not lists_failures:
             raise BadInput(
                 f"--{flag.replace('_', '-')}",
                 "is valid only with a run and --failures",
-                remedy=f"use it with `{remedy}`",
+                remedy="use it with `memorybench results RUN --failures`",
+            )
+    for flag in ("benchmark", "measure"):
+        if getattr(args, flag) and not is_comparison:
+            raise BadInput(
+                f"--{flag}",
+                "is valid only with --compare",
+                remedy="use it with `memorybench results RUN --compare PROVIDER PROVIDER`",
             )
 
 
