@@ -205,9 +205,13 @@ def test_a_contradicted_bundle_costs_nothing(command: Command, bundle: MakeBundl
     assert not stub.calls
 
 
-@pytest.mark.parametrize("option", [("--sample", "3"), ("--budget", "1"), ("--dry-run",)])
+@pytest.mark.parametrize(
+    "option", [("--sample", "3"), ("--budget", "1"), ("--seed", "1"), ("--results", "r"), ("--dry-run",)]
+)
 def test_options_of_a_sample_need_a_judge(command: Command, bundle: MakeBundle, option: tuple[str, ...]) -> None:
-    assert command("verify", str(bundle("judged")), *option).code == 2
+    said = command("verify", str(bundle("judged")), *option)
+    assert said.code == 2
+    assert said.err.startswith(f"memorybench: {option[0]}: ")
 
 
 @pytest.mark.slow

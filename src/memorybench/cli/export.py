@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--output",
         metavar="FILE",
         type=Path,
-        help="Write to this file, or folder for inspect (default: stdout)",
+        help="Write to this file, or folder for inspect (default: standard output)",
     )
     parser.add_argument(
         "--table", metavar="NAME", help="With latex and markdown: only the table with this title or number"

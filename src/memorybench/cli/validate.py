@@ -10,7 +10,11 @@ from typing import Any
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "files", metavar="FILE", nargs="*", type=Path, help="Check this YAML, JSON, JSONL, CSV (.gz) or .db"
+        "files",
+        metavar="FILE",
+        nargs="*",
+        type=Path,
+        help="Check this YAML, JSON, JSONL, CSV (.gz), .db or results folder",
     )
     parser.add_argument("--journal", metavar="URL", help="Check the rows of this Postgres database")
 
@@ -51,7 +55,12 @@ def describe_file(path: Path) -> str:
 
     if path.is_dir():
         if not (path / FILE_NAME).exists():
-            raise BadInput(str(path), "is a folder without results", expected="a file", remedy="name the files in it")
+            raise BadInput(
+                str(path),
+                "is a folder without results",
+                expected="a file, or a folder with results.db",
+                remedy="name the files in it",
+            )
         path = path / FILE_NAME
     if is_database(path):
         return describe_database(path)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 
 _SAMPLE = 50
+_RESULTS = Path("verify-results")
 _MOST_SHOWN = 20
 
 
@@ -46,18 +47,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def _add_rejudging(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rejudge", metavar="MODEL", help="Ask this model to judge a sample; sends its texts")
-    parser.add_argument("--sample", metavar="N", type=positive, help=f"Ask about N verdicts (default: {_SAMPLE})")
-    parser.add_argument("--seed", metavar="N", type=int, default=0, help="Draw the sample with this seed (default: 0)")
+    parser.add_argument(
+        "--sample", metavar="N", type=positive, help=f"With --rejudge: ask about N verdicts (default: {_SAMPLE})"
+    )
+    parser.add_argument(
+        "--seed", metavar="N", type=int, help="With --rejudge: draw the sample with this seed (default: 0)"
+    )
     add_budget(parser)
     add_concurrency(parser)
     parser.add_argument(
         "--results",
         metavar="DIR",
         type=Path,
-        default=Path("verify-results"),
-        help="Record the judge's replies in this folder (default: ./verify-results)",
+        help=f"With --rejudge: record the replies in this folder (default: ./{_RESULTS})",
     )
-    parser.add_argument("--dry-run", action="store_true", help="Show how often the judge would be asked")
+    parser.add_argument("--dry-run", action="store_true", help="With --rejudge: only show how often it would be asked")
     add_consent(parser)
     add_config_dir(parser)
 
@@ -67,8 +71,16 @@ def run(args: argparse.Namespace) -> int:
     from memorybench.core.errors import BadInput
     from memorybench.wiring.live import LiveWiring
 
-    if args.rejudge is None and (args.sample is not None or args.dry_run or given_budget(args) is not None):
-        raise BadInput("--sample, --budget and --dry-run", "valid only with --rejudge", remedy="add --rejudge MODEL")
+    given = {
+        "--sample": args.sample is not None,
+        "--seed": args.seed is not None,
+        "--budget": given_budget(args) is not None,
+        "--results": args.results is not None,
+        "--dry-run": args.dry_run,
+    }
+    for flag, is_given in given.items():
+        if is_given and args.rejudge is None:
+            raise BadInput(flag, "is valid only with --rejudge", remedy="add --rejudge MODEL")
     wiring = LiveWiring(split_list(args.config_dir), given_consent(args))
     datasets = at_hand(args.file, split_list(args.data), wiring)
     found = verify_bundle(args.file, datasets, read_keys(args.key), config_texts(wiring))
@@ -194,18 +206,18 @@ def _rejudge(args: argparse.Namespace, found: Verification) -> Rejudging:
     from memorybench.suites.estimates import check_prices
     from memorybench.wiring.live import LiveWiring
 
-    sample = draw_sample(args.file, found, args.sample or _SAMPLE, args.seed)
+    sample = draw_sample(args.file, found, args.sample or _SAMPLE, args.seed or 0)
     wiring = LiveWiring(split_list(args.config_dir), given_consent(args))
     model, budget = wiring.model(args.rejudge), given_budget(args)
     check_prices((model,), budget)
-    return rejudge(sample, found, model, args.results, wiring, concurrency=args.concurrency, budget=budget)
+    return rejudge(sample, found, model, args.results or _RESULTS, wiring, concurrency=args.concurrency, budget=budget)
 
 
 def _show_estimate(args: argparse.Namespace, found: Verification) -> int:
     from memorybench.bundles.rejudging import draw_sample, expected_cost
     from memorybench.wiring.live import LiveWiring
 
-    sample = draw_sample(args.file, found, args.sample or _SAMPLE, args.seed)
+    sample = draw_sample(args.file, found, args.sample or _SAMPLE, args.seed or 0)
     wiring = LiveWiring(split_list(args.config_dir), given_consent(args), need_keys=False)
     cost = expected_cost(sample, wiring.model(args.rejudge))
     if args.json:
