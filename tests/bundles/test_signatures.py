@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import stat
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -30,6 +31,20 @@ def signed(command: Command, bundle: MakeBundle) -> Path:
     bundle("hygiene")
     assert command("keygen", "author").code == 0
     return bundle("hygiene", "--sign", "author")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="files have no such mode on Windows")
+@pytest.mark.parametrize(("mode", "is_reported"), [(0o600, False), (0o640, True), (0o604, True)])
+def test_a_key_that_others_can_read_is_reported(
+    command: Command, bundle: MakeBundle, mode: int, is_reported: bool
+) -> None:
+    bundle("hygiene")
+    assert command("keygen", "author").code == 0
+    (command.folder / "author").chmod(mode)
+    said = command("bundle", "hygiene", "--sign", "author", "--output", "signed.mbz", "--json")
+    assert said.code == 0
+    assert said.json["root"]
+    assert ("author" in said.err) == is_reported
 
 
 def signature(command: Command, path: Path, *options: str) -> tuple[int, str]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import stat
+import sys
 from pathlib import Path
 
 from .arguments import add_json, add_results, folders
@@ -28,6 +31,7 @@ def run(args: argparse.Namespace) -> int:
 
         check_installed()
         sign = PrivateKey.read(args.sign).sign
+        _warn_if_open(args.sign)
     with read_run([args.run_id], folders(args)) as stored:
         run_id = stored.run.id
         output = args.output or Path(f"{run_id}.mbz")
@@ -40,6 +44,19 @@ def run(args: argparse.Namespace) -> int:
         print(f"Run {run_id} is in {output} ({size:,} bytes), root {manifest.root}.")
         print(f"Check it with: memorybench verify {output}")
     return 0
+
+
+def _warn_if_open(key: Path) -> None:
+    """Print a warning if other users of this machine have access to a private key. Windows has no such modes."""
+    from memorybench.text.sanitize import printable
+
+    mode = stat.S_IMODE(key.stat().st_mode)
+    if os.name != "nt" and mode & (stat.S_IRWXG | stat.S_IRWXO):
+        print(
+            f"memorybench: {printable(str(key))}: other users have access to this private key (mode {mode:04o});"
+            " expected mode 0600; run `chmod 600` on the file",
+            file=sys.stderr,
+        )
 
 
 def _check_replaceable(output: Path) -> None:
