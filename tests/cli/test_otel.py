@@ -327,6 +327,33 @@ def test_a_collector_that_refuses_spans_is_reported(command: Command, status: in
     assert f"HTTP status {status}" in warning
 
 
+PAGE = "<!doctype html><title>Sign in</title>"
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "lost"),
+    [
+        (PAGE, "text/html", 11),
+        (PAGE, "application/octet-stream", 11),
+        ("Sign in", "text/html", 11),
+        ("", "text/html", 0),
+        ("", "application/x-protobuf", 0),
+        ("{}", "application/json", 0),
+        ("OK", "text/plain", 0),
+        (f"\n<\x12:{'a' * 58}", "application/x-protobuf", 0),  # a message of 60 bytes
+    ],
+)
+def test_a_page_is_not_a_reply_of_a_collector(command: Command, body: str, content_type: str, lost: int) -> None:
+    async def reply(request: web.BaseRequest, call: Call) -> web.StreamResponse:
+        return web.Response(body=body.encode(), content_type=content_type)
+
+    with Stub() as stub:
+        stub.always(reply)
+        said = command(*BM25, "--otel", stub.url)
+    assert said.code == 0
+    assert [f"{lost} of 11 spans" in warning for warning in warnings_of(said.err)] == [True] * bool(lost)
+
+
 def test_a_collector_that_hangs_is_left(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sending, "_TIMEOUT", 0.1)
     with socket.socket() as deaf:

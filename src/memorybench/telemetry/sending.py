@@ -216,6 +216,11 @@ def _session() -> Any:
                 self.problem = f"HTTP status {response.status_code}"
             if 300 <= response.status_code < 400:
                 raise requests.TooManyRedirects(self.problem)  # the exporter takes a redirect for a success
+            if response.ok and _is_page(response, content):
+                self.problem = (
+                    "the reply is an HTML page, so no collector is at this address; check host, port and path"
+                )
+                raise requests.RequestException(self.problem)
             if response.ok and content:
                 reply = ExportTraceServiceResponse()
                 with suppress(Exception):  # a reply that cannot be parsed rejects nothing
@@ -241,6 +246,16 @@ def _read_reply(response: requests.Response) -> bytes:
             if time.monotonic() > deadline:
                 raise requests.Timeout
     return content
+
+
+def _is_page(response: requests.Response, content: bytes) -> bool:
+    """Return whether a reply is HTML. OTLP allows Protocol Buffers and JSON, and neither begins with `<`.
+
+    https://opentelemetry.io/docs/specs/otlp/#otlphttp-response. A reply without content is a success, whatever its
+    type is.
+    """
+    kind = response.headers.get("Content-Type", "")
+    return bool(content) and ("html" in kind.lower() or content.startswith(b"<"))
 
 
 def _error_text(error: Exception) -> str:
