@@ -10,6 +10,7 @@ import shlex
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,10 @@ import pytest
 
 from memorybench import catalog, load_run
 from memorybench.core.errors import BadInput
+from memorybench.judging import matching_judge
 from tests.cli.command import Command
 from tests.cli.test_hygiene import AGENT, CONSENT
+from tests.cli.test_online_searches import PART
 from tests.doubles.stub import Call, Stub, completion, status
 from tests.suites.recorded import record, scored
 
@@ -217,6 +220,74 @@ def test_an_extraction_shows_both_memories_and_each_gold_fact(command: Command) 
     assert counts == {
         name.upper(): (scores[name], scores[name] + scores[f"{name}_open"]) for name in ("tp", "fp", "fn")
     }
+
+
+def extract(command: Command, stub: Stub, output: object, same: Sequence[str], **case: Any) -> list[tuple[str, ...]]:
+    """Run one case with a judge, and return the rows of its table of facts.
+
+    The judge takes notes that contain one of the words `same` for the same fact, and other notes for different ones.
+    """
+
+    def decide(call: Call) -> str:
+        notes = [text for _, text in PART.findall(call.json["messages"][-1]["content"])]
+        return "yes" if any(all(word in note for note in notes) for word in same) else "no"
+
+    stub.always(completion(decide, model="", tokens=(100, 1)))
+    (command.folder / "cases.json").write_text(json.dumps([{"id": "c", **case}]))
+    (command.folder / "own.py").write_text(f"def extract(existing_memory, conversation):\n    return {output!r}\n")
+    run = ("extraction", "run", "cases.json", "--extractor", "own.py:extract", "--allow-code", "--no-targets")
+    said = command(*run, "--judge-model", "gpt-4o", "--canaries", "off", "--run-id", "x")
+    assert said.code == 0, said.err
+    return fact_rows(command)
+
+
+def fact_rows(command: Command) -> list[tuple[str, ...]]:
+    table = command("show", "x", "c").out.partition("\nFacts\n")[2].partition("╰")[0]
+    cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in table.splitlines() if line.startswith("│")]
+    return [tuple(row) for row in cells[1:]]
+
+
+MOVED: dict[str, Any] = {
+    "existing_memory": {"home": ["Lives in Bristol"], "pets": ["Has a dog"]},
+    "conversation": "User: I live in Cardiff now.",
+    "expected_output": {"home": ["Lives in Cardiff"], "pets": ["Has a dog"]},
+    "expected_facts": ["home: Lives in Cardiff"],
+    "superseded": ["home: Lives in Bristol"],
+}
+
+
+def test_a_fact_that_the_judge_rejects_is_not_shown_beside_the_expected_one(command: Command, stub: Stub) -> None:
+    output = {"home": ["Resides in Cardiff", "Likes the sea"], "pets": ["Has a dog"]}
+    rows = extract(command, stub, output, ["Cardiff"], **MOVED)
+    assert rows == [
+        ("keep", "pet: Has a dog", "pet: Has a dog", "✓ kept"),
+        ("add", "home: Lives in Cardiff", "home: Resides in Cardiff", "✓ TP"),
+        ("remove", "home: Lives in Bristol", "–", "✓ TP"),
+        ("–", "–", "home: Likes the sea", "✗ FP: hallucinated"),
+    ]
+
+
+def test_verdicts_on_another_prompt_are_not_guessed(
+    command: Command, stub: Stub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = {"home": ["Resides in Cardiff", "Likes the sea"], "pets": ["Has a dog"]}
+    extract(command, stub, output, ["Cardiff"], **MOVED)
+    monkeypatch.setattr(matching_judge, "PROMPT", matching_judge.SUPPORT_PROMPT)  # as if a later version had changed it
+    assert fact_rows(command)[1:] == [
+        ("add", "home: Lives in Cardiff", "–", "✓ TP"),
+        ("remove", "home: Lives in Bristol", "–", "✓ TP"),
+        ("–", "–", "home: Likes the sea", "✗ FP: hallucinated"),
+    ]
+
+
+def test_no_fact_is_done_if_it_is_unknown_how_many_facts_were_written(command: Command, stub: Stub) -> None:
+    output = "Lives in Bristol.\nHas a dog.\nLikes sports, esp. Rowing in Cardiff."
+    rows = extract(command, stub, output, [], **MOVED)
+    assert [(row[0], row[3]) for row in rows] == [
+        ("keep", "✓ kept"),
+        ("add", "– undecided"),
+        ("remove", "✗ FN: stale"),
+    ]
 
 
 @pytest.mark.slow

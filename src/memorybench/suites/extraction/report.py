@@ -23,7 +23,8 @@ from memorybench.core.report_sections import (
 )
 from memorybench.core.trials import Outcome
 from memorybench.journal.rows import Run
-from memorybench.journal.run_reader import RunReader
+from memorybench.journal.run_reader import RunReader, StepRecord
+from memorybench.judging.matching_judge import STEP as ENTAIL
 from memorybench.metrics.drift import Drift, drifts
 from memorybench.reporting import formatting
 from memorybench.suites import report_parts as sections
@@ -35,9 +36,10 @@ from memorybench.suites.stored_run import StoredRun
 from memorybench.suites.summary import Result, Summary
 
 from .cases import ExtractionCase
-from .findings import Label, match_output
+from .findings import Label, of_unknown_number
 from .measures import measures
 from .online import DAY, SHARES
+from .rescoring import replay_matching
 from .scores import IN_TEXT
 from .transcripts import transcript
 
@@ -62,9 +64,10 @@ def case_sections(trial: CaseTrial) -> list[Section] | None:
         return None
     case, shown = ExtractionCase.model_validate(trial.case), trial.outcome.shown
     extracted = [step.result["memory"] for step in trial.named("extract")]
+    verdicts = trial.named(ENTAIL)
     sections: list[Section] = [
         *(_count_table(trial.outcome) if extracted else ()),
-        *(table for memory in extracted for table in _fact_table(case, memory, shown.reason)),
+        *(table for memory in extracted for table in _fact_table(case, memory, shown.reason, verdicts)),
         trial.text("Memory before", as_text(case.existing_memory) if case.existing_memory else "(empty)"),
         trial.text("Conversation", transcript(case.conversation)),
         trial.text("Expected memory after", as_text(case.expected_output)),
@@ -87,22 +90,29 @@ def _count_table(outcome: Outcome) -> list[Table]:
     return [Table("Changes", columns, tuple(rows))] if rows else []
 
 
-def _fact_table(case: ExtractionCase, memory: Any, remarks: str) -> list[Table]:
-    """Return a table of each expected fact with the written fact that matches it, then of the wrong written facts."""
+def _fact_table(case: ExtractionCase, memory: Any, remarks: str, verdicts: Sequence[StepRecord] = ()) -> list[Table]:
+    """Return a table of each expected fact with the written fact that matches it, then of the wrong written facts.
+
+    `verdicts` are the recorded steps in which the judge compared facts.
+    """
     try:
-        matching = match_output(case, memory)
+        matching = replay_matching(case, memory, verdicts)
     except Malformed:
         return []
     gold = case.gold
     kinds = ["keep"] * len(gold.kept) + ["add"] * len(gold.added) + ["remove"] * len(gold.removed)
     targets = {fact.with_path for fact in gold.targets}
+    labels = {label for label, _ in _REMARK.findall(remarks)}
+    is_unclear = labels == {"undecided"} and bool(of_unknown_number(matching))
     rows: list[Row] = []
     for place, (kind, fact) in enumerate(zip(kinds, gold.targets, strict=True)):
-        found = matching.pairs.get(place, matching.undecided.get(place))
-        written = None if found is None else matching.grid.found[found].with_path
         # runs of earlier versions named the last category only
         names = {fact.with_path} if str(fact) in targets else {fact.with_path, str(fact)}
-        rows.append((kind, fact.with_path, written, (_state(kind, names, remarks),)))
+        state = _written_state(kind, place in matching.pairs) if is_unclear else _state(kind, names, remarks)
+        possible = matching.undecided.get(place) if state.good is None else None
+        found = matching.pairs.get(place, possible)
+        written = None if found is None else matching.grid.found[found].with_path
+        rows.append((kind, fact.with_path, written, (state,)))
     short = set(map(str, gold.targets))
     for label, fact in _REMARK.findall(remarks):
         is_target = fact in targets or (fact in short and label in _PROBLEMS.values())
@@ -115,6 +125,13 @@ def _fact_table(case: ExtractionCase, memory: Any, remarks: str) -> list[Table]:
         text_column("result"),
     )
     return [Table("Facts", columns, tuple(rows))] if rows else []
+
+
+def _written_state(kind: str, is_written: bool) -> State:
+    """Return the state of an expected fact if it is unknown how many facts were written: only a match is certain."""
+    if not is_written:
+        return State("undecided", None)
+    return State("FN: stale", False) if kind == "remove" else State("kept" if kind == "keep" else "TP", True)
 
 
 def _state(kind: str, names: Iterable[str], remarks: str) -> State:

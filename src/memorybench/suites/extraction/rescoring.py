@@ -6,12 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from memorybench.core.errors import Unreadable
 from memorybench.core.extraction import Extractor
+from memorybench.core.records import canonical
 from memorybench.core.trials import Outcome, Subject
+from memorybench.engine.steps import step_key
+from memorybench.journal.run_reader import StepRecord
 from memorybench.judging.canaries import CanaryReport
 from memorybench.judging.judge import Judge
+from memorybench.judging.matching import Matching
 from memorybench.judging.matching_judge import PROMPT, EntailmentJudge
+from memorybench.judging.matching_judge import STEP as ENTAIL
 from memorybench.judging.prompts import JudgePrompt
+from memorybench.suites.blocking import blocking
 from memorybench.suites.replayed_steps import (
     CannotRescore,
     RecordedRun,
@@ -22,6 +29,7 @@ from memorybench.suites.replayed_steps import (
 )
 
 from .cases import ExtractionCase
+from .findings import match_output
 from .plan import ExtractionPlan, trial_of
 
 
@@ -61,6 +69,24 @@ class _ExtractionRescorer(Rescorer):
         self, steps: ReplayedSteps, judge: Subject, limit: int
     ) -> tuple[Sequence[JudgePrompt], CanaryReport]:
         return (PROMPT,), await EntailmentJudge(Judge(SilentModel(judge))).check(steps, limit)
+
+
+def replay_matching(case: ExtractionCase, output: Any, records: Sequence[StepRecord]) -> Matching:
+    """Match the facts of an output with those of the gold; `records` are the recorded verdicts of the judge.
+
+    If a verdict that is needed is not recorded, for example because a prompt was changed since, the matching is by code
+    alone. Raises Malformed if the output is not a memory.
+    """
+    matching = match_output(case, output)
+    verdicts = {step_key(one.name, canonical(one.inputs)): one for one in records}
+    steps = ReplayedSteps([*verdicts], verdicts, is_strict=True)
+    judge = steps.model_of(ENTAIL)
+    if judge is None:
+        return matching
+    try:
+        return blocking(EntailmentJudge(Judge(SilentModel(judge))).decide(steps, matching))
+    except (Unreadable, CannotRescore):
+        return matching
 
 
 def rescorer(run: RecordedRun) -> _ExtractionRescorer:
