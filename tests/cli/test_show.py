@@ -222,15 +222,16 @@ def test_an_extraction_shows_both_memories_and_each_gold_fact(command: Command) 
     }
 
 
-def extract(command: Command, stub: Stub, output: object, same: Sequence[str], **case: Any) -> list[tuple[str, ...]]:
+def extract(command: Command, stub: Stub, output: object, words: Sequence[str], **case: Any) -> list[tuple[str, ...]]:
     """Run one case with a judge, and return the rows of its table of facts.
 
-    The judge takes notes that contain one of the words `same` for the same fact, and other notes for different ones.
+    To the judge, a note says all that another says if it contains those of `words` that the other contains.
     """
 
     def decide(call: Call) -> str:
-        notes = [text for _, text in PART.findall(call.json["messages"][-1]["content"])]
-        return "yes" if any(all(word in note for note in notes) for word in same) else "no"
+        notes = dict(PART.findall(call.json["messages"][-1]["content"]))
+        wanted = [word for word in words if word in notes["response"]]
+        return "yes" if wanted and all(word in notes["answer"] for word in wanted) else "no"
 
     stub.always(completion(decide, model="", tokens=(100, 1)))
     (command.folder / "cases.json").write_text(json.dumps([{"id": "c", **case}]))
@@ -265,6 +266,20 @@ def test_a_fact_that_the_judge_rejects_is_not_shown_beside_the_expected_one(comm
         ("remove", "home: Lives in Bristol", "–", "✓ TP"),
         ("–", "–", "home: Likes the sea", "✗ FP: hallucinated"),
     ]
+
+
+def test_a_second_fact_that_joins_expected_facts_is_a_duplicate(command: Command, stub: Stub) -> None:
+    rows = extract(
+        command,
+        stub,
+        {"shop": ["Sells candles and pays 40 EUR", "Pays 40 EUR for a stall with candles"]},
+        ["candles", "40 EUR"],
+        existing_memory={"shop": []},
+        conversation="User: I sell candles and pay 40 EUR.",
+        expected_output={"shop": ["Sells candles", "Pays 40 EUR"]},
+        expected_facts=["shop: Sells candles", "shop: Pays 40 EUR"],
+    )
+    assert [row[3] for row in rows if row[3]] == ["✓ TP", "✗ FN: missed", "✗ FP: duplicate"]
 
 
 def test_verdicts_on_another_prompt_are_not_guessed(

@@ -395,6 +395,9 @@ class _Examination:
                 whole = cell.says and target in self._matching.pairs
                 label: Label = "stale" if target in self._removed else "duplicate" if whole else "piece"
                 return Remark(label, fact.with_path, about=grid.gold[target].with_path)
-        if place not in self._support:
-            return Remark("unexpected", fact.with_path)
-        return Remark("unlisted" if self._support[place] else "hallucinated", fact.with_path)
+        if place in self._support:
+            return Remark("unlisted" if self._support[place] else "hallucinated", fact.with_path)
+        for target in grid.merged.get(place, ()):
+            if target in self._matching.pairs:  # it joins gold facts, one of which another fact says
+                return Remark("duplicate", fact.with_path, about=grid.gold[target].with_path)
+        return Remark("unexpected", fact.with_path)
