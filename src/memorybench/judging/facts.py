@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 from pydantic import ConfigDict
 
 from memorybench.core.errors import Malformed
 from memorybench.files.located import DEEPEST
+
+from .normal_form import normal_form
 
 MOST_FACTS = 2_000
 """A memory with more facts than this is rejected, because every fact is compared with every other."""
@@ -57,7 +59,7 @@ _MOST_WORDS_IN_CATEGORY = 4
 _CONTAINERS = (dict, list)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MemoryFact:
     """One fact of a memory. It is not a Record, for speed: a dozen are made for every trace."""
 
@@ -77,6 +79,17 @@ class MemoryFact:
     @property
     def category(self) -> str:
         return self.categories[-1] if self.categories else ""
+
+    @cached_property
+    def normal_text(self) -> str:
+        """The normal form of the text. A category of the fact that is put before it (`city: Rome`) is removed."""
+        name, colon, rest = self.text.partition(": ")
+        return normal_form(rest if colon and self.is_under(name) else self.text)
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The words of `normal_text`, in lower case."""
+        return frozenset(self.normal_text.lower().split())
 
     def is_under(self, category: str) -> bool:
         """Whether one of the fact's categories is this one, in the singular or the plural."""

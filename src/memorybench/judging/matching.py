@@ -50,15 +50,16 @@ def is_same(first: MemoryFact, second: MemoryFact) -> bool:
     The empty path is the end of every path. If only one of the facts has a category, a text of one or two words says
     too little, and the result is False.
     """
-    text = _key(first)
-    shorter, longer = sorted((first.categories, second.categories), key=len)
-    if text != _key(second) or longer[len(longer) - len(shorter) :] != shorter:
+    if first.normal_text != second.normal_text:
         return False
-    if first.categories and second.categories:
+    if first.categories == second.categories:
         return True
+    if first.categories and second.categories:
+        shorter, longer = sorted((first.categories, second.categories), key=len)
+        return longer[-len(shorter) :] == shorter
     # a word or two, such as "tea", say too little without their category, which may be "dislikes"
     same_text = normal_form(first.text) == normal_form(second.text)
-    return same_text and (first.categories == second.categories or len(text.split()) > _FEW_WORDS)
+    return same_text and len(first.normal_text.split()) > _FEW_WORDS
 
 
 def repeats(first: MemoryFact, second: MemoryFact) -> bool:
@@ -76,24 +77,15 @@ def refers_to(reference: MemoryFact, fact: MemoryFact) -> bool:
     Upper and lower case count as the same. If only one of the two has a category, the category is ignored, but a text
     of one or two words says too little, and the result is False.
     """
-    text = _key(reference).lower()
-    if text != _key(fact).lower() or not _compatible(reference, fact):
+    text = reference.normal_text.lower()
+    if text != fact.normal_text.lower() or not _compatible(reference, fact):
         return False
     return bool(reference.categories) == bool(fact.categories) or len(text.split()) > _FEW_WORDS
 
 
-def _key(fact: MemoryFact) -> str:
-    """Return the normal form of a fact's text.
-
-    If a category of the fact is put before the text (`city: Rome`), it is removed.
-    """
-    name, colon, rest = fact.text.partition(": ")
-    return normal_form(rest if colon and fact.is_under(name) else fact.text)
-
-
 def likeness(first: MemoryFact, second: MemoryFact) -> float:
     """Returns how similar two facts are, from 0 to 1, by the words that they share. Only used to sort pairs."""
-    a, b = (set(_key(fact).lower().split()) for fact in (first, second))
+    a, b = first.words, second.words
     return 2 * len(a & b) / (len(a) + len(b)) if a or b else 0.0
 
 
@@ -132,7 +124,7 @@ class Grid:
         return [(g, f) for g, fact in enumerate(self.gold) for f in places.get(self._text(fact), ())]
 
     def _text(self, fact: MemoryFact) -> str:
-        return _key(fact).lower() if self.by_reference else _key(fact)
+        return fact.normal_text.lower() if self.by_reference else fact.normal_text
 
     @cached_property
     def _decided(self) -> Mapping[Pair, Comparison]:
@@ -146,8 +138,9 @@ class Grid:
         """
         if self.by_reference:
             return refers_to(gold, found)
-        if self.one_memory or repeats(gold, found):
-            return repeats(gold, found)
+        is_repeated = repeats(gold, found)
+        if is_repeated or self.one_memory:
+            return is_repeated
         shorter, deepest = min((len(gold.categories), self._depths[0]), (len(found.categories), self._depths[1]))
         return shorter == deepest and is_same(gold, found)
 
@@ -279,7 +272,7 @@ def _twins(grid: Grid, taken: Collection[int]) -> frozenset[int]:
     twins = []
     for place in sorted(range(len(grid.found)), key=lambda place: place not in taken):
         fact = grid.found[place]
-        others = first.setdefault(_key(fact), [])
+        others = first.setdefault(fact.normal_text, [])
         if place not in taken and any(repeats(fact, other) for other in others):
             twins.append(place)
         others.append(fact)
