@@ -118,6 +118,8 @@ class Grid:
     @cached_property
     def equal(self) -> Sequence[Pair]:
         """The pairs of facts with the same normal form, in any category."""
+        if not self.gold or not self.found:
+            return []  # without computing the normal forms of the other side
         places: dict[str, list[int]] = {}
         for place, fact in enumerate(self.found):
             places.setdefault(self._text(fact), []).append(place)
@@ -209,6 +211,8 @@ class Matching:
     def most(self, gold: Collection[int]) -> int:
         """Return how many of these gold facts a judge could still match by deciding the open pairs."""
         pairs = [pair for pair in self.open_pairs if pair[0] in gold]
+        if not pairs:
+            return 0
         rows, columns = {g for g, _ in pairs}, {f for _, f in pairs}
         return (
             min(len(rows), len(columns)) if len(pairs) == len(rows) * len(columns) else len(_assign(self.grid, pairs))
