@@ -247,7 +247,8 @@ class _Examination:
         open_all = matching.most(range(len(matching.grid.gold)))
         gone = len(self._removed) - len(stale) - open_removed
         coverage = [matching.covered(t) for t in self._added if t not in pairs]
-        support = [self._is_supported(f) for f in unmatched]
+        supported = {f: self._is_supported(f) for f in unmatched}
+        support = list(supported.values())
         kept_coverage = [matching.covered(t) for t in lost]
         fp = len(lost) - open_kept + len(unmatched) - open_all
         changes = len(self._added) + len(self._removed)
@@ -266,7 +267,7 @@ class _Examination:
             supported=len(added) + support.count(True) + gone,
             unsupported=support.count(False) + kept_coverage.count(False),
             unsupported_open=support.count(None) + kept_coverage.count(None) + open_removed,
-            **self._said_counts(added, unmatched),
+            **self._said_counts(len(added), supported),
             conflict_resolved=self._conflict_resolved(),
             unchanged=None if changes else False if fp else None if open_all else True,
             forbidden=len(self._case.must_not_store),
@@ -301,14 +302,17 @@ class _Examination:
             remarks=tuple(Remark("undecided", fact.with_path) for fact in unclear),
         )
 
-    def _said_counts(self, added: Sequence[int], unmatched: Sequence[int]) -> dict[str, int]:
-        """Counts the added facts that the user said, as far as the gold or a judge decides that."""
-        unsaid = [f for f in unmatched if f in self._matching.twins or self._support.get(f) is False]
-        said = [f for f in unmatched if f not in unsaid and self._is_said(f)]
+    def _said_counts(self, added: int, supported: Mapping[int, bool | None]) -> dict[str, int]:
+        """Counts the added facts that the user said, as far as the gold or a judge decides that.
+
+        `added` is the number of matched facts; `supported` says of each unmatched fact whether the gold supports it.
+        """
+        unsaid = [f for f in supported if f in self._matching.twins or self._support.get(f) is False]
+        said = [f for f in supported if f not in unsaid and (supported[f] or self._support.get(f))]
         return {
-            "said": len(added) + len(said),
+            "said": added + len(said),
             "unsaid": len(unsaid),
-            "unsaid_open": len(unmatched) - len(said) - len(unsaid),
+            "unsaid_open": len(supported) - len(said) - len(unsaid),
         }
 
     def _is_supported(self, place: int) -> bool | None:
@@ -323,9 +327,6 @@ class _Examination:
     def _repeats(self, one: int, other: int) -> bool:
         found = self._matching.grid.found
         return repeats(found[one], found[other])
-
-    def _is_said(self, place: int) -> bool:
-        return self._support.get(place, False) or self._matching.supported(place, self._valid) is True
 
     def _is_forbidden(self, text: str) -> bool:
         stored = find_stored(text, self._matching.grid.found) is not None
