@@ -140,14 +140,15 @@ class TraceJudge:
         names = categories_of(trace.existing, before) | categories_of(trace.output, after)
         # longer keys are sentences or ids, not categories
         categories = sorted(name for name in names if len(name) <= _LONGEST_CATEGORY)[:_MOST_CATEGORIES]
-        existing = _as_text(trace.existing)
-        stated = await self.enumerator.stated(steps, transcript(trace.conversation), existing, categories)
+        conversation, existing = transcript(trace.conversation), _as_text(trace.existing)
+        stated = await self.enumerator.stated(steps, conversation, existing, categories)
         written: tuple[MemoryFact, ...] = ()
         if trace.output != trace.existing and _has_content(trace.output):
             listed = await self.enumerator.written(steps, existing, _as_text(trace.output), categories)
             # A judge may list a kept fact as new; it counts as new only if the user stated it again.
-            again = {new for _, new in Grid(stated, listed).same}
-            old = {new for _, new in Grid(before, listed).same} - again
+            old = {new for _, new in Grid(before, listed).same}
+            if old:
+                old -= {new for _, new in Grid(stated, listed).same}
             texts = {_folded(fact) for fact in before} - {_folded(fact) for fact in stated}
             written = tuple(
                 [fact for place, fact in enumerate(listed) if place not in old and _folded(fact) not in texts]
@@ -163,7 +164,6 @@ class TraceJudge:
             return JudgedTrace(stated, written, findings, tuple(_pairs_to_review(trace.id, by_code)), _UNKNOWN)
         matching = await judge.decide(steps, by_code)
         support = await find_support(steps, judge, case, matching)
-        conversation = transcript(trace.conversation)
         withdrawn = await self.enumerator.withdrawn(steps, conversation, existing, categories) if before else ()
         old_facts = await follow_old_facts(steps, before, after, withdrawn, judge)
         findings = old_facts.add_to(findings_of(case, matching, support), matching)
