@@ -99,14 +99,14 @@ _SCALES = {"万": 4, "亿": 8, "k": 3, "K": 3, "M": 6}
 _GROUPED = re.compile(r"-?[1-9]\d{0,2}([.,'])\d{3}(?:\1\d{3})*")
 _SEPARATORS = re.compile("[.,']")
 _VULGAR_FRACTION = re.compile("(?<=\\d)(?=[¼-¾⅐-⅞])")
-_THOUSANDS = re.compile(r"(?<=\s)10{3,}\b")
+_THOUSANDS = re.compile(r"\s10{3,}\b")
 _TWO_NUMBERS = re.compile(r"(?<=\d)\s(?=10{3,}\b)")
 _DIGIT_WORD = (
     "(?:one|two|three|four|five|six|seven|eight|nine|first|second|third|fourth|fifth|sixth|seventh|eighth|ninth)"
 )
 _NOT_ONE_NUMBER = re.compile(
-    rf"(?<=\bno)\s(?=one\b)|(?<=\bat one)\s(?=point\b)|(?<=ty)\s(?=(?:and\s)?{_DIGIT_WORD}\b)"
-    rf"|(?:(?<=hundred)|(?<=thousand))\s(?={_DIGIT_WORD}\b)",
+    rf"\s(?:(?<=\bno\s)(?=one\b)|(?<=\bat one\s)(?=point\b)|(?<=ty\s)(?=(?:and\s)?{_DIGIT_WORD}\b)"
+    rf"|(?:(?<=hundred\s)|(?<=thousand\s))(?={_DIGIT_WORD}\b))",
     re.IGNORECASE,
 )
 """Matches the spaces in "no one", "at one point", "sixty and five" and "forty five inch screens" (of 5 inch)."""
@@ -138,14 +138,16 @@ _MOST_DIGITS = 15
 
 @lru_cache(maxsize=10_000)
 def normal_form(text: str) -> str:
-    text = plain(_VULGAR_FRACTION.sub(" ", text)).translate(_STRAIGHT)
+    text = plain(text) if text.isascii() else plain(_VULGAR_FRACTION.sub(" ", text)).translate(_STRAIGHT)
     has_thousands = _THOUSANDS.search(text)  # number words become such digits, too: "2 thousand" is "2 1000"
     text = _number_words_as_digits(text)
     text = _TWO_NUMBERS.sub(" | ", text) if has_thousands else text
     if any(map(str.isdigit, text)):
         for pattern in _DATES if _YEAR.search(text) and _DAY.search(text) else ():
             text = pattern.sub(_iso_date, text)
-        text = _NUMBER.sub(_quantity, _UHR.sub(r"\1:\2", _TIME.sub(_clock, text)))
+        text = _TIME.sub(_clock, text)
+        text = _UHR.sub(r"\1:\2", text) if "Uhr" in text else text
+        text = _NUMBER.sub(_quantity, text)
     text = text.strip().rstrip(" .。")
     if not any(map(str.isspace, text)):
         # one word may be a password, a symbol or a name; a text in Chinese has no blanks
@@ -158,14 +160,13 @@ def normal_form(text: str) -> str:
 
 
 def _number_words_as_digits(text: str) -> str:
-    from text_to_num import alpha2digit
-
     if "billion" in text.lower():  # which is a thousand or a million millions, depending on the language
         return text
     words = _NOT_ONE_NUMBER.sub(" | ", _SECONDS.sub("-| ", text)).split(" ")
     languages = [_number_word_language(word) for word in words]
     if not any(languages):
         return " ".join(words)
+    from text_to_num import alpha2digit
 
     def is_other_word(place: int) -> bool:
         if _bare(words[place]) not in _OTHER_WORDS:
@@ -235,9 +236,11 @@ def _quantity(found: re.Match[str]) -> str:
         return found[0]
     power = _SCALES.get(found["sinogram"] or found["letter"] or "", len(found["scale"] or "1") - 1)
     value = value.scaleb(power)
-    is_rate = _RATE.match(found.string, found.end() - len(rest))
     is_converted = not (is_money or unit in _NOT_CONVERTED or not unit)
-    if is_converted and not (unit in _DURATIONS and (is_rate or _AGE.search(found.string))):
+    if is_converted and unit in _DURATIONS:
+        is_rate = _RATE.match(found.string, found.end() - len(rest))
+        is_converted = not (is_rate or _AGE.search(found.string))
+    if is_converted:
         return _convert(value, unit) + rest
     return f"{_digits(value)} {unit}".rstrip() + rest
 
@@ -267,6 +270,8 @@ def _read_number(text: str, is_amount: bool) -> Decimal | None:
     """
     if sum(map(str.isdigit, text)) > _MOST_DIGITS:
         return None
+    if text.isdecimal() and text[0] != "0":
+        return Decimal(text)  # most numbers are whole
     if grouped := _GROUPED.fullmatch(text):
         is_certain = grouped[1] == "'" or (text.count(grouped[1]) > 1 and (grouped[1] == "," or is_amount))
         return Decimal(_SEPARATORS.sub("", text)) if is_certain else None
