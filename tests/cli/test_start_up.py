@@ -95,6 +95,26 @@ def test_a_bm25_run_does_not_import(modules: frozenset[str], name: str) -> None:
     assert not [module for module in modules if module == name or module.startswith(f"{name}.")]
 
 
+def test_a_run_of_a_benchmark_of_the_user_does_not_import_the_detector_of_passwords(tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text(
+        """
+name: own
+displayName: Own
+data: {type: local, path: data.json}
+schema: {itemId: id, question: question, answer: answer, context: {field: turns, itemSchema: {content: $.text}}}
+evaluation: {method: llm-judge}
+""",
+        encoding="utf-8",
+    )
+    item = {"id": "1", "question": "Where?", "answer": "Porto", "turns": [{"text": "I live in Porto."}]}
+    (tmp_path / "data.json").write_text(json.dumps([item]), encoding="utf-8")
+    script = RUN.replace('"--limit", "1"', '"--benchmarks", "own", "--config-dir", "."')
+    ended = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True, stdout=subprocess.PIPE, text=True)
+    code, names = json.loads(ended.stdout.splitlines()[-1])
+    assert code == 0
+    assert "memorybench.secrets.credentials" not in names
+
+
 def test_a_command_spares_the_garbage_collector_what_it_imported_and_a_call_from_python_changes_nothing() -> None:
     ended = subprocess.run([sys.executable, "-c", COMMAND], check=True, stdout=subprocess.PIPE, text=True)
     assert [line for line in ended.stdout.splitlines() if line in ("True", "False")] == ["True", "True", "True"]

@@ -9,7 +9,7 @@ from typing import Any
 from memorybench.core.errors import BadInput
 from memorybench.files.environment import REFERENCE
 from memorybench.files.located import Document, Place
-from memorybench.secrets.credentials import shape_in
+from memorybench.secrets.provider_keys import shape_in
 from memorybench.secrets.redaction import SHORTEST
 
 _CREDENTIAL_KEY = re.compile(

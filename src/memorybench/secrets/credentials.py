@@ -107,14 +107,6 @@ def _in_rewritten_lines(text: str, found: Sequence[Credential]) -> Iterator[Cred
                 break
 
 
-def shape_in(text: str) -> Kind | None:
-    """Return the kind of the first key in the text, recognised by its format without decoding, or None.
-
-    Sample keys count.
-    """
-    return next((key.kind for key in find_keys(text, samples=True)), None)
-
-
 def _normalize(text: str) -> str:
     return text if text.isascii() else _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
 

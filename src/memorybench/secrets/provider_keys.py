@@ -219,6 +219,14 @@ def find_keys(text: str, *, samples: bool = False) -> Iterator[FoundKey]:
             yield FoundKey("private key", match.start(), match.end())
 
 
+def shape_in(text: str) -> KeyKind | None:
+    """Return the kind of the first key in the text, recognised by its format without decoding, or None.
+
+    Sample keys count.
+    """
+    return next((key.kind for key in find_keys(text, samples=True)), None)
+
+
 def _matches(text: str, rule: _Literal) -> Iterator[re.Match[str]]:
     """Yield the matches of the rule's pattern at or around each occurrence of its literal."""
     literal, inside, pattern = rule.literal, rule.inside, rule.pattern

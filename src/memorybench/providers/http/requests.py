@@ -20,7 +20,7 @@ from memorybench.http.replies import Reply
 from memorybench.providers.config.requests import Call, Capture, FailedIf, Request
 from memorybench.providers.config.variables import AnyName, variables_in
 from memorybench.providers.storage.turns import replace_surrogates
-from memorybench.secrets.credentials import shape_in
+from memorybench.secrets.provider_keys import shape_in
 from memorybench.text.sanitize import preview
 
 _ANY = AnyName()  # the config was checked when it was read
