@@ -71,6 +71,23 @@ def test_rows_of_jsonl_and_csv(tmp_path: Path) -> None:
     assert next(iter(read_items(table))).again().where("talk") == f"{table}:2: talk"
 
 
+def test_numbers_and_characters_of_an_item_are_the_same_when_it_is_read_again(tmp_path: Path) -> None:
+    numbers = "[0.1, -0.0, -0, 1e-7, 5e-324, 1.7976931348623157e308, 123456789012345678901234567890, 1E5]"
+    characters = r'"\u00e9 \ud83d\ude42 \u0000 \/ é 🙂"'
+    file = tmp_path / "data.json"
+    file.write_text(f'[{{"numbers": {numbers}, "characters": {characters}}}]', encoding="utf-8")
+    first, again = both(file)
+    assert repr(again) == repr(first)
+
+
+def test_an_item_that_became_invalid_during_the_run_is_an_error(tmp_path: Path) -> None:
+    file = tmp_path / "data.json"
+    file.write_text('[\n{"text": "Hi"}]', encoding="utf-8")
+    (item,) = read_items(file)
+    file.write_text('[\n{"text": NaNN}]', encoding="utf-8")
+    assert refused(item.again).where.startswith(f"{file}:2")
+
+
 def test_a_file_removed_during_the_run_is_an_error(tmp_path: Path) -> None:
     file = tmp_path / "data.json"
     file.write_text(json.dumps(VALUES), encoding="utf-8")

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from memorybench.core.errors import BadInput
 from memorybench.files.json_places import JsonLines
 from memorybench.files.json_stream import NotStreamable, open_window
-from memorybench.files.json_text import DuplicateKey, decode, load_json, unique_object
+from memorybench.files.json_text import DuplicateKey, decode_again, load_json, unique_object
 from memorybench.files.jsonpaths import Path as JsonPath
 from memorybench.files.located import Document, Place
 from memorybench.files.parquet import BinaryValues, stream_parquet
@@ -139,9 +139,9 @@ def is_system_file(name: str) -> bool:
 
 
 def read_span(path: Path, span: Span) -> Document:
-    """Read one item of an uncompressed file."""
+    """Read one item of an uncompressed file again."""
     text = partial(_read_text, path, span)
-    return _document(str(path), span, text, decode(text(), str(path), span.line))
+    return _document(str(path), span, text, decode_again(text(), str(path), span.line))
 
 
 def format_of(path: Path) -> str:
@@ -241,7 +241,7 @@ def _item(path: Path, span: Span, text: str, value: Any, is_plain: bool) -> Item
     fetch, name = _compress(text), str(path)
     return Item(
         _document(name, span, fetch, value),
-        lambda: _document(name, span, fetch, decode(fetch(), name, span.line)),
+        lambda: _document(name, span, fetch, decode_again(fetch(), name, span.line)),
     )
 
 
