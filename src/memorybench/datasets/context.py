@@ -300,7 +300,7 @@ class ContextReader:
             left_out.filtered += self._turns_within.left_out(member)
             matches = [(at, match) for at, match in self._turns_within.located(member) if match is not None]
         match matches:
-            case [(at, list(turns))] if not any(type(turn) is list for turn in turns):
+            case [(at, list(turns))] if list not in map(type, turns):
                 return RawSession(name, turns, (*place, *at), date)
         found = [one for at, match in matches for one in flatten(match, (*place, *at))]
         return RawSession(name, [turn for _, turn in found], place, date, [at for at, _ in found])

@@ -71,7 +71,7 @@ def place_of(path: Path, value: Any) -> Place | None:
 
 def only(path: Path, value: Any, where: Callable[[], str]) -> Any:
     """Return the only match of a path, or None if there is none; raise BadInput if there are several."""
-    if path.singular:
+    if path.name is not None or path.singular:
         return path.first(value)
     matches = path.all(value)
     if len(matches) > 1:

@@ -20,6 +20,7 @@ from .dates import Formats, read_date
 from .paths import only, parse_path
 
 _NO_TEXT = (dict, list, bool)
+_CONTAINERS = frozenset((dict, list))
 _ROLES = ("user", "assistant", "system", "tool")
 _LONGEST_NAME = 50
 _NO = frozenset({"", "0", "false", "no", "f", "n", "none", "null"})
@@ -109,9 +110,10 @@ class TurnReader:
         Checked now, so that an error occurs before anything is spent.
         """
         for path in filter(None, (self._role, self._speaker)):
+            name = path.name
             for index, fields in kept:
-                if path.name is None or (type(fields) is dict and type(fields.get(path.name)) in (dict, list)):
-                    text_at(path, fields, partial(locate_in, item, session.turn_place(index)))
+                if name is None or (type(fields) is dict and type(fields.get(name)) in _CONTAINERS):
+                    text_at(path, fields, partial(_locate_turn, item, session, index))
         if self._date is not None:
             for index, fields in kept:
                 self.date_of(item, session, index, fields)
@@ -154,11 +156,12 @@ class TurnReader:
                 session.id, self._role_of(fields, self._speaker_in(item, session, index, fields))
             )
             for index, fields in session.turns
-            if _is_marked(fields.get(name) if name is not None and type(fields) is dict else find(fields))
+            if (mark := fields.get(name) if name is not None and type(fields) is dict else find(fields))
+            and _is_marked(mark)
         }
 
     def turn(self, item: Document, session: KeptSession, index: int, fields: Any) -> Turn:
-        where = partial(locate_in, item, session.raw.turn_place(index))
+        where = partial(_locate_turn, item, session.raw, index)
         name, content = self._read(item, session.raw, index, fields)
         is_role = name is not None and self._role is None and name.lower() in _ROLES
         speaker = text_at(self._speaker, fields, where) if name is None else (None if is_role else name)
@@ -174,10 +177,7 @@ class TurnReader:
         """Return the id of a turn in the data, or else one made from session and position, such as `s1:3`."""
         if self._id is None:
             return f"{session.id}:{index + 1}"
-        return (
-            text_at(self._id, fields, partial(locate_in, item, session.raw.turn_place(index)))
-            or f"{session.id}:{index + 1}"
-        )
+        return text_at(self._id, fields, partial(_locate_turn, item, session.raw, index)) or f"{session.id}:{index + 1}"
 
     def visible(self, fields: Any) -> Any:
         """Return the fields of a turn as templates show them: without gold marks."""
@@ -186,7 +186,7 @@ class TurnReader:
         return {k: _map_texts(v, self._transform) for k, v in fields.items() if k not in self._hidden}
 
     def date_of(self, item: Document, session: RawSession, index: int, fields: Any) -> datetime | None:
-        where = partial(locate_in, item, session.turn_place(index))
+        where = partial(_locate_turn, item, session, index)
         date = only(self._date, fields, where) if self._date else None
         return None if date is None else read_date(date, where, self._date_format)
 
@@ -215,8 +215,9 @@ class TurnReader:
     def _read(self, item: Document, session: RawSession, index: int, fields: Any) -> tuple[str | None, str]:
         """Return the speaker at the beginning of a turn's text, or None, and the rest of the text with the captions."""
         name, text = self._split(self._text(item, session, index, fields))
-        for caption in self._captions(fields, partial(locate_in, item, session.turn_place(index))):
-            text = f"{text} [shares a photo: {caption}]".lstrip()
+        if self._caption is not None:
+            for caption in _captions(self._caption, fields, partial(_locate_turn, item, session, index)):
+                text = f"{text} [shares a photo: {caption}]".lstrip()
         return name, text.strip() and text
 
     def _text(self, item: Document, session: RawSession, index: int, fields: Any) -> str:
@@ -228,6 +229,9 @@ class TurnReader:
                 f"invalid turn {preview(fields)}",
                 expected="a text, or an object and schema.context.itemSchema.content",
             )
+        content = fields.get(self._content_path.name)
+        if isinstance(content, str):
+            return content
         if self._content_path.name is not None:
             contents = [fields[self._content_path.name]] if self._content_path.name in fields else []
         else:
@@ -245,18 +249,17 @@ class TurnReader:
             )
         return "\n\n".join(str(content) for content in contents if content is not None)
 
-    def _captions(self, fields: Any, where: Callable[[], str]) -> Iterator[str]:
-        """Yield the captions of a turn; several, if it has several pictures."""
-        for value in self._caption.all(fields) if self._caption else ():
-            for caption in value if _is_texts(value) else [value]:
-                if isinstance(caption, _NO_TEXT):
-                    raise BadInput(
-                        where(),
-                        f"invalid value {preview(caption)} at {self._caption.text if self._caption else ''}",
-                        expected="a text or a list of texts",
-                    )
-                if caption is not None and str(caption).strip():
-                    yield str(caption)
+
+def _captions(path: Path, fields: Any, where: Callable[[], str]) -> Iterator[str]:
+    """Yield the captions of a turn; several, if it has several pictures."""
+    for value in path.all(fields):
+        for caption in value if _is_texts(value) else [value]:
+            if isinstance(caption, _NO_TEXT):
+                raise BadInput(
+                    where(), f"invalid value {preview(caption)} at {path.text}", expected="a text or a list of texts"
+                )
+            if caption is not None and str(caption).strip():
+                yield str(caption)
 
 
 def _is_marked(value: Any) -> bool:
@@ -292,6 +295,10 @@ def optional_path(path: str | None, where: str) -> Path | None:
 
 def locate_in(item: Document, place: Place | None) -> str:
     return item.where(*(place or ()))
+
+
+def _locate_turn(item: Document, session: RawSession, index: int) -> str:
+    return locate_in(item, session.turn_place(index))
 
 
 def text_at(path: Path | None, fields: Any, where: Callable[[], str] | None = None) -> str | None:
