@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar, cast
@@ -59,10 +60,10 @@ class StoredTurn:
 def stored_turns(session: Session) -> list[StoredTurn]:
     """Return the turns of a session that are not blank, as they are stored."""
     turns = []
+    session_date = _date_text(session.at)
     for place, turn in enumerate(session.turns, start=1):
         if turn.content.strip():
-            at = turn.at or session.at
-            date = f"[{at.date().isoformat()}] " if at else ""
+            date = _date_text(turn.at) if turn.at else session_date
             turns.append(
                 StoredTurn(
                     session=session.id,
@@ -75,9 +76,13 @@ def stored_turns(session: Session) -> list[StoredTurn]:
     return turns
 
 
+def _date_text(at: datetime | None) -> str:
+    return f"[{at.date().isoformat()}] " if at else ""
+
+
 def replace_surrogates(text: str) -> str:
     """Replace lone surrogates, which neither SQLite nor an embedder can encode."""
-    return text.encode("utf-8", "replace").decode()
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 class TurnStore(SqliteStore):

@@ -69,12 +69,13 @@ def with_evidence(question: Question, haystack: Haystack, history: str) -> Recor
 
 def history_digest(haystack: Haystack) -> str:
     """Return a digest of the turns of a haystack. Faster than `digest`, which writes JSON first."""
-    parts = (
-        f"{session.id}\0{session.at}\0{turn.role}\0{turn.speaker}\0{turn.at}\0{turn.content}\0"
-        for session in haystack.sessions
-        for turn in session.turns
-    )
-    return sha256("".join(parts).encode("utf-8", "backslashreplace")).hexdigest()[:32]
+    parts = []
+    for session in haystack.sessions:
+        start = f"{session.id}\0{session.at}\0"
+        for turn in session.turns:
+            part = f"{start}{turn.role}\0{turn.speaker}\0{turn.at}\0{turn.content}\0"
+            parts.append(part.encode("utf-8", "backslashreplace"))
+    return sha256(b"".join(parts)).hexdigest()[:32]
 
 
 def _turns(haystack: Haystack) -> Iterator[tuple[Session, str, Turn]]:
