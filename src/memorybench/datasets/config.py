@@ -3,8 +3,7 @@
 Field docstrings are the user's documentation: docs/config-keys.md and the JSON Schema contain them.
 """
 
-from __future__ import annotations
-
+# no `from __future__ import annotations`: pydantic would parse the text of every annotation when it creates the classes
 from collections.abc import Mapping
 from typing import Annotated, Literal
 

@@ -1,7 +1,6 @@
 """The keys of a provider config without requests or tools. Field docstrings are the user's documentation."""
 
-from __future__ import annotations
-
+# no `from __future__ import annotations`: pydantic would parse the text of every annotation when it creates the classes
 from collections.abc import Mapping
 from typing import Any, Literal
 
