@@ -29,6 +29,8 @@ def sanitize(text: str) -> str:
 
     A lone surrogate becomes the replacement character.
     """
+    if text.isprintable():  # contains none of them
+        return text
     return _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", _CONTROLS.sub("", _SEQUENCES.sub("", text)))
 
 
