@@ -9,7 +9,6 @@ from memorybench.files.located import Document, Place
 from memorybench.text.sanitize import preview
 
 from .config import BenchmarkConfig, Context, ItemSchema, RubricItemSchema, SchemaMapping
-from .dates import check_format
 from .log_lines import LinePattern
 
 _QUESTION_PATHS = {
@@ -74,6 +73,8 @@ def check_schema(config: BenchmarkConfig, document: Document) -> None:
         )
     _check_patterns(mapping.context, part.at("context"))
     if mapping.date_format is not None:
+        from .dates import check_format
+
         formats = (mapping.date_format,) if isinstance(mapping.date_format, str) else mapping.date_format
         try:
             for format in formats or ("",):

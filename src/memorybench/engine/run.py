@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from memorybench.core.errors import Blocked, JournalError, Lacking, MemorybenchError, Unreadable
 from memorybench.core.plans import Job, Plan, Watch
@@ -17,9 +18,11 @@ from memorybench.journal.run_writer import RunWriter
 
 from .budget import Budget
 from .leases import LeasedJobs, lease
-from .observing import Observer, TrialObserver
 from .steps import JobSteps, RunSteps
 from .stopping import Interrupted, Stop, stop_on_signals
+
+if TYPE_CHECKING:
+    from .observing import Observer, TrialObserver
 
 
 @dataclass(frozen=True, slots=True)

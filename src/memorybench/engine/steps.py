@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
 
 from pydantic import TypeAdapter
 
@@ -25,9 +25,11 @@ from memorybench.journal.run_writer import RunWriter, now
 from .budget import Budget
 from .leases import lease
 from .limiter import RateLimiter
-from .observing import EndedStep, TrialObserver
 from .retries import RetryState, with_retries
 from .stopping import Interrupted, Stop
+
+if TYPE_CHECKING:
+    from .observing import TrialObserver
 
 T = TypeVar("T")
 
@@ -196,6 +198,8 @@ class RunSteps:
     ) -> None:
         if request.observer is None or isinstance(error, Interrupted):
             return
+        from .observing import EndedStep
+
         with suppress(Exception):  # an error in an observer must not stop the run
             request.observer.add_step(
                 EndedStep(

@@ -9,8 +9,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from memorybench.processes.programs import abandon_all
-
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _EXIT_INTERRUPTED = 130
 
@@ -72,6 +70,8 @@ def stop_on_signals(stopping: Stop) -> Iterator[None]:
 
     def handle_signal() -> None:
         if stopping.is_set():
+            from memorybench.processes.programs import abandon_all
+
             # finished steps are already on disk
             print("\nstopped at once; calls in flight may have been charged", file=sys.stderr, flush=True)
             abandon_all()  # an agent that keeps running would keep spending

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
@@ -187,6 +186,8 @@ def _describe_change(before: Fingerprint, after: Fingerprint) -> str:
 
 def _diff(before: str, after: str) -> list[str]:
     """Return the lines that differ, each with a leading - (only in `before`) or + (only in `after`)."""
+    from difflib import unified_diff
+
     old, new = _current_form(before).splitlines(), _current_form(after).splitlines()
-    diff = difflib.unified_diff(old, new, lineterm="", n=0)
+    diff = unified_diff(old, new, lineterm="", n=0)
     return [line for line in diff if not line.startswith(("---", "+++", "@@"))]

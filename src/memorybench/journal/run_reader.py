@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import shlex
 import sqlite3
@@ -126,8 +125,10 @@ class RunReader:
     def run(self, run: str) -> Run:
         row = next(self._few("runs", "id = ?", run), None)
         if row is None:
+            from difflib import get_close_matches
+
             known = [name for (name,) in self.connection.execute("SELECT id FROM runs ORDER BY created DESC, id")]
-            close = difflib.get_close_matches(run, known, 1)
+            close = get_close_matches(run, known, 1)
             hint = f"did you mean {close[0]!r}? " if close else ""
             listing = shlex.join(["memorybench", "runs", *journal_words(self.folder)])
             raise BadInput(self._journal.name, f"run {run!r} not found", remedy=f"{hint}`{listing}` lists the runs")

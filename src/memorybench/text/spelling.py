@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
 
@@ -15,6 +14,8 @@ _MOST_NAMES = 30
 
 def nearest(name: str, known: Collection[str]) -> str | None:
     """Return the known name closest to `name`, ignoring case, hyphens and underscores; None if none is close."""
+    from difflib import get_close_matches
+
     folded = {_fold(candidate): candidate for candidate in known}
     close = get_close_matches(_fold(name), folded, n=1)
     return folded[close[0]] if close else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from memorybench.suites.answering import context_of, estimated_tokens
 from memorybench.suites.estimates import (
@@ -15,11 +16,14 @@ from memorybench.suites.estimates import (
     canary_calls,
     model_calls,
 )
-from memorybench.suites.wiring import ResolvedProvider
 
 from .baselines import all_turns, remembered
-from .bench_run import BenchRun
-from .benchmarks import Benchmark
+
+if TYPE_CHECKING:
+    from memorybench.suites.wiring import ResolvedProvider
+
+    from .bench_run import BenchRun
+    from .benchmarks import Benchmark
 
 
 def estimates(run: BenchRun) -> Iterator[Estimate]:

@@ -11,7 +11,6 @@ from memorybench.journal.rows import Run
 from memorybench.metrics.retrieval import COLUMNS, NARROW_COLUMNS
 from memorybench.suites import report_parts as sections
 from memorybench.suites.comparison import HEADLINES
-from memorybench.suites.noise import headline_measures, measure_noise, noise_document, noise_sections
 from memorybench.suites.sampling import sample_text
 from memorybench.suites.searching import OVER_BUDGET, over_budget_warning, search_facts
 from memorybench.suites.stored_run import StoredRun
@@ -135,7 +134,7 @@ def report(run: StoredRun) -> Report:
             warnings += (over_budget_warning(result.subject, over.value * over.n),)
     known = tuple(contamination(summary, _chance(run.runs)))
     warnings += tuple(map(contamination_warning, known))
-    noise = measure_noise(run, headline_measures(run))
+    noise, noise_document = _noise_parts(run)
     judge_warnings, corrections, judge_document = _judge_parts(run)
     return Report(
         title=sections.title(f"memorybench eval: {summary.run_id}", summary),
@@ -145,14 +144,14 @@ def report(run: StoredRun) -> Report:
             Provenance(facts(run.runs)),
             *tables,
             *corrections,
-            *noise_sections(noise),
+            *noise,
             *sections.step_tables(summary, detail=False),
             Notes((sections.accounting(summary),)),
         ),
         warnings=warnings,
         document={
             **sections.document(summary),
-            **noise_document(noise),
+            **noise_document,
             **judge_document,
             **({"contamination": list(known)} if known else {}),
         },
@@ -167,6 +166,16 @@ def _judge_parts(run: StoredRun) -> tuple[Sequence[Section], Sequence[Section], 
 
     checks = judge_checks(run, {"accuracy": False})
     return list(check_warnings(checks)), list(correction_tables(run, checks)), check_document(checks)
+
+
+def _noise_parts(run: StoredRun) -> tuple[Sequence[Section], Mapping[str, Any]]:
+    """Return the sections and the part of the JSON document about noise; empty for a run without repeats."""
+    if run.spec.get("repeats", 1) == 1:
+        return (), {}
+    from memorybench.suites.noise import headline_measures, measure_noise, noise_document, noise_sections
+
+    noise = measure_noise(run, headline_measures(run))
+    return noise_sections(noise), noise_document(noise)
 
 
 def _results_table(benchmark: str, results: Sequence[Result], main: str, failed: Mapping[str, int]) -> Table:

@@ -8,7 +8,6 @@ from memorybench.core.conversation import Haystack, Memory
 from memorybench.core.measures import RetrievalMetric
 from memorybench.core.questions import EvidenceLevel, Question
 from memorybench.core.trials import Score
-from memorybench.metrics.answers import contains
 from memorybench.metrics.retrieval import RETRIEVAL_METRICS
 from memorybench.suites.answering import RUBRIC_MET
 
@@ -120,6 +119,8 @@ def forbidden_scores(
     """
     if not question.forbidden and not question.must_not_contain:
         return
+    from memorybench.metrics.answers import contains
+
     hits, unknown = 0, 0
     for memory in seen:
         sources = places.sources(memory, level)
