@@ -196,10 +196,11 @@ class Suite:
         check = getattr(self._reporting, "passes", None)
         return check is None or bool(check(run))
 
-    def result_name(self, text: str) -> str:
-        """Return the word that reports use for a result of the journal; the same word if they use no other."""
+    @property
+    def result_names(self) -> Mapping[str, str]:
+        """The words that reports use for results of the journal, if they use others."""
         names: Mapping[str, str] = getattr(self._reporting, "RESULT_NAMES", {})
-        return names.get(text, text)
+        return names
 
     def case_sections(self, trial: CaseTrial) -> Sequence[Section] | None:
         """Return the suite's own sections for a trial, or None if it is shown with the standard ones.
