@@ -209,4 +209,4 @@ def best_rows(scores: NDArray[float32], limit: int) -> Sequence[Hit]:
     import numpy as np
 
     order = np.argsort(-scores, kind="stable")[:limit]
-    return [Hit(int(row), float(scores[row])) for row in order]
+    return list(map(Hit, order.tolist(), scores[order].tolist()))

@@ -103,8 +103,8 @@ def memory_bytes(seen: Sequence[Memory]) -> list[Score]:
     """Return the score for the mean size of the memories shown, in UTF-8 bytes; nothing if none was shown."""
     if not seen:
         return []
-    sizes = [len(memory.content.encode("utf-8", "surrogatepass")) for memory in seen]
-    return [Score(name=MEMORY_BYTES, value=sum(sizes) / len(sizes))]
+    contents = "".join(memory.content for memory in seen)
+    return [Score(name=MEMORY_BYTES, value=len(contents.encode("utf-8", "surrogatepass")) / len(seen))]
 
 
 def forbidden_scores(
