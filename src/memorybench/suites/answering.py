@@ -76,7 +76,9 @@ class Scored:
 
 def context_of(memories: Sequence[Memory], *, chunks: bool = False) -> str:
     """Join memories into the text that the answering model reads; `chunks` adds the passages of each memory."""
-    return "\n\n".join("\n".join((memory.content, *(memory.chunks if chunks else ()))) for memory in memories)
+    if not chunks:
+        return "\n\n".join([memory.content for memory in memories])
+    return "\n\n".join("\n".join((memory.content, *memory.chunks)) for memory in memories)
 
 
 def estimated_tokens(text: str) -> int:
