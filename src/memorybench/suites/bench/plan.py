@@ -156,11 +156,12 @@ class BenchPlan:
     def _jobs(self) -> Iterator[Job]:
         ordinal = 0
         for bench in self.benches:
+            haystacks = _Haystacks(bench.dataset)
             for candidate in self.candidates:
-                yield from self._candidate_jobs(bench, candidate, ordinal)
+                yield from self._candidate_jobs(bench, haystacks, candidate, ordinal)
                 ordinal += len(bench.questions) * bench.repeats
 
-    def _candidate_jobs(self, bench: Bench, candidate: Candidate, first: int) -> Iterator[Job]:
+    def _candidate_jobs(self, bench: Bench, haystacks: _Haystacks, candidate: Candidate, first: int) -> Iterator[Job]:
         repeats = range(1, bench.repeats + 1)
         trials = [
             _trial(bench.dataset.name, question, candidate, repeat)
@@ -170,7 +171,7 @@ class BenchPlan:
         ingest = self._ingest(bench, candidate, trials)
         if ingest is not None:
             self._ingests.append((ingest, self._histories(bench)))
-        questioner = _Questioner(bench, candidate, ingest, retrieval_metrics(self.plugins))
+        questioner = _Questioner(bench, haystacks, candidate, ingest, retrieval_metrics(self.plugins))
         by_memory: dict[str, list[int]] = {}
         # the memory of a shared history grows from question to question
         for place, question in sorted(enumerate(bench.questions), key=lambda pair: pair[1].asked_after):
@@ -259,22 +260,34 @@ class BenchPlan:
                 await ingest.clear(steps, haystack)
 
 
+class _Haystacks:
+    """Computes what all candidates need of the haystacks of a benchmark. Keeps that of the last few haystacks."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        keep = lru_cache(maxsize=SIDE_BY_SIDE)
+        self.places = keep(lambda id: Places(dataset.haystack(id)))
+        self.all_turns = keep(lambda id: all_turns(dataset.haystack(id)))
+        self.digest = keep(lambda id: history_digest(dataset.haystack(id)))
+
+
 class _Questioner:
     """Asks one candidate the questions of one benchmark."""
 
     def __init__(
-        self, bench: Bench, candidate: Candidate, ingest: Ingest | None, metrics: Sequence[RetrievalMetric]
+        self,
+        bench: Bench,
+        haystacks: _Haystacks,
+        candidate: Candidate,
+        ingest: Ingest | None,
+        metrics: Sequence[RetrievalMetric],
     ) -> None:
         self._bench = bench
+        self._haystacks = haystacks
         self._metrics = metrics
         self._candidate = candidate
         self._ingest = ingest
-        # many questions use one haystack: the last few are kept
-        self._places = lru_cache(maxsize=SIDE_BY_SIDE)(self._find_places)
-        self._all_turns = lru_cache(maxsize=SIDE_BY_SIDE)(lambda id: all_turns(bench.dataset.haystack(id)))
         self._partners = partners(bench.dataset.questions) if candidate.name == PLACEBO else {}
         self._noted = False
-        self._history = lru_cache(maxsize=SIDE_BY_SIDE)(lambda id: history_digest(bench.dataset.haystack(id)))
 
     async def perform(self, question: Question, steps: Steps, *, repeat: int = 1) -> Performed:
         try:
@@ -290,14 +303,14 @@ class _Questioner:
     def recorded_question(self, question: Question) -> Question:
         """Return the question as the journal stores it, with its gold turns if the history can be read."""
         try:
-            history = self._history(question.haystack)
+            history = self._haystacks.digest(question.haystack)
             return with_evidence(question, self._bench.dataset.haystack(question.haystack), history)
         except Exception:  # the trial reports it
             return question
 
     async def _ask(self, steps: Steps, question: Question, repeat: int) -> Performed:
         memories = await self._retrieve(steps, question)
-        places = self._places(question.haystack)
+        places = self._haystacks.places(question.haystack)
         scores = []
         if self._candidate.ranked:
             scores += retrieval_scores(memories, question, places, self._bench.dataset.evidence, self._metrics)
@@ -350,7 +363,7 @@ class _Questioner:
         corrected = self._bench.corrected.get(question.id)
         found: Sequence[Score] = as_is
         if corrected is not None:
-            places = self._places(question.haystack)
+            places = self._haystacks.places(question.haystack)
             found = []
             if self._candidate.ranked:
                 found = retrieval_scores(memories, corrected, places, self._bench.dataset.evidence, self._metrics)
@@ -363,17 +376,14 @@ class _Questioner:
         ingest = self._ingest
         if self._candidate.name == PLACEBO and ingest is None:
             other = self._partners[question.id]
-            return placebo_memories(other, self._all_turns(other.haystack))
+            return placebo_memories(other, self._haystacks.all_turns(other.haystack))
         if ingest is None:
-            return remembered(self._candidate.name, question, self._all_turns(question.haystack))
+            return remembered(self._candidate.name, question, self._haystacks.all_turns(question.haystack))
         return await ingest.search(steps, question.haystack, question.query, self._bench.limits.depth)
 
     async def _leave(self, steps: Steps, question: Question) -> None:
         if self._ingest is not None:
             await self._ingest.leave(steps, question.haystack)
-
-    def _find_places(self, haystack: str) -> Places:
-        return Places(self._bench.dataset.haystack(haystack))
 
 
 def _question_shown(question: Question) -> Exhibit:

@@ -44,7 +44,7 @@ from .baselines import Candidate
 from .benchmarks import answer_prompts, judge_calls, scoring_method
 from .contamination import chance_score
 from .measures import plugin_metrics, special_measures
-from .plan import Bench, RecordedQuestion, _Questioner, _trial, history_digest, with_evidence
+from .plan import Bench, RecordedQuestion, _Haystacks, _Questioner, _trial, history_digest, with_evidence
 from .recorded import RecordedProvider
 from .scores import memory_bytes
 from .selection import choose_questions
@@ -127,7 +127,7 @@ class _BenchRescorer(Rescorer):
             metrics = retrieval_metrics(plugin_metrics())
             if len(self._questioners) >= SIDE_BY_SIDE:  # a bundle may name any number of subjects
                 self._questioners.clear()
-            self._questioners[key] = _Questioner(bench, candidate, cast(Ingest, ingest), metrics)
+            self._questioners[key] = _Questioner(bench, _Haystacks(dataset), candidate, cast(Ingest, ingest), metrics)
         return self._questioners[key]
 
     async def _without_data(
