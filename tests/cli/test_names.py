@@ -97,6 +97,14 @@ def test_a_command_is_converted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert as_typed(typed) == typed, "the error of a command contains one that was converted before"
 
 
+def test_a_next_step_names_the_program_as_it_was_started(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert command("eval", "--providers", "bm25", "--end", "1", "--run-id", "r").code == 0
+    monkeypatch.setattr(sys, "argv", ["/opt/bin/memorybench"])
+    assert "/opt/bin/memorybench eval --providers mine " in command("init", "provider", "mine").out
+    assert "/opt/bin/memorybench verify 'my run.mbz'" in command("bundle", "r", "--output", "my run.mbz").out
+    assert "/opt/bin/memorybench verify 'my run.mbz'" in command("results", "my run.mbz").err
+
+
 def test_the_api_is_listed() -> None:
     assert set(memorybench.__all__) <= set(dir(memorybench))
     assert "Any" not in dir(memorybench)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import stat
 import sys
 from pathlib import Path
@@ -23,6 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from memorybench.bundles.making import make_bundle
+    from memorybench.reporting.typed_commands import as_typed
     from memorybench.suites.registry import read_run
 
     sign = None
@@ -42,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps({"run_id": run_id, "file": str(output), "bytes": size, "root": manifest.root}, indent=2))
     else:
         print(f"Run {run_id} is in {output} ({size:,} bytes), root {manifest.root}.")
-        print(f"Check it with: memorybench verify {output}")
+        print(as_typed(f"Check it with: memorybench verify {shlex.quote(str(output))}"))
     return 0
 
 

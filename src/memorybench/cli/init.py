@@ -27,6 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from memorybench.core.errors import BadInput
+    from memorybench.reporting.typed_commands import as_typed
     from memorybench.wiring.starters import probe, starting_files, write_starting_files
 
     from .validate import describe_file
@@ -41,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     if probed is not None:
         _show(probed)
     print(f"checked: {describe_file(files[0])}")
-    print(f"next: read {files[0]}, then {_NEXT[args.kind].format(name=args.name)}")
+    print(as_typed(f"next: read {files[0]}, then {_NEXT[args.kind].format(name=args.name)}"))
     return 0
 
 

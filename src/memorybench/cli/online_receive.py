@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import shlex
 import signal
 import sys
 from pathlib import Path
@@ -60,6 +61,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _receive(args: argparse.Namespace, token: str | None) -> None:
+    from memorybench.reporting.typed_commands import as_typed
     from memorybench.traces.receiver import Receiver, can_read_protobuf, serve
     from memorybench.traces.span_files import SpanFiles
     from memorybench.wiring.environment import redactor
@@ -82,7 +84,8 @@ async def _receive(args: argparse.Namespace, token: str | None) -> None:
             except TimeoutError:
                 pass
         counts = f"{receiver.batches} batches with {receiver.spans} spans stored, {receiver.refused} refused"
-        print(f"memorybench: {counts}; measure them with: memorybench online {args.output}", file=sys.stderr)
+        measure = as_typed(f"memorybench online {shlex.quote(str(args.output))}")
+        print(f"memorybench: {counts}; measure them with: {measure}", file=sys.stderr)
 
 
 def _seconds(text: str) -> float:

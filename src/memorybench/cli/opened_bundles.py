@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import shlex
 import sys
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -66,6 +67,7 @@ def _open(path: Path, results: Path, taken: Collection[str]) -> str:
     from memorybench.bundles.archive import open_archive
     from memorybench.bundles.contents import Rows, import_rows
     from memorybench.core.errors import BadInput
+    from memorybench.reporting.typed_commands import as_typed
 
     stem = (re.sub(r"[^A-Za-z0-9_-]+", "-", path.stem).strip("-") or "bundle")[:_LONGEST_STEM]
     names = (f"{stem}{mark}{_SUFFIX}" for mark in ("", *(f"-{number}" for number in range(2, 1000))))
@@ -77,5 +79,6 @@ def _open(path: Path, results: Path, taken: Collection[str]) -> str:
                 remedy=f"run `memorybench verify {path}` for details",
             )
         run_id = import_rows(Rows.in_archive(archive), results, next(name for name in names if name not in taken))
-    print(f"{path}: its figures are not checked; memorybench verify {path} recomputes them", file=sys.stderr)
+    verify = as_typed(f"memorybench verify {shlex.quote(str(path))}")
+    print(f"{path}: its figures are not checked; {verify} recomputes them", file=sys.stderr)
     return run_id
