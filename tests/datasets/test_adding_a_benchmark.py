@@ -140,6 +140,25 @@ def test_a_missing_data_file_names_every_place_that_was_tried(command: Command, 
         assert re.search(rf"(?<![\w/]){place}", error.expected)
 
 
+def test_validate_names_every_place_that_was_tried(command: Command, folder: Path) -> None:
+    (folder / "benchmarks/datasets/diary.jsonl").unlink()
+    said = command("validate", "benchmarks/configs/diary.yaml")
+    assert said.code == 0
+    assert "benchmarks/configs/datasets/diary.jsonl or benchmarks/datasets/diary.jsonl" in said.out
+
+
+def test_a_wrong_data_file_is_to_be_corrected_on_the_command_line(command: Command, folder: Path) -> None:
+    error = refused(memorybench.evaluate, benchmarks=["diary"], providers=["bm25"], data_files={"diary": "nope.jsonl"})
+    assert (error.where, error.remedy) == ("nope.jsonl", "correct --data-file")
+
+
+def test_a_wrong_turns_field_is_named_with_the_field_that_was_meant(command: Command, folder: Path) -> None:
+    config = folder / "benchmarks/configs/diary.yaml"
+    config.write_text(config.read_text("utf-8").replace("turnsField: turns", "turnsField: turn"), encoding="utf-8")
+    error = refused(memorybench.evaluate, benchmarks=["diary"], providers=["bm25"])
+    assert error.remedy == 'did you mean "turns"? correct schema.context.turnsField'
+
+
 def test_paths_relative_to_a_session_are_reported_with_the_paths_that_were_meant(
     command: Command, folder: Path
 ) -> None:

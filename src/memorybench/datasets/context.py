@@ -15,6 +15,7 @@ from memorybench.files.jsonpaths import Path
 from memorybench.files.located import Document, Place
 from memorybench.files.templates import Template
 from memorybench.text.sanitize import preview
+from memorybench.text.spelling import suggestion
 
 from .config import Context, Preprocessing
 from .config_reading import SESSION_VARIABLES
@@ -108,7 +109,8 @@ class ContextReader:
             sessions.append(session)
             starts.append(start)
         if not sessions:
-            raise self._empty(item)
+            has_no_turns = self._context.turns_field is not None and raw_count == 0
+            raise self._without_turns(item, left_out) if has_no_turns else self._empty(item)
         if self._context.type != "object" and not turn_ids.isdisjoint(session.id for session in sessions):
             return None
         return ItemContext(
@@ -360,6 +362,15 @@ class ContextReader:
             return close if len(Path.parse(close, "").all(item.value)) == count else None
         except BadInput:
             return None
+
+    def _without_turns(self, item: Document, left_out: LeftOut) -> BadInput:
+        turns_field = self._context.turns_field or ""
+        return BadInput(
+            locate_in(item, place_of(self._field, item.value)),
+            f"no session has turns at {turns_field}",
+            expected="a list of turns in each session",
+            remedy=f"{suggestion(turns_field, left_out.session_fields)} correct schema.context.turnsField".strip(),
+        )
 
     def _empty(self, item: Document) -> BadInput:
         return BadInput(

@@ -48,7 +48,9 @@ def source_of(config: BenchmarkConfig, *, beside: Path | None, cache: Path, hub:
 
 
 def local_source(config: BenchmarkConfig, file: Path) -> Source:
-    """Return the data of a benchmark in a local file, or in a folder if the data has several files."""
+    """Return the data of a benchmark in the file or folder that --data-file names; raise BadInput if there is none."""
+    if not _exists(file, ()):
+        raise BadInput(str(file), f"data of {config.name} not found", remedy="correct --data-file")
     return _local_source(config, Piece(file))
 
 

@@ -114,7 +114,7 @@ def _describe_data(benchmark: BenchmarkConfig, document: Document) -> tuple[str,
         return "", ()
     source = source_of(benchmark, beside=Path(document.path).parent, cache=cache_folder())
     if not any(file.is_file() for file in source.item_files):
-        return f", not found: {missing(source).where}", ()
+        return f", not found: {missing(source).expected}", ()
     summary = preview_data(benchmark, source)
     return f", {summary['counts']['questions']:,} questions", tuple(summary_lines(summary))
 
