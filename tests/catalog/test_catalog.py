@@ -245,3 +245,14 @@ def test_listing_loads_nothing_heavy() -> None:
     )
     finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert finished.stdout.strip() == "[]"
+
+
+def test_a_file_is_found_by_its_name_which_the_error_tells(tmp_path: Path) -> None:
+    configs = tmp_path / "providers" / "configs"
+    configs.mkdir(parents=True)
+    (configs / "second.yaml").write_text("name: first\nextends: bm25\n", encoding="utf-8")
+    catalog = Catalog(tmp_path)
+    for name, remedy in (("second", "write first,"), ("second.yaml", "providers/configs/"), ("other", "list")):
+        with pytest.raises(BadInput) as raised:
+            catalog.provider(name)
+        assert remedy in raised.value.remedy

@@ -206,3 +206,9 @@ def test_any_text_is_a_value_or_a_one_line_error(text):
         return
     assert "\n" not in str(refused)
     assert refused.where.startswith("f.yaml")
+
+
+def test_a_tab_is_among_the_causes_of_invalid_indentation() -> None:
+    with pytest.raises(BadInput) as raised:
+        parse_yaml("a:\n\tb: 1\n", "x.yaml")
+    assert (raised.value.where, "tab" in raised.value.remedy) == ("x.yaml:2", True)

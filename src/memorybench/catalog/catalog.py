@@ -162,18 +162,23 @@ class Catalog:
             return self._varied(name)
         sources = self._find(kind, name)
         if not sources:
-            known = [named for family, named in self._sources if family == kind]
-            listing = f"memorybench list --{kind}s" if kind != "metric" else "memorybench list"
-            close = suggestion(name, known)
-            raise BadInput(
-                "",
-                f'no {kind} "{sanitize(name)}"',
-                remedy=f"{close} ({listing})" if close else f"`{listing}` shows all",
-            )
+            raise BadInput("", f'no {kind} "{sanitize(name)}"', remedy=self._advice(kind, name))
         entry = self._check(sources)
         if entry.broken is not None:
             raise entry.broken
         return replace(sources[0], entry=entry)
+
+    def _advice(self, kind: Pluggable | Described, name: str) -> str:
+        """Return what to do about a name that no entry of this kind has."""
+        for entry in (source.entry for source in self._of_user):
+            if entry.kind == kind and entry.file is not None and entry.file.stem == name:
+                return f'{entry.origin} has the name "{entry.name}": write {entry.name}, or change `name` in the file'
+        if Path(name).suffix in (".yaml", ".yml"):
+            return f"save the file in {kind}s/configs/, and write the `name` that is in it"
+        known = [named for family, named in self._sources if family == kind]
+        listing = f"memorybench list --{kind}s" if kind != "metric" else "memorybench list"
+        close = suggestion(name, known)
+        return f"{close} ({listing})" if close else f"`{listing}` shows all"
 
     def _check(self, sources: Sequence[_Source]) -> Entry:
         """Return the entry that `sources` define, with `broken` set if it is invalid or there are several sources."""

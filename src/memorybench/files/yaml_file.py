@@ -174,5 +174,5 @@ def _syntax(error: yaml.MarkedYAMLError, path: str) -> BadInput:
     return BadInput(
         where,
         f"invalid YAML{column}: {error.problem}",
-        remedy="check indentation and quotes on this line and the one above",
+        remedy="check indentation (spaces, not tabs) and quotes on this line and the one above",
     )
