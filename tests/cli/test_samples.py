@@ -222,6 +222,15 @@ def test_one_history_has_no_interval_in_any_table(command: Command) -> None:
         assert "No interval" in report(command, run)
 
 
+def test_only_a_benchmark_with_more_histories_can_be_sampled_for_an_interval(command: Command) -> None:
+    write_benchmark(command, [item(0)])
+    command("eval", "--benchmarks", "mine", "--providers", "bm25", "--run-id", "mine")
+    command("eval", "--providers", "bm25", "--end", "6", "--run-id", "first")
+    for run, can_sample in {"mine": False, "first": True}.items():
+        assert "No interval" in report(command, run)
+        assert ("--limit" in report(command, run)) == can_sample
+
+
 def test_a_constant_measure_does_not_claim_that_there_is_one_history(command: Command) -> None:
     """recall@1 of two gold sessions is 0.5 for each of six people."""
     write_benchmark(command, [item(n) for n in range(6)])

@@ -61,7 +61,7 @@ _COLUMNS = tuple(
     )
 )
 """The measures that a table shows beside the headline. A narrow terminal shows only the first of them."""
-_ONE_HISTORY = "No interval: all questions are about one history; --limit N samples from all of them."
+_ONE_HISTORY = "No interval: all questions are about one history"
 _NEEDS_JUDGE = (
     "Word overlap is not accuracy, which needs a judge:"
     " `memorybench score {} --judge-model ollama/llama3.2 --dry-run` shows what one would take."
@@ -122,7 +122,9 @@ def report(run: StoredRun) -> Report:
         tables.append(_results_table(benchmark, results, main, failed))
         tables += sections.wide_interval_notes(summary, benchmark, main)
         if any(map(_has_no_interval, results)):
-            tables.append(Notes((_ONE_HISTORY,), warning=True))
+            histories = run.spec.get("samples", {}).get(benchmark, {}).get("clusters_available", 2)
+            advice = "; --limit N samples from all of them." if histories > 1 else "."
+            tables.append(Notes((_ONE_HISTORY + advice,), warning=True))
         if main == "answer_f1" and not run.spec["judge"]:
             tables.append(Notes((_NEEDS_JUDGE.format(run.run.id),), warning=True))
         tables += _label_tables(summary, benchmark, main)
