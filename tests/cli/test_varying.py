@@ -375,6 +375,12 @@ def test_settings_are_described_with_value_and_meaning(command: Command) -> None
     assert "around_words" in command("describe", "bm25").out
 
 
+@pytest.mark.parametrize("name", ["gpt-4o", "ollama/llama3.2"])
+def test_a_model_without_a_card_has_no_config_to_copy(command: Command, name: str) -> None:
+    said = command("describe", name, "--yaml")
+    assert (said.code, f"model {name}" in said.err, "unknown" in said.err) == (2, True, False)
+
+
 def test_a_baseline_has_no_config_to_copy(command: Command) -> None:
     assert command("describe", "oracle", "--yaml").code == 2
 

@@ -90,11 +90,9 @@ def _use_text(use: Use) -> str:
 def describe(name: str, folder: Path, extra: Sequence[Path], kind: str | None = None) -> Description:
     """Return the description of an entry or model. If `kind` is None, that of the first entry with this name."""
     catalog = Catalog(folder, extra)
-    if "(" not in name and (kind == "model" or (kind is None and ("/" in name or OF_OPENAI.fullmatch(name)))):
-        has_entry = any(entry.name == name for one in _KINDS for entry in catalog.entries(one))
-        if not has_entry:
-            model = ModelResolver(catalog, Consent(), need_key=False).resolve(name)
-            return Description(_model_facts(model), model_uses(name, "name", environment()), ())
+    if _is_model_name(catalog, name, kind):
+        model = ModelResolver(catalog, Consent(), need_key=False).resolve(name)
+        return Description(_model_facts(model), model_uses(name, "name", environment()), ())
     entry = _find(catalog, name, kind)
     head = {"kind": entry.kind, "what": entry.description, "tags": ", ".join(entry.tags), "from": entry.origin}
     describe_kind = {
@@ -112,6 +110,13 @@ def describe(name: str, folder: Path, extra: Sequence[Path], kind: str | None = 
     settings = provider_settings(catalog, entry) if entry.kind == "provider" else ()
     prompts = _prompts(catalog.benchmark(entry.name, environment())) if entry.kind == "benchmark" else {}
     return Description({**head, **facts}, uses, missing_consent(catalog, entry), settings, prompts)
+
+
+def _is_model_name(catalog: Catalog, name: str, kind: str | None) -> bool:
+    """Return whether this is the name of a model without a card, such as gpt-4o."""
+    if "(" in name or not (kind == "model" or (kind is None and ("/" in name or OF_OPENAI.fullmatch(name)))):
+        return False
+    return not any(entry.name == name for one in _KINDS for entry in catalog.entries(one))
 
 
 def _find(catalog: Catalog, name: str, kind: str | None) -> Entry:
@@ -153,6 +158,8 @@ def provider_settings(catalog: Catalog, entry: Entry) -> list[Key]:
 def card_text(name: str, folder: Path, extra: Sequence[Path], kind: str | None = None) -> str:
     """Return the YAML config of an entry with a new name, for the user to save and edit."""
     catalog = Catalog(folder, extra)
+    if _is_model_name(catalog, name, kind):
+        raise BadInput("NAME", f"model {name} has no YAML config to print", remedy="name an entry that has one")
     entry = _find(catalog, name, kind)
     document = catalog.document(entry.kind, entry.name) if entry.kind in KINDS else None
     if document is None:
