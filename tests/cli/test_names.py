@@ -97,6 +97,13 @@ def test_a_command_is_converted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert as_typed(typed) == typed, "the error of a command contains one that was converted before"
 
 
+def test_a_sentence_about_the_program_is_not_a_command(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert command("eval", "--providers", "bm25", "--end", "1", "--run-id", "r").code == 0
+    monkeypatch.setattr(sys, "argv", ["/opt/bin/memorybench"])
+    said = command("runs", "delete", "r")
+    assert (said.code, "--yes" in said.err, "/opt/bin" in said.err) == (2, True, False)
+
+
 def test_a_next_step_names_the_program_as_it_was_started(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     assert command("eval", "--providers", "bm25", "--end", "1", "--run-id", "r").code == 0
     monkeypatch.setattr(sys, "argv", ["/opt/bin/memorybench"])

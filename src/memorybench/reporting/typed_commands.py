@@ -10,7 +10,9 @@ from functools import cache
 from pathlib import Path
 
 PROGRAM = "memorybench"
-_COMMAND = re.compile(rf"(?<![\w./-])(?<!\ba )(?<!\bof )(?<!-m ){PROGRAM} (?=[a-z-])")
+_AFTER_THE_NAME = "cannot|gives|has|knows|sets|starts|that|wrote"
+"""Words that follow the name in sentences about the program, such as "memorybench sets it"."""
+_COMMAND = re.compile(rf"(?<![\w./-])(?<!\ba )(?<!\bof )(?<!-m ){PROGRAM} (?!(?:{_AFTER_THE_NAME})\b)(?=[a-z-])")
 """The program name before a verb; not in "a memorybench results file" or after "-m"."""
 
 
