@@ -33,6 +33,12 @@ def test_a_measure_is_found_by_any_spelling_and_an_error_names_the_candidates(tm
     assert "starter" in refused(result.measure, "bm25(k1=2)", "recall@5", "startr").remedy
 
 
+def test_an_unknown_format_is_refused_before_a_file_is_written(tmp_path: Path) -> None:
+    result = evaluate(providers=["bm25"], end=1, output=tmp_path, run_id="r")
+    assert "html" in refused(result.write_reports, tmp_path / "reports", ["htm"]).remedy
+    assert not (tmp_path / "reports").exists()
+
+
 @pytest.mark.slow
 def test_shards_are_merged_from_python(tmp_path: Path) -> None:
     whole = evaluate(providers=["bm25"], end=40, output=tmp_path / "whole", run_id="r")

@@ -107,6 +107,9 @@ class RunResult:
         Formats are "json", "markdown" and "html".
         """
         formats = list(formats)
+        for name in formats:
+            if name not in (*FORMATS, "html"):
+                raise unknown_name("formats", f'unknown format "{name}"', name, (*FORMATS, "html"))
         with open_run([self.run_id], [self.folder]) as stored:
             report = report_of(stored)
             html = html_report(stored, report) if "html" in formats else None
