@@ -371,6 +371,15 @@ def test_two_cards_of_one_name_are_refused(command: Command, stub: Stub) -> None
     assert refusal(command, "validate", str(file)).where.endswith(".name")
 
 
+def test_a_missing_key_names_the_provider_whose_model_needs_it(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    said = command("eval", "--providers", "memory-tool", "--end", "1")
+    assert said.code == 2
+    assert 'provider "memory-tool": local.enhancement.model: model "gpt-4o-mini": ' in said.err
+
+
 def test_a_misspelled_card_is_suggested(command: Command, stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
     write_cards(command.folder, card(stub.url))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memorybench import __version__
-from memorybench.core.errors import BadInput
+from memorybench.core.errors import BadInput, ConsentRequired
 from memorybench.core.plans import Limits
 from memorybench.core.records import digest
 from memorybench.core.retry_defaults import LONGEST_DELAY
@@ -96,7 +96,13 @@ def _check_models(
 
     models = ModelResolver(catalog, consent, need_keys)
     if model is not None:
-        models.resolve(model)
+        try:
+            models.resolve(model)
+        except ConsentRequired:
+            raise
+        except BadInput as error:  # the user may not have named this model
+            place = f"{where}: local.enhancement.model: {error.where}"
+            raise BadInput(place, error.problem, expected=error.expected, remedy=error.remedy) from None
     for embedder in embedders:
         if models.has_server(embedder.model):
             models.resolve(embedder.model)
