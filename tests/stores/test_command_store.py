@@ -96,6 +96,22 @@ def test_a_missing_program_is_named_in_the_error(tmp_path: Path) -> None:
         in_store(tmp_path, live, config(program="no-such-program"))
 
 
+def test_the_example_of_the_page_is_a_store(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs/command-stores.md").read_text(encoding="utf-8")
+    [yaml, python] = (re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)[0] for language in ("yaml", "python"))
+    script = tmp_path / "notes.py"
+    script.write_text(python, encoding="utf-8")
+    text = yaml.replace("/srv/notes.py", str(script)).replace("[python,", f"[{sys.executable},")
+    assert str(script) in text
+
+    async def live(store: MemoryStore) -> None:
+        await store.remember(ANN, TEA)
+        assert contents(await store.recall(ANN, TEA.content, 5)) == [TEA.content]
+
+    (tmp_path / "store").mkdir()
+    in_store(tmp_path / "store", live, read_store(parse_yaml(text, "notes.yaml"), {}))
+
+
 def test_the_page_describes_every_request_and_every_answer() -> None:
     page = (Path(__file__).parents[2] / "docs/command-stores.md").read_text(encoding="utf-8")
     assert set(re.findall(r'"op": "(\w+)"', page)) == {"remember", *_OPTIONAL}

@@ -127,7 +127,7 @@ class CommandStore:
             line = b""
         except ValueError:
             self._fail(f"an answer is longer than {_LINE_CAP:,} bytes")
-        return line or self._fail("ended without an answer")
+        return line or self._fail("ended without an answer; its standard error is shown in the terminal")
 
     def _break(self, problem: str) -> None:
         self._failure = f"{self.subject.name}: {problem}"

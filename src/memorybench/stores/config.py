@@ -105,7 +105,8 @@ class Command(Record):
     """
 
     run: tuple[str, ...]
-    """The program and its arguments. `${folder}` is the folder for all data of the store."""
+    """The program and its arguments. `${folder}` is the folder for all data of the store, in which the program starts:
+    write other paths as absolute ones."""
     env: Mapping[str, str] = Field(default_factory=dict)
     """Environment variables of the program; may contain `${folder}`. HOME, TMPDIR and the XDG folders are private
     folders in `${folder}`."""
