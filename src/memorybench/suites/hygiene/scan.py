@@ -270,7 +270,8 @@ def _read_by_model(
         reading.skipped["comparison of files by the model, which needs memorybench[embed]"] += 1
     found = ask_model(texts, asked, reader.model, wiring, today=today, results=reader.results, budget=reader.budget)
     if found.failed:
-        reading.skipped["parts that the model did not read; repeat the command"] += found.failed
+        why = f" ({found.problem})" if found.problem else ""
+        reading.skipped[f"parts that the model did not read{why}; repeat the command"] += found.failed
     kept = [one for one in findings if candidates.get(one.fingerprint) not in found.denied]
     for hint in found.confirmed:
         category, severity, message = _BY_MODEL[hint.kind]

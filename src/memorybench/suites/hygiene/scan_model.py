@@ -12,6 +12,7 @@ import asyncio
 import os
 import re
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -129,6 +130,8 @@ class ModelFindings:
     denied: frozenset[Hint]
     failed: int
     """The number of jobs without a result, because the model failed or was not asked."""
+    problem: str = ""
+    """The most frequent error of these jobs; "" if none has an error."""
 
 
 class MaskedTexts:
@@ -269,14 +272,17 @@ def ask_model(
 
     perform_with_model(plan, run, model, results, wiring, budget=budget)
     with RunReader.open(results) as run_reader:
+        outcomes = list(run_reader.outcomes(run.id))
         parts = [
             Part.model_validate(run_reader.case(run.id, "scan", outcome.trial.case_id))
-            for outcome in run_reader.outcomes(run.id)
+            for outcome in outcomes
             if outcome.status == "scored"
         ]
     confirmed = dict.fromkeys(hint for part in parts for hint in part.confirmed)
     denied = frozenset(hint for part in parts for hint in part.denied)
-    return ModelFindings(tuple(confirmed), denied, failed=len(asked) - len(parts))
+    errors = Counter(outcome.failure.message for outcome in outcomes if outcome.failure is not None)
+    problem = next((text for text, _ in errors.most_common(1)), "")
+    return ModelFindings(tuple(confirmed), denied, failed=len(asked) - len(parts), problem=problem)
 
 
 def _jobs(asked: Sequence[Asked], reader: _Reader) -> Iterator[Job]:
