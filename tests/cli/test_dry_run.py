@@ -111,8 +111,9 @@ def test_a_narrow_screen_drops_columns_and_keeps_names_and_words_whole(
 
 
 @pytest.mark.slow
-def test_a_run_out_of_budget_suggests_a_command_that_works(command: Command, stub: Stub) -> None:
-    said = command(*PAID, "--budget", "0.0175", "--concurrency", "1", "--run-id", "r")
+@pytest.mark.parametrize("budget", ["0.0175", "0.000001"])
+def test_a_run_out_of_budget_suggests_a_command_that_works(command: Command, stub: Stub, budget: str) -> None:
+    said = command(*PAID, "--budget", budget, "--concurrency", "1", "--run-id", "r")
     (suggested,) = re.findall(r"Continue with: memorybench (.*--budget .*)", " ".join(said.out.split()))
     answers = len(stub.calls)
     command(*suggested.split()[:5])

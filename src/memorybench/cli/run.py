@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from memorybench.suites.spec import RunOptions
     from memorybench.suites.starting import Start
     from memorybench.suites.suite import Command, PreparedRun, Suite
+    from memorybench.suites.summary import Summary
 
 _EPILOGS = {
     "audit": "`audit probes DATASET` lists the probes of a dataset, or writes them to a file.",
@@ -217,8 +218,7 @@ def _show(start: Start, finished: FinishedRun) -> None:
     if missing := missing_extra():
         out.print(missing, markup=False, highlight=False, soft_wrap=True)
     if finished.ending.interrupted or summary.status == "partial":
-        is_blocked = summary.counts["blocked"] > 0
-        out.print(f"Continue with: {_resume_command(start, is_blocked=is_blocked)}")
+        out.print(f"Continue with: {_resume_command(start, _larger_budget(start, summary))}")
     elif not start.prepared.blocked:
         other = [] if place.results == Path(RESULTS) else ["--results", str(place.results)]
         results = shlex.join([*other, *journal_words(place.results)])
@@ -244,13 +244,20 @@ def _comparison_hint(start: Start, finished: FinishedRun, results: str) -> dict[
     return {command.rstrip(): "questions that got worse"}
 
 
-def _resume_command(start: Start, *, is_blocked: bool = False) -> str:
+def _larger_budget(start: Start, summary: Summary) -> float | None:
+    """Return twice the budget, or twice the amount spent if that is more; None if the budget blocked no trial."""
+    if start.budget is None or not summary.counts["blocked"]:
+        return None
+    return 2 * max(start.budget, (summary.spent.cost or 0.0) + summary.possibly_spent) or 1.0
+
+
+def _resume_command(start: Start, larger_budget: float | None = None) -> str:
     from memorybench.reporting.typed_commands import as_typed
     from memorybench.suites.suite import resume_command
 
     place = start.place
     command = next(one for one in start.suite.commands if one.marks == start.command.marks)
-    budget = f" --budget {2 * start.budget or 1:g}" if start.budget is not None and is_blocked else ""
+    budget = f" --budget {larger_budget:g}" if larger_budget is not None else ""
     spec = start.prepared.spec
     code = " --allow-code" if spec.allow_code else ""  # consent is not saved
     variables = f" --allow-env {' '.join(spec.allow_env)}" if spec.allow_env else ""
