@@ -142,3 +142,8 @@ def test_names_of_bundles_are_short_and_have_no_marks(command: Command, bundle: 
 def test_a_folder_without_bundles_is_refused(command: Command) -> None:
     assert command("leaderboard", str(command.folder), "--output", "site").code == 2
     assert not (command.folder / "site").exists()
+
+
+def test_a_missing_folder_is_not_an_empty_one(command: Command) -> None:
+    said = command("leaderboard", "nowhere", "--output", "site")
+    assert (said.code, "nowhere: folder not found" in said.err) == (2, True)

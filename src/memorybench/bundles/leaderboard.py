@@ -88,6 +88,8 @@ def build_leaderboard(
     known_config: Callable[[str], str | None] = lambda _: None,
 ) -> Leaderboard:
     """Verify all bundles of a folder; write the page, and copies of the bundles without contradicted claims."""
+    if not folder.is_dir():
+        raise BadInput(str(folder), "folder not found", remedy="check the path")
     paths = sorted(path for path in folder.glob("*.mbz") if path.is_file())
     if not paths:
         raise BadInput(str(folder), "the folder contains no bundles", expected="files that end with .mbz")
