@@ -297,7 +297,9 @@ def test_files_that_the_user_names_are_searched_too(command: Command, tmp_path: 
     assert said.code == 3
     (place,) = places(said, "files")
     assert (place["file"], place["offset"]) == (str(copies / "nightly.txt"), 1 + len(fact) - len(fact.split()[-1]))
-    assert command("hygiene", "forget", "--look-in", str(tmp_path / "missing")).code == 2
+    said = command("hygiene", "forget", "--look-in", str(tmp_path / "missing"))
+    assert (said.code, said.err.count("expected")) == (2, 1)
+    assert f"--look-in: {tmp_path / 'missing'}: not found" in said.err
 
 
 @pytest.mark.slow

@@ -54,7 +54,9 @@ def prepare(spec: ForgetSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
         open_plan=partial(_open_plan, spec, store),
         cases={SET: frozenset(STEPS)},
         estimate=lambda: (unpriced_calls(SET, store.name, "step", len(STEPS), spends=False),),
-        hints={"memorybench hygiene run --store NAME": "check the store for noise, secrets, duplicates and lost facts"},
+        hints={
+            f"memorybench hygiene run --store {store.name}": "check it for noise, secrets, duplicates and lost facts"
+        },
     )
 
 

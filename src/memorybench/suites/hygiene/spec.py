@@ -63,11 +63,8 @@ class ForgetSpec(Spec):
 
     @field_validator("look_in")
     @classmethod
-    def _check_places(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        """Check that the paths exist and make them absolute, so that a run can be resumed from another folder."""
-        for name in value:
-            if not Path(name).exists():
-                raise ValueError(f"{name}: not found; expected a file or a folder")
+    def _make_absolute(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        """Make the paths absolute, so that a run can be resumed from another folder."""
         return tuple(str(Path(name).absolute()) for name in value)
 
 
