@@ -90,6 +90,13 @@ def test_an_invalid_name_writes_nothing(command: Command, name: str) -> None:
     assert list(command.folder.iterdir()) == []
 
 
+@pytest.mark.parametrize(("kind", "folder"), [("provider", "providers"), ("scenario", "scenarios")])
+def test_a_folder_that_cannot_be_made_is_named(command: Command, kind: str, folder: str) -> None:
+    (command.folder / folder).write_text("")
+    said = command("init", kind, "mine")
+    assert (said.code, said.err.startswith(f"memorybench: {folder}/")) == (2, True)
+
+
 def test_a_link_is_not_followed(command: Command) -> None:
     folder = command.folder / "providers/configs"
     folder.mkdir(parents=True)

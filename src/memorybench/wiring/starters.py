@@ -100,9 +100,14 @@ def write_starting_files(kind: str, name: str, files: Sequence[Path], probed: Pr
         rows = json.loads((_STARTERS / "benchmark-data.json").read_text(encoding="utf-8"))
         contents.append("".join(f"{json.dumps(row)}\n" for row in rows))
     for file, content in zip(files, contents, strict=True):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with file.open("x", encoding="utf-8") as opened:  # never replaces a file that appeared meanwhile
-            opened.write(content)
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with file.open("x", encoding="utf-8") as opened:  # never replaces a file that appeared meanwhile
+                opened.write(content)
+        except OSError as error:
+            raise BadInput(
+                str(file), f"cannot be written ({error.strerror})", remedy="work in a folder that you may change"
+            ) from None
 
 
 async def probe(url: str) -> Probed:
