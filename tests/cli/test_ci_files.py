@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from pathlib import Path
@@ -64,6 +65,15 @@ def test_a_step_summary_stays_below_the_limit_of_github(command: Command) -> Non
     assert command("eval", "--providers", "bm25", "--end", "3", "--step-summary", "summary.md").code == 0
     assert 1024 * 1024 - 1000 < summary.stat().st_size <= 1024 * 1024
     assert "report.md" in summary.read_text(encoding="utf-8")[-200:]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write into every folder")
+def test_a_folder_without_permission_is_reported_before_the_run(command: Command) -> None:
+    folder = command.folder / "reports"
+    folder.mkdir(mode=0o500)
+    said = command("eval", "--providers", "bm25", "--end", "1", "--junit", "reports/junit.xml")
+    assert (said.code, "--junit" in said.err) == (2, True)
+    assert not (command.folder / "results").exists()
 
 
 def test_a_secret_reaches_neither_junit_nor_the_summary(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -151,6 +152,8 @@ def _check_ci_files(options: RunOptions) -> None:
                 expected="a file in an existing folder",
                 remedy="name a file, not a folder" if path.is_dir() else f"create {path.parent} first",
             )
+        if path is not None and not os.access(path if path.exists() else path.parent, os.W_OK):
+            raise BadInput(flag, f"cannot write {path}", remedy="name a file in a folder that you may change")
 
 
 def results_of(command: Command, options: RunOptions) -> Path:
