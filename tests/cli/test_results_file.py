@@ -67,3 +67,9 @@ def test_a_file_that_is_not_ours_is_one_line_and_stays_as_it_is(
     assert "no such table" not in said.err
     assert path.read_bytes() == before
     assert [file.name for file in path.parent.iterdir()] == ["results.db"]
+
+
+@pytest.mark.parametrize("verb", ["results", "runs"])
+def test_a_folder_without_runs_leads_to_the_first_one(command: Command, verb: str) -> None:
+    said = command(verb)
+    assert (said.code, "memorybench eval" in said.err, "--results" in said.err) == (2, True, True)

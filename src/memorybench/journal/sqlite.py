@@ -34,7 +34,7 @@ class SqliteJournal(Journal):
                 str(self.folder),
                 f"has no {FILE_NAME}",
                 expected="a results folder",
-                remedy="name a results folder with --results",
+                remedy="name one with --results, or make a run first: memorybench eval --limit 60",
             )
         check(self.path, thorough=thorough)
         return database.open_for_reading(self.path)
