@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -65,3 +66,12 @@ def test_all_answers_are_refused_by_methods_that_compare_one(command: Command, e
     said = command("validate", "benchmarks/configs/mine.yaml")
     assert said.code == 2
     assert "schema.answerMode" in said.err
+
+
+def test_a_corrected_answer_key_is_scored_beside_the_original(command: Command, stub: Stub) -> None:
+    write_benchmark(command, [item(n, gold=[f"s{n}a"]) for n in range(2)])
+    corrections = {"q0": {"answer": "blue", "evidence": ["s0b"]}}
+    (command.folder / "key.json").write_text(json.dumps(corrections))
+    found = values(command(*MINE, "--errata", "mine=key.json").json)
+    assert (found["accuracy"], found["corrected_accuracy"]) == (1, 0.5)
+    assert (found["recall@5"], found["corrected_recall@5"]) == (1, 0.5)

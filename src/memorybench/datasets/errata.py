@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from memorybench.core.errors import BadInput
 from memorybench.core.questions import Dataset, Question
@@ -28,6 +28,7 @@ because it may be a comment."""
 _KEYS = frozenset({"answer", "evidence"})
 
 
+@runtime_checkable
 class Citing(Dataset, Protocol):
     """A dataset that can resolve evidence ids to the turns and sessions of a haystack."""
 

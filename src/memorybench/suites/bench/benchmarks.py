@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from memorybench.core.errors import BadInput
 from memorybench.datasets.prompts import answer_prompt
@@ -22,7 +22,6 @@ from .spec import BenchSpec
 if TYPE_CHECKING:
     from memorybench.core.questions import Dataset, Question
     from memorybench.datasets.config import BenchmarkConfig, Evaluation
-    from memorybench.datasets.errata import Citing
     from memorybench.files.templates import Template
     from memorybench.judging.prompts import JudgePrompts
     from memorybench.suites.wiring import Wiring
@@ -86,15 +85,15 @@ def read_benchmark(
     errata = spec.errata.get(name)
     corrected: dict[str, Question] = {}
     if errata:
-        if not hasattr(dataset, "cited"):
+        from memorybench.datasets.errata import Citing, load_errata
+
+        if not isinstance(dataset, Citing):
             raise BadInput(
                 "--errata",
                 f"{dataset.name} does not support corrections of its answer key",
                 remedy="leave the flag out",
             )
-        from memorybench.datasets.errata import load_errata
-
-        found = load_errata(Path(errata), cast("Citing", dataset))
+        found = load_errata(Path(errata), dataset)
         corrected = {id: erratum.corrected for id, erratum in found.items()}
     return Benchmark(
         config,
