@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum, isclose
 from typing import Any, Literal
@@ -334,7 +334,8 @@ class HeadlineScores:
 
     def __init__(self) -> None:
         self._scores: dict[tuple[str, str, str], dict[str, list[float]]] = {}
-        self._clusters: dict[str, str] = {}
+        self._clusters: dict[str, dict[str, str]] = {}
+        """By benchmark: the cluster of each case. Two benchmarks may have cases with the same id."""
         self._baselines: set[str] = set()
         self._order: dict[tuple[str, str], None] = {}
 
@@ -343,7 +344,7 @@ class HeadlineScores:
         for outcome in outcomes:
             trial = outcome.trial
             self._order.setdefault((trial.benchmark, trial.subject.name))
-            self._clusters[trial.case_id] = trial.cluster
+            self._clusters.setdefault(trial.benchmark, {})[trial.case_id] = trial.cluster
             if trial.subject.role == "baseline":
                 self._baselines.add(trial.subject.name)
             for name in HEADLINES:
@@ -353,13 +354,14 @@ class HeadlineScores:
                     own.setdefault(trial.case_id, []).append(value)
             yield outcome
 
-    def baseline_differences(self) -> tuple[Pair, ...]:
+    def baseline_differences(self, undefined: Collection[tuple[str, str, str]] = ()) -> tuple[Pair, ...]:
         """Compare each provider with each baseline by the first headline measure that both have.
 
-        In a run with several models, both must have the same model. The p-values of all comparisons are adjusted
-        together.
+        `undefined` are benchmark, subject and name of measures without a value, although some cases have a score, such
+        as the recall of a provider that reports no sources. In a run with several models, both must have the same
+        model. The p-values of all comparisons are adjusted together.
         """
-        values = {key: mean_by_case(own) for key, own in self._scores.items()}
+        values = {key: mean_by_case(own) for key, own in self._scores.items() if key not in undefined}
         pairs = []
         for benchmark, provider in self._order:
             for other, baseline in self._order:
@@ -376,7 +378,7 @@ class HeadlineScores:
                 compare(
                     values[benchmark, provider, name],
                     values[benchmark, baseline, name],
-                    self._clusters,
+                    self._clusters[benchmark],
                     len(values[benchmark, provider, name]),
                     bounds=SHARE,
                 )

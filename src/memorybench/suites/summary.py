@@ -254,6 +254,12 @@ def summarise(
         subjects_of(runs[0]),
         sum((Counter(run.spec.get("selected", NOTHING_SELECTED)) for run in runs), Counter()),
     )
+    undefined = {
+        (result.benchmark, result.subject, measure.name)
+        for result in results
+        for measure in result.measures
+        if not result.group and measure.value is None
+    }
     return Summary(
         run_id=" + ".join(run.id for run in runs),
         suite=runs[0].suite,
@@ -262,7 +268,7 @@ def summarise(
         results=results,
         samples={name: _sample(name, n, results, runs[0].spec) for name, n in planned.items()},
         failures=_failures(chain.from_iterable(one.failed_outcomes(run.id) for one, run in parts)),
-        differences=headlines.baseline_differences(),
+        differences=headlines.baseline_differences(undefined),
         stages=_merged(stages),
         spent=sum((stage.spent for stage in stages), NOTHING),
         known_cost=sum(known for known, _, _ in costs),
