@@ -1,10 +1,14 @@
 """Differences from baselines: each compares the values of one measure, by the histories of its own benchmark."""
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
 from tests.cli.command import Command
+from tests.doubles.stub import Call, Stub, completion
 
 SCHEMA = {
     "itemId": "id",
@@ -78,3 +82,24 @@ def test_a_provider_without_recall_has_no_difference_in_recall(command: Command)
     }
     assert values["notes"] is None
     assert [row["subject"] for row in differences(document, "many")] == ["bm25"]
+
+
+@pytest.mark.slow
+def test_each_measure_has_a_table_of_its_own(command: Command, stub: Stub) -> None:
+    def reply(call: Call) -> str:
+        asked = call.json["messages"][-1]["content"]
+        colour = "purple" if "purple" in asked else "green"
+        if "yes or no" not in asked:
+            return f"I believe that it is {colour}."
+        return "yes" if colour == "green" else "perhaps"
+
+    stub.always(completion(reply))
+    write_benchmark(command, "many", 6, ("Which colour has the fence?",))
+    write_notes(command)
+    models = ("--answering-model", "gpt-4o-mini", "--judge-model", "gpt-4o", "--canaries", "off")
+    flags = ("eval", "--benchmarks", "many", "--config-dir", ".", "--allow-code", "--run-id", "r", *models)
+    command(*flags, "--providers", "notes", "bm25", "oracle")
+    report = (command.folder / "results/r/report.md").read_text()
+    tables = [part for part in report.split("###") if part.strip().startswith("Difference from baseline")]
+    found = {part.split(",")[0].split()[-1]: re.findall(r"^\| (notes|bm25) ", part, re.MULTILINE) for part in tables}
+    assert found == {"answer_f1": ["notes"], "accuracy": ["bm25"]}

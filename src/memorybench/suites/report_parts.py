@@ -16,6 +16,7 @@ from memorybench.metrics.rates import NARROW, is_wide
 from memorybench.metrics.retrieval import PROVENANCE_UNKNOWN
 from memorybench.reporting import formatting
 
+from .comparison import Pair
 from .searching import OVER_BUDGET
 from .suite import SCOPE_SUFFIX, STARTED_WITH
 from .summary import Result, Summary, percentile
@@ -249,20 +250,27 @@ def score_tables(
     return tables
 
 
-def difference_table(summary: Summary, benchmark: str) -> list[Table]:
-    """Return a table of each provider's difference from each baseline in the headline measure; none without both."""
-    pairs = {(pair.first, pair.second): pair for pair in summary.differences if pair.benchmark == benchmark}
-    if not pairs:
-        return []
+def difference_tables(summary: Summary, benchmark: str) -> list[Table]:
+    """Return a table of each provider's difference from each baseline in the headline measure; none without both.
+
+    Providers without a value of the headline measure are compared by another measure, in a table of their own.
+    """
+    pairs = [pair for pair in summary.differences if pair.benchmark == benchmark]
+    return [
+        _difference_table(measure, {(pair.first, pair.second): pair for pair in pairs if pair.measure == measure})
+        for measure in dict.fromkeys(pair.measure for pair in pairs)
+    ]
+
+
+def _difference_table(measure: str, pairs: Mapping[tuple[str, str], Pair]) -> Table:
     baselines = list(dict.fromkeys(baseline for _, baseline in pairs))
     rows = [
         (provider, *(pairs[provider, b].cell() if (provider, b) in pairs else None for b in baselines))
         for provider in dict.fromkeys(provider for provider, _ in pairs)
     ]
-    measure = next(iter(pairs.values())).measure
     columns = (text_column(""), *(Column(f"minus {baseline}") for baseline in baselines))
     title = f"Difference from baseline in {measure}, points [95%] (* significant after Holm's correction)"
-    return [Table(title, columns, tuple(rows), level=3)]
+    return Table(title, columns, tuple(rows), level=3)
 
 
 def _group_table(summary: Summary, whole: Result, label: str, names: tuple[str, ...]) -> Table:

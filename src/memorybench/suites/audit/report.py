@@ -138,7 +138,7 @@ def report(run: StoredRun) -> Report:
             *sections.score_tables(summary, MEANINGS, _LABELS, MAIN_MEASURES),
             *correction_tables(run, checks),
             *noise_sections(noise),
-            *(table for name in summary.benchmarks for table in sections.difference_table(summary, name)),
+            *(table for name in summary.benchmarks for table in sections.difference_tables(summary, name)),
             *_attribution(outcomes),
             _worst_failures(run, outcomes),
             sections.provenance(facts(run.runs)),

@@ -128,7 +128,7 @@ def report(run: StoredRun) -> Report:
         if main == "answer_f1" and not run.spec["judge"]:
             tables.append(Notes((_NEEDS_JUDGE.format(run.run.id),), warning=True))
         tables += _label_tables(summary, benchmark, main)
-        tables += sections.difference_table(summary, benchmark)
+        tables += sections.difference_tables(summary, benchmark)
     warnings = sections.warnings(summary)
     for result in summary.results:
         over = None if result.group else result.measure(OVER_BUDGET)
