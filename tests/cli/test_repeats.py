@@ -14,6 +14,7 @@ from memorybench.core.report_sections import Notes, Table
 from memorybench.suites.noise import NeededQuestions, Noise, noise_sections
 from tests.cli.command import Command
 from tests.cli.test_audit import SAMPLE
+from tests.cli.test_samples import item, write_benchmark
 from tests.doubles.refusals import refused
 from tests.doubles.stub import Call, Stub, completion
 
@@ -243,3 +244,68 @@ def test_noise_is_put_in_a_sentence_and_needed_questions_are_listed_once() -> No
     assert table.rows == (("bm25", "accuracy", 1, 9, 9),)
     repeated = row.model_copy(update={"needed": tuple(one.model_copy(update={"with_repeats": 5}) for one in needed)})
     assert sorted(noise_sections([repeated])[2].rows) == [("bm25", "accuracy", 1, 9, 9), ("bm25", "accuracy", 2, 5, 5)]
+
+
+NOTES = """
+from memorybench import Memory
+
+class Notes:
+    def add(self, scope, session): ...
+    def clear(self, scope): ...
+    def is_even(self, query):
+        return int(query.split()[4].strip("?")) % 2 == 0
+
+class Even(Notes):
+    def search(self, scope, query, limit):
+        if not self.is_even(query):
+            raise ValueError("odd")
+        return [Memory(id="1", content="It is green.")]
+
+class Odd(Notes):
+    def search(self, scope, query, limit):
+        if self.is_even(query):
+            raise ValueError("even")
+        return [Memory(id="1", content="It is green.")]
+
+class SomeSources(Notes):
+    def search(self, scope, query, limit):
+        return [Memory(id="1", content="It is green.", sources=("s1",) if self.is_even(query) else None)]
+"""
+
+
+def own_providers(command: Command) -> None:
+    folder = command.folder / "providers"
+    folder.mkdir()
+    (folder / "notes.py").write_text(NOTES)
+    for name in ("Even", "Odd", "SomeSources"):
+        config = {"name": name.lower(), "type": "local", "adapter": f"./notes.py:{name}"}
+        (folder / f"{name}.yaml").write_text(json.dumps(config))
+
+
+RUBRIC = {
+    "schema": {
+        "itemId": "id",
+        "question": "question",
+        "answer": "answer",
+        "answerMode": "rubric",
+        "evidence": "gold",
+        "context": {"field": "sessions", "idField": "ids", "itemSchema": {"content": "text", "role": "role"}},
+    },
+    "evaluation": {"method": "llm-judge"},
+}
+MINE = ("eval", "--benchmarks", "mine", "--config-dir", ".", "--allow-code", "--answering-model", "scripted/quote")
+
+
+def test_noise_of_providers_without_a_question_in_common_needs_no_questions(command: Command) -> None:
+    write_benchmark(command, [item(n) for n in range(6)])
+    own_providers(command)
+    document = command(*MINE, "--providers", "even", "odd", "--repeats", "2", "--json").json
+    assert [(row["subject"], row["n"]) for row in document["noise"]] == [("even", 3), ("odd", 3)]
+    assert {one["with_repeats"] for row in document["noise"] for one in row["needed"]} == {None}
+
+
+def test_noise_counts_only_questions_with_a_value_of_the_measure(command: Command) -> None:
+    write_benchmark(command, [item(n, answer=[f"says {n}"]) for n in range(6)], **RUBRIC)
+    own_providers(command)
+    document = command(*MINE, "--providers", "somesources", "--repeats", "2", "--json").json
+    assert [(row["measure"], row["n"]) for row in document["noise"]] == [("recall@5", 3)]

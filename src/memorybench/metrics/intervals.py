@@ -103,7 +103,7 @@ def ratio_interval(
 
 
 def standard_error(values: Sequence[float], clusters: Sequence[str]) -> float | None:
-    """Return the standard error of the mean by the method of `interval`; None if there is only one cluster."""
+    """Return the standard error of the mean by the method of `interval`; None with fewer than two clusters."""
     spread = _spread(cluster_sums([(value, 1.0) for value in values], clusters), _mean, _items)
     return None if spread is None else sqrt(spread.variance)
 
@@ -184,9 +184,11 @@ def _informative(groups: Sequence[Sequence[float]], statistic: Statistic) -> lis
 
 def _spread(groups: Sequence[Sequence[float]], statistic: Statistic, weigh: Weight) -> Spread | None:
     """Return the jackknife variance; None with one cluster, or if the statistic is undefined without some cluster."""
+    if len(groups) < 2:
+        return None
     totals = _totals(groups)
     value = statistic(totals)
-    if value is None or len(groups) < 2:
+    if value is None:
         return None
     whole = weigh(totals)
     parts = []

@@ -101,7 +101,7 @@ def measure_noise(run: StoredRun, measures: Mapping[str, Sequence[str]]) -> tupl
         trial = outcome.trial
         for name in measures.get(trial.benchmark, ()):
             row = metrics[name].read(outcome)
-            if row is not None:
+            if row:  # an empty row has no value
                 own = found.setdefault((trial.benchmark, name), {}).setdefault(trial.subject.name, _Values())
                 own.repeats.setdefault(trial.case_id, []).append(row[0])
                 own.answers.setdefault(trial.case_id, set()).add(outcome.shown.got)
