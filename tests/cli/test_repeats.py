@@ -244,6 +244,8 @@ def test_noise_is_put_in_a_sentence_and_needed_questions_are_listed_once() -> No
     assert table.rows == (("bm25", "accuracy", 1, 9, 9),)
     repeated = row.model_copy(update={"needed": tuple(one.model_copy(update={"with_repeats": 5}) for one in needed)})
     assert sorted(noise_sections([repeated])[2].rows) == [("bm25", "accuracy", 1, 9, 9), ("bm25", "accuracy", 2, 5, 5)]
+    elsewhere = row.model_copy(update={"benchmark": "locomo"})
+    assert [cells[0] for cells in noise_sections([row, elsewhere])[2].rows] == ["starter × bm25", "locomo × bm25"]
 
 
 NOTES = """

@@ -58,12 +58,12 @@ class Noise(Record):
     changed_scores: float
     needed: tuple[NeededQuestions, ...]
 
-    def sentence(self) -> str:
+    def sentence(self, subject: str) -> str:
         """Return in words how much a second run would differ: half the width of the 95 % interval of the difference."""
         changed = round(self.changed_scores * self.n)
         points = 100 * 1.96 * sqrt(2 * self.between_repeats / (self.n * self.repeats))
         return (
-            f"{self.subject}: {changed} of {self.n} questions changed their {self.measure} between repeats; another run"
+            f"{subject}: {changed} of {self.n} questions changed their {self.measure} between repeats; another run"
             f" of the same would differ by about ±{points:.1f} points (95 %)."
         )
 
@@ -191,9 +191,14 @@ def noise_document(rows: Sequence[Noise]) -> dict[str, Any]:
 def noise_sections(rows: Sequence[Noise]) -> list[Section]:
     if not rows:
         return []
+    several = len({row.benchmark for row in rows}) > 1
+
+    def subject(row: Noise) -> str:
+        return f"{row.benchmark} × {row.subject}" if several else row.subject
+
     columns, spreads = columns_and_rows(
         rows,
-        (text_column("subject"), lambda row: row.subject),
+        (text_column("subject"), subject),
         (text_column("measure"), lambda row: row.measure),
         (Column("SD between questions"), lambda row: f"{100 * sqrt(row.between_questions):.1f}"),
         (Column("SD between repeats"), lambda row: f"{100 * sqrt(row.between_repeats):.1f}"),
@@ -204,16 +209,16 @@ def noise_sections(rows: Sequence[Noise]) -> list[Section]:
     differences = [f"{100 * one.difference:g} points" for one in rows[0].needed]
     needed_columns = (text_column("subject"), text_column("measure"), Column("repeats"), *map(Column, differences))
     needed = tuple(
-        (row.subject, row.measure, times, *(getattr(one, field) for one in row.needed))
+        (subject(row), row.measure, times, *(getattr(one, field) for one in row.needed))
         for row in rows
         for times, field in ((1, "without_repeats"), (row.repeats, "with_repeats"))
         if times == 1 or any(one.without_repeats != one.with_repeats for one in row.needed)
     )
-    truncated = ", ".join(f"{row.measure} of {row.subject}" for row in rows if row.truncated)
+    truncated = ", ".join(f"{row.measure} of {subject(row)}" for row in rows if row.truncated)
     lines = (*_EXPLANATION, *([_TRUNCATED.format(truncated)] if truncated else []))
     return [
         Table(f"Noise over {rows[0].repeats} repeats", columns, spreads),
-        Notes(tuple(row.sentence() for row in rows)),
+        Notes(tuple(row.sentence(subject(row)) for row in rows)),
         Table("Questions needed to detect a difference", needed_columns, needed, level=3),
         Notes(lines),
     ]
