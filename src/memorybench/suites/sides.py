@@ -41,7 +41,8 @@ COSTS: tuple[Metric, ...] = (
 cost."""
 HISTORY = "history"
 """The field of a stored case that has the digest of its history."""
-_UNTIMED = frozenset({"add", "settle", "wait_until_searchable", "judge", "canary"})
+_NOT_COUNTED = frozenset({"add", "settle", "wait_until_searchable", "judge", "canary"})
+"""Steps whose time and cost are not those of a question: ingest and judging."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class ComparedRun:
         known = (*self.stored.metrics(self.stored), *COSTS)
         metrics = [one for one in known if not self.measures or one.name in self.measures]
         cases: dict[tuple[str, str], dict[str, CaseScores]] = {}
-        outcomes = map(_with_costs, self.stored.trials()) if self.costs else self.stored.outcomes(self.subjects)
+        outcomes = self._outcomes_with_costs() if self.costs else self.stored.outcomes(self.subjects)
         for _, same in groupby(outcomes, key=lambda outcome: outcome.trial.item):
             repeats = tuple(same)
             trial = repeats[0].trial
@@ -71,6 +72,11 @@ class ComparedRun:
             cases.setdefault((trial.benchmark, trial.subject.name), {})[key] = CaseScores.of(repeats, metrics)
             self.roles.setdefault(trial.subject.name, trial.subject.role)
         return cases
+
+    def _outcomes_with_costs(self) -> Iterator[Outcome]:
+        for run_reader, run in self.stored.parts:
+            paid = run_reader.paid_steps(run.id, leave_out=_NOT_COUNTED)
+            yield from (_with_costs(trial, paid) for trial in run_reader.trials(run.id))
 
     roles: dict[str, str] = field(default_factory=dict)
     """By subject: its role. Filled while the cases are read."""
@@ -175,14 +181,18 @@ def are_costs(names: Iterable[str]) -> bool:
     return not {metric.name for metric in COSTS}.isdisjoint(names)
 
 
-def _with_costs(trial: RecordedTrial) -> Outcome:
-    """Return the outcome with two more scores: its time, unless a step was reused, and its cost, if known."""
-    timed = [step for step in trial.steps if step.name not in _UNTIMED]
+def _with_costs(trial: RecordedTrial, paid: Mapping[str, float | None]) -> Outcome:
+    """Return the outcome with two more scores: its time, unless a step was reused, and its cost, if known.
+
+    `paid` has the costs of steps by key. A reused step counts as much as it cost in the run that performed it.
+    """
+    timed = [step for step in trial.steps if step.name not in _NOT_COUNTED]
+    costs = [paid[key] for key in dict.fromkeys(trial.outcome.steps) if key in paid]
     scores = list(trial.outcome.scores)
     if timed and not any(step.reused_from for step in timed):
         scores.append(Score(name="latency", value=fsum(step.seconds or 0 for step in timed)))
-    if trial.steps and trial.spent.cost is not None:
-        scores.append(Score(name="cost", value=trial.spent.cost))
+    if trial.steps and None not in costs:
+        scores.append(Score(name="cost", value=fsum(cost for cost in costs if cost is not None)))
     return Outcome(**{**dict(trial.outcome), "scores": tuple(scores)})
 
 
