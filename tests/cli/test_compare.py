@@ -422,41 +422,6 @@ def test_the_cost_of_a_question_is_that_of_its_answer_also_if_it_is_reused(comma
     assert pair["first_value"] == pair["second_value"]
 
 
-@pytest.mark.slow
-def test_a_run_of_another_folder_is_a_side(command: Command) -> None:
-    command("eval", "--providers", "bm25", "--end", "5", "--run-id", "r", "--output", "elsewhere")
-    command("eval", "--providers", "dense", "--end", "5", "--run-id", "r")
-    pair = only_comparison(command("compare", "r", "elsewhere/r", "--json"))
-    assert (pair["first"], pair["second"]) == ("dense", "bm25")
-
-
-def test_python_compares_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    memorybench.evaluate(providers=["bm25", "dense"], end=5, run_id="r")
-    compared = memorybench.compare("r:bm25", "r:dense", measures=["recall@10"])
-    (pair,) = compared.comparisons
-    assert (pair.measure, pair.first, pair.second, len(pair.cases)) == ("recall@10", "bm25", "dense", pair.comparison.n)
-
-
-def test_reused_steps_have_no_latency(command: Command) -> None:
-    command("eval", "--providers", "bm25", "--end", "6", "--run-id", "first")
-    command("eval", "--providers", "bm25", "--end", "6", "--run-id", "second", "--reuse", "first")
-    pair = only_comparison(command("compare", "first", "second", "--measure", "latency", "--json"))
-    assert pair["comparison"]["n"] == 0
-
-
-def test_the_cost_of_a_question_is_that_of_its_answer_also_if_it_is_reused(command: Command, stub: Stub) -> None:
-    stub.always(completion("yes", model=""))
-    models = ("--answering-model", "gpt-4o-mini", "--judge-model", "gpt-4o", "--canaries", "off")
-    first = ("eval", "--providers", "bm25", "--end", "3", *models, "--run-id")
-    command(*first, "first")
-    command(*first, "second", "--reuse", "first")
-    pair = only_comparison(command("compare", "second", "first", "--measure", "cost", "--json"))
-    assert pair["comparison"]["n"] == 3
-    assert pair["second_value"] == pytest.approx(0.00021), "without the judge"
-    assert pair["first_value"] == pair["second_value"]
-
-
 def test_counts_are_compared_as_counts_and_not_tested(command: Command) -> None:
     for name in ("hoarder", "amnesiac"):
         command("extraction", "run", "--extractor", name, "--limit", "10", "--run-id", name)

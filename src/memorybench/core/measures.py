@@ -65,7 +65,7 @@ class Measure(Record):
     high: float | None = None
     higher_is_better: bool = True
     unit: str = ""
-    """Empty for a share from 0 to 1 or a plain number; else "s", "tokens", "bytes", "memories" or "$"."""
+    """Empty for a share from 0 to 1; else "s", "tokens", "bytes", "memories", "facts", "pairs", "replies" or "$"."""
     clusters: int = 0
     """The number of different clusters, such as haystacks, of the n cases. A case without a cluster counts as one."""
     needed: int | None = None

@@ -15,7 +15,7 @@ from memorybench.core.report_sections import DECIMALS, Difference
 from memorybench.core.trials import Outcome
 from memorybench.metrics.comparison import Comparison, compare, compare_pooled, holm
 from memorybench.metrics.intervals import SHARE, UNBOUNDED
-from memorybench.metrics.rates import mean_row
+from memorybench.metrics.rates import Total, mean_row
 
 HEADLINES = ("accuracy", "rubric_score", "answer_f1", "recall@5")
 """The measures that can be the headline of a table, the preferred one first."""
@@ -143,6 +143,8 @@ class Pair(Record):
             return f"{better} is better in {self.measure} by {gap}, {statistics}."
         if amount == self.amount(0):
             return f"{first} and {second}: no difference in {self.measure}, {statistics}."
+        if result.p is None:
+            return f"{first} and {second}: {better} is ahead in {self.measure} by {gap}, {statistics}; not tested."
         more = f" A difference of this size needs about {result.needed:,} questions." if result.needed else ""
         return (
             f"{first} and {second}: no significant difference in {self.measure}; {better} is ahead by {gap},"
@@ -246,11 +248,13 @@ def _compare_rows(
 ) -> Comparison:
     """Compare the subjects case by case if the measure is a mean, or by summed counts if it is a pooled share.
 
-    Any other measure gets a difference, but no p-value.
+    A total, and any other measure, gets a difference, but no p-value.
     """
     one, other = values[0].value, values[1].value
     if one is None or other is None or not rows:
         return Comparison(n=0, planned=planned, difference=None)
+    if isinstance(metric, Total):
+        return Comparison(n=len(rows), planned=planned, difference=one - other)
     clusters = dict(zip(keys, groups, strict=True))
     first, second = ({key: row[side] for key, row in zip(keys, rows, strict=True)} for side in (0, 1))
     statistic = getattr(metric, "statistic", None)

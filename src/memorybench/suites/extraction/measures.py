@@ -160,11 +160,11 @@ def measures() -> tuple[Metric, ...]:
         _one_sided("text_precision", ("said", "unsaid", "unsaid_open")),
         *(_operation(f"{name}_done", scores) for name, *scores in OPERATIONS),
         Pooled("duplicates", ("duplicate", "facts"), _ratio, higher_is_better=False),
-        *(Total(label, label, unit="") for label in COUNTED if label != "duplicate"),
-        Total("contradiction", "contradiction", unit=""),  # only runs of version 0.1 count these
-        Total("violations", "violations", unit=""),
-        Total("undecided", "undecided", unit=""),
-        Total(IN_TEXT, IN_TEXT, unit=""),
+        *(Total(label, label, unit="facts") for label in COUNTED if label != "duplicate"),
+        Total("contradiction", "contradiction", unit="facts"),  # only runs of version 0.1 count these
+        Total("violations", "violations", unit="facts"),
+        Total("undecided", "undecided", unit="pairs"),
+        Total(IN_TEXT, IN_TEXT, unit="replies"),
         *(
             Bound(f"{one.name}_{end}", (*one.scores, "undecided"), statistic)
             for one in shares
