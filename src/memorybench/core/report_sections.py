@@ -32,7 +32,7 @@ class Money:
     """None if a price is unknown."""
 
 
-DECIMALS: Mapping[str, int] = {"s": 3, "$": 4}
+DECIMALS: Mapping[str, int] = {"s": 4, "$": 6}
 """How many decimal places a difference is shown with, by the unit of the measure; 1 for units not listed."""
 
 

@@ -79,7 +79,7 @@ def value(measure: Measure) -> str:
     if measure.unit == "s":
         return seconds(measure.value)
     if measure.unit == "$":
-        return f"${measure.value:,.4f}"
+        return f"${measure.value:,.{DECIMALS[measure.unit]}f}"
     return f"{measure.value:,.0f}" if measure.unit else share(measure.value)
 
 
@@ -99,7 +99,8 @@ def seconds(amount: float) -> str:
         return f"{1000 * amount:.0f} ms"
     if amount < 120:
         return f"{amount:.1f} s"
-    return f"{amount // 60:.0f} min {amount % 60:.0f} s"
+    minutes, rest = divmod(round(amount), 60)
+    return f"{minutes} min {rest} s"
 
 
 def about(dollars: float) -> str:
