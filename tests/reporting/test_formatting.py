@@ -25,6 +25,7 @@ def test_a_column_selects_the_part_of_a_measure(shows: Part, text: str) -> None:
         (None, "–"),
         (Measure(name="recall", value=None, n=0, planned=9), "–"),
         (Measure(name="context_tokens", value=1234.4, n=3, planned=3, unit="tokens"), "1,234"),
+        (Measure(name="found", value=0.44, n=3, planned=3, unit="memories"), "0.4"),
         (12345, "12,345"),
         (Duration(0.0216), "21.6 ms"),
         (Duration(125), "2 min 5 s"),

@@ -80,7 +80,7 @@ def value(measure: Measure) -> str:
         return seconds(measure.value)
     if measure.unit == "$":
         return f"${measure.value:,.{DECIMALS[measure.unit]}f}"
-    return f"{measure.value:,.0f}" if measure.unit else share(measure.value)
+    return _amount(measure.value, measure.unit) if measure.unit else share(measure.value)
 
 
 def with_interval(measure: Measure) -> str:
@@ -88,8 +88,14 @@ def with_interval(measure: Measure) -> str:
     if measure.value is None or measure.low is None or measure.high is None:
         return value(measure)
     if measure.unit:
-        return f"{value(measure)} [{measure.low:,.0f}, {measure.high:,.0f}]"
+        low, high = (_amount(end, measure.unit) for end in (measure.low, measure.high))
+        return f"{value(measure)} [{low}, {high}]"
     return f"{share(measure.value)} [{100 * measure.low:.1f}, {100 * measure.high:.1f}]"
+
+
+def _amount(number: float, unit: str) -> str:
+    # a search finds few memories: 0.4 per search is not 0
+    return f"{number:,.{1 if unit == 'memories' else 0}f}"
 
 
 def seconds(amount: float) -> str:
