@@ -133,6 +133,13 @@ def test_holm_on_a_known_example() -> None:
     assert [c.p for c in judged] == [0.01, 0.04, 0.03, 0.005]
 
 
+@pytest.mark.parametrize(("p", "tests"), [(1000 / 20_000, 1), (500 / 20_000, 2), (200 / 20_000, 5)])
+def test_a_p_value_of_exactly_5_percent_is_not_significant(p: float, tests: int) -> None:
+    first, *_ = holm([Comparison(n=9, planned=9, difference=0.1, p=p) for _ in range(tests)])
+    assert first.adjusted_p == pytest.approx(0.05)
+    assert not first.significant
+
+
 def test_holm_leaves_out_what_was_not_compared() -> None:
     nothing = Comparison(n=0, planned=5, difference=None)
     assert holm([_with_p(0.04), nothing]) == (_with_p(0.04, adjusted_p=0.04, significant=True), nothing)

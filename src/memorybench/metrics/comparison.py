@@ -133,7 +133,7 @@ def _comparison(n: int, planned: int, estimate: Interval, p: float, clusters: in
         high=estimate.high,
         p=p,
         adjusted_p=p,
-        significant=p < 1 - level,
+        significant=_is_significant(p, level),
         clusters=clusters,
     )
 
@@ -152,13 +152,13 @@ def holm(comparisons: Sequence[Comparison], level: float = 0.95) -> tuple[Compar
     for rank, (p, place) in enumerate(ranked):
         largest = max(largest, min(1.0, p * (len(ranked) - rank)))
         adjusted[place] = largest
-    rejected = sum(p < 1 - level for p in adjusted.values())
+    rejected = sum(_is_significant(p, level) for p in adjusted.values())
     levels = {place: 1 - (1 - level) / (len(ranked) - min(rank, rejected)) for rank, (_, place) in enumerate(ranked)}
     return tuple(
         c.model_copy(
             update={
                 "adjusted_p": adjusted[place],
-                "significant": adjusted[place] < 1 - level,
+                "significant": _is_significant(adjusted[place], level),
                 "needed": None if c.difference is None else _items_to_show(c.difference, c.variance, levels[place]),
             }
         )
@@ -166,6 +166,11 @@ def holm(comparisons: Sequence[Comparison], level: float = 0.95) -> tuple[Compar
         else c
         for place, c in enumerate(comparisons)
     )
+
+
+def _is_significant(p: float, level: float) -> bool:
+    # a p-value of 1000 / 20,000 is 0.05, and 1 − 0.95 is a little more than that
+    return p < 1 - level and not isclose(p, 1 - level)
 
 
 def mcnemar_p(differences: Sequence[float]) -> float:
