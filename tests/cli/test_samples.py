@@ -250,6 +250,29 @@ def test_each_label_has_its_own_table_with_its_name(command: Command) -> None:
     assert "| hard |" in text[by_difficulty:]
 
 
+PARTLY = """
+from memorybench import Memory
+
+class Partly:
+    def add(self, scope, session): ...
+    def clear(self, scope): ...
+    def search(self, scope, query, limit):
+        if "fence 5" in query:
+            raise ValueError("out of order")
+        return [Memory(id="1", content="It is green.", sources=("s1",))]
+"""
+
+
+def test_a_table_by_type_shows_that_a_provider_failed_in_some_questions(command: Command) -> None:
+    write_benchmark(command, [item(n) for n in range(6)])
+    (command.folder / "partly.py").write_text(PARTLY)
+    (command.folder / "partly.yaml").write_text("{name: partly, type: local, adapter: ./partly.py:Partly}")
+    own = ("--config-dir", ".", "--allow-code")
+    command("eval", "--benchmarks", "mine", "--providers", "bm25", "partly", *own, "--run-id", "r")
+    rows = [line.strip("| ").split(" | ") for line in report(command).splitlines() if line.startswith("| ")]
+    assert {row[0]: row[-1] for row in rows if row[0] in ("fact", "update")} == {"fact": "2 to 3", "update": "3"}
+
+
 @pytest.mark.slow
 def test_extraction_samples_cases_across_scenarios(command: Command) -> None:
     run = ("extraction", "run", "--extractor", "hoarder", "--no-targets", "--limit")

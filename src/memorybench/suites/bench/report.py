@@ -244,9 +244,15 @@ def _label_table(
     rows = []
     for label in labels:
         measures = [found.get((label, subject)) for subject in subjects]
-        rows.append((label[1], *measures, max((measure.n for measure in measures if measure), default=0)))
+        rows.append((label[1], *measures, _range_of([measure.n for measure in measures if measure and measure.n])))
     columns = (Column(subject, "interval", priority=place) for place, subject in enumerate(subjects, 1))
     return Table(title, (text_column("", wrap=True), *columns, Column("n")), tuple(rows), level=3, detail=detail)
+
+
+def _range_of(numbers: Sequence[int]) -> int | str:
+    """Return the number if all are equal, else a text such as `3 to 12`: a subject with failed trials has fewer."""
+    lowest, highest = min(numbers, default=0), max(numbers, default=0)
+    return highest if lowest == highest else f"{lowest} to {highest}"
 
 
 def _has_no_interval(result: Result) -> bool:
