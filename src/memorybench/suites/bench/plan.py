@@ -37,7 +37,7 @@ _LONGEST_TURN = 4000
 _MOST_TURNS = 40
 """The most turns that are recorded with a question if the benchmark names only gold sessions."""
 _NO_SOURCES = (
-    "{}: recall is not computed, because none of its memories names a session that was sent"
+    "{}: recall is not computed for questions whose memories name no session that was sent"
     " (HTTP providers: endpoints.search.response.sourcesField)"
 )
 
