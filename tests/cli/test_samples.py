@@ -250,6 +250,25 @@ def test_each_label_has_its_own_table_with_its_name(command: Command) -> None:
     assert "| hard |" in text[by_difficulty:]
 
 
+def test_oracle_shows_gold_sessions_of_which_no_turn_is_marked(command: Command) -> None:
+    sessions = [[{"role": "user", "text": "It is green.", "gold": True}], [{"role": "user", "text": "Still green."}]]
+    schema = {
+        "itemId": "id",
+        "question": "question",
+        "answer": "answer",
+        "evidence": "gold",
+        "context": {
+            "field": "sessions",
+            "idField": "ids",
+            "itemSchema": {"content": "text", "role": "role", "evidence": "gold"},
+        },
+    }
+    write_benchmark(command, [item(n, sessions=sessions) for n in range(3)], schema=schema)
+    document = command("eval", "--benchmarks", "mine", "--providers", "oracle", "--json").json
+    measures = next(result["measures"] for result in document["results"] if not result["group"])
+    assert {one["name"]: one["value"] for one in measures}["recall@5"] == 1
+
+
 PARTLY = """
 from memorybench import Memory
 

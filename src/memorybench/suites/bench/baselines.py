@@ -71,12 +71,13 @@ def remembered(baseline: str, question: Question, turns: tuple[Memory, ...]) -> 
 
 
 def _gold_turns(question: Question, turns: tuple[Memory, ...]) -> tuple[Memory, ...]:
-    """Return the gold turns; if only gold sessions are known, all turns of these."""
+    """Return the gold turns, and all turns of gold sessions of which no turn is marked as gold."""
+    marked = {memory.sources[0] for memory in turns if memory.sources and memory.id in question.gold_turns}
+    whole = set(question.gold_sessions) - marked
     return tuple(
         memory
         for memory in turns
-        if memory.id in question.gold_turns
-        or (not question.gold_turns and memory.sources and memory.sources[0] in question.gold_sessions)
+        if memory.id in question.gold_turns or (memory.sources and memory.sources[0] in whole)
     )
 
 
