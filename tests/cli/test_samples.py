@@ -279,13 +279,30 @@ class Partly:
         if "fence 5" in query:
             raise ValueError("out of order")
         return [Memory(id="1", content="It is green.", sources=("s1",))]
+
+class First(Partly):
+    def search(self, scope, query, limit):
+        return super().search(scope, query if "fence 0" in query else "fence 5", limit)
 """
+
+
+def write_partly(command: Command, name: str) -> None:
+    (command.folder / "partly.py").write_text(PARTLY)
+    (command.folder / "partly.yaml").write_text(f"{{name: partly, type: local, adapter: ./partly.py:{name}}}")
+
+
+def test_failures_do_not_claim_that_there_is_one_history(command: Command) -> None:
+    write_benchmark(command, [item(n) for n in range(6)])
+    write_partly(command, "First")
+    own = ("--config-dir", ".", "--allow-code")
+    document = command("eval", "--benchmarks", "mine", "--providers", "bm25", "partly", *own, "--run-id", "r", "--json")
+    assert document.json["failures"][0]["failed"] == 5
+    assert "No interval" not in report(command)
 
 
 def test_a_table_by_type_shows_that_a_provider_failed_in_some_questions(command: Command) -> None:
     write_benchmark(command, [item(n) for n in range(6)])
-    (command.folder / "partly.py").write_text(PARTLY)
-    (command.folder / "partly.yaml").write_text("{name: partly, type: local, adapter: ./partly.py:Partly}")
+    write_partly(command, "Partly")
     own = ("--config-dir", ".", "--allow-code")
     command("eval", "--benchmarks", "mine", "--providers", "bm25", "partly", *own, "--run-id", "r")
     rows = [line.strip("| ").split(" | ") for line in report(command).splitlines() if line.startswith("| ")]

@@ -121,7 +121,7 @@ def report(run: StoredRun) -> Report:
         failed = {one.subject: one.failed for one in summary.failures if one.benchmark == benchmark}
         tables.append(_results_table(benchmark, results, main, failed))
         tables += sections.wide_interval_notes(summary, benchmark, main)
-        if any(map(_has_no_interval, results)):
+        if max(map(_count_histories, results), default=0) == 1:
             histories = run.spec.get("samples", {}).get(benchmark, {}).get("clusters_available", 2)
             advice = "; --limit N samples from all of them." if histories > 1 else "."
             tables.append(Notes((_ONE_HISTORY + advice,), warning=True))
@@ -255,6 +255,6 @@ def _range_of(numbers: Sequence[int]) -> int | str:
     return highest if lowest == highest else f"{lowest} to {highest}"
 
 
-def _has_no_interval(result: Result) -> bool:
-    """Whether the shares have no interval because all questions are about one history."""
-    return max((m.clusters for m in result.measures if m.value is not None and not m.unit), default=0) == 1
+def _count_histories(result: Result) -> int:
+    """Return the number of histories with a value of any share; 0 if no share has a value."""
+    return max((m.clusters for m in result.measures if m.value is not None and not m.unit), default=0)
