@@ -25,6 +25,7 @@ api = pytest.importorskip("playwright.sync_api", reason="playwright is not insta
 pytest.importorskip("jinja2")
 
 from memorybench.cli.main import main  # noqa: E402
+from memorybench.journal.lock import RunLock  # noqa: E402
 from tests.doubles.stub import Stub, after, completion  # noqa: E402
 from tests.view.conftest import recorded as recorded  # noqa: E402
 from tests.view.hostile import MARKER, STRINGS, copy_hostile, storable  # noqa: E402
@@ -640,6 +641,28 @@ def test_progress_of_a_run_that_is_killed_and_resumed(browser: Any, tmp_path: Pa
             assert process.wait() == 0, (tmp_path / "out").read_text()
         goto(page, f"{site}/run/0/live")
         assert page.locator("#live").count() == 0
+
+
+def test_a_list_that_renews_itself_keeps_the_focus_and_the_scroll_position(
+    browser: Any, recorded: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "results"
+    shutil.copytree(recorded / "results", folder)
+    with closing(sqlite3.connect(folder / "results.db")) as db:
+        db.execute("UPDATE runs SET status = 'running', finished = NULL, state_crc = NULL WHERE id = 'first'")
+        db.commit()
+    lock = RunLock(folder / "first", "first")
+    with viewer(folder) as site, opened(browser, viewport={"width": 1280, "height": 240}) as page:
+        goto(page, site)
+        link = page.locator("td.name a[href='/run/0/first']")
+        link.focus()
+        scrolled = page.locator(".scroll").evaluate("node => { node.scrollTop = 40; return node.scrollTop; }")
+        assert scrolled == 40
+        assert main(["runs", "tag", str(folder / "h"), "new"]) == 0
+        api.expect(page.locator("td.name a", has_text="new")).to_have_count(1)
+        api.expect(link).to_be_focused()
+        assert page.locator(".scroll").evaluate("node => node.scrollTop") == scrolled
+    lock.release()
 
 
 def until(page: Any, is_so: Callable[[], bool]) -> None:
