@@ -665,6 +665,19 @@ def test_a_list_that_renews_itself_keeps_the_focus_and_the_scroll_position(
     lock.release()
 
 
+def test_a_filter_on_the_page_of_a_deleted_run_opens_an_error_page(
+    browser: Any, recorded: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "results"
+    shutil.copytree(recorded / "results", folder)
+    with viewer(folder) as site, opened(browser, ("status of 404",)) as page:
+        goto(page, f"{site}/run/0/first/questions")
+        assert main(["runs", "delete", str(folder / "first"), "--yes"]) == 0
+        page.select_option("select[name=provider]", "bm25")
+        api.expect(page.locator(".card.warning")).to_contain_text("first")
+        api.expect(page.get_by_role("link", name="All runs")).to_be_visible()
+
+
 def until(page: Any, is_so: Callable[[], bool]) -> None:
     while not is_so():
         page.wait_for_timeout(50)

@@ -416,6 +416,20 @@ def test_a_page_that_is_not_ready_is_opened_instead_of_swapped_in(
         assert client.get(path).headers["refresh"] == "1"
 
 
+@pytest.mark.parametrize(
+    ("path", "header", "value"),
+    [
+        ("/run/0/deleted/questions?type=x", "hx-redirect", "/run/0/deleted/questions?type=x"),
+        ("/run/0/deleted/progress", "hx-refresh", "true"),
+        ("/run/0/deleted/charts", "hx-refresh", "true"),
+    ],
+)
+def test_an_error_is_opened_instead_of_swapped_in(client: TestClient, path: str, header: str, value: str) -> None:
+    reply = client.get(path, headers={"HX-Request": "true"})
+    assert (reply.status_code, reply.headers[header]) == (404, value)
+    assert header not in client.get(path).headers
+
+
 def test_no_results_folder_yet(tmp_path: Path) -> None:
     with opened(tmp_path / "results") as client:
         assert "memorybench eval" in get(client, "/")

@@ -93,15 +93,27 @@ def _static(request: Request) -> Response:
 
 def _error(request: Request, status: int, title: str, text: str) -> Response:
     template = request.app.state.templates.get_template("error.html")
-    return HTMLResponse(template.render(title=title, text=text, here=""), status)
+    # a part that fails unexpectedly may fail again and again: its page is not loaded again
+    headers = {} if status == 500 and _is_part(request) else _opening_headers(request)
+    return HTMLResponse(template.render(title=title, text=text, here=""), status, headers)
+
+
+def _is_part(request: Request) -> bool:
+    return request.url.path.endswith(_PARTS)
+
+
+def _opening_headers(request: Request) -> dict[str, str]:
+    """Return headers that make htmx open the page instead of putting it into the one that is shown."""
+    if "hx-request" not in request.headers:
+        return {}
+    if _is_part(request):
+        return {"HX-Refresh": "true"}
+    return {"HX-Redirect": f"{request.url.path}?{request.url.query}"}
 
 
 def _pending(request: Request, error: Exception) -> Response:
     template = request.app.state.templates.get_template("pending.html")
-    headers = {"Refresh": "1"}
-    if "hx-request" in request.headers:  # htmx must not put this page into the one that is shown
-        is_part = request.url.path.endswith(_PARTS)
-        headers = {"HX-Refresh": "true"} if is_part else {"HX-Redirect": f"{request.url.path}?{request.url.query}"}
+    headers = _opening_headers(request) or {"Refresh": "1"}
     return HTMLResponse(template.render(here=""), 202, headers)
 
 
