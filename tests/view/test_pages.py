@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import sqlite3
+import sys
 from contextlib import closing
 from html import unescape
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
+from memorybench.charts import rendering
 from memorybench.cli.main import main
 from memorybench.core.report_sections import Table
 from memorybench.journal.checksums import update_statements
@@ -428,6 +430,20 @@ def test_an_error_is_opened_instead_of_swapped_in(client: TestClient, path: str,
     reply = client.get(path, headers={"HX-Request": "true"})
     assert (reply.status_code, reply.headers[header]) == (404, value)
     assert header not in client.get(path).headers
+
+
+def test_a_renderer_that_fails_costs_the_charts_only(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("vl_convert")
+    monkeypatch.setattr(rendering, "COMMAND", (sys.executable, "-c", "import os; os._exit(9)"))
+    part = get(client, "/run/0/first/charts")
+    assert Markup(part).tags == {"p", "a"}
+    assert 'href="/run/0/first"' in part
+    for path in (
+        "/run/0/first",
+        "/compare?side=0/first:bm25&side=0/first:oracle",
+        "/trends?benchmark=starter&provider=bm25",
+    ):
+        assert "<table" in get(client, path)
 
 
 def test_no_results_folder_yet(tmp_path: Path) -> None:

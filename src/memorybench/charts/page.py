@@ -6,7 +6,6 @@ the page is made, so that charts take almost no extra time on a machine with two
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -22,7 +21,7 @@ from memorybench.suites.sides import ComparedRun, Side
 from memorybench.suites.stored_run import StoredRun
 
 from .parts import Spec
-from .rendering import Renderer
+from .rendering import DRAWING_ERRORS, Renderer
 from .run_charts import CHARTS, RunCharts
 
 _MOST_COMPARED = 30_000
@@ -82,7 +81,7 @@ def _drawn(drawing: Future[list[tuple[str, str]]]) -> list[tuple[str, str]]:
     """Return the drawn charts; an empty list if the renderer failed, so that the page is still written."""
     try:
         return drawing.result()
-    except (OSError, ValueError, subprocess.SubprocessError):
+    except DRAWING_ERRORS:
         return []
 
 

@@ -21,6 +21,8 @@ from .parts import Spec
 FORMS = ("svg", "png", "pdf")
 COMMAND = (sys.executable, "-P", "-m", "memorybench.charts.rendering")
 """The command of the process that draws charts. `-P`: it imports nothing from the current folder."""
+DRAWING_ERRORS = (OSError, ValueError, subprocess.SubprocessError)
+"""What `Renderer` and `render_in_child` raise if the process fails; pages are then shown without charts."""
 _VERSION = "5.20"
 """The version of Vega-Lite."""
 _PIXELS = 3.0

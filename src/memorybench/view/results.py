@@ -18,7 +18,7 @@ from jinja2 import TemplateError
 from memorybench.charts import is_installed
 from memorybench.charts.page import TITLES, page_specs
 from memorybench.charts.parts import Spec
-from memorybench.charts.rendering import empty, render_in_child
+from memorybench.charts.rendering import DRAWING_ERRORS, empty, render_in_child
 from memorybench.charts.run_charts import failure_chart
 from memorybench.core.conversation import Haystack
 from memorybench.core.errors import BadInput, MemorybenchError
@@ -210,10 +210,10 @@ class Results:
 
     def charts(
         self, place: int, stored: StoredRun, failures: Mapping[tuple[str, str], int], seconds: float = 0.0
-    ) -> tuple[list[tuple[str, str]], bool]:
+    ) -> tuple[list[tuple[str, str]] | None, bool]:
         """Return titles and SVG of the charts of a run, and whether they were drawn within `seconds`.
 
-        If not, each SVG is an empty placeholder of about the same size.
+        If not, each SVG is an empty placeholder of about the same size. If drawing failed, None replaces the list.
         """
         state, run_id = self._state(place, stored), stored.run.id
         specs = dict(self.jobs.get(("report", *state), lambda: self._make_report(place, run_id))[1])
@@ -223,12 +223,18 @@ class Results:
         drawing = self.jobs.start(("charts", json.dumps(titled)), lambda: render_in_child(titled) if titled else [])
         wait([drawing], seconds)
         if drawing.done():
-            return drawing.result(), True
+            try:
+                return drawing.result(), True
+            except DRAWING_ERRORS:
+                return None, True
         return [(title, empty(spec)) for title, spec in titled.items()], False
 
-    def draw(self, spec: Spec, title: str) -> str:
-        """Return a chart as SVG, cached."""
-        return self.jobs.get(("charts", json.dumps(spec), title), lambda: render_in_child({title: spec}))[0][1]
+    def draw(self, spec: Spec, title: str) -> str | None:
+        """Return a chart as SVG, cached; None if drawing failed."""
+        try:
+            return self.jobs.get(("charts", json.dumps(spec), title), lambda: render_in_child({title: spec}))[0][1]
+        except DRAWING_ERRORS:
+            return None
 
     def comparison(self, place: int, stored: StoredRun) -> RunComparison | None:
         """Return a comparison of the providers of a run. None if it has only one, or too many trials for a page.
