@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 from base64 import b64encode
 from collections.abc import Sequence
@@ -252,6 +253,16 @@ def test_it_has_the_name_of_a_data_file_and_not_its_folder(
     page = (folder / "results" / "a" / "report.html").read_text(encoding="utf-8")
     assert "private-folder" not in page
     assert "memorybench audit facts.json --limit 2 --model scripted/quote" in page
+
+
+def test_its_command_can_be_pasted_into_a_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = ["eval", "--providers", "bm25(k1=1.5)", "--end", "1", "--run-id", "r"]
+    assert main(given) == 0
+    with open_run(["r"], [Path("results")]) as stored:
+        (command,) = [line[1] for line in html_report.provenance_notes(stored)[0].lines if line[0] == "command"]
+    assert shlex.split(command)[1:] == given
+    assert "&#39;bm25(k1=1.5)&#39;" in Path("results/r/report.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
@@ -293,7 +294,7 @@ def provenance_notes(stored: StoredRun) -> list[Notes]:
     facts = {
         "run": run.id,
         "folder": str(stored.folder),
-        "command": " ".join(map(str, started.get("command_line", ()))),
+        "command": shlex.join(map(str, started.get("command_line", ()))),
         "program": run.program,
         "versions": ", ".join(f"{name} {version}" for name, version in started.get("versions", {}).items()),
         "started": run.created,
