@@ -17,10 +17,11 @@ from memorybench.charts.narrow import narrow, size
 from memorybench.charts.page import page_specs
 from memorybench.charts.parts import Change, Estimate, Spec, Spread
 from memorybench.charts.rendering import render, render_inline
-from memorybench.charts.run_charts import CHARTS, RunCharts, slope, value_range
+from memorybench.charts.run_charts import CHARTS, RunCharts, failure_chart, slope, value_range
 from memorybench.charts.slope import slope_spec
 from memorybench.core.measures import Measure
 from memorybench.reporting.formatting import about, with_interval
+from memorybench.suites.failures import FAILURE_REASONS
 from memorybench.suites.gate import report_of
 from memorybench.suites.registry import open_run
 from memorybench.suites.run_comparison import compare_runs
@@ -73,6 +74,15 @@ def test_failures_are_those_of_the_outcomes(recorded: Path) -> None:
         spec = CHARTS["failures"][1](charts)
         assert spec is not None
         assert sum(row["count"] for row in spec["data"]["values"]) == sum(charts.failures.values()) > 0
+
+
+def test_each_reason_of_a_failure_has_its_own_colour() -> None:
+    drawn = [reason for reason in FAILURE_REASONS if reason != "skipped"]
+    spec = failure_chart({("bm25", reason): 1 for reason in FAILURE_REASONS})
+    assert spec is not None
+    scale = spec["encoding"]["color"]["scale"]
+    assert scale["domain"] == drawn
+    assert len(set(scale["range"])) == len(drawn)
 
 
 def test_two_sides_are_compared_by_type(recorded: Path) -> None:

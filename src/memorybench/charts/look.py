@@ -18,6 +18,7 @@ LIGHT: Mapping[str, str] = {
     "series-5": "#0072b2",
     "series-6": "#e69f00",
     "series-7": "#cc79a7",
+    "series-8": "#f0e442",
 }
 """Colours by name. The series colours are those of Okabe and Ito, which colour-blind people can distinguish."""
 DARK: Mapping[str, str] = {

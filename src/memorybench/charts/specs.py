@@ -36,7 +36,17 @@ _NARROW_COLUMNS = 5
 _NARROW_CELL = 42
 _NARROW_RUNS = 6
 """Limits on a page of 360 pixels: columns of a heat map, pixels of a cell, and runs of a trend."""
-_SERIES = tuple(color for name, color in LIGHT.items() if name.startswith("series-"))
+_REASON_COLORS = {
+    "failed": LIGHT["series-1"],
+    "unscored": LIGHT["series-8"],
+    "blocked": LIGHT["series-3"],
+    "not-retrieved": LIGHT["series-5"],
+    "not-used": LIGHT["series-6"],
+    "stale": LIGHT["series-7"],
+    "invented": LIGHT["series-4"],
+    "wrong": LIGHT["series-2"],
+}
+"""Each reason has a colour of its own. `skipped` is missing: it is not a failure, and not drawn."""
 _SECONDS = "datum.value < 1 ? format(1000 * datum.value, '~g') + ' ms' : format(datum.value, '~g') + ' s'"
 
 
@@ -134,7 +144,7 @@ def failures(counts: Mapping[tuple[str, str], int], reasons: Sequence[str]) -> S
     totals: Counter[str] = Counter()
     for (subject, _), number in counts.items():
         totals[subject] += number
-    scale = {"domain": used, "range": [_SERIES[reasons.index(reason) % len(_SERIES)] for reason in used]}
+    scale = {"domain": used, "range": [_REASON_COLORS[reason] for reason in used]}
     return whole(
         {
             "width": WIDTH,
