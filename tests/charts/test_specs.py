@@ -186,6 +186,18 @@ def test_labels_of_points_that_are_near_are_joined_to_them_by_lines(values: tupl
     assert ["$" in row["label"] for row in spec["layer"][1]["data"]["values"]] == [True] * 4
 
 
+def test_labels_of_many_points_with_long_names_leave_room_for_the_chart() -> None:
+    points = [(1.0 + place / 100, Estimate(f"{place} {'long' * 20}", 0.1)) for place in range(24)]
+    spec = frontier_spec(points, "milliseconds", "score", "~s", cost_text="{:.2f} ms".format)
+    for one in (spec, narrow(spec)):
+        rows = one["layer"][1]["data"]["values"]
+        assert all(0 <= row["label_at"] <= 1 for row in rows)
+        gaps = [later - earlier for earlier, later in pairwise(sorted(row["label_at"] for row in rows))]
+        assert min(gaps) * one["height"] > 12
+        assert max(len(row["label"]) for row in rows) <= 50
+    assert all(row["label"].endswith(" ms") for row in spec["layer"][1]["data"]["values"])
+
+
 def test_labels_of_a_slope_chart_do_not_overlap() -> None:
     spec = slope_spec("a", "b", [Change(str(place), 0.5, 0.99) for place in range(12)], "t")
     places = sorted(row["place"] for row in spec["layer"][1]["data"]["values"])

@@ -30,6 +30,8 @@ from .parts import (
 
 _LABEL_WIDTH = 140
 """The assumed width of the label of a point, in pixels."""
+_LONGEST_NAME, _LONGEST_NARROW_NAME = 40, 26
+"""The most characters of a name beside its point: a longer one would leave no room for the chart."""
 
 
 def frontier_spec(
@@ -59,8 +61,10 @@ def _frontier(
     cost_text: Callable[[float], str] | None,
 ) -> Spec:
     data = [{**one.plain(), "cost": cost} for cost, one in points]
-    for row in data:
-        row["label"] = shown_name(f"{row['name']} {cost_text(row['cost'])}") if cost_text else row["name"]
+    for (cost, one), row in zip(points, data, strict=True):
+        name = shown_name(one.name, _LONGEST_NAME if width == WIDTH else _LONGEST_NARROW_NAME)
+        row["label"] = f"{name} {printable(cost_text(cost))}" if cost_text else name
+    height = max(HEIGHT, LABEL_GAP * len(points))  # the labels of many points may be below each other
     best: list[dict[str, Any]] = []
     own = [place for place, (_, one) in enumerate(points) if not one.is_ideal]
     for place in sorted(own, key=lambda place: (points[place][0], -points[place][1].value)):
@@ -76,7 +80,7 @@ def _frontier(
     x = {"field": "cost", "type": "quantitative", "scale": scale, "axis": axis}
     line = {"type": "line", "interpolate": "step-after", "strokeDash": [4, 3], "color": LIGHT["muted"]}
     for rows in _neighbours(data, ticks, _LABEL_WIDTH / width):
-        for row, label_at in zip(rows, label_places([one["value"] for one in rows], HEIGHT, (0, 1)), strict=True):
+        for row, label_at in zip(rows, label_places([one["value"] for one in rows], height, (0, 1)), strict=True):
             row |= {"label_at": label_at, "is_led": len(rows) > 1}
     for row in data:
         row["is_before"] = not row["is_led"] and _has_room_before(row, data, ticks, _LABEL_WIDTH / width)
@@ -86,7 +90,7 @@ def _frontier(
     return {
         **_frontier_title([printable(note)] * bool(note) + captions_of([one for _, one in points]), width),
         "width": width,
-        "height": HEIGHT,
+        "height": height,
         "encoding": {"x": x},
         "layer": [
             {"data": {"values": best}, "mark": line, "encoding": {"y": {**y, "field": "value"}}},

@@ -138,7 +138,7 @@ def with_slim(spec: Spec, slim: Spec) -> Spec:
     return {**spec, "usermeta": {SLIM: slim}}
 
 
-def shown_name(text: str) -> str:
-    """Return a text without control characters and with at most 60 characters."""
+def shown_name(text: str, longest: int = _LONGEST_NAME) -> str:
+    """Return a text without control characters and with at most `longest` characters."""
     text = printable(text)
-    return text if len(text) <= _LONGEST_NAME else text[: _LONGEST_NAME - 1] + "…"
+    return text if len(text) <= longest else text[: longest - 1] + "…"
