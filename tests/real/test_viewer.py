@@ -210,6 +210,14 @@ def test_print_is_light_on_a_dark_screen(browser: Any, site: str, recorded: Path
             assert page.evaluate("getComputedStyle(document.body).color") == "rgb(28, 30, 33)"
 
 
+def test_the_widest_table_fits_a_printed_page(browser: Any, site: str) -> None:
+    # A4 has 718 pixels within its margins, and Chromium makes a page smaller by up to a third
+    with opened(browser, viewport={"width": 718, "height": 1000}) as page:
+        goto(page, f"{site}/run/0/second")
+        page.emulate_media(media="print")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 1.5 * 718
+
+
 def test_the_list_of_runs_is_searched_filtered_and_sorted(browser: Any, site: str) -> None:
     with opened(browser) as page:
         goto(page, site)
