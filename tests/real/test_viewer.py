@@ -218,6 +218,24 @@ def test_the_widest_table_fits_a_printed_page(browser: Any, site: str) -> None:
         assert page.evaluate("document.documentElement.scrollWidth") <= 1.5 * 718
 
 
+def test_long_names_hide_no_figures(browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    long = "bm25(around_turns=2,around_weight=0.25,around_words=120,b=0.6,k1=1.5)"
+    assert main(["eval", "--providers", "bm25", long, "--end", "20", "--run-id", "r"]) == 0
+    tables = ("Where they disagree", "Failures by reason")
+    with viewer(tmp_path / "results") as site, opened(browser, viewport={"width": 1280, "height": 900}) as page:
+        goto(page, f"{site}/run/0/r")
+        for name in tables:
+            region = page.get_by_role("region", name=name).filter(has=page.locator("table"))
+            assert region.evaluate("node => node.scrollWidth <= node.clientWidth"), name
+        for chart in page.locator(".chart .scroll").all():
+            left = chart.evaluate("node => node.getBoundingClientRect().left")
+            texts = chart.locator("svg:not(.slim) text").evaluate_all(
+                "nodes => nodes.map((node) => node.getBoundingClientRect().left)"
+            )
+            assert min(texts) >= left
+
+
 def test_the_list_of_runs_is_searched_filtered_and_sorted(browser: Any, site: str) -> None:
     with opened(browser) as page:
         goto(page, site)

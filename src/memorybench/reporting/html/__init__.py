@@ -28,6 +28,8 @@ FOLDER = Path(__file__).parent
 STYLE = FOLDER / "style.css"
 _SCRIPT = FOLDER / "report.js"
 _SHADES = 10
+_LONGEST_LINE = 30
+"""The most characters of a name that is never broken into lines."""
 _WIDTH, _MARGIN = 96, 4
 """The width and the margin of a drawn interval, in CSS pixels."""
 
@@ -65,6 +67,7 @@ def environment(*folders: Path, redact: Callable[[str], str] = str) -> Environme
         "interval": interval,
         "shade": shade,
         "is_heat_map": is_heat_map,
+        "is_long": is_long,
         "with_interval": with_interval,
         "share": share,
         "seconds": seconds,
@@ -115,6 +118,11 @@ def cell_class(cell: Cell) -> str:
     if isinstance(cell, Difference):
         return "n significant" if cell.significant else "n"
     return "n" if isinstance(cell, (int, Measure, Duration, Money)) else ""
+
+
+def is_long(cell: Cell) -> bool:
+    """Return whether a cell or a heading is a text of several lines, because in one line it hides other columns."""
+    return isinstance(cell, str) and len(cell) > _LONGEST_LINE
 
 
 def is_heat_map(table: Table) -> bool:
