@@ -10,6 +10,7 @@ import sys
 from contextlib import closing
 from html import unescape
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from starlette.testclient import TestClient
@@ -536,6 +537,43 @@ def test_a_report_that_is_a_link_to_another_folder_is_not_shown(recorded: Path, 
     with opened(folder) as client:
         assert "elsewhere" not in get(client, "/")
         assert "elsewhere" not in get(client, "/trends")
+
+
+CITIES = """
+name: cities
+data: {type: local, path: ./cities.json}
+schema:
+  itemId: id
+  question: question
+  answer: answer
+  evidence: evidence
+  evidenceLevel: turn
+  context: {field: $.turns, itemSchema: {role: role, text: text, dialogId: id}}
+evaluation: {method: exact-match}
+"""
+
+
+def test_a_search_ignores_the_case_of_all_letters(command: Command, tmp_path: Path) -> None:
+    texts = {"a": "МОСКВА или Größe?", "b": "Which city?"}
+    items = [
+        {
+            "id": id,
+            "question": text,
+            "answer": "x",
+            "evidence": [f"{id}1"],
+            "turns": [{"id": f"{id}1", "role": "user", "text": text}],
+        }
+        for id, text in texts.items()
+    ]
+    configs = tmp_path / "benchmarks" / "configs"
+    configs.mkdir(parents=True)
+    (configs / "cities.yaml").write_text(CITIES, encoding="utf-8")
+    (configs.parent / "cities.json").write_text(json.dumps(items), encoding="utf-8")
+    assert command("eval", "--benchmarks", "cities", "--providers", "bm25", "--run-id", "r").code == 0
+    with opened(tmp_path / "results") as client:
+        for text, found in (("москва", ["a"]), ("GRÖ", ["a"]), ("CITY", ["b"]), ("ж", [])):
+            page = get(client, f"/run/0/r/questions?text={quote(text)}")
+            assert re.findall(r"case=([^&\"]+)", page) == found, text
 
 
 def test_a_search_text_may_have_any_length(client: TestClient) -> None:

@@ -149,6 +149,7 @@ class QuestionIndex:
         # an empty name is a temporary file that SQLite removes
         self._db = sqlite3.connect("", check_same_thread=False, isolation_level=None, uri=True)
         self._db.text_factory = lambda text: text.decode("utf-8", "replace")
+        self._db.create_function("casefold", 1, str.casefold, deterministic=True)
         self._db.executescript(_TABLES)
         self._lock = RLock()
         self._updating = Lock()
@@ -328,7 +329,10 @@ def _condition(run: int, filter: Filter) -> tuple[str, list[Any]]:
         values += [filter.right, filter.wrong]
     if filter.text:
         pattern = "%" + filter.text.replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_") + "%"
-        like = "LIKE ? ESCAPE '\\'"
-        parts.append(f"(asked {like} OR expected {like} OR case_id {like} OR {own} AND got {like}))")
+        match = "{} LIKE ? ESCAPE '\\'"
+        if not filter.text.isascii():  # LIKE ignores the case of ASCII letters only, but is faster
+            pattern, match = filter.text.casefold(), "instr(casefold({}), ?)"
+        asked, expected, case_id, got = map(match.format, ("asked", "expected", "case_id", "got"))
+        parts.append(f"({asked} OR {expected} OR {case_id} OR {own} AND {got}))")
         values += [pattern] * 4
     return " AND ".join(parts), values
