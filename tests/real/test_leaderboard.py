@@ -63,3 +63,19 @@ def test_the_page_shows_verified_and_refused_bundles(
     assert rows.first.locator("dl").is_visible()
     assert page.evaluate(FITS)
     assert problems == []
+
+
+def test_the_name_of_a_provider_stays_beside_its_figures(
+    command: Command, bundle: Callable[..., Path], browser: Any
+) -> None:
+    folder = command.folder / "bundles"
+    folder.mkdir()
+    path = bundle("judged")
+    path.rename(folder / path.name)
+    assert command("leaderboard", str(folder), "--output", "site").code == 0
+    page = browser.new_page(viewport={"width": 1280, "height": 120})
+    page.goto((command.folder / "site" / "index.html").as_uri())
+    scrolled = page.locator(".scroll").evaluate("node => { node.scrollTop = 60; return node.scrollTop; }")
+    assert scrolled > 30, "the first row is partly above the region"
+    first = page.locator("tbody tr").first
+    assert first.locator("th").bounding_box()["y"] < page.locator(".scroll").bounding_box()["y"]
