@@ -70,6 +70,18 @@ def test_two_of_several_providers_are_compared_with_a_hint(command: Command, tmp
     assert "3 providers" not in whole
 
 
+def test_many_warnings_of_a_comparison_are_folded(command: Command, tmp_path: Path) -> None:
+    providers = [f"bm25(b=0.{place})" for place in range(1, 7)]
+    assert command("eval", "--providers", *providers, "--end", "6", "--run-id", "r").code == 0
+    with opened(tmp_path / "results") as client:
+        page = get(client, "/compare?side=0/r")
+    notes = page.partition('class="card warning"')[2].partition("</section>")[0]
+    shown, _, folded = notes.partition("<details>")
+    assert shown.count("<p>") == 10
+    assert folded.count("<p>") > 0
+    assert f"{folded.count('<p>')} more" in folded
+
+
 def test_clear_is_in_the_part_that_a_filter_renews(client: TestClient) -> None:
     page = get(client, "/run/0/first/questions?provider=bm25")
     assert ">clear</a>" in page.partition('id="found"')[2]

@@ -24,6 +24,8 @@ from . import number, render, results_of
 
 _PAGE = 50
 _MOST_SIDES = 6
+_MOST_WARNINGS = 10
+"""The most warnings that are shown at once: each pair of providers may have its own."""
 _ONLY: dict[str, Only] = {"wins": "wins", "losses": "losses", "changed": "changed"}
 
 
@@ -71,6 +73,7 @@ def page(request: Request) -> Response:
         report=report,
         tests_of_run=_tests_of_run(results, sides, compared),
         warnings=[*judges, *(report.warnings if report else ())],
+        most_warnings=_MOST_WARNINGS,
         only=query.get("only", ""),
         first=first,
         size=_PAGE,
