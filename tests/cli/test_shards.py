@@ -462,3 +462,23 @@ def test_shards_are_read_as_one_without_a_merge(shards: Command) -> None:
     assert "shard" not in both
     assert shards("results", *runs[:2], "--json").json["shard"]["of"] == 3
     assert shards("results", runs[0], runs[0].replace("machine-1", "./machine-1")).code == 2
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (*AUDIT, "--limit", "30"),
+        ("extraction", "run", "--extractor", "hoarder", "--limit", "6", "--no-targets"),
+        ("hygiene", "run", "memory-one-copy", "memory-many-facts", "memory-deleted-ids", "--seed", "0"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_the_header_of_shards_counts_the_cases_of_all(command: Command, words: tuple[str, ...]) -> None:
+    perform_shards(command, *words)
+    assert command("merge", *FOLDERS, "--run-id", "merged", "--results", "results").code == 0
+    shards, merged = (
+        command("results", *runs).out.splitlines()
+        for runs in ([f"{folder}/part" for folder in FOLDERS], ["results/merged"])
+    )
+    different = [line for line in merged if line not in shards and "Run ID:" not in line and "Started:" not in line]
+    assert different == []

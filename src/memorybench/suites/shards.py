@@ -7,6 +7,7 @@ run, and performs the trials of its histories.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -108,6 +109,14 @@ def shard_facts(runs: Sequence[Run]) -> dict[str, str]:
     return {
         "Part of a run": f"{shard_label(runs)}: {text}{f', {histories}' if cases in ('questions', 'probes') else ''}"
     }
+
+
+def count_in_shards(runs: Sequence[Run], key: str) -> dict[str, int]:
+    """Return the counts that the specs of these shards have under `key`, added up, sorted by name."""
+    counts: Counter[str] = Counter()
+    for run in runs:
+        counts.update(run.spec[key])
+    return dict(sorted(counts.items()))
 
 
 def mark_shards(report: Report, runs: Sequence[Run]) -> Report:

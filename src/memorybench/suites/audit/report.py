@@ -17,6 +17,7 @@ from memorybench.suites.failures import reason_table
 from memorybench.suites.judge_check import check_document, check_warnings, correction_tables, judge_checks
 from memorybench.suites.noise import measure_noise, noise_document, noise_sections
 from memorybench.suites.searching import OVER_BUDGET, over_budget_warning, search_facts
+from memorybench.suites.shards import count_in_shards
 from memorybench.suites.stored_run import StoredRun
 from memorybench.suites.summary import Result
 from memorybench.text.spelling import camel
@@ -96,17 +97,17 @@ def metrics(run: StoredRun) -> tuple[Metric, ...]:
 
 
 def facts(runs: Sequence[Run]) -> dict[str, str]:
-    """Return what the header says about a run."""
+    """Return what the header says about a run, or about shards of one run."""
     run, spec = runs[0], runs[0].spec
     answerer = spec.get("answerer", spec.get("reader"))
     subject = f"{', '.join(spec['providers'])}, read by {answerer}" if spec["providers"] else answerer
     policies = {"latest": "the latest value is correct", "flag": "pointing out the change is correct"}
     return {
-        "Run ID": run.id,
+        "Run ID": " + ".join(shard.id for shard in runs),
         "Dataset": f"{PurePath(spec['dataset']).name} ({spec['conversations']} conversations, {spec['facts']} facts)",
         "Audited": subject,
         **search_facts(spec),
-        "Probes": ", ".join(f"{n} {kind}" for kind, n in spec["probes"].items()),
+        "Probes": ", ".join(f"{n} {kind}" for kind, n in count_in_shards(runs, "probes").items()),
         "Judge": spec["judge"] or "none: only answers equal to a known one are scored",
         "Conflicts": policies[spec["policy"]],
         **({"Repeats": f"{spec['repeats']} per probe"} if spec.get("repeats", 1) > 1 else {}),
@@ -122,7 +123,7 @@ def _over_budget(outcomes: Sequence[Outcome]) -> list[str]:
 def report(run: StoredRun) -> Report:
     summary = run.summary
     outcomes = list(run.outcomes())
-    probes = _probe_facts(run.spec)
+    probes = _probe_facts(run)
     rejected = _rejected(outcomes)
     if rejected:
         probes["Probes that a model rejected"] = _reasons(rejected)
@@ -190,9 +191,10 @@ def _attribution(outcomes: Iterable[Outcome]) -> list[Table]:
     return [Table("Why answers are wrong", (text_column("subject"), *table.columns[1:]), table.rows, level=3)]
 
 
-def _probe_facts(spec: Mapping[str, Any]) -> dict[str, str]:
+def _probe_facts(run: StoredRun) -> dict[str, str]:
     """Return lines about the probes: what the checks rejected, and which facts no probe asks about."""
-    kinds = ", ".join(f"{n} {kind}" for kind, n in spec["probes"].items())
+    spec = run.spec
+    kinds = ", ".join(f"{n} {kind}" for kind, n in count_in_shards(run.runs, "probes").items())
     lines = {
         f"Probes from {spec['facts']} facts of {spec['conversations']} conversations": kinds,
         "Questions that were not asked": _reasons({name: n for name, n in spec["gates"].items() if name != "made"}),
@@ -253,7 +255,8 @@ def _audit_result(run: StoredRun, outcomes: Iterable[Outcome]) -> dict[str, Any]
         "timestamp": run.summary.created,
         "metrics": {camel(name): measure.value if measure else None for name, measure in measures.items()},
         "metricsOf": first.subject if first else None,
-        **{key: dict(run.spec[key]) for key in ("probes", "gates", "skipped")},
+        "probes": count_in_shards(run.runs, "probes"),
+        **{key: dict(run.spec[key]) for key in ("gates", "skipped")},
         "probeResults": [_probe_result(outcome, run.case(outcome)) for outcome in outcomes],
     }
 

@@ -32,6 +32,7 @@ from memorybench.suites.case_sections import as_text, prompt_sections
 from memorybench.suites.case_view import CaseTrial
 from memorybench.suites.judge_check import check_document, check_warnings, judge_checks
 from memorybench.suites.noise import measure_noise, noise_document, noise_sections
+from memorybench.suites.shards import count_in_shards
 from memorybench.suites.stored_run import StoredRun
 from memorybench.suites.summary import Result, Summary
 
@@ -173,14 +174,14 @@ def metrics(run: StoredRun) -> tuple[Metric, ...]:
 
 
 def facts(runs: Sequence[Run]) -> dict[str, str]:
-    """Return what the header says about a run."""
+    """Return what the header says about a run, or about shards of one run."""
     run, spec = runs[0], runs[0].spec
     answerer = spec.get("answerer", spec.get("reader"))
     model = f" with {answerer}" if answerer else ""
     return {
-        "Run ID": run.id,
+        "Run ID": " + ".join(shard.id for shard in runs),
         "Traces" if spec["mode"] == "online" else "Cases": ", ".join(
-            f"{name} ({n})" for name, n in spec["questions"].items()
+            f"{name} ({n})" for name, n in count_in_shards(runs, "questions").items()
         ),
         "Extractor": f"{', '.join(spec['subjects'])}{model}",
         **({"Repeats": f"{spec['repeats']} per case"} if spec.get("repeats", 1) > 1 else {}),

@@ -164,17 +164,22 @@ def metrics(run: StoredRun) -> tuple[Metric, ...]:
 
 
 def facts(runs: Sequence[Run]) -> dict[str, str]:
-    """Return what the header says about a run."""
+    """Return what the header says about a run, or about shards of one run."""
     run, spec = runs[0], runs[0].spec
     model = f" with {spec['model']}" if spec.get("model") else ""
     return {
-        "Run ID": run.id,
+        "Run ID": " + ".join(shard.id for shard in runs),
         "Store": spec["store"],
         **({"Agent": spec["agent"] + model, "Tools": _TOOLS[_tools(spec)["tools"]]} if spec.get("agent") else {}),
-        "Scenarios": f"{len(spec['titles'])}",
+        "Scenarios": f"{len(_titles(runs))}",
         **({"Seed": f"{spec['seed']}"} if spec.get("seed") is not None else {}),
         "Started": sections.started(run.created),
     }
+
+
+def _titles(runs: Sequence[Run]) -> dict[str, str]:
+    """Return the titles of the scenarios of a run, or of its shards, by id."""
+    return {id: title for run in runs for id, title in run.spec.get("titles", {}).items()}
 
 
 _TOOLS = {"ours": "ours", "server": "the server's own"}
@@ -190,7 +195,7 @@ def report(run: StoredRun) -> Report:
     results = [result for result in summary.results if not result.group]
     kills, surviving = kill_matrix(outcomes), survivors(outcomes)
     findings = _findings(outcomes)
-    scenarios = _scenario_table(outcomes, run.spec.get("titles", {}))
+    scenarios = _scenario_table(outcomes, _titles(run.runs))
     names = dict.fromkeys(s.name for row in scenarios.rows for cell in row if isinstance(cell, tuple) for s in cell)
     states = tuple((name, STATES[name]) for name in names if name in STATES)
     return Report(
