@@ -2,12 +2,14 @@
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -289,6 +291,23 @@ def test_must_not_store_counts_only_cases_that_forbid_something(command: Command
     said, _ = put(command, "perfect")
     [measure] = [one for one in said.json["results"][0]["measures"] if one["name"] == "must_not_store"]
     assert (measure["n"], measure["planned"]) == (45, 45)
+
+
+def test_an_undecided_case_is_not_called_passed(command: Command) -> None:
+    case = {
+        "id": "a",
+        "existing_memory": {},
+        "conversation": "User: I live in Porto.",
+        "expected_output": {"home": ["Lives in Porto"]},
+        "expected_facts": ["home: Lives in Porto"],
+    }
+    (command.folder / "cases.json").write_text(json.dumps([case]))
+    extractor = shlex.join(["echo", json.dumps({"home": ["Resides in Porto"]})])
+    words = ("cases.json", "--extractor-command", extractor, "--no-targets", "--run-id", "r", "--junit", "j.xml")
+    assert command("extraction", "run", *words).code == 0
+    suite = ElementTree.parse(command.folder / "j.xml").getroot()
+    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("1", "0", "1")
+    assert "every case passed" not in (command.folder / "results/r/report.md").read_text()
 
 
 @pytest.mark.slow

@@ -79,6 +79,9 @@ def test_each_mark_in_the_index_is_that_of_its_outcome(tmp_path: Path) -> None:
         ]
         trial = Trial(suite="bench", case_id=f"q{len(outcomes)}", subject=subject, labels={"category": "c"})
         outcomes.append(Outcome(trial=trial, status="scored", scores=tuple(scores), shown=Exhibit(got='"\\ud800é')))
+    for name, value in (("tp", 1.0), ("correct", 1.0), ("correct", 0.0)):
+        trial = Trial(suite="extraction", case_id=f"{name} {value}", subject=subject, labels={"category": "c"})
+        outcomes.append(Outcome(trial=trial, status="scored", scores=(Score(name=name, value=value),)))
     for status in STATUSES:
         trial = Trial(suite="bench", case_id=status, subject=subject, variant="v", repeat=2, cluster="h")
         twice = (Score(name="correct", value=0.0), Score(name="correct", value=1.0))

@@ -346,8 +346,15 @@ def is_failure(outcome: Outcome) -> bool:
 
 
 def is_undecided(outcome: Outcome) -> bool:
-    """Whether no score of a trial says if it is right, as for an unanswered question without gold evidence."""
-    return outcome.status == "scored" and NO_VERDICTS.issuperset(score.name for score in outcome.scores)
+    """Whether no score of a trial says if it is right, as for an unanswered question without gold evidence.
+
+    An extraction has many counts, but no score `correct` as long as pairs of facts are undecided.
+    """
+    if outcome.status != "scored":
+        return False
+    if outcome.trial.suite == "extraction":
+        return outcome.score("correct") is None
+    return NO_VERDICTS.issuperset(score.name for score in outcome.scores)
 
 
 def gold_turns(case: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:

@@ -81,8 +81,9 @@ explained AS (
 INSERT OR REPLACE INTO trials
 SELECT id, subject, variant, repeat, :number, trial, role,
     CASE WHEN status != 'scored' THEN status WHEN reason != '' THEN 'wrong'
-        WHEN scores = '{{}}' AND NOT EXISTS (SELECT 1 FROM json_tree(body, '$.scores')
-            WHERE key = 'name' AND atom NOT IN {tuple(NO_VERDICTS)}) THEN 'undecided'
+        WHEN scores = '{{}}' AND (json_extract(body, '$.trial.suite') = 'extraction'
+            OR NOT EXISTS (SELECT 1 FROM json_tree(body, '$.scores')
+                WHERE key = 'name' AND atom NOT IN {tuple(NO_VERDICTS)})) THEN 'undecided'
         ELSE 'right' END,
     reason, got
 FROM explained JOIN questions USING (benchmark, case_id) WHERE questions.run = :number

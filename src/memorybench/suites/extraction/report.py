@@ -206,7 +206,7 @@ def report(run: StoredRun) -> Report:
             *sections.score_tables(summary, MEANINGS, ("scenario", "domain", DAY), MAIN_MEASURES),
             *noise_sections(noise),
             *([remarks] if remarks.lines else []),
-            _failures(run.outcomes()),
+            _failures(list(run.outcomes())),
             sections.provenance(facts(run.runs)),
             *sections.step_tables(summary),
             Notes((sections.accounting(summary),)),
@@ -251,7 +251,7 @@ def _undecided_line(result: Result) -> list[str]:
     ]
 
 
-def _failures(outcomes: Iterable[Outcome]) -> Cases:
+def _failures(outcomes: Sequence[Outcome]) -> Cases:
     wrong = [outcome for outcome in outcomes if outcome.score("correct") == 0 or outcome.status != "scored"]
     cases = []
     for outcome in wrong[:_MAX_FAILURES]:
@@ -259,7 +259,9 @@ def _failures(outcomes: Iterable[Outcome]) -> Cases:
         why = outcome.failure.message if outcome.failure else shown.reason
         fields = (("said", shown.asked), ("expected", shown.expected), ("written", shown.got), ("why", why))
         cases.append(Case((outcome.trial.case_id, outcome.trial.labels.get("scenario", outcome.status)), fields))
-    return Cases("Failed cases", tuple(cases), len(wrong), "None: every case passed.")
+    undecided = sum(map(sections.is_undecided, outcomes))
+    none = f"None, but {undecided} of {len(outcomes)} are undecided." if undecided else "None: every case passed."
+    return Cases("Failed cases", tuple(cases), len(wrong), none)
 
 
 def baseline_drifts(run_reader: RunReader, run: Run) -> tuple[Drift, ...]:
