@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -86,6 +87,14 @@ def test_figures_equal_a_count_by_hand(command: Command, stub: Stub) -> None:
     assert measured["found"] == pytest.approx(13 / 9)
     assert len(stub.calls) == 13
     assert document["counts"]["scored"] == 10
+
+
+def test_a_search_that_failed_is_listed_as_a_failure(command: Command, stub: Stub) -> None:
+    write_turns(command)
+    assert command(*ONLINE, "--run-id", "r", "--junit", "j.xml").code == 0
+    (failure,) = command("results", "r", "--failures", "--json").json
+    assert failure["trial"]["case_id"].startswith("t5")
+    assert ElementTree.parse(command.folder / "j.xml").getroot().get("failures") == "1"
 
 
 def test_days_are_shown_and_the_last_is_compared_with_those_before(command: Command, stub: Stub) -> None:

@@ -34,8 +34,9 @@ FAILURE_REASONS = {
 """Why a trial is a failure, in the order in which failures are listed."""
 TYPE_LABELS = ("question_type", "probe_type", "category", "scenario", "phase")
 """The labels that may hold the type of a question, the preferred one first."""
-JUDGED = ("correct", "rubric_met", "passed")
-"""Names of scores. A trial that has one of them was judged: its answer, or a phase of a scenario."""
+JUDGED = ("correct", "rubric_met", "passed", "succeeded")
+"""Names of scores. A trial that has one of them was judged: its answer, a phase of a scenario, or whether a
+recorded operation succeeded."""
 _NOT_FOUND = "the gold evidence is not among the first 5 results (recall@5 is 0)"
 """Explains the reason `not-retrieved` for a trial without a verdict."""
 

@@ -35,9 +35,9 @@ _PERFORMANCE = (SCOPE_SUFFIX, STARTED_WITH, "concurrency", "budget", "reuse", "g
 _SHORT_TEXT = 4000
 _SELF_JUDGED = "self-judged"
 _LONGEST_REASON = 160
-VERDICTS = ("correct", "rubric_met", "passed", "recall@5")
+VERDICTS = ("correct", "rubric_met", "passed", "recall@5", "succeeded")
 """The first of these scores that a trial has decides whether it is a failure. `recall@5` decides if nothing was
-judged."""
+judged, `succeeded` for a search or write of another program whose result was not judged."""
 NO_VERDICTS = frozenset(
     {
         "context_tokens",
