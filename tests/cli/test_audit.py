@@ -314,6 +314,25 @@ def test_verify_probes_finds_questions_that_need_no_memory(command: Command, stu
     assert said.json["counts"]["skipped"] == 6
 
 
+def test_an_order_that_is_wrong_only_with_exchanged_options_is_a_failure(command: Command, stub: Stub) -> None:
+    def errs_the_second_time(call: Call) -> str:
+        asked = call.json["messages"][-1]["content"]
+        question = asked.partition("Question: ")[2].partition("\nAsked on:")[0]
+        probe = next(probe for probe in PROBES if probe.question == question)
+        right = probe.expected_answer
+        return next(text for text in probe.options if text != right) if probe.reversed else right
+
+    stub.always(completion(errs_the_second_time, model="", tokens=(9, 1)))
+    words = ("--kinds", "temporal", "--model", "gpt-4o-mini", "--judge-model", "none", "--run-id", "r", "--json")
+    metrics = command("audit", str(SAMPLE), *words).json["metrics"]
+    assert (metrics["temporalAccuracy"], metrics["datingAccuracy"]) == (0, 1)
+    report = (command.folder / "audit-results/r/report.md").read_text()
+    failures = report.partition("## Worst failures")[2].partition("\n## ")[0]
+    shown = [probe for probe in PROBES if probe.id in failures]
+    assert shown
+    assert all(probe.reversed for probe in shown)
+
+
 def test_memaudit_is_the_same_program(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
     assert memaudit(["validate", str(SAMPLE)]) == 0
     assert "155 facts" in capsys.readouterr().out

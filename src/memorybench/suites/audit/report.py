@@ -9,7 +9,7 @@ from typing import Any
 
 from memorybench.core.measures import Metric
 from memorybench.core.report_sections import Case, Cases, Notes, Report, Table, text_column
-from memorybench.core.trials import Outcome
+from memorybench.core.trials import Outcome, Trial
 from memorybench.journal.rows import Run
 from memorybench.reporting import formatting
 from memorybench.suites import report_parts as sections
@@ -22,7 +22,7 @@ from memorybench.suites.stored_run import StoredRun
 from memorybench.suites.summary import Result
 from memorybench.text.spelling import camel
 
-from .measures import MEASURES
+from .measures import MEASURES, REVERSED
 
 MAIN_MEASURES = ("recall_accuracy", "hallucinated_memory_rate", "conflict_resolution_accuracy", "temporal_accuracy")
 MEANINGS = {
@@ -210,8 +210,8 @@ def _reasons(counts: Mapping[str, int]) -> str:
 
 
 def _worst_failures(run: StoredRun, outcomes: Sequence[Outcome]) -> Cases:
-    wrong = [outcome for outcome in outcomes if outcome.score("correct") == 0 and outcome.trial.variant != "reversed"]
-    wrong = list({outcome.trial.item: outcome for outcome in reversed(wrong)}.values())[::-1]  # one of its repeats
+    wrong = [outcome for outcome in outcomes if outcome.score("correct") == 0]
+    wrong = list({_question(outcome.trial): outcome for outcome in reversed(wrong)}.values())[::-1]
     cases = []
     for outcome in _select_worst(wrong):
         trial, shown = outcome.trial, outcome.shown
@@ -224,6 +224,12 @@ def _worst_failures(run: StoredRun, outcomes: Sequence[Outcome]) -> Cases:
     is_complete = counts["scored"] == counts["planned"]
     none = "None: every answer was correct." if is_complete else f"None among the {counts['scored']} scored answers."
     return Cases("Worst failures", tuple(cases), len(wrong), none)
+
+
+def _question(trial: Trial) -> tuple[str, str, str]:
+    """Return a key that is the same for the repeats of a probe, and for an order question with exchanged options."""
+    probe = f"{trial.case_id.removesuffix('/2')}/1" if trial.variant == REVERSED else trial.case_id
+    return trial.benchmark, trial.subject.name, probe
 
 
 def _select_worst(wrong: Iterable[Outcome]) -> list[Outcome]:
