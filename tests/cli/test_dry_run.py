@@ -48,6 +48,16 @@ def test_no_key_is_needed(command: Command, monkeypatch: pytest.MonkeyPatch, arg
     assert said.json["planned"] > 0
 
 
+@pytest.mark.parametrize("providers", [(), ("--providers", "full-context", "oracle")], ids=["replayed", "providers"])
+def test_calls_of_verify_probes_are_counted(command: Command, stub: Stub, providers: tuple[str, ...]) -> None:
+    data = str(Path(__file__).parents[2] / "data/sample-dataset.json")
+    asked = ("--kinds", "conflict", "temporal", "--limit", "9", "--verify-probes", *providers)
+    words = ("audit", data, "--model", "gpt-4o", "--judge-model", "none", *asked, "--json")
+    expected = command(*words, "--dry-run").json
+    command(*words)
+    assert calls(expected, "answer") + calls(expected, "answer without context") == len(stub.calls)
+
+
 def test_an_unknown_price_is_not_zero(command: Command) -> None:
     said = command("eval", "--providers", "mem0", "bm25", "--limit", "3", "--dry-run", "--json")
     costs = {(row["subject"], row["stage"]): row["cost"] for row in said.json["expected"]}

@@ -210,6 +210,11 @@ def trial_of(probe: Probe, dataset: str, subject: Subject, repeat: int = 1) -> T
     )
 
 
+def can_be_known(probe: Probe) -> bool:
+    """Return whether `--verify-probes` asks this probe without context: it has no options, and its fact was stated."""
+    return not probe.abstain and not probe.options
+
+
 @dataclass(frozen=True, slots=True)
 class _Reply:
     answer: str
@@ -297,7 +302,7 @@ class _Probing:
 
     async def _check_needs_context(self, steps: Steps, probe: Probe) -> None:
         """Raise Lacking if the model answers correctly without context, because the question does not test memory."""
-        if not self._plan.verify or probe.abstain or probe.options:
+        if not self._plan.verify or not can_be_known(probe):
             return
         answer = await self._ask(steps, probe, "", self._audited.answering[0])
         try:

@@ -45,7 +45,7 @@ from .generation import apply_limit, count_gates, generate
 from .history import ENDED, PLAN, UNDATED
 from .judgement import judge_prompts, question_of, used_prompts
 from .measures import MEASURES
-from .plan import FULL_CONTEXT, SHOWN, AuditedSubject, AuditPlan, Transcripts, find_oversized, trial_of
+from .plan import FULL_CONTEXT, SHOWN, AuditedSubject, AuditPlan, Transcripts, can_be_known, find_oversized, trial_of
 from .probe_file import read_probes
 from .probes import PROBE_TYPES, Probe, Probes
 from .spec import AuditSpec
@@ -333,6 +333,7 @@ class _AuditRun:
     def estimate(self) -> Iterator[Estimate]:
         """Yield an estimate of the calls of each stage. The answer to a twin is recorded, so it counts once."""
         name, probes, transcripts = self.dataset.id, self.asked, self.transcripts
+        first = self.providers[0] if self.providers else None
         for provider in self.providers or (None,):
             for model in self.models:
                 subject = self.name(provider, model)
@@ -344,11 +345,12 @@ class _AuditRun:
                     yield Estimate(benchmark=name, subject=subject, stage="search", calls=len(probes), cost=cost)
                 sizes = [self._context_tokens(transcripts, probe, provider) + PROMPT_TOKENS for probe in probes]
                 yield model_calls(name, subject, "answer", model, sizes * self.spec.repeats, REPLY_TOKENS)
-                if self.spec.verify_probes:
-                    bare = [PROMPT_TOKENS for probe in probes if probe.type == "recall"]
+                bare: list[int] = []
+                if self.spec.verify_probes and provider is first:  # the answers are the same for all providers
+                    bare = [PROMPT_TOKENS for probe in probes if can_be_known(probe)]
                     yield model_calls(name, subject, "answer without context", model, bare, REPLY_TOKENS)
                 if self.judge is not None:
-                    judged = [JUDGE_TOKENS + REPLY_TOKENS] * self.spec.repeats * len(probes)
+                    judged = [JUDGE_TOKENS + REPLY_TOKENS] * (self.spec.repeats * len(probes) + len(bare))
                     yield model_calls(name, subject, "judge", self.judge, judged, VERDICT_TOKENS)
         if self.writer is not None:
             yield probe_calls(name, self.writer, transcripts, probes)
