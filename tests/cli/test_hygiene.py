@@ -103,6 +103,17 @@ def test_a_command_line_agent_is_judged_by_the_memory_it_leaves(
     assert transcripts == ["memory-skip-local-1.json", "memory-skip-local-2.json"]
 
 
+def test_a_used_up_budget_hides_no_finding(command: Command, stub: Stub) -> None:
+    agent = ("--agent", "builtin", "--model", "gpt-4o-mini", *CONSENT, "--budget", "0.000001")
+    words = ("hygiene", "run", "memory-skip-local", *agent, "--repeats", "3", "--concurrency", "1", "--run-id", "r")
+    (scenario,) = command(*words, "--json").json["scenarios"]
+    assert scenario["phases"] == {"real_model": {"violated": 1, "blocked": 2}}
+    report = (command.folder / "results/r/report.md").read_text()
+    findings = report.partition("## Findings")[2].partition("\n## ")[0]
+    assert findings.count("memory-skip-local, agent: violated") == 1
+    assert findings.count("--budget") == 1
+
+
 @pytest.mark.parametrize("behaviour", ["unconnected", "silent", "crashing"])
 def test_an_agent_that_exits_fails_instead_of_passing(command: Command, behaviour: str) -> None:
     (command.folder / "agents/configs").mkdir(parents=True)

@@ -323,8 +323,9 @@ def _findings(outcomes: Iterable[Outcome]) -> list[str]:
             continue
         message = outcome.failure.message if outcome.failure else ""
         if outcome.status == "blocked":
-            return [message or "blocked"]  # the same for all of them
-        if outcome.status != "scored":
+            blocked = message or "blocked"
+            lines += [blocked] if blocked not in lines else []  # mostly the same for all of them
+        elif outcome.status != "scored":
             lines.append(f"{outcome.trial.case_id}, {_PHASES[phase]}: {outcome.status}: {message}")
         elif outcome.shown.got in _BAD_STATES or outcome.score("passed") == 0:
             lines.append(f"{outcome.trial.case_id}, {_PHASES[phase]}: {_state_name(outcome)}: {outcome.shown.reason}")
