@@ -121,6 +121,16 @@ def test_without_a_judge_only_what_code_knows_is_measured(command: Command, stub
     assert stub.calls == []
 
 
+def test_a_threshold_on_searches_is_not_missed_by_writes(command: Command) -> None:
+    stored = json.dumps([{"id": "m", "content": "Tea."}])
+    write = span("w", "agent", trace="t1", at=1, operation_name="create_memory", memory_records=stored)
+    (command.folder / "both.json").write_text(json.dumps(batch(*turn(1, "Tea.", "Tea."), write)))
+    result = command("online", "both.json", "--json", "--threshold", "found_any=0.5")
+    assert {one["benchmark"] for one in result.json["results"]} == {"searches", "writes"}
+    assert result.code == 0
+    assert command("online", "both.json", "--only", "writes", "--threshold", "found_any=0.5").code == 3
+
+
 def test_spans_without_texts_are_counted_and_not_judged(command: Command, stub: Stub) -> None:
     plain = span("s", operation_name="search_memory")
     plain["attributes"].append({"key": "gen_ai.memory.record.count", "value": {"intValue": "4"}})

@@ -132,12 +132,21 @@ def _measure_name(name: str, known: Sequence[str]) -> str:
 def threshold_checks(
     summary: Summary, thresholds: Sequence[Threshold], on: Held, subjects: Sequence[str]
 ) -> list[Check]:
-    """Check every threshold for every subject, and return the results."""
+    """Check every threshold for every benchmark and subject, and return the results.
+
+    A benchmark without a trial for the measure, such as writes for `used` of searches, is left out, unless no benchmark
+    has one.
+    """
     checks = []
     for threshold in thresholds:
-        for result in summary.results:
-            measure = result.measure(threshold.name)
-            if result.group or result.subject not in subjects or measure is None:
+        measures = [
+            (result, measure)
+            for result in summary.results
+            if not result.group and result.subject in subjects and (measure := result.measure(threshold.name))
+        ]
+        is_planned = any(measure.planned for _, measure in measures)
+        for result, measure in measures:
+            if is_planned and not measure.planned:
                 continue
             nothing_to_measure = measure.value is None and (not measure.planned or measure.n == measure.planned)
             if threshold.if_any and nothing_to_measure:
