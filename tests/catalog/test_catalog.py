@@ -67,7 +67,7 @@ def test_the_suite_can_build_every_baseline(baseline: str) -> None:
 def test_a_baseline_is_chosen_like_a_provider_and_has_no_config(tmp_path: Path) -> None:
     catalog = Catalog(tmp_path)
     assert catalog.chosen("provider", "oracle").kind == "baseline"
-    assert error_line(catalog, "oracle") == 'the baseline "oracle" has no config; expected a provider with a config'
+    assert error_line(catalog, "oracle") == 'baseline "oracle": it has no config; expected a provider with a config'
 
 
 def test_configs_in_the_working_folder_are_listed(tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ class Catalog:
     def _config(self, kind: Described, name: str, environment: Environment) -> Any:
         source = self._source(kind, name)
         if source.read is None:
-            raise BadInput("", f'the {source.entry.kind} "{name}" has no config', expected=f"a {kind} with a config")
+            raise BadInput(f'{source.entry.kind} "{name}"', "it has no config", expected=f"a {kind} with a config")
         if environment is not None and self._before_use is not None:
             self._before_use(source.read(None), source.entry.file)
         return source.read(environment)

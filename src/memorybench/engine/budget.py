@@ -43,7 +43,7 @@ class Budget:
         """Returns an estimate of the cost of a call, which counts until the first cost is known; 0 if there is none."""
 
     def add_lost_calls(self, cost: float, unknown: int) -> None:
-        """Add what lost calls may have cost. The arguments are what RunReader.costs_of_lost_calls returns."""
+        """Add what calls of ended processes may have cost: the values that RunReader.costs_of_lost_calls returns."""
         self._lost += cost
         self._lost_unknown += unknown
 

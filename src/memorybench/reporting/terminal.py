@@ -83,7 +83,7 @@ def show_hints(out: Console, hints: Mapping[str, str]) -> None:
 
 
 def _break_before_flags(command: str, width: int) -> str:
-    """Return a command, broken before flags into lines that fit the width, with a backslash at the end of each."""
+    """Return a command, broken before flags into lines that fit the width. All but the last end with a backslash."""
     lines: list[str] = []
     for part in [command] if "'" in command else re.split(" (?=--)", command):
         if lines and len(lines[-1]) + len(part) + 7 <= width:

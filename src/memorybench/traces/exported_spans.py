@@ -79,8 +79,8 @@ class Content:
 def operation_of(name: str, attributes: Mapping[str, Any], kind: str, names: SpanNames) -> str:
     """Return the operation of a span; "" if it is unknown.
 
-    The first of these decides that is known: the names that the user declared, the attribute of the conventions, the
-    name of the span, its kind.
+    The first one that is known decides: a name that the user declared, gen_ai.operation.name, the name of the span, its
+    kind.
     """
     if name in names.searches:
         return SEARCH_MEMORY

@@ -381,7 +381,7 @@ def _check_paths(part: Document, paths: Mapping[str, str | None]) -> None:
 
 
 def _check_capabilities(config: ProviderConfig, document: Document) -> None:
-    """Raise BadInput if the declared capabilities contradict the endpoints."""
+    """Raise BadInput if a declared capability contradicts the endpoints, such as supportsBatch without batchAdd."""
     if config.endpoints is None:
         return
     if config.capabilities.supports_batch and config.endpoints.batch_add is None:

@@ -97,7 +97,7 @@ def mutation_summary(results: Sequence[MutationResult]) -> str:
 
 
 def _alterations(text: str, names: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yields wrong versions of a fact: negated, roles swapped, doubted, in the past, of another person or number."""
+    """Yields wrong versions of a fact, such as negated, and their kinds. `names` tell subject and object apart."""
     lowered = text[:1].lower() + text[1:]
     affirmed = _NEGATION.sub("", text)
     yield "negate", affirmed if affirmed != text else f"It is not true that {lowered}"

@@ -28,7 +28,10 @@ class OnlineSpec(JudgedSpec):
     """
     limit: int | None = flag(None, help="Measure at most N of each kind, oldest first.", metavar="N", ge=1)
     search_names: tuple[str, ...] = flag(
-        (), help="Count spans with these names as searches, not retrievers.", name="--search-name", metavar="NAME"
+        (),
+        help="Count spans with these names as searches, instead of retrievers.",
+        name="--search-name",
+        metavar="NAME",
     )
     write_names: tuple[str, ...] = flag(
         (), help="Spans with these names write memories.", name="--write-name", metavar="NAME"
