@@ -307,6 +307,8 @@ def test_an_undecided_case_is_not_called_passed(command: Command) -> None:
     assert command("extraction", "run", *words).code == 0
     suite = ElementTree.parse(command.folder / "j.xml").getroot()
     assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("1", "0", "1")
+    (skipped,) = suite.iter("skipped")
+    assert "--judge-model" in skipped.get("message", "")
     assert "every case passed" not in (command.folder / "results/r/report.md").read_text()
 
 

@@ -39,6 +39,8 @@ JUDGED = ("correct", "rubric_met", "passed", "succeeded")
 recorded operation succeeded."""
 _NOT_FOUND = "the gold evidence is not among the first 5 results (recall@5 is 0)"
 """Explains the reason `not-retrieved` for a trial without a verdict."""
+_FAILED_OPERATION = "the search or write failed"
+"""Explains the reason `wrong` for a recorded operation that was not judged."""
 
 
 def failure_reason(outcome: Outcome) -> str | None:
@@ -81,12 +83,21 @@ def failure_text(failure: Outcome) -> str:
     """Return why a trial is a failure, as a sentence: the judge's reason if there is one."""
     if failure.failure is not None:
         return failure.failure.message
-    return failure.shown.reason or not_found_text(failure) or FAILURE_REASONS[_reason(failure)].partition(";")[0]
+    if failure.shown.reason:
+        return failure.shown.reason
+    if is_failed_operation(failure):
+        return _FAILED_OPERATION
+    return not_found_text(failure) or FAILURE_REASONS[_reason(failure)].partition(";")[0]
 
 
 def not_found_text(outcome: Outcome) -> str:
     """Return a sentence saying that the first results lack the gold evidence; "" if the trial has another result."""
     return _NOT_FOUND if failure_reason(outcome) == "not-retrieved" and not has_verdict(outcome) else ""
+
+
+def is_failed_operation(outcome: Outcome) -> bool:
+    """Whether a trial is a search or write of another program that failed and was not judged."""
+    return outcome.score("succeeded") == 0 and outcome.score("correct") is None
 
 
 def has_verdict(outcome: Outcome) -> bool:

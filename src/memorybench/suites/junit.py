@@ -10,12 +10,15 @@ from memorybench.core.trials import Outcome
 from memorybench.journal.run_reader import RecordedTrial
 from memorybench.text.sanitize import sanitize
 
-from .failures import failure_case, failure_text, has_verdict
+from .failures import failure_case, failure_text, has_verdict, is_failed_operation
 from .report_parts import is_failure, is_undecided
 from .thresholds import Check
 
 _RESULTS = {"scored": "failure", "unscored": "error", "failed": "error", "skipped": "skipped", "blocked": "skipped"}
 """By status of a trial: the XML element that its testcase gets if the trial is a failure."""
+_UNDECIDED = "nothing says whether the result is right: no judged answer, and no gold evidence or no known sources"
+_UNDECIDED_FACTS = "it is undecided whether the written facts are right; --judge-model lets a judge decide"
+"""Why a trial is skipped that is neither right nor wrong."""
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -66,7 +69,7 @@ def _add_trial(suite: ElementTree.Element, recorded: RecordedTrial) -> None:
             result.set("type", _text(outcome.failure.kind) if outcome.failure else outcome.status)
         result.text = _text("\n".join(f"{name}: {text}" for name, text in failure_case(outcome, recorded.case).fields))
     elif is_undecided(outcome):
-        message = "nothing says whether the result is right: no judged answer, and no gold evidence or no known sources"
+        message = _UNDECIDED_FACTS if trial.suite == "extraction" else _UNDECIDED
         ElementTree.SubElement(case, "skipped", message=message)
 
 
@@ -76,7 +79,7 @@ def _add_case(suite: ElementTree.Element, group: str, name: str, seconds: float)
 
 def _message(outcome: Outcome) -> str:
     shown = outcome.shown
-    if shown.got and has_verdict(outcome):
+    if shown.got and has_verdict(outcome) and not is_failed_operation(outcome):
         return _text(f"expected {shown.expected!r}, got {shown.got!r}")
     return _text(failure_text(outcome))
 
