@@ -300,3 +300,13 @@ def test_a_threshold_on_the_lower_bound_says_what_was_compared(command: Command)
     assert check["on"] == "lower"
     low = next(m["low"] for m in said.json["results"][0]["measures"] if m["name"] == "recall@5")
     assert f"lower bound {low:.3f} of recall@5" in check["text"].partition(", expected")[0]
+
+
+def test_a_count_that_is_limited_is_not_called_tested(command: Command) -> None:
+    run = ("extraction", "run", "--limit", "4", "--no-targets", "--extractor")
+    command(*run, "amnesiac", "--run-id", "first")
+    command(*run, "hoarder", "--run-id", "second", "--baseline", "first", "--max-drop", "unexpected=500")
+    report = (command.folder / "results/second/report.md").read_text()
+    (line,) = [line for line in report.splitlines() if "baseline met" in line and ": unexpected " in line]
+    assert "worse" in line
+    assert "significant" not in line

@@ -304,6 +304,8 @@ def _check(pair: Pair, max_drop: Mapping[str, float]) -> Check:
         difference = "shows no difference from the baseline run"
     elif pair.loss < 0:
         difference = f"{pair.amount(-pair.loss)} better than the baseline run"
+    elif pair.comparison.p is None:
+        difference = f"{pair.amount(pair.loss)} worse than the baseline run; not tested"
     else:
         difference = f"not significantly worse than the baseline run ({pair.amount(pair.loss)})"
     text = f"baseline {verdict}: {where}: {pair.measure} {failure or difference}"

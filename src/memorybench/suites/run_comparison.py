@@ -137,6 +137,8 @@ class RunComparison(Record):
             sections += [measure_table(pairs), Notes((*sentences(pairs), *unpaired(pairs)))]
             lead = next((pair for pair in pairs if pair.comparison.n), pairs[0])
             sections += [type_table(pair, detail=pair is not lead) for pair in pairs if types and type_label(pair)]
+        if all(pair.comparison.p is None for pair in self.comparisons):
+            return sections
         tests = (
             f"p-values are two-sided and adjusted by Holm's method for {self.tests} tests; intervals are not adjusted"
         )
