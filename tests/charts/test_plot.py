@@ -63,6 +63,7 @@ def test_a_trend_joins_only_runs_with_the_same_settings_and_questions(
     [
         (["forst", "--output", "f.svg"], 'CHART: unknown chart "forst"'),
         (["forest"], "--output: missing"),
+        (["--output", "f.svg"], "CHART: missing"),
         (["forest", "--output", "f.gif"], "--output: f.gif"),
         (["score-cost", "--output", "f.svg"], "no data for the chart score-cost"),
         (["forest", "--sides", "bm25", "--output", "f.svg"], "--sides: not supported"),

@@ -35,6 +35,9 @@ def run(args: argparse.Namespace) -> int:
     from memorybench.files.writing import replacing_bytes
 
     if args.chart is None:
+        flags = {"--output": args.output, "--sides": args.sides, "--spec": args.spec}
+        if unused := [flag for flag, value in flags.items() if value]:
+            raise BadInput("CHART", "missing", expected=f"a chart to use {unused[0]} for", remedy=_remedy(args))
         return _list(args)
     form = args.output.suffix.lstrip(".").lower() if args.output else ""
     if not args.spec:
@@ -94,9 +97,13 @@ def _find(args: argparse.Namespace) -> Spec:
         raise BadInput(
             "CHART",
             f"run {args.run} has no data for the chart {args.chart}",
-            remedy=f"list the charts of the run: memorybench plot {args.run}",
+            remedy=_remedy(args),
         )
     return spec
+
+
+def _remedy(args: argparse.Namespace) -> str:
+    return f"list the charts of the run: memorybench plot {args.run}"
 
 
 def _slope(args: argparse.Namespace) -> Spec:
