@@ -9,7 +9,7 @@ from typing import Any
 from memorybench.core.errors import BadInput
 from memorybench.files.environment import REFERENCE
 from memorybench.files.located import Document, Place
-from memorybench.secrets.provider_keys import shape_in
+from memorybench.secrets.provider_keys import key_kind_in
 from memorybench.secrets.redaction import SHORTEST
 
 _CREDENTIAL_KEY = re.compile(
@@ -36,7 +36,7 @@ def check_literals(document: Document) -> None:
 
 
 def _is_credential(key: str, text: str) -> bool:
-    if shape_in(text) is not None or _USER_IN_URL.search(text):
+    if key_kind_in(text) is not None or _USER_IN_URL.search(text):
         return True
     has_variable = "$" in text  # ${VAR}, ${name} or $.name
     is_long = len(_SCHEME.sub("", text.strip(), count=1)) >= SHORTEST

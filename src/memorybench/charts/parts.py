@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from memorybench.text.sanitize import printable
+from memorybench.text.sanitize import printable, shorten
 
 from .look import CONFIG, LIGHT
 
@@ -140,5 +140,4 @@ def with_slim(spec: Spec, slim: Spec) -> Spec:
 
 def shown_name(text: str, longest: int = _LONGEST_NAME) -> str:
     """Return a text without control characters and with at most `longest` characters."""
-    text = printable(text)
-    return text if len(text) <= longest else text[: longest - 1] + "…"
+    return shorten(printable(text), longest)

@@ -219,7 +219,7 @@ def find_keys(text: str, *, samples: bool = False) -> Iterator[FoundKey]:
             yield FoundKey("private key", match.start(), match.end())
 
 
-def shape_in(text: str) -> KeyKind | None:
+def key_kind_in(text: str) -> KeyKind | None:
     """Return the kind of the first key in the text, recognised by its format without decoding, or None.
 
     Sample keys count.

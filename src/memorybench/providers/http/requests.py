@@ -20,7 +20,7 @@ from memorybench.http.replies import Reply
 from memorybench.providers.config.requests import Call, Capture, FailedIf, Request
 from memorybench.providers.config.variables import AnyName, variables_in
 from memorybench.providers.storage.turns import replace_surrogates
-from memorybench.secrets.provider_keys import shape_in
+from memorybench.secrets.provider_keys import key_kind_in
 from memorybench.text.sanitize import preview
 
 _ANY = AnyName()  # the config was checked when it was read
@@ -228,7 +228,7 @@ class ReplyReader:
         return min((validity for validity in validities if validity is not None), default=None)
 
     def _read_capture(self, name: str, value: str | int, reply: Reply) -> str | int:
-        if name in self.secrets or shape_in(str(value)):
+        if name in self.secrets or key_kind_in(str(value)):
             # sent back to the same service only; another login may return a token that is known already
             reply.redactor.add(str(value))
             return value

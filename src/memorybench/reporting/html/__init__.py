@@ -121,7 +121,7 @@ def cell_class(cell: Cell) -> str:
 
 
 def is_long(cell: Cell) -> bool:
-    """Return whether a cell or a heading is a text of several lines, because in one line it hides other columns."""
+    """Return whether a cell or a heading is broken into lines, because in one line it would hide other columns."""
     return isinstance(cell, str) and len(cell) > _LONGEST_LINE
 
 

@@ -140,7 +140,7 @@ async def examine(steps: Steps, case: ExtractionCase, output: Any, judge: Entail
     Raises Malformed if the output is not a memory and Unreadable if the judge's reply cannot be read.
     """
     matching = match_output(case, output)
-    if judge is None or of_unknown_number(matching):
+    if judge is None or possibly_merged(matching):
         return findings_of(case, matching)
     matching = await judge.decide(steps, matching)
     support = await find_support(steps, judge, case, matching)
@@ -203,11 +203,11 @@ def findings_of(
     whether it is stored in other words. Both come from a judge; without one, this is unknown.
     """
     examination = _Examination(case, matching, support, forbidden)
-    unclear = of_unknown_number(matching)
+    unclear = possibly_merged(matching)
     return examination.undecided_findings(unclear) if unclear else examination.findings()
 
 
-def of_unknown_number(matching: Matching) -> list[MemoryFact]:
+def possibly_merged(matching: Matching) -> list[MemoryFact]:
     """Return the unmatched facts, of both sides, whose text may contain several facts.
 
     It is unknown how many they are, so precision and recall are unknown, too.

@@ -37,7 +37,7 @@ from memorybench.suites.stored_run import StoredRun
 from memorybench.suites.summary import Result, Summary
 
 from .cases import ExtractionCase
-from .findings import Label, of_unknown_number
+from .findings import Label, possibly_merged
 from .measures import measures
 from .online import DAY, SHARES
 from .rescoring import replay_matching
@@ -104,7 +104,7 @@ def _fact_table(case: ExtractionCase, memory: Any, remarks: str, verdicts: Seque
     kinds = ["keep"] * len(gold.kept) + ["add"] * len(gold.added) + ["remove"] * len(gold.removed)
     targets = {fact.with_path for fact in gold.targets}
     labels = {label for label, _ in _REMARK.findall(remarks)}
-    is_unclear = labels == {"undecided"} and bool(of_unknown_number(matching))
+    is_unclear = labels == {"undecided"} and bool(possibly_merged(matching))
     rows: list[Row] = []
     for place, (kind, fact) in enumerate(zip(kinds, gold.targets, strict=True)):
         # runs of earlier versions named the last category only

@@ -67,7 +67,7 @@ def prepare(spec: OnlineSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
         subjects=(name,),
         fingerprints={
             "spans": Fingerprint(digest=operations.digest()),
-            **(_judge_marks(judge, sizes) if judge is not None else {}),
+            **(_judge_fingerprints(judge, sizes) if judge is not None else {}),
         },
         metrics=METRICS,
         open_plan=open_plan,
@@ -90,7 +90,7 @@ def prepare(spec: OnlineSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
     )
 
 
-def _judge_marks(judge: ResolvedModel, sizes: Mapping[str, int]) -> dict[str, Fingerprint]:
+def _judge_fingerprints(judge: ResolvedModel, sizes: Mapping[str, int]) -> dict[str, Fingerprint]:
     used = {SEARCHES: (PROMPT,), WRITES: TRACE_PROMPTS}
     prompts = [prompt for kind, size in sizes.items() if size for prompt in used[kind]]
     return {
