@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise, takewhile
@@ -20,10 +19,10 @@ from memorybench.text.spelling import suggestion
 from .config import Context, Preprocessing
 from .config_reading import SESSION_VARIABLES
 from .dates import Formats, read_date
-from .item_context import ItemContext, LeftOut, comparable
+from .item_context import ItemContext, LeftOut
 from .log_lines import LinePattern
-from .paths import flatten, only, parse_path, place_of
-from .turns import KeptSession, MarkedTurn, RawSession, TurnReader, locate_in, optional_path, text_at
+from .paths import flatten, only, optional_path, parse_path, place_of
+from .turns import KeptSession, RawSession, TurnReader, locate_in, text_at
 
 _PARAGRAPH = re.compile(r"\n\s*\n")
 _SESSION_NAMES = ("s", "session-")
@@ -72,72 +71,43 @@ class ContextReader:
 
     def _read_as(self, session_name: str, item: Document, cuts: Sequence[int], upto: int | None) -> ItemContext | None:
         """Return the context, with session ids such as `s1` if `session_name` is `s`; None if a turn has such an id."""
-        sessions: list[KeptSession] = []
-        names: dict[str, tuple[str, ...]] = {}
-        marked: dict[str, MarkedTurn] = {}
+        separator = self._context.speaker_separator
+        context = ItemContext(partial(self._session, item), partial(self._turns.turn_id, item), separator)
         turn_ids: set[str] = set()
-        starts: list[int] = []
-        numbers: dict[int, str] = {}
-        left_out = LeftOut()
-        speakers: Counter[str | None] = Counter()
-        empty = turn_count = empty_sessions = images = raw_count = number_count = 0
-        is_keyed, first_key = self._context.type == "object", None
-        for position, raw in enumerate(self._raw_sessions(item, cuts, upto, left_out), 1):
+        is_keyed = self._context.type == "object"
+        for position, raw in enumerate(self._raw_sessions(item, cuts, upto, context.left_out), 1):
             # session ids may reveal which session is gold; keys of an object are only numbers
             id = raw.name if is_keyed and raw.name is not None else f"{session_name}{position}"
             turns = self._turns.keep(item, raw)
-            empty += len(raw.turns) - len(turns)
-            turn_count += len(turns)
-            images += self._turns.count_images(raw)
-            speakers.update(self._turns.find_speakers(item, raw))
-            start, raw_count = raw_count, raw_count + len(raw.turns)
-            number_count = max(number_count, 0 if raw.number is None else raw.number + 1)
-            first_key = raw.number if is_keyed and first_key is None else first_key
+            turns_before, context.raw_turn_count = context.raw_turn_count, context.raw_turn_count + len(raw.turns)
+            context.empty_turns += len(raw.turns) - len(turns)
+            context.turn_count += len(turns)
+            context.images += self._turns.count_images(raw)
+            context.speakers.update(self._turns.find_speakers(item, raw))
+            if raw.number is not None:
+                context.numbered_session_count = max(context.numbered_session_count, raw.number + 1)
+            if is_keyed and context.first_key is None:
+                context.first_key = raw.number
             if not turns:
-                empty_sessions += not raw.turns
+                context.empty_sessions += not raw.turns
                 continue
             at = read_date(raw.date, partial(locate_in, item, raw.place), self._date_format)
             if at is None:  # a session begins with its first turn
                 at = self._turns.date_of(item, raw, *turns[0])
-            session = KeptSession(raw, id, at, turns)
+            session = KeptSession(raw, id, at, turns, turns_before)
             self._turns.check_ids(item, session, turn_ids)
-            marked |= self._turns.marked(item, session)
+            context.marked |= self._turns.marked(item, session)
             if raw.name is not None:
-                names[raw.name] = (*names.get(raw.name, ()), id)
+                context.sessions_named[raw.name] = (*context.sessions_named.get(raw.name, ()), id)
             if raw.number is not None:
-                numbers[raw.number] = id
-            sessions.append(session)
-            starts.append(start)
-        if not sessions:
-            has_no_turns = self._context.turns_field is not None and raw_count == 0
-            raise self._without_turns(item, left_out) if has_no_turns else self._empty(item)
-        if self._context.type != "object" and not turn_ids.isdisjoint(session.id for session in sessions):
+                context.numbered_sessions[raw.number] = id
+            context.kept.append(session)
+        if not context.kept:
+            has_no_turns = self._context.turns_field is not None and context.raw_turn_count == 0
+            raise self._without_turns(item, context.left_out) if has_no_turns else self._empty(item)
+        if not is_keyed and not turn_ids.isdisjoint(session.id for session in context.kept):
             return None
-        return ItemContext(
-            make_sessions=lambda: tuple(self._session(item, session) for session in sessions),
-            sessions_named=names,
-            marked=marked,
-            dates=[comparable(session.at) for session in sessions if session.at is not None],
-            undated_sessions=sum(session.at is None for session in sessions),
-            empty_turns=empty,
-            raw_turns=lambda: (turn for session in sessions for turn in session.raw.turns),
-            number_turns=lambda: {
-                start + index: self._turns.turn_id(item, session, index, fields)
-                for start, session in zip(starts, sessions, strict=True)
-                for index, fields in session.turns
-            },
-            raw_turn_count=raw_count,
-            numbered_sessions=numbers,
-            numbered_session_count=number_count,
-            session_count=len(sessions),
-            turn_count=turn_count,
-            empty_sessions=empty_sessions,
-            images=images,
-            first_key=first_key,
-            left_out=left_out,
-            speakers=speakers,
-            speaker_separator=self._context.speaker_separator,
-        )
+        return context
 
     def _session(self, item: Document, kept: KeptSession) -> Session:
         turns = tuple([self._turns.turn(item, kept, index, fields) for index, fields in kept.turns])

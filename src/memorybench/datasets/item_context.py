@@ -12,7 +12,7 @@ from typing import Any
 
 from memorybench.core.conversation import Session
 
-from .turns import MarkedTurn
+from .turns import KeptSession, MarkedTurn
 
 _NOT_WORDS = re.compile(r"(?:[^\w+#%&@$€£¥°=<>-]|_|-(?!\d)|(?<=\w)-)+")
 """Matches what `words_of` replaces by a blank. Signs that change the meaning are not matched: C++ is not C#, -5 not
@@ -37,39 +37,34 @@ class LeftOut:
     """All fields of sessions that are objects, whether a path of the config reads them or not."""
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class ItemContext:
-    """The sessions of an item and the ids that evidence refers to.
+    """The sessions of an item and the ids that evidence refers to. ContextReader adds the sessions one by one.
 
     The sessions are created when they are first needed, because reading the questions of a file does not need them.
     """
 
-    make_sessions: Callable[[], tuple[Session, ...]]
-    sessions_named: Mapping[str, tuple[str, ...]]
+    make_session: Callable[[KeptSession], Session]
+    turn_id: Callable[[KeptSession, int, Any], str]
+    """Returns the id of a turn, for its session, its index in the session and its fields."""
+    speaker_separator: str | None = None
+    kept: list[KeptSession] = field(default_factory=list)
+    """The sessions with turns."""
+    sessions_named: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """The session ids that memorybench assigned, by the id in the data; several if the data repeats the id."""
-    marked: Mapping[str, MarkedTurn]
+    marked: dict[str, MarkedTurn] = field(default_factory=dict)
     """The turns that the data marks as evidence, by turn id."""
-    dates: Sequence[datetime]
-    """The dates of the sessions that have one, in the order of the sessions, with a time zone."""
-    undated_sessions: int
-    """Number of sessions without a date."""
-    empty_turns: int
+    turn_count: int = 0
+    """Number of turns with content."""
+    empty_turns: int = 0
     """Number of turns without content, which are skipped."""
-    raw_turns: Callable[[], Iterator[Any]]
-    """Yields the turns as the data has them."""
-    number_turns: Callable[[], Mapping[int, str]]
-    """Returns the ids of turns by their number in the data, from 0. Empty turns have a number and no id."""
-    raw_turn_count: int
+    raw_turn_count: int = 0
     """Number of turns, including empty ones."""
-    numbered_sessions: Mapping[int, str]
+    numbered_sessions: dict[int, str] = field(default_factory=dict)
     """The ids of sessions by their number in the data: counted from 0, or in an object, the number in their key. Empty
     sessions have a number and no id."""
-    numbered_session_count: int
+    numbered_session_count: int = 0
     """Number of sessions, including empty ones; in an object, one more than the highest number of a key."""
-    session_count: int
-    """Number of sessions with turns."""
-    turn_count: int
-    """Number of turns with content."""
     empty_sessions: int = 0
     """Number of sessions without turns, which are skipped."""
     images: int = 0
@@ -79,11 +74,15 @@ class ItemContext:
     left_out: LeftOut = field(default_factory=LeftOut)
     speakers: Counter[str | None] = field(default_factory=Counter)
     """Number of turns by the speaker that their text begins with; None: turns that begin without one."""
-    speaker_separator: str | None = None
 
     @cached_property
     def sessions(self) -> tuple[Session, ...]:
-        return self.make_sessions()
+        return tuple(map(self.make_session, self.kept))
+
+    @cached_property
+    def dates(self) -> Sequence[datetime]:
+        """The dates of the sessions that have one, in the order of the sessions, with a time zone."""
+        return [comparable(session.at) for session in self.kept if session.at is not None]
 
     @cached_property
     def session_of(self) -> Mapping[str, str]:
@@ -108,11 +107,16 @@ class ItemContext:
 
     @cached_property
     def numbered_turns(self) -> Mapping[int, str]:
-        return self.number_turns()
+        """The ids of turns by their number in the data, from 0. Empty turns have a number and no id."""
+        return {
+            session.turns_before + index: self.turn_id(session, index, fields)
+            for session in self.kept
+            for index, fields in session.turns
+        }
 
-    @property
-    def has_repeated_ids(self) -> bool:
-        return any(len(ids) > 1 for ids in self.sessions_named.values())
+    def raw_turns(self) -> Iterator[Any]:
+        """Yield the turns as the data has them."""
+        return (turn for session in self.kept for turn in session.raw.turns)
 
 
 def words_of(text: str) -> str:

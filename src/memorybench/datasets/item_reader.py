@@ -255,9 +255,9 @@ class ItemReader:
             return
         self._lengths[memory] = length
         self._histories[memory] = Counter(
-            repeated=context.has_repeated_ids,
+            repeated=any(len(ids) > 1 for ids in context.sessions_named.values()),
             unsorted=list(context.dates) != sorted(context.dates),
-            undated=context.undated_sessions,
+            undated=len(context.kept) - len(context.dates),
             empty=context.empty_turns,
             empty_sessions=context.empty_sessions,
             images=context.images,

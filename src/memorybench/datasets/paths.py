@@ -58,6 +58,10 @@ def parse_path(text: str, where: str) -> Path:
     return replace(Path.parse(_MARK.sub(r'\1\2$["\3"]', text), where), text=text, skips_empty=True)
 
 
+def optional_path(text: str | None, where: str) -> Path | None:
+    return None if text is None else parse_path(text, where)
+
+
 def uses_marks(path: Path | None) -> bool:
     return path is not None and "@" in path.text
 

@@ -24,7 +24,7 @@ from .gold import GoldReader, is_blank
 from .ids import id_text, locate, missing_field, unique_id
 from .item_context import ItemContext, comparable
 from .parsing import TextParser
-from .paths import Marked, only, parse_path
+from .paths import Marked, only, optional_path, parse_path
 from .question_paths import parse_question_paths
 from .scoring_checks import RUBRIC_VARIABLES
 from .survey import Survey, list_names
@@ -54,7 +54,7 @@ class QuestionReader:
         self._parser, self._context, self._survey, self._quirks = parser, context, survey, quirks
         self.paths = paths = parse_question_paths(mapping, where)
         self._uses_marks = paths.uses_marks
-        self._cluster = None if mapping.cluster is None else parse_path(mapping.cluster, where)
+        self._cluster = optional_path(mapping.cluster, where)
         self._clusters: dict[str, str] = {}
         """The cluster of the questions about each memory."""
         metadata = {name: parse_path(path, where) for name, path in mapping.metadata.items()}

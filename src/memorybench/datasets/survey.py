@@ -76,7 +76,7 @@ class Survey:
 
     def add_history(self, name: str, context: ItemContext) -> None:
         """Add the counts of a history; they replace those of a shorter part of it."""
-        self.histories[name] = context.session_count, context.turn_count
+        self.histories[name] = len(context.kept), context.turn_count
 
     def add_histories(self, questions: Sequence[Question], haystack: Callable[[str], Haystack]) -> None:
         """Add the histories that code builds instead of reading them from items; each question counts as an item."""

@@ -17,7 +17,7 @@ from memorybench.text.sanitize import preview
 
 from .config import Context, Preprocessing
 from .dates import Formats, read_date
-from .paths import only, parse_path
+from .paths import only, optional_path
 
 _NO_TEXT = (dict, list, bool)
 _CONTAINERS = frozenset((dict, list))
@@ -64,6 +64,8 @@ class KeptSession(NamedTuple):
     at: datetime | None
     turns: Sequence[tuple[int, Any]]
     """The index of each turn in the session of the file, and its fields without those of `removeFields`."""
+    turns_before: int
+    """Number of turns of the item before this session, including empty ones."""
 
 
 class TurnReader:
@@ -99,7 +101,7 @@ class TurnReader:
                 if type(content) is str and content and not content.isspace():
                     kept.append((index, fields))
                     continue
-            if self._content(item, session, index, fields):
+            if self._read(item, session, index, fields)[1]:
                 kept.append((index, fields))
         self._check_fields(item, session, kept)
         return kept
@@ -153,7 +155,7 @@ class TurnReader:
         name, find = self._mark.name, self._mark.first
         return {
             self.turn_id(item, session, index, fields): MarkedTurn(
-                session.id, self._role_of(fields, self._speaker_in(item, session, index, fields))
+                session.id, self._role_of(fields, self._read(item, session.raw, index, fields)[0])
             )
             for index, fields in session.turns
             if (mark := fields.get(name) if name is not None and type(fields) is dict else find(fields))
@@ -196,9 +198,6 @@ class TurnReader:
             return name.lower()
         return _role(text_at(self._role, fields, where))
 
-    def _speaker_in(self, item: Document, session: KeptSession, index: int, fields: Any) -> str | None:
-        return None if self._separator is None else self._read(item, session.raw, index, fields)[0]
-
     def _split(self, text: str) -> tuple[str | None, str]:
         """Return the speaker at the beginning of a text, and the text after it; without speaker, None and the text."""
         if self._separator is None:
@@ -208,9 +207,6 @@ class TurnReader:
         if not separator or not name or len(name) > _LONGEST_NAME or "\n" in name:
             return None, text
         return name, rest.strip()
-
-    def _content(self, item: Document, session: RawSession, index: int, fields: Any) -> str:
-        return self._read(item, session, index, fields)[1]
 
     def _read(self, item: Document, session: RawSession, index: int, fields: Any) -> tuple[str | None, str]:
         """Return the speaker at the beginning of a turn's text, or None, and the rest of the text with the captions."""
@@ -287,10 +283,6 @@ def _map_texts(value: Any, transform: Callable[[str], str]) -> Any:
         case list():
             return [_map_texts(inner, transform) for inner in value]
     return value
-
-
-def optional_path(path: str | None, where: str) -> Path | None:
-    return None if path is None else parse_path(path, where)
 
 
 def locate_in(item: Document, place: Place | None) -> str:
