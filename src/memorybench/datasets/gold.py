@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
@@ -23,8 +22,6 @@ class Gold:
     rubric: tuple[RubricItem, ...] = ()
     must_contain: tuple[str, ...] = ()
     must_not_contain: tuple[str, ...] = ()
-    answers_are_rubric: bool = False
-    """Whether the gold answers are the items of the rubric."""
     blanks: int = 0
     """Number of empty items and texts, which are skipped."""
 
@@ -42,6 +39,7 @@ class GoldReader:
     ) -> None:
         self._rubric, self._required, self._excluded = rubric, required, excluded
         self.answers_are_rubric = mapping.answer_mode == "rubric" and rubric is None
+        """Whether the gold answers are the items of the rubric."""
         item = mapping.rubric_item
         self._text = None if item.text is None else Path.parse(item.text, where)
         self._weight = None if item.weight is None else Path.parse(item.weight, where)
@@ -61,12 +59,7 @@ class GoldReader:
             rubric = tuple(self._item(item, self._rubric, part) for item in items)
         blanks = sum(_count_blanks(path, part) for path in (self._rubric, self._required, self._excluded) if path)
         required, excluded = _texts(self._required, part), _texts(self._excluded, part)
-        return Gold(rubric, required, excluded, self.answers_are_rubric, blanks)
-
-    def from_answers(self, answers: Sequence[str], part: Document) -> Gold:
-        """Return the rubric of a question whose gold answers are the items of the rubric."""
-        rubric = tuple(RubricItem(answer) for answer in answers)
-        return replace(self.read(part), rubric=rubric)
+        return Gold(rubric, required, excluded, blanks)
 
     def _item(self, item: Any, path: Path, part: Document) -> RubricItem:
         where = part.where(*(place_of(path, part.value) or ()))

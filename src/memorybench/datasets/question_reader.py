@@ -178,8 +178,8 @@ class QuestionReader:
         gold = self._gold.read(part)
         text, answers, choices = self._question_and_gold(part, abstain or gold.is_enough)
         shown = "\n".join((text, *choices.lines)) if choices else text
-        if gold.answers_are_rubric:
-            gold, answers = self._gold.from_answers(answers, part), ()
+        if self._gold.answers_are_rubric:
+            gold, answers = replace(gold, rubric=tuple(map(RubricItem, answers))), ()
         if kind in self._rubrics:
             listed = {"answer": "\n".join(f"- {answer}" for answer in answers)}
             rubric = tuple(RubricItem(template.render(listed).strip()) for template in self._rubrics[kind])
