@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
@@ -37,6 +37,8 @@ _SESSION = re.compile(r"session_(\d+)")
 _DIALOG_ID = re.compile(r"D\d+:\d+")
 _STATED_TYPES = ("single-session-user", "single-session-assistant", "knowledge-update")
 _ABSTENTION_IDS = "*_abs*"
+_KEYS = {"at": "timestamp", "valid_from": "validFrom", "valid_to": "validTo"}
+"""Fields of turns and facts that have another name in an audit file."""
 
 
 def convert_locomo(path: Path | str) -> AuditDataset:
@@ -242,39 +244,20 @@ def _fact(id: str, question: str, value: str, turn: Turn) -> AuditFact:
 
 
 def _conversation_json(conversation: AuditConversation) -> dict[str, Any]:
-    turns = [
-        {"role": turn.role, "speaker": turn.speaker, "content": turn.content, "timestamp": _iso(turn.at)}
-        for turn in conversation.turns
-    ]
-    facts = [
-        {
-            "id": fact.id,
-            "content": fact.content,
-            "timestamp": _iso(fact.at),
-            "supersedes": fact.supersedes,
-            "category": fact.category,
-            "subject": fact.subject,
-            "attribute": fact.attribute,
-            "value": fact.value,
-            "validFrom": _iso(fact.valid_from),
-            "validTo": _iso(fact.valid_to),
-            "question": fact.question,
-            "turn": fact.turn,
-        }
-        for fact in conversation.facts
-    ]
-    absent = [_without_nulls(entry.model_dump()) for entry in conversation.absent]
+    absent = [entry.model_dump(exclude_none=True) for entry in conversation.absent]
     return {
         "id": conversation.id,
-        "turns": [*map(_without_nulls, turns)],
-        "facts": [*map(_without_nulls, facts)],
+        "turns": [_values(turn, ("role", "speaker", "content", "at")) for turn in conversation.turns],
+        "facts": [_values(fact, AuditFact.__slots__) for fact in conversation.facts],
         **({"absent": absent} if absent else {}),
     }
 
 
-def _without_nulls(record: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in record.items() if value is not None}
-
-
-def _iso(at: datetime | None) -> str | None:
-    return None if at is None else at.isoformat()
+def _values(part: Turn | AuditFact, fields: Iterable[str]) -> dict[str, Any]:
+    """Return the values of these fields that are not None, as JSON data under the keys of an audit file."""
+    values = {_KEYS.get(name, name): getattr(part, name) for name in fields}
+    return {
+        key: value.isoformat() if isinstance(value, datetime) else value
+        for key, value in values.items()
+        if value is not None
+    }
