@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from itertools import count
@@ -124,7 +124,8 @@ class _Rows:
         where = f"data.join.{name}"
         self._by = parse_path(join.by or "", f"{where}.by")
         key = parse_path(join.key or "", f"{where}.key")
-        self._rows: dict[str, Item] = {}
+        self._rows: dict[str, Callable[[], Document]] = {}
+        """A function that reads a row again, by key."""
         self._used: set[str] = set()
         number = 0
         for file in files:
@@ -138,8 +139,8 @@ class _Rows:
                         f"two rows have the key {preview(text)}",
                         remedy=f"correct {where}, or the rows",
                     )
-                self._rows[text] = Item(Document("", None), row.again)
-        self._read = lru_cache(maxsize=_CACHED)(lambda key: self._rows[key].again())
+                self._rows[text] = row.again
+        self._read = lru_cache(maxsize=_CACHED)(lambda key: self._rows[key]())
         self._read_list = lru_cache(maxsize=_CACHED)(self._rows_of)
         self._lists: dict[tuple[str, ...], str] = {}
         """A name for each list of keys; no row has this name as its key."""
@@ -186,7 +187,7 @@ class _Rows:
         return tuple(map(str, keys))
 
     def _rows_of(self, keys: tuple[str, ...]) -> Document:
-        rows = [self._rows[key].again() for key in keys]
+        rows = [self._rows[key]() for key in keys]
         return _as_list(rows[0].path, rows)
 
 

@@ -51,7 +51,6 @@ class _Placement(NamedTuple):
     lines: Sequence[tuple[str, str]]
     """Speaker and text of each line of the cue."""
     at: datetime
-    asked_at: datetime
     question: Question
 
 
@@ -113,7 +112,7 @@ def _read_cue(part: Document, index: int, conversation: _Conversation, days_afte
         gold_sessions=(place,),
         gold_turns=tuple(f"{place}:{number}" for number in range(1, len(lines) + 1)),
     )
-    return _Placement(conversation, lines, at, asked_at, question)
+    return _Placement(conversation, lines, at, question)
 
 
 def days_of(gap: str) -> int:
