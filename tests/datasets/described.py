@@ -9,6 +9,7 @@ from typing import Any
 from memorybench.catalog import catalog as catalogue
 from memorybench.datasets.config import BenchmarkConfig
 from memorybench.datasets.config_reading import read_benchmark
+from memorybench.datasets.locating import local_source
 from memorybench.datasets.mapped import MappedDataset, open_mapped
 from memorybench.files.located import Document
 from memorybench.files.yaml_file import load_yaml
@@ -52,7 +53,8 @@ def written(folder: Path, items: Any, name: str = "sample.json") -> Path:
 
 
 def opened(folder: Path, items: Any, schema: dict[str, Any] | None = None, **sections: Any) -> MappedDataset:
-    return open_mapped(config(schema, **sections), written(folder, items), lambda: "checksum")
+    described = config(schema, **sections)
+    return open_mapped(described, local_source(described, written(folder, items)), lambda: "checksum")
 
 
 def bundled(name: str) -> BenchmarkConfig:

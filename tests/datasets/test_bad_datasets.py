@@ -87,7 +87,8 @@ def test_two_turns_of_one_id(tmp_path: Path) -> None:
 def test_an_invalid_row_is_reported_with_its_line(tmp_path: Path) -> None:
     rows = "\n".join(json.dumps(row) for row in (item(), item(id="q2"), item(id="q2", answer="")))
     file = written(tmp_path, rows, "sample.jsonl")
-    error = refused(open_mapped, config(data={"type": "local", "path": "sample.jsonl"}), file, lambda: "checksum")
+    described = config(data={"type": "local", "path": "sample.jsonl"})
+    error = refused(open_mapped, described, local_source(described, file), lambda: "checksum")
     assert error.where == f"{file}:3: id"
 
 
@@ -101,12 +102,13 @@ def test_a_checksum_that_differs(tmp_path: Path) -> None:
 def test_gzip_that_is_damaged(tmp_path: Path) -> None:
     file = tmp_path / "sample.json.gz"
     file.write_bytes(gzip.compress(json.dumps([item()] * 50).encode())[:-20])
-    assert refused(open_mapped, config(), file, lambda: "checksum").where == str(file)
+    assert refused(open_mapped, config(), local_source(config(), file), lambda: "checksum").where == str(file)
 
 
 def test_a_file_of_unknown_kind(tmp_path: Path) -> None:
-    error = refused(open_mapped, config(), written(tmp_path, [item()], "sample.txt"), lambda: "checksum")
+    source = local_source(config(), written(tmp_path, [item()], "sample.txt"))
+    error = refused(open_mapped, config(), source, lambda: "checksum")
     assert error.where == str(tmp_path / "sample.txt")
     assert "data.format" in error.remedy
     described = config(data={"type": "local", "path": "sample.txt", "format": "json"})
-    assert open_mapped(described, tmp_path / "sample.txt", lambda: "checksum").questions
+    assert open_mapped(described, source, lambda: "checksum").questions

@@ -10,6 +10,7 @@ import pytest
 from memorybench.core.errors import BadInput
 from memorybench.core.records import digest
 from memorybench.datasets import index, items, mapped
+from memorybench.datasets.locating import local_source
 from memorybench.datasets.mapped import MappedDataset, open_mapped
 
 from .described import config, item
@@ -29,7 +30,7 @@ def write(folder: Path, count: int, suffix: str = "json") -> Path:
 
 
 def open_file(file: Path, checksum: str = "checksum") -> MappedDataset:
-    return open_mapped(config(), file, lambda: checksum, file.parent / "indexes")
+    return open_mapped(config(), local_source(config(), file), lambda: checksum, file.parent / "indexes")
 
 
 def content(dataset: MappedDataset) -> str:
@@ -66,7 +67,8 @@ def test_another_file_or_config_is_not_opened_by_the_index(tmp_path: Path) -> No
     file = write(tmp_path, 3)
     open_file(file)
     assert len(open_file(write(tmp_path, 2), "another checksum").questions) == 2
-    other = open_mapped(config(categories={"1": "named"}), file, lambda: "checksum", tmp_path / "indexes")
+    named = config(categories={"1": "named"})
+    other = open_mapped(named, local_source(named, file), lambda: "checksum", tmp_path / "indexes")
     assert other.fingerprint != open_file(file).fingerprint
 
 
@@ -105,5 +107,5 @@ def test_an_unexpected_file_is_reported_before_its_content(tmp_path: Path) -> No
         raise BadInput("checksum", "the checksum differs")
 
     with pytest.raises(BadInput) as error:
-        open_mapped(config(), file, unexpected)
+        open_mapped(config(), local_source(config(), file), unexpected)
     assert error.value.where == "checksum"

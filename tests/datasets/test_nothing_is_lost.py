@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memorybench.core.errors import BadInput
+from memorybench.datasets.locating import local_source
 from memorybench.datasets.mapped import MappedDataset, open_mapped
 from memorybench.datasets.paths import parse_path
 from memorybench.datasets.survey import Survey
@@ -51,7 +52,7 @@ def opened(
     file.write_text(json.dumps([item]))
     refusal = None
     try:
-        return open_mapped(config(schema), file, lambda: "checksum", survey=survey)
+        return open_mapped(config(schema), local_source(config(schema), file), lambda: "checksum", survey=survey)
     except BadInput as error:
         refusal = error
     assert "sample.json" in refusal.where

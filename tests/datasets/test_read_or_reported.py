@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from memorybench.datasets.locating import local_source
 from memorybench.datasets.mapped import MappedDataset, open_mapped
 from tests.cli.command import Command
 from tests.datasets.described import config, item, opened
@@ -238,7 +239,8 @@ def test_decimals_of_parquet_keep_their_value(tmp_path: Path) -> None:
     rows = {"id": ["1", "2", "3"], "question": ["?"] * 3, "answer": golds, "sessions": [["a"]] * 3}
     parquet.write_table(pyarrow.table(rows), tmp_path / "sample.parquet")
     described = config({"context": {"field": "sessions"}})
-    dataset = open_mapped(described, tmp_path / "sample.parquet", lambda: "checksum")
+    source = local_source(described, tmp_path / "sample.parquet")
+    dataset = open_mapped(described, source, lambda: "checksum")
     assert [question.answers[0] for question in dataset.questions] == ["10", "3.5", digits]
 
 

@@ -39,8 +39,9 @@ SUBSET_SAMPLES = [("e47becba", "1b867f71320c"), ("6d550036", "4fa97de51859"), ("
 
 def opened(name: str, file: str) -> MappedDataset:
     described = bundled(name)
-    checksum = verify_files(local_source(described, SHARED / file))
-    return open_mapped(described, SHARED / file, lambda: checksum)
+    source = local_source(described, SHARED / file)
+    checksum = verify_files(source)
+    return open_mapped(described, source, lambda: checksum)
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ from memorybench.core.contracts import Receipt, Scope
 from memorybench.core.conversation import Memory, Session
 from memorybench.core.trials import Subject
 from memorybench.datasets.config_reading import read_benchmark
+from memorybench.datasets.locating import source_of
 from memorybench.datasets.mapped import MappedDataset, open_mapped
 from memorybench.engine.run import Ending, perform
 from memorybench.files.yaml_file import load_yaml
@@ -88,11 +89,8 @@ def write_persona(folder: Path) -> Path:
 
 
 def opened(config: Path) -> MappedDataset:
-    data = config.parent / "data"
-    joined = {"history": [data / "contexts.jsonl"]}
-    return open_mapped(
-        read_benchmark(load_yaml(config)), [data / "questions.csv"], lambda: "sum", joined=joined, folder=data
-    )
+    benchmark = read_benchmark(load_yaml(config))
+    return open_mapped(benchmark, source_of(benchmark, beside=config.parent, cache=config.parent), lambda: "sum")
 
 
 class OnDisk:
@@ -235,8 +233,8 @@ schema:
 evaluation: {method: exact-match}
 """
     )
-    config, joined = read_benchmark(load_yaml(tmp_path / "trees.yaml")), {"turns": [tmp_path / "past.json"]}
-    dataset = open_mapped(config, [tmp_path / "items.jsonl"], lambda: "sum", joined=joined, folder=tmp_path)
+    config = read_benchmark(load_yaml(tmp_path / "trees.yaml"))
+    dataset = open_mapped(config, source_of(config, beside=tmp_path, cache=tmp_path), lambda: "sum")
     provider = OnDisk(tmp_path / "store")
     assert run(tmp_path / "results", dataset, provider).status == "complete"
     assert searched(provider) == {f"{id} {end}?": end for id, ends in ends_of.items() for end in ends}

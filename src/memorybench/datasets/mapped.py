@@ -27,6 +27,7 @@ from .item_context import ItemContext
 from .item_reader import ItemReader
 from .items import Item, Selection, Span, read_items, read_span
 from .joins import ItemStream
+from .sources import Source
 from .survey import Survey
 
 _CACHED_HAYSTACKS = 32
@@ -75,38 +76,30 @@ def index_of(config: BenchmarkConfig, files: Sequence[FilePath], indexes: FilePa
 def _is_assembled(config: BenchmarkConfig) -> bool:
     """Return whether the config uses more than the fields of an item: other files, or the item's position."""
     mapping = config.mapping
-    if mapping is not None and mapping.questions is not None and mapping.questions.prefix_field is not None:
-        return True
-    is_marked = mapping is not None and any("@" in text for text in mapping.item_id_paths)
-    return bool(config.data.join) or is_marked or _names_marks(config)
-
-
-def _names_marks(config: BenchmarkConfig) -> bool:
-    assert config.mapping is not None
-    return '"@' in config.mapping.model_dump_json()
+    assert mapping is not None
+    is_prefix = mapping.questions is not None and mapping.questions.prefix_field is not None
+    names_marks = '"@' in mapping.model_dump_json() or any("@" in text for text in mapping.item_id_paths)
+    return is_prefix or names_marks or bool(config.data.join)
 
 
 def open_mapped(
     config: BenchmarkConfig,
-    file: FilePath | Sequence[FilePath],
+    source: Source,
     checksum: Callable[[], str],
     indexes: FilePath | None = None,
     *,
     cached: int = _CACHED_HAYSTACKS,
-    joined: Mapping[str, Sequence[FilePath]] | None = None,
-    folder: FilePath | None = None,
     survey: Survey | None = None,
 ) -> MappedDataset:
-    """Open one or several data files as a dataset; raise BadInput if they cannot be read.
+    """Open the data files of a source as a dataset; raise BadInput if they cannot be read.
 
     If there is one large file, an index is written to the folder `indexes`, which makes the next opening fast.
     `checksum` returns the checksum of all files, or raises BadInput if it is not the expected one. `cached` is the
-    number of haystacks that stay in memory. `joined` has the files of each `data.join`; `folder` is the folder of all
-    files; `survey` collects what was read.
+    number of haystacks that stay in memory; `survey` collects what was read.
     """
     assert config.mapping is not None
-    files = [file] if isinstance(file, FilePath) else file
-    stream = ItemStream(config.data, files, joined or {}, folder) if _is_assembled(config) else None
+    files = source.item_files
+    stream = ItemStream(config.data, files, source.joined, source.folder) if _is_assembled(config) else None
     binary: BinaryValues = {} if stream is None else stream.binary
     selection = Selection(config.data.where, f"{config.name}: data.where") if stream is None else stream.selection
     reader = ItemReader(config, config.mapping, stream, survey)
@@ -120,7 +113,9 @@ def open_mapped(
         checking = thread.submit(checksum)  # while the file is parsed
         try:
             reader.find_cuts()
-            items = _read_all(reader, stream or selection.of(_plain_items(config, files, binary, selection)))
+            data = config.data
+            plain = (read_items(one, data.format, data.items, binary, selection) for one in files)
+            items = _read_all(reader, stream or selection.of(chain.from_iterable(plain)))
         except BadInput:
             checking.result()  # an unexpected file is the cause, and says more
             raise
@@ -181,13 +176,6 @@ def _read_all(reader: ItemReader, items: Iterable[Item]) -> _ReadItems:
     if errors:
         raise reader.broken_item(*errors[0], len(errors) - 1)
     return read
-
-
-def _plain_items(
-    config: BenchmarkConfig, files: Sequence[FilePath], binary: BinaryValues, selection: Selection
-) -> Iterator[Item]:
-    data = config.data
-    return chain.from_iterable(read_items(one, data.format, data.items, binary, selection) for one in files)
 
 
 def _binary_notes(binary: BinaryValues) -> Iterator[str]:

@@ -72,7 +72,7 @@ def open_dataset(config: BenchmarkConfig, catalog: Catalog, *, file: Path | None
     indexes = cache / "indexes"
     unpacked = unpacked_source(config, located, cache)
     checksum = partial(verify_files, located, indexes)
-    return open_mapped(config, unpacked.item_files, checksum, indexes, joined=unpacked.joined, folder=unpacked.folder)
+    return open_mapped(config, unpacked, checksum, indexes)
 
 
 def preview_file(file: Path, samples: int, data_files: Mapping[str, str]) -> dict[str, Any]:
@@ -154,14 +154,7 @@ def preview_data(config: BenchmarkConfig, located: Source, samples: int = 3) -> 
         return summarize(config, built, survey, samples)
     unpacked = unpacked_source(config, located, cache_folder())
     survey.skipped_files = unpacked.skipped
-    dataset = open_mapped(
-        config,
-        unpacked.item_files,
-        lambda: verify_files(located),
-        joined=unpacked.joined,
-        folder=unpacked.folder,
-        survey=survey,
-    )
+    dataset = open_mapped(config, unpacked, lambda: verify_files(located), survey=survey)
     return summarize(config, dataset, survey, samples)
 
 
@@ -204,12 +197,4 @@ def reopen_dataset(
     if Fingerprint.of(fingerprint_of(config, checksum)).digest != recorded.digest:
         raise changed
     unpacked = unpacked_source(config, located, cache)
-    return open_mapped(
-        config,
-        unpacked.item_files,
-        lambda: checksum,
-        indexes,
-        cached=1,
-        joined=unpacked.joined,
-        folder=unpacked.folder,
-    )
+    return open_mapped(config, unpacked, lambda: checksum, indexes, cached=1)
