@@ -318,6 +318,12 @@ class SchemaMapping(Section):
     def item_id_paths(self) -> tuple[str, ...]:
         return (self.item_id,) if isinstance(self.item_id, str) else self.item_id
 
+    def question_path(self, name: str) -> str | None:
+        """Return the path to a field of a question: `answer`, or `questions.answerField` if items have several."""
+        many = self.questions
+        path: str | None = getattr(self, name) if many is None else getattr(many, f"{name}_field")
+        return path
+
 
 class Needles(Section):
     """Builds haystacks from needle sets and books, as in NoLiMa. The first of `data.files` contains the needles; the

@@ -116,16 +116,10 @@ def check_schema(config: BenchmarkConfig, document: Document) -> None:
             )
         if mapping.context.prefix is not None:
             raise BadInput(where, "prefixField cannot be combined with context.prefix", remedy="remove one of the two")
-    _check_whole_path(mapping.context.item_schema.evidence, part.where("context", "item_schema", "evidence"))
-
-
-def _check_whole_path(text: str | None, where: str) -> None:
-    """Raise BadInput if the path has parts other than names, because its match could then be at several places."""
-    from .paths import parse_path
-
-    if text is not None and not parse_path(text, where).singular:
+    mark, where = mapping.context.item_schema.evidence, part.where("context", "item_schema", "evidence")
+    if mark is not None and not parse_path(mark, where).singular:  # it could mark several places
         raise BadInput(
-            where, f"{preview(text)} may match several places", expected="a path of names only, such as $.data.items"
+            where, f"{preview(mark)} may match several places", expected="a path of names only, such as $.data.items"
         )
 
 
@@ -139,13 +133,10 @@ def _check_questions(mapping: SchemaMapping, part: Document, *, only_retrieval: 
             )
     elif not mapping.question:
         raise BadInput(part.where(), '"question" is missing', expected="question and answer, or questions")
-    if only_retrieval:
-        evidence = mapping.evidence if mapping.questions is None else mapping.questions.evidence_field
-        if evidence is None and mapping.context.item_schema.evidence is None:
-            key = "evidence" if mapping.questions is None else "questions.evidenceField"
-            raise BadInput(
-                part.where(), f'"{key}" is missing', expected="a path, because evaluation.method is retrieval"
-            )
+    evidence = (mapping.question_path("evidence"), mapping.context.item_schema.evidence)
+    if only_retrieval and evidence == (None, None):
+        key = "evidence" if mapping.questions is None else "questions.evidenceField"
+        raise BadInput(part.where(), f'"{key}" is missing', expected="a path, because evaluation.method is retrieval")
     if mapping.questions is not None and bool(mapping.questions.field) == bool(mapping.questions.columns):
         raise BadInput(
             part.where("questions"), "expected exactly one of field and columns", remedy="write one of the two"
@@ -156,11 +147,8 @@ def _check_questions(mapping: SchemaMapping, part: Document, *, only_retrieval: 
 def _check_gold(mapping: SchemaMapping, part: Document, *, only_retrieval: bool) -> None:
     """Raise BadInput if the keys that say what a right answer is are missing or contradict each other."""
     many = mapping.questions
-    answer, rubric, choices, required, excluded = (
-        (many.answer_field, many.rubric_field, many.choices_field, many.must_contain_field, many.must_not_contain_field)
-        if many is not None
-        else (mapping.answer, mapping.rubric, mapping.choices, mapping.must_contain, mapping.must_not_contain)
-    )
+    fields = ("answer", "rubric", "choices", "must_contain", "must_not_contain")
+    answer, rubric, choices, required, excluded = map(mapping.question_path, fields)
     if many is not None:
         for name in ("rubric", "must_contain", "must_not_contain", "forbidden", "evidence", "choices"):
             if getattr(mapping, name) is not None:

@@ -49,15 +49,14 @@ def check_question_types(config: BenchmarkConfig, document: Document) -> None:
 
 
 def _has_rubric(mapping: SchemaMapping) -> bool:
-    many = mapping.questions
-    own = (mapping.rubric, mapping.choices) if many is None else (many.rubric_field, many.choices_field)
+    own = (mapping.question_path("rubric"), mapping.question_path("choices"))
     return any(own) or mapping.answer_mode == "rubric"
 
 
 def _scores_rubrics(config: BenchmarkConfig) -> bool:
     mapping = config.mapping
     assert mapping is not None
-    rubric = mapping.rubric if mapping.questions is None else mapping.questions.rubric_field
+    rubric = mapping.question_path("rubric")
     return bool(rubric) or mapping.answer_mode == "rubric" or any(kind.rubric for kind in config.question_types)
 
 

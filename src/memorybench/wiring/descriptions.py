@@ -285,18 +285,16 @@ def _gold_facts(config: BenchmarkConfig) -> dict[str, str]:
 
 def _answer_mode(mapping: SchemaMapping) -> str:
     """Return how gold answers are used: `any`, `all` or `rubric`; "" for a benchmark without gold answers."""
-    many = mapping.questions
-    if many.rubric_field if many else mapping.rubric:
+    if mapping.question_path("rubric"):
         return "rubric"
-    return mapping.answer_mode or ("any" if (many.answer_field if many else mapping.answer) else "")
+    return mapping.answer_mode or ("any" if mapping.question_path("answer") else "")
 
 
 def _prompts(config: BenchmarkConfig) -> dict[str, str]:
     """Return the prompts of the answering model and the judge that a run uses by default."""
     answering, judging = config.evaluation.answer_prompt, config.evaluation.judge_prompts
     mapping = config.mapping
-    many = mapping.questions if mapping else None
-    choices = mapping is not None and (many.choices_field if many else mapping.choices)
+    choices = mapping is not None and mapping.question_path("choices")
     prompts = {"answer prompt": answering.default or load_prompt("bench-choice" if choices else "bench-answer")}
     prompts |= {f"answer prompt of {kind}": text for kind, text in answering.by_question_type.items()}
     is_rubric = (
