@@ -26,11 +26,11 @@ from urllib.parse import urlsplit
 from pydantic import ConfigDict
 
 from memorybench.core.trials import Case, Outcome, Subject, Trial
-from memorybench.journal.database import FILE_NAME
 from memorybench.journal.rows import Run, Step
 from memorybench.journal.run_opening import open_run
 from memorybench.journal.run_reader import RunReader, StepRecord
 from memorybench.journal.run_writer import RunWriter
+from memorybench.journal.sqlite import FILE_NAME
 from perf.measuring import Line, Setup, at_most, run_command
 
 PROVIDERS = 10

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from memorybench.cli.main import main
-from memorybench.journal.database import APPLICATION_ID
+from memorybench.journal.sqlite import APPLICATION_ID
 from tests.engine.workload import Ledger, plan, run_once
 
 GOOD_PROVIDER = """\

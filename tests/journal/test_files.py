@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from memorybench.core.errors import BadInput, JournalError, MemorybenchError, RunConflict
-from memorybench.journal.database import APPLICATION_ID, check
 from memorybench.journal.migrations import MIGRATIONS
 from memorybench.journal.rows import Step
 from memorybench.journal.run_opening import open_run
 from memorybench.journal.run_reader import RunReader
+from memorybench.journal.sqlite import APPLICATION_ID, check
 from tests.engine.workload import RUN, Ledger, in_child, plan, report, run_once
 
 

@@ -9,13 +9,13 @@ import pytest
 
 from memorybench.core.errors import BadInput
 from memorybench.journal.checksums import check_rows, crc
-from memorybench.journal.database import APPLICATION_ID, FILE_NAME
 from memorybench.journal.migrations import MIGRATIONS
 from memorybench.journal.places import journal_of
 from memorybench.journal.rows import Step
 from memorybench.journal.run_changes import change_tags, rename_rows
 from memorybench.journal.run_opening import open_run, reopen_run
 from memorybench.journal.run_reader import RunReader
+from memorybench.journal.sqlite import APPLICATION_ID, FILE_NAME
 from tests.engine.workload import RUN
 
 SCHEMA_2 = """\

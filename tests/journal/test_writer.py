@@ -217,7 +217,7 @@ def test_a_writer_waits_for_a_file_that_another_process_has_locked(open_writer: 
 
 
 def test_a_file_that_stays_locked_is_an_error(open_writer: OpenWriter, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memorybench.journal.database.BUSY_SECONDS", 0.01)
+    monkeypatch.setattr("memorybench.journal.sqlite.BUSY_SECONDS", 0.01)
     writer = open_writer()
 
     async def write() -> None:

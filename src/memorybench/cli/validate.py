@@ -50,7 +50,7 @@ def describe_file(path: Path) -> str:
     from memorybench.core.errors import BadInput
     from memorybench.files.json_stream import first_members
     from memorybench.files.loading import load
-    from memorybench.journal.database import FILE_NAME
+    from memorybench.journal.sqlite import FILE_NAME
     from memorybench.wiring.validation import describe_config, describe_database, is_config, is_database
 
     if path.is_dir():

@@ -18,9 +18,9 @@ from memorybench.core.plans import Adding, Limits, StepOptions, Watch
 from memorybench.core.records import canonical
 from memorybench.core.spending import Spending, Tally
 from memorybench.core.trials import Subject
-from memorybench.journal.database import AFTER_DISK_FULL, is_disk_full
 from memorybench.journal.rows import Step
 from memorybench.journal.run_writer import RunWriter, now
+from memorybench.journal.sqlite import AFTER_DISK_FULL, is_disk_full
 
 from .budget import Budget
 from .leases import lease

@@ -2,10 +2,9 @@
 
 The database
   contract.py     the interface of SQLite and Postgres journals
-  sqlite.py       the SQLite file: the default
+  sqlite.py       the SQLite file, which is the default, and its checks
   postgres.py     the Postgres database
   places.py       returns the journal of a results folder
-  database.py     opens and checks the SQLite file
   migrations.py   the tables, as numbered migrations
   rows.py         the rows of the tables, as records
   checksums.py    detects rows that were changed after they were written

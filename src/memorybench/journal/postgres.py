@@ -32,9 +32,9 @@ from memorybench.core.errors import (
 )
 
 from .contract import Connection, Cursor, Journal, Lock, Row, Values
-from .database import AFTER_DISK_FULL
 from .lock import RunLock
 from .migrations import MIGRATIONS
+from .sqlite import AFTER_DISK_FULL
 
 _CONNECT_SECONDS = 10
 _JOIN_SECONDS = 5.0

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from memorybench.core.errors import BadInput
 from memorybench.files.names import safe_run_id, safe_tag
-from memorybench.journal.database import FILE_NAME
 from memorybench.journal.merging import write_merged
 from memorybench.journal.places import journal_of, results_folder
 from memorybench.journal.rows import Run, differences
 from memorybench.journal.run_reader import RunReader
+from memorybench.journal.sqlite import FILE_NAME
 
 from .finished import rewrite_reports
 from .gate import report_of

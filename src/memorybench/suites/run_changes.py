@@ -17,11 +17,11 @@ from memorybench.core.errors import BadInput, JournalError, Refusal, RunConflict
 from memorybench.files.names import safe_run_id, safe_tag
 from memorybench.files.writing import write_file
 from memorybench.journal import run_changes
-from memorybench.journal.database import FILE_NAME
 from memorybench.journal.lock import LOCK_NAME
 from memorybench.journal.places import journal_of
 from memorybench.journal.run_changes import BASELINES, references
 from memorybench.journal.run_reader import RunReader
+from memorybench.journal.sqlite import FILE_NAME
 from memorybench.reporting.report_files import FORMATS, HTML_FILE, write_reports
 
 from .html_report import page_without_charts

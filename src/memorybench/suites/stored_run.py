@@ -15,10 +15,10 @@ from memorybench.core.errors import BadInput
 from memorybench.core.measures import Metric
 from memorybench.core.trials import Outcome
 from memorybench.files.names import safe_run_id
-from memorybench.journal.database import FILE_NAME
 from memorybench.journal.places import journal_of, journal_words
 from memorybench.journal.rows import Run, RunStatus, differences
 from memorybench.journal.run_reader import RecordedTrial, RunReader
+from memorybench.journal.sqlite import FILE_NAME
 from memorybench.text.spelling import suggestion
 
 from .shards import PART, SHARD
