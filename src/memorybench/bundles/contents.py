@@ -19,7 +19,7 @@ from memorybench.core.errors import BadInput
 from memorybench.core.records import Record, canonical, digest
 from memorybench.core.trials import Outcome
 from memorybench.files.names import safe_run_id
-from memorybench.journal.importing import ImportedRow, write_imported
+from memorybench.journal.merging import ImportedRow, write_imported
 from memorybench.journal.rows import Run
 from memorybench.journal.run_reader import RunReader
 from memorybench.processes.programs import temporary_folder

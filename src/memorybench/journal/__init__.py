@@ -16,6 +16,5 @@ Runs
   run_writer.py   writes one run
   run_reader.py   reads runs
   run_changes.py  tags, renames and deletes runs
-  merging.py      writes one run from the rows of several
-  importing.py    writes a run from the rows of a bundle
+  merging.py      writes one run from the rows of several, or of a bundle
 """

@@ -6,7 +6,7 @@ They detect an edited row or a flipped bit in a value, which the database itself
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any, NamedTuple
 
@@ -50,10 +50,23 @@ _NAMES = {
     "tags": "tag",
 }
 _MOST_NAMED = 3
+_INSERTS = {
+    table: f"INSERT INTO {table} ({', '.join(columns['crc'])}, crc) VALUES ({'?,' * len(columns['crc'])}?)"  # noqa: S608  ours
+    for table, columns in CHECKSUMS.items()
+}
 
 
 def crc(*columns: object) -> int:
     return zlib.crc32("\x1f".join(map(str, columns)).encode("utf-8", "surrogatepass"))
+
+
+def insert(table: str, values: Sequence[object], *, keep: bool = False) -> tuple[str, Values]:
+    """Return the statement that inserts a row with its checksum. `values` are in the order of CHECKSUMS.
+
+    With `keep`, a row that is there already stays as it is.
+    """
+    sql = f"{_INSERTS[table]} ON CONFLICT DO NOTHING" if keep else _INSERTS[table]
+    return sql, (*values, crc(*values))
 
 
 def is_unchanged(table: str, row: Row) -> bool | None:

@@ -1,16 +1,16 @@
-"""Writes one new run from the rows of several runs, in one transaction. The runs that are merged do not change."""
+"""Writes a new run from rows that exist already, in one transaction: those of several runs, or those of a bundle."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from datetime import datetime, timedelta
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
-from .checksums import CHECKSUMS, checked_rows, crc
+from .checksums import CHECKSUMS, checked_rows, insert
 from .contract import Row
 from .lock import LOCK_NAME
 from .places import journal_of
@@ -21,12 +21,14 @@ from .run_writer import run_statements
 from .writer import Statement, Writer
 
 _PERFORMED_TWICE = "performed by another part of the run, too, whose result counts"
+ImportedRow = tuple[str, Mapping[str, Any]]
+"""The name of a table, and one row of it as a mapping from column to value."""
 
 
 def write_merged(
     folder: Path, run: Run, parts: Sequence[tuple[RunReader, str]], tags: Sequence[str] = (), fault: Fault = None
 ) -> None:
-    """Write the new run `run` with the rows of other runs; `parts` are pairs of reader and run id.
+    """Write the new run `run` with the rows of other runs, which do not change; `parts` are pairs of reader and run id.
 
     Raise JournalError at a row that does not match its checksum. If the process is killed, either the whole run is
     written or nothing of it.
@@ -46,6 +48,19 @@ def write_merged(
         raise
     finally:
         lock.release()
+
+
+def write_imported(folder: Path, run: Run, rows: Iterable[ImportedRow]) -> None:
+    """Write a run with rows that come from a file, such as a bundle, in one transaction."""
+    check_new(folder, run.id)
+    # a file from others may repeat a row: that is reported, and the first one counts
+    inserts = (_insert(table, row, keep=True) for table, row in rows)
+    with closing(Writer(journal_of(folder))) as writer:
+        writer.write_now(chain(run_statements(run), inserts))
+
+
+def _insert(table: str, row: Mapping[str, Any], *, keep: bool = False) -> Statement:
+    return insert(table, [row[column] for column in CHECKSUMS[table]["crc"]], keep=keep)
 
 
 def _statements(run: Run, parts: Sequence[tuple[RunReader, str]], tags: Sequence[str]) -> Iterator[Statement]:
@@ -90,12 +105,7 @@ class _CopiedRows:
             yield from (self._copy(table, row) for row in rows if table != "notes" or row["kind"] != TRIED_AGAIN)
 
     def _copy(self, table: str, row: Row, **changes: Any) -> Statement:
-        changed: Mapping[str, Any] = {**changes, "run": self._run}
-        columns = CHECKSUMS[table]["crc"]
-        values = [changed[column] if column in changed else row[column] for column in columns]
-        marks = ",".join("?" * (len(columns) + 1))
-        sql = f"INSERT INTO {table} ({', '.join(columns)}, crc) VALUES ({marks})"  # noqa: S608  ours
-        return sql, (*values, crc(*values))
+        return _insert(table, {**row, **changes, "run": self._run})
 
 
 def _rows(run_reader: RunReader, table: str, run: str) -> Iterator[Row]:

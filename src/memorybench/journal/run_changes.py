@@ -9,7 +9,7 @@ from typing import Any
 
 from memorybench.core.records import canonical
 
-from .checksums import CHECKSUMS, crc, update_statements
+from .checksums import CHECKSUMS, insert, update_statements
 from .contract import Connection
 from .places import journal_of
 from .rows import Run
@@ -23,7 +23,7 @@ BASELINES = ("baseline", "gate")
 
 
 def tag_statement(run: str, tag: str) -> Statement:
-    return "INSERT INTO tags (run, tag, crc) VALUES (?,?,?) ON CONFLICT DO NOTHING", (run, tag, crc(run, tag))
+    return insert("tags", (run, tag), keep=True)
 
 
 def spec_statements(db: Connection, run: str, spec: str) -> list[Statement]:

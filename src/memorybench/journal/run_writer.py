@@ -17,7 +17,7 @@ from memorybench.core.records import canonical
 from memorybench.core.spending import Spending
 from memorybench.core.trials import Case, Outcome, Status
 
-from .checksums import crc, update_statements
+from .checksums import CHECKSUMS, crc, insert, update_statements
 from .contract import Connection, Journal, Lock
 from .rows import HIGHEST_COST, TRIED_AGAIN, Run, RunStatus, Step, storable
 from .run_changes import Fault, spec_statements, tag_statement
@@ -26,21 +26,9 @@ from .writer import Statement, Writer
 
 Redact = Callable[[str], str]
 
-_INSERT_STEP = (
-    "INSERT INTO steps (run, key, name, subject, inputs, result, started, seconds, tries, uncertain, calls,"
-    " input_tokens, output_tokens, cost, reused_from, attempt, shared, crc)"
-    " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
-)
-_SELECT_STEP = (
-    "SELECT name, subject, inputs, result, started, seconds, tries, uncertain,"
-    " calls, input_tokens, output_tokens, cost, reused_from, attempt, shared, crc FROM steps WHERE run = ? AND key = ?"
-)
+_STEP_COLUMNS = ", ".join(CHECKSUMS["steps"]["crc"][2:])
+_SELECT_STEP = f"SELECT {_STEP_COLUMNS}, crc FROM steps WHERE run = ? AND key = ?"  # noqa: S608  ours
 _DELETE_OUTCOME = "DELETE FROM outcomes WHERE run = ? AND trial = ?"
-_INSERT_OUTCOME = (
-    "INSERT INTO outcomes (run, trial, ordinal, benchmark, case_id, subject, status, body, finished, crc)"
-    " VALUES (?,?,?,?,?,?,?,?,?,?)"
-)
-_INSERT_NOTE = "INSERT INTO notes (run, kind, text, crc) VALUES (?,?,?,?)"
 _SET_SPENDING = (
     "INSERT INTO spending (run, cost, highest, unknown) VALUES (:run, :cost, :highest, :unknown)"
     " ON CONFLICT (run) DO UPDATE SET cost = :cost, highest = :highest, unknown = :unknown"
@@ -272,7 +260,7 @@ class RunWriter:
         newest = int(self._reads.execute(sql, (self.run.id,)).fetchone()[0])
         self._tried_again_up_to = self._newest_read = newest
         row = (self.run.id, TRIED_AGAIN, f"{newest}")
-        return [("DELETE FROM notes WHERE run = ? AND kind = ?", row[:2]), (_INSERT_NOTE, (*row, crc(*row)))]
+        return [("DELETE FROM notes WHERE run = ? AND kind = ?", row[:2]), insert("notes", row)]
 
     def ended_trials(self) -> set[str]:
         """Return the keys of trials that are scored, or have had any outcome since the run was last resumed."""
@@ -328,7 +316,7 @@ class RunWriter:
             return []
         self._highest_costs[kind] = cost
         row = (self.run.id, kind, f"{cost!r}")
-        return [(_INSERT_NOTE, (*row, crc(*row)))]
+        return [insert("notes", row)]
 
     def redact_json(self, result: str) -> str:
         return _redact_json(result, self._redact)
@@ -359,8 +347,7 @@ class RunWriter:
             self._open_attempts.pop(step.attempt, None)
         self._recorded.add(hash(step.key))  # before the commit, because a cancelled caller does not return here
         # another process may have performed the same step for another unit of work: the first result counts
-        sql = f"{_INSERT_STEP} ON CONFLICT DO NOTHING" if self.is_shared else _INSERT_STEP
-        await self._writer.write([(sql, (*columns, crc(*columns))), *self._add_spending(spent)])
+        await self._writer.write([insert("steps", columns, keep=self.is_shared), *self._add_spending(spent)])
 
     async def record_failure(self, attempt: int, error: str, *, tries: int, uncertain: int, spent: Spending) -> None:
         """Record that an attempt failed, and what it cost nevertheless."""
@@ -392,7 +379,7 @@ class RunWriter:
             self.redact_json(outcome.model_dump_json()),
             now(),
         )
-        statements: list[Statement] = [(_DELETE_OUTCOME, columns[:2]), (_INSERT_OUTCOME, (*columns, crc(*columns)))]
+        statements: list[Statement] = [(_DELETE_OUTCOME, columns[:2]), insert("outcomes", columns)]
         case_hash = hash((trial.benchmark, trial.case_id))
         if case_hash in self._recorded_cases:
             case = None
@@ -401,13 +388,12 @@ class RunWriter:
         if case is not None:
             self._recorded_cases.add(case_hash)
             row = (self.run.id, trial.benchmark, case.id, self.redact_json(case.model_dump_json()))
-            sql = "INSERT INTO cases (run, benchmark, id, body, crc) VALUES (?,?,?,?,?) ON CONFLICT DO NOTHING"
-            statements.append((sql, (*row, crc(*row))))
+            statements.append(insert("cases", row, keep=True))
         await self._writer.write(statements)
 
     async def note(self, kind: str, text: str) -> None:
         row = (self.run.id, kind, storable(self._redact(text)))
-        await self._writer.write([(_INSERT_NOTE, (*row, crc(*row)))])
+        await self._writer.write([insert("notes", row)])
 
     def scored(self) -> set[str]:
         """Return the keys of the trials with status `scored`, which need no more work."""
