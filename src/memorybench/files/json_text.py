@@ -62,7 +62,7 @@ def parse_json(text: str, path: str) -> Document:
 def decode(text: str, path: str, line: int = 1) -> Any:
     """Return the value of a JSON text that begins at `line` of `path`."""
     try:
-        value = _QUICK.decode(text)
+        value = STRICT_DECODER.decode(text)
         _check(value)
     except (ValueError, RecursionError) as error:
         raise _error(error, text, path, line) from None
@@ -92,7 +92,7 @@ def find_json(text: str, openings: str = "{[") -> str:
 
 def decode_at(text: str, start: int) -> tuple[Any, int]:
     """Return the JSON value that begins at `start`, and the offset of its end. Raise ValueError or RecursionError."""
-    value, end = _QUICK.raw_decode(text, start)
+    value, end = STRICT_DECODER.raw_decode(text, start)
     _check(value)
     return value, end
 
@@ -117,7 +117,8 @@ def _float(literal: str) -> float:
     return number
 
 
-_QUICK = json.JSONDecoder(object_pairs_hook=unique_object, parse_constant=_constant)
+STRICT_DECODER = json.JSONDecoder(object_pairs_hook=unique_object, parse_constant=_constant)
+"""Decodes JSON; raises DuplicateKey if an object has a key twice, and ValueError for NaN and Infinity."""
 # a float hook doubles the time for files of vectors, so it is only used to locate the number that _check found
 _THOROUGH = json.JSONDecoder(object_pairs_hook=unique_object, parse_constant=_constant, parse_float=_float)
 
@@ -194,7 +195,7 @@ def _fault(error: ValueError | RecursionError, text: str) -> _Fault:
         problem = "lone surrogate such as \\ud83d"
         return _Fault(find_lone_surrogate(text) or 0, problem, "complete characters", "complete or remove it")
     # search with the decoder that raised: another one may stop at a different error
-    place, offset = find_invalid_value(text, _THOROUGH if isinstance(error, _Overflow) else _QUICK)
+    place, offset = find_invalid_value(text, _THOROUGH if isinstance(error, _Overflow) else STRICT_DECODER)
     match error:
         case DuplicateKey():
             key, offset = find_duplicate_key(text, offset)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import math
 from codecs import BOM_UTF8
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, NoReturn
+from typing import Any
 
 from yarl import URL
 
 from memorybench.core.errors import Denied, Malformed, ServiceError, Transient
+from memorybench.files.json_text import STRICT_DECODER, DuplicateKey
 from memorybench.secrets.redaction import Redactor
 from memorybench.text.sanitize import EXCERPT, printable
 
@@ -49,8 +49,8 @@ class Reply:
     def json(self) -> Any:
         """Parse the body as JSON, whatever its content type; raise Malformed if it is invalid or repeats a key."""
         try:
-            return _DECODER.decode(self.body.removeprefix(BOM_UTF8).decode())
-        except _RepeatedKey:
+            return STRICT_DECODER.decode(self.body.removeprefix(BOM_UTF8).decode())
+        except DuplicateKey:
             raise self.malformed("a key occurs twice in an object of the reply, so its value is ambiguous") from None
         except (ValueError, RecursionError):  # bad UTF-8, bad JSON, NaN, 5,000 digits; 200,000 brackets
             raise self.malformed("the reply is invalid JSON") from None
@@ -120,21 +120,3 @@ def _parse_date(text: str | None) -> datetime | None:
     except (ValueError, IndexError, OverflowError):
         return None
     return date if date.tzinfo else date.replace(tzinfo=UTC)
-
-
-def _reject_constant(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not JSON")
-
-
-class _RepeatedKey(ValueError):
-    pass
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) < len(pairs):
-        raise _RepeatedKey
-    return members
-
-
-_DECODER = json.JSONDecoder(parse_constant=_reject_constant, object_pairs_hook=_unique_keys)
