@@ -48,16 +48,16 @@ T = TypeVar("T")
 KEY = "sk-Sentinel/0123+456\"789'abc"
 
 
-def ask(url: str, method: str = "POST", *, opened: dict[str, Any] | None = None, **request: Any) -> Reply:
+def ask(url: str, method: str = "POST", **request: Any) -> Reply:
     async def once(http: Http) -> Reply:
         return await http.request(method, url, **request)
 
-    return with_http(once, **(opened or {}))
+    return with_http(once)
 
 
-def with_http(work: Callable[[Http], Awaitable[T]], **opened: Any) -> T:
+def with_http(work: Callable[[Http], Awaitable[T]]) -> T:
     async def run() -> T:
-        async with open_http(Redactor([KEY]), **opened) as http:
+        async with open_http(Redactor([KEY])) as http:
             return await work(http)
 
     return asyncio.run(run())
@@ -189,8 +189,9 @@ def test_a_connect_timeout_is_not_uncertain(monkeypatch: pytest.MonkeyPatch) -> 
         await asyncio.Event().wait()
 
     monkeypatch.setattr(ThreadedResolver, "resolve", never)
+    monkeypatch.setattr("memorybench.http.client.CONNECT_TIMEOUT", 0.05)
     with pytest.raises(Transient) as failed:
-        ask("https://slow.invalid/", opened={"connect_timeout": 0.05})
+        ask("https://slow.invalid/")
     assert failed.value.uncertain is False
 
 
@@ -260,14 +261,17 @@ def test_a_truncated_gzip_body_is_an_error(stub: Stub) -> None:
 
 @pytest.mark.parametrize(("size", "passes"), [(1000, True), (1001, False)])
 @pytest.mark.parametrize("packed", [True, False])
-def test_the_cap_counts_unpacked_bytes(stub: Stub, size: int, passes: bool, packed: bool) -> None:
+def test_the_cap_counts_unpacked_bytes(
+    stub: Stub, size: int, passes: bool, packed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memorybench.http.client.BODY_CAP", 1000)
     body = b"1" + b" " * (size - 1)
     stub.always(raw(gzip.compress(body), headers={"Content-Encoding": "gzip"}) if packed else raw(body))
     if passes:
-        assert ask(stub.url, opened={"body_cap": 1000}).json() == 1
+        assert ask(stub.url).json() == 1
     else:
         with pytest.raises(Malformed):
-            ask(stub.url, opened={"body_cap": 1000})
+            ask(stub.url)
 
 
 GREEDY_CLIENT = """

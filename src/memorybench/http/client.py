@@ -9,6 +9,7 @@ import asyncio
 import io
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from functools import lru_cache
 from json import JSONEncoder
 from typing import Any
@@ -50,8 +51,6 @@ async def open_http(
     *,
     insecure: bool = False,
     deadline: float = DEADLINE,
-    connect_timeout: float = CONNECT_TIMEOUT,
-    body_cap: int = BODY_CAP,
     tls: TlsFiles | None = None,
 ) -> AsyncIterator[Http]:
     """Open a pool of connections. `redactor` must know every secret that the requests contain.
@@ -62,37 +61,25 @@ async def open_http(
     session = aiohttp.ClientSession(
         connector=ConnectionPool(routes),
         headers={"User-Agent": "memorybench"},
-        timeout=aiohttp.ClientTimeout(total=None, connect=connect_timeout),
+        timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_TIMEOUT),
         cookie_jar=aiohttp.DummyCookieJar(),
     )
     # aiohttp repeats GET, PUT and DELETE when a pooled connection breaks, and has no public option against it
     session._retry_connection = False
     async with session:
-        yield Http(session, routes, redactor, insecure, deadline, connect_timeout, body_cap, tls or TlsFiles())
+        yield Http(session, routes, redactor, insecure, deadline, tls or TlsFiles())
 
 
+@dataclass(slots=True, repr=False, eq=False)
 class Http:
     """A pool of connections, opened by `open_http`."""
 
-    def __init__(
-        self,
-        session: aiohttp.ClientSession,
-        routes: Routes,
-        redactor: Redactor,
-        insecure: bool,
-        deadline: float,
-        connect_timeout: float,
-        body_cap: int,
-        tls: TlsFiles,
-    ) -> None:
-        self._session = session
-        self._routes = routes
-        self._redactor = redactor
-        self._insecure = insecure
-        self._deadline = deadline
-        self._connect_timeout = connect_timeout
-        self._body_cap = body_cap
-        self._tls = tls
+    _session: aiohttp.ClientSession
+    _routes: Routes
+    _redactor: Redactor
+    _insecure: bool
+    _deadline: float
+    _tls: TlsFiles
 
     async def request(
         self,
@@ -119,7 +106,7 @@ class Http:
         time = asyncio.get_running_loop().time
         end = time() + seconds
         for _ in range(MAX_REDIRECTS + 1):
-            limits = aiohttp.ClientTimeout(total=max(end - time(), 1e-6), connect=self._connect_timeout)
+            limits = aiohttp.ClientTimeout(total=max(end - time(), 1e-6), connect=CONNECT_TIMEOUT)
             sent = headers or {}
             if sign is not None:
                 sent = {**sent, **sign(method, str(address), sent, body)}
@@ -150,7 +137,7 @@ class Http:
         followed, so `headers` must not contain secrets; those from https to http are not.
         """
         address = check_url(url, self._insecure)
-        limits = aiohttp.ClientTimeout(total=None, connect=self._connect_timeout, sock_read=LONGEST_PAUSE)
+        limits = aiohttp.ClientTimeout(total=None, connect=CONNECT_TIMEOUT, sock_read=LONGEST_PAUSE)
         for _ in range(MAX_REDIRECTS + 1):
             async with self._exchange("GET", address, headers, b"", limits, LONGEST_PAUSE) as response:
                 if response.status not in REDIRECTS:
@@ -176,7 +163,7 @@ class Http:
         """
         address = check_url(url, self._insecure)
         body = b"" if json is None else encode_json(json)
-        limits = aiohttp.ClientTimeout(total=None, connect=self._connect_timeout)
+        limits = aiohttp.ClientTimeout(total=None, connect=CONNECT_TIMEOUT)
         async with self._exchange(method, address, headers, body, limits, 0) as response:
             if response.status == 200 and response.content_type == "text/event-stream":
                 where = describe(method, address, self._redactor)
@@ -234,7 +221,7 @@ class Http:
 
     async def _read(self, method: str, address: URL, response: aiohttp.ClientResponse) -> Reply:
         succeeded = 200 <= response.status < 300
-        cap = self._body_cap if succeeded else ERROR_BODY_CAP
+        cap = BODY_CAP if succeeded else ERROR_BODY_CAP
         body = bytearray()
         try:
             while len(body) <= cap and (piece := await response.content.readany()):
