@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from operator import itemgetter
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from memorybench.core.errors import BadInput
@@ -35,6 +36,13 @@ Environment = Mapping[str, str] | None
 BeforeUse = Callable[[Record, Path | None], None]
 """Takes a config and its file."""
 Read = Callable[[Environment], Any]
+_READERS = {
+    "extractor": "memorybench.extractors.config_reading:read_extractor",
+    "store": "memorybench.stores.config_reading:read_store",
+    "agent": "memorybench.agents.config_reading:read_agent",
+    "model": "memorybench.models.config:read_model",
+}
+"""The function that reads configs of a kind, for the kinds that need no more than the document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,32 +349,17 @@ class Catalog:
 
     def _read(self, kind: Described, document: Document, environment: Environment) -> Record:
         """Return a document as a config of this kind. Only the modules for this kind are imported."""
-        match kind:
-            case "provider":
-                from memorybench.providers.config.reading import read_provider
+        if kind == "provider":
+            from memorybench.providers.config.reading import read_provider
 
-                return read_provider(self.complete(document), environment)
-            case "benchmark":
-                from memorybench.datasets.config_reading import read_benchmark
+            return read_provider(self.complete(document), environment)
+        if kind == "benchmark":
+            from memorybench.datasets.config_reading import read_benchmark
 
-                plugins = [source.entry.name for source in self._plugins if source.entry.kind == "metric"]
-                return read_benchmark(document, environment, metrics=known_metrics(plugins))
-            case "extractor":
-                from memorybench.extractors.config_reading import read_extractor
-
-                return read_extractor(document, environment)
-            case "store":
-                from memorybench.stores.config_reading import read_store
-
-                return read_store(document, environment)
-            case "agent":
-                from memorybench.agents.config_reading import read_agent
-
-                return read_agent(document, environment)
-            case "model":
-                from memorybench.models.config import read_model
-
-                return read_model(document, environment)
+            plugins = [source.entry.name for source in self._plugins if source.entry.kind == "metric"]
+            return read_benchmark(document, environment, metrics=known_metrics(plugins))
+        config: Record = resolve_name(_READERS[kind])(document, environment)
+        return config
 
 
 def _by_name(sources: Iterable[_Source]) -> dict[tuple[str, str], list[_Source]]:

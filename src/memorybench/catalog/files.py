@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Literal, get_args
 
 from memorybench.core.errors import BadInput
@@ -15,6 +16,15 @@ if TYPE_CHECKING:
 
 Described = Literal["provider", "benchmark", "extractor", "store", "agent", "model"]
 KINDS: tuple[Described, ...] = get_args(Described)
+_RECORDS: Mapping[Described, str] = {
+    "provider": "memorybench.providers.config.provider:ProviderConfig",
+    "benchmark": "memorybench.datasets.config:BenchmarkConfig",
+    "extractor": "memorybench.extractors.config:ExtractorConfig",
+    "store": "memorybench.stores.config:StoreConfig",
+    "agent": "memorybench.agents.config:AgentConfig",
+    "model": "memorybench.models.config:ModelConfig",
+}
+"""The class of configs of each kind."""
 _SUFFIXES = (".yaml", ".yml")
 MODELS = "models"
 """Name, without suffix, of the file with model cards in the working folder."""
@@ -25,31 +35,8 @@ SCENARIOS = Path(__file__).parent / "scenarios"
 
 def record_of(kind: Described) -> type[Record]:
     """Return the class of configs of this kind. It is imported only now, because importing all classes takes long."""
-    match kind:
-        case "provider":
-            from memorybench.providers.config.provider import ProviderConfig
-
-            return ProviderConfig
-        case "benchmark":
-            from memorybench.datasets.config import BenchmarkConfig
-
-            return BenchmarkConfig
-        case "extractor":
-            from memorybench.extractors.config import ExtractorConfig
-
-            return ExtractorConfig
-        case "store":
-            from memorybench.stores.config import StoreConfig
-
-            return StoreConfig
-        case "agent":
-            from memorybench.agents.config import AgentConfig
-
-            return AgentConfig
-        case "model":
-            from memorybench.models.config import ModelConfig
-
-            return ModelConfig
+    record: type[Record] = resolve_name(_RECORDS[kind])
+    return record
 
 
 @cache
