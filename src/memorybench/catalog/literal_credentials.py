@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Any
 
 from memorybench.core.errors import BadInput
 from memorybench.files.environment import REFERENCE
-from memorybench.files.located import Document, Place
+from memorybench.files.located import Document
 from memorybench.secrets.provider_keys import key_kind_in
 from memorybench.secrets.redaction import SHORTEST
+
+from .uses import texts_in
 
 _CREDENTIAL_KEY = re.compile(
     r"(?:proxy)?authorization|cookie|token|bearer|pwd"
@@ -23,7 +23,7 @@ _USER_IN_URL = re.compile(r"(?:https?|wss?)://[^\s/@$]+@")
 
 def check_literals(document: Document) -> None:
     """Raise BadInput at the first literal credential. The message does not contain it."""
-    for place, text in _texts_in(document.value, ()):
+    for place, text in texts_in(document.value, ()):
         # a default is part of the file
         literal = REFERENCE.sub(lambda reference: reference["default"] or reference[0], text)
         if _is_credential(str(place[-1]) if place else "", literal):
@@ -41,15 +41,3 @@ def _is_credential(key: str, text: str) -> bool:
     has_variable = "$" in text  # ${VAR}, ${name} or $.name
     is_long = len(_SCHEME.sub("", text.strip(), count=1)) >= SHORTEST
     return is_long and not has_variable and _CREDENTIAL_KEY.fullmatch(re.sub(r"\W|_", "", key).lower()) is not None
-
-
-def _texts_in(value: Any, place: Place) -> Iterator[tuple[Place, str]]:
-    match value:
-        case str():
-            yield place, value
-        case dict():
-            for key, inner in value.items():
-                yield from _texts_in(inner, (*place, key))
-        case list():
-            for index, inner in enumerate(value):
-                yield from _texts_in(inner, (*place, index))

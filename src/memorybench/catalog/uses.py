@@ -18,6 +18,7 @@ from memorybench.core.records import Record
 from memorybench.core.uses import Use, Uses
 from memorybench.embedding.defaults import DEFAULTS, KEY_VARIABLES
 from memorybench.files.environment import REFERENCE
+from memorybench.files.located import Place
 from memorybench.files.reading import read_text
 from memorybench.providers.plugin import BUILTIN, PLUGIN
 from memorybench.providers.storage.paths import find_file
@@ -302,11 +303,11 @@ def _model(name: str, key: str, place: _Place) -> Uses:
 def _other_variables(config: Record, uses: Uses, receiver: str) -> tuple[Use, ...]:
     """Return each `${VAR}` of the config that is not among the credentials in `uses`; `receiver` gets its value."""
     section = config.data if _is_benchmark(config) else config  # only `data` may contain variables
-    before = ("data",) if _is_benchmark(config) else ()
+    before: Place = ("data",) if _is_benchmark(config) else ()
     known = {(use.value, use.key) for use in uses.credentials}
     found = []
-    for place, text in _texts_in(section, before):
-        key = ".".join(place)
+    for place, text in texts_in(section, before):
+        key = ".".join(map(str, place))
         names = [] if key == "name" else list(_variables_in(text))  # an expression repeats its settings
         if names and key in _ADDRESSES and _LEADING_VARIABLE.match(text):
             found.append(Use(names.pop(0), key))
@@ -319,20 +320,20 @@ def _variables_in(text: str) -> Iterator[str]:
     return (match["name"] for match in REFERENCE.finditer(text) if match["name"])
 
 
-def _texts_in(value: object, place: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield every text of a config with its place, in the spelling of the file."""
+def texts_in(value: object, place: Place) -> Iterator[tuple[Place, str]]:
+    """Yield every text of a config, or of plain data, with its place in the spelling of the file."""
     match value:
         case str():
             yield place, value
         case Record():
             for name, field in type(value).model_fields.items():
-                yield from _texts_in(getattr(value, name), (*place, field.alias or camel(name)))
+                yield from texts_in(getattr(value, name), (*place, field.alias or camel(name)))
         case Mapping():
             for name, inner in value.items():
-                yield from _texts_in(inner, (*place, str(name)))
+                yield from texts_in(inner, (*place, str(name)))
         case tuple() | list():
             for index, inner in enumerate(value):
-                yield from _texts_in(inner, (*place, str(index)))
+                yield from texts_in(inner, (*place, index))
 
 
 _FINDERS: Mapping[str, Callable[[Any, _Place], Uses]] = {
