@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Any, get_args
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from memorybench.files.expressions import format_value
-from memorybench.files.record_docs import documented
+from memorybench.files.record_docs import documented, models_in
 from memorybench.text.spelling import camel
 
 from .files import KINDS, Described, record_of
@@ -74,7 +73,7 @@ def settings_keys(record: BaseModel, unused: Collection[str] = ()) -> Iterator[K
     """Yield the settings of a provider with their values, spelled as in an expression such as `bm25(k1=1.5)`."""
     for name, info in documented(type(record)).model_fields.items():
         value = getattr(record, name)
-        below = [inner for inner, repeated in _records(info.annotation) if not repeated]
+        below = [inner for inner, repeated in models_in(info.annotation) if not repeated]
         if name in unused:
             continue
         if below:
@@ -91,20 +90,12 @@ def _fields(record: type[BaseModel], place: str) -> Iterator[_Field]:
         spelled = camel(info.alias or name)
         yield _Field(place, _declares(record, name), spelled, info)
         inner = f"{place}.{spelled}" if place else spelled
-        for below, repeated in _records(info.annotation):
+        for below, repeated in models_in(info.annotation):
             yield from _fields(below, f"{inner}[]" if repeated else inner)
 
 
 def _declares(record: type[BaseModel], name: str) -> type[BaseModel]:
     return next(base for base in reversed(record.mro()) if name in getattr(base, "model_fields", ()))
-
-
-def _records(annotation: Any, repeated: bool = False) -> Iterator[tuple[type[BaseModel], bool]]:
-    """Yield each model class in a type annotation, and whether it is in a list."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation, repeated
-    for inner in get_args(annotation):
-        yield from _records(inner, repeated or getattr(annotation, "__origin__", None) is tuple)
 
 
 def _key(field: _Field, place: str) -> Key:

@@ -7,7 +7,7 @@ import inspect
 import textwrap
 from collections.abc import Iterator
 from functools import cache
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel
 
@@ -26,19 +26,19 @@ def documented(record: type[RecordT]) -> type[RecordT]:
         if base is not BaseModel and issubclass(base, BaseModel):
             docs |= _field_docstrings(base)
     for name, field in record.model_fields.items():
-        for inner in models_in(field.annotation):
+        for inner, _ in models_in(field.annotation):
             documented(inner)
         field.description = field.description or docs.get(name)
     record.model_rebuild(force=True)
     return record
 
 
-def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
-    """Yield the pydantic models in an annotation."""
+def models_in(annotation: Any, is_repeated: bool = False) -> Iterator[tuple[type[BaseModel], bool]]:
+    """Yield each pydantic model in a type annotation, and whether it is in a list."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
+        yield annotation, is_repeated
     for inner in get_args(annotation):
-        yield from models_in(inner)
+        yield from models_in(inner, is_repeated or get_origin(annotation) is tuple)
 
 
 def _field_docstrings(record: type[BaseModel]) -> dict[str, str]:
