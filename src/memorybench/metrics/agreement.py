@@ -142,7 +142,8 @@ def correct_for_judge(
     if sens is None or spec is None or sens + spec <= 1:
         return Interval(None)
     called_right = (score - right_by_code) / judged if judged else 0.0
-    value = right_by_code + judged * _clamp((called_right + spec - 1) / (sens + spec - 1))
+    corrected = (called_right + spec - 1) / (sens + spec - 1)
+    value = right_by_code + judged * min(1.0, max(0.0, corrected))
     z = NormalDist().inv_cdf(0.5 + level / 2)
     observed, variance = called_right, 0.0
     if n is not None:
@@ -195,7 +196,3 @@ def _smoothed_rates(confusion: Confusion, added: float) -> tuple[tuple[float, fl
         return share, share * (1 - share) / (n + 2 * added)
 
     return smoothed(confusion.both_yes, confusion.rights), smoothed(confusion.both_no, confusion.wrongs)
-
-
-def _clamp(value: float) -> float:
-    return min(1.0, max(0.0, value))

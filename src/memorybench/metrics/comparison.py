@@ -193,12 +193,18 @@ def flip_p(sums: Sequence[float]) -> float:
     observed signs count as one sample, so that p is never 0 (Phipson and Smyth, "Permutation p-values should never be
     zero", 2010).
     """
+    import numpy as np
+
     # sorted, so that neither the order nor the signs of the sums influence the sampling
     sizes = sorted(abs(total) for total in sums if total)
-    observed = abs(fsum(sums))
+    least = _rounded_down(abs(fsum(sums)))
     if len(sizes) <= ENUMERATED:
-        return _enumerated_p(sizes, observed)
-    return _sampled_p(sizes, observed)
+        reached = np.zeros(1)
+        for size in sizes:
+            reached = np.concatenate((reached + size, reached - size))
+        return float(np.mean(np.abs(reached) >= least))
+    sampled = (np.abs(signs @ np.asarray(sizes)) for signs in _sampled_signs(len(sizes)))
+    return (1 + sum(int(np.sum(reached >= least)) for reached in sampled)) / (DRAWN + 1)
 
 
 def exchange_p(rows: Sequence[Sequence[float]], statistic: Statistic) -> float:
@@ -260,24 +266,6 @@ def _items_to_show(difference: float, variance: float | None, level: float) -> i
     if isclose(difference, 0, abs_tol=1e-12) or variance is None:
         return None
     return needed_items(difference, variance, level)
-
-
-def _enumerated_p(sizes: Sequence[float], observed: float) -> float:
-    import numpy as np
-
-    reached = np.zeros(1)
-    for size in sizes:
-        reached = np.concatenate((reached + size, reached - size))
-    return float(np.mean(np.abs(reached) >= _rounded_down(observed)))
-
-
-def _sampled_p(sizes: Sequence[float], observed: float) -> float:
-    import numpy as np
-
-    extreme = 1
-    for signs in _sampled_signs(len(sizes)):
-        extreme += int(np.sum(np.abs(signs @ np.asarray(sizes)) >= _rounded_down(observed)))
-    return extreme / (DRAWN + 1)
 
 
 def _sampled_signs(clusters: int) -> Iterator[Any]:
