@@ -30,15 +30,11 @@ class LocalEmbedder:
         # in newer versions; does not compute the offsets of tokens, which we do not need
         self._tokenize = getattr(tokenizer, "encode_batch_fast", tokenizer.encode_batch)
         self._word_vectors = model.embedding
-        self._subject = Subject(
+        self.subject = Subject(
             role="embedder",
             name="wordllama",
             settings={"model": _MODEL, "dimensions": _DIMENSIONS, "version": version},
         )
-
-    @property
-    def subject(self) -> Subject:
-        return self._subject
 
     async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         """Return one vector per text, as the rows of one numpy array."""

@@ -43,13 +43,9 @@ class OpenAIEmbedder:
         self._query = query or {}
         self._http = http
         self._find_rate = find_rate
-        self._subject = Subject(
+        self.subject = Subject(
             role="embedder", name=name, settings={"model": model, "dimensions": dimensions, "base_url": base_url}
         )
-
-    @property
-    def subject(self) -> Subject:
-        return self._subject
 
     async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         """Return one vector per text, in the order of the texts. Not every model normalises them to length 1."""
