@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from memorybench.core.errors import BadInput
+from memorybench.files.configs import merge
 from memorybench.files.environment import expand_environment
 from memorybench.files.located import Document
 from memorybench.files.names import safe_name
@@ -73,12 +73,4 @@ def merge_base(document: Document) -> Document:
         raise BadInput(
             where, f"{base_file.name} cannot be extended", expected="a config that does not itself have the key extends"
         )
-    return replace(document, value=_merge(base, document.value))
-
-
-def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    merged = {**base, **over}
-    for key in base.keys() & over.keys():
-        if isinstance(base[key], dict) and isinstance(over[key], dict):
-            merged[key] = _merge(base[key], over[key])
-    return merged
+    return replace(document, value=merge(base, document.value))

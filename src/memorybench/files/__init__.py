@@ -19,7 +19,7 @@ Values
   jsonpaths.py     Path: JSONPath with fallbacks
 
 Configs
-  configs.py       read_config: a config file with environment variables
+  configs.py       read_config: a config file with environment variables; merge: a config with the one it extends
   environment.py   expands ${VAR} and ${VAR:-default}
   templates.py     Template: text with ${name} placeholders
   bodies.py        BodyTemplate: nested data with placeholders

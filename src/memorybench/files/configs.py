@@ -1,11 +1,11 @@
-"""Reads config files whose values may contain environment variables."""
+"""Reads config files whose values may contain environment variables, and merges configs."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from memorybench.core.records import Record
 
@@ -42,3 +42,12 @@ def read_config(
 def references(value: object) -> list[str]:
     """Return the names of the environment variables that a value uses without a default, as in `${VAR}`."""
     return _REFERENCE_WITHOUT_DEFAULT.findall(json.dumps(value))
+
+
+def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge `changes` into `base`, recursively; where both have a value, that of `changes` wins."""
+    merged = {**base, **changes}
+    for key in base.keys() & changes.keys():
+        if isinstance(base[key], Mapping) and isinstance(changes[key], Mapping):
+            merged[key] = merge(base[key], changes[key])
+    return merged

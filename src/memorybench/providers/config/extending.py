@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from memorybench.core.errors import BadInput
+from memorybench.files.configs import merge
 from memorybench.files.located import Document, Place
 from memorybench.files.record_keys import in_snake_case, shape_of
 from memorybench.providers.plugin import BUILTIN, PLUGIN, load_built_in
@@ -43,9 +44,9 @@ def extend(base: Document, card: Document) -> Document:
             card.where("settings"), f"invalid settings {preview(settings)}", expected="a mapping of keys to values"
         )
     if settings:
-        changes = _merge(changes, _route(settings, inherited, card))
+        changes = merge(changes, _route(settings, inherited, card))
     identity = {"display_name": "", **changes, "extends": None}
-    return Document(card.path, _merge(inherited, identity), lambda place: _line(card, place))
+    return Document(card.path, merge(inherited, identity), lambda place: _line(card, place))
 
 
 def _with_known_keys(document: Document) -> dict[str, Any]:
@@ -80,15 +81,6 @@ def _route(settings: Mapping[str, Any], inherited: Mapping[str, Any], card: Docu
     whole = {"local": dict(settings)} if local else dict(settings)
     renamed: dict[str, Any] = in_snake_case(whole, shape_of(ProviderConfig), (), [])
     return renamed
-
-
-def _merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge `changes` into `base`, recursively; where both have a value, that of `changes` wins."""
-    merged = {**base, **changes}
-    for key in base.keys() & changes.keys():
-        if isinstance(base[key], Mapping) and isinstance(changes[key], Mapping):
-            merged[key] = _merge(base[key], changes[key])
-    return merged
 
 
 def _line(card: Document, place: Place) -> int | None:
