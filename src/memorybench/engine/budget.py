@@ -72,15 +72,14 @@ class Budget:
             self.spent, self._unknown = spent - self._surplus, unknown - self._surplus_unknown
             self._lost, self._lost_unknown = 0.0, 0
         if self.exhausted and not self._is_recounted and self.recount is not None:
-            self._count_again(self.recount)
+            (spent, _, unknown), (self._lost, self._lost_unknown) = self.recount()
+            if (
+                self.read_total is not None
+            ):  # otherwise this process knows best: some of its costs are not committed yet
+                self._surplus += self.spent - spent - self._lost
+                self._surplus_unknown += self._unknown - unknown - self._lost_unknown
+                self.spent, self._unknown = spent, unknown
             self._is_recounted = self.exhausted
-
-    def _count_again(self, recount: Callable[[], tuple[tuple[float, float, int], tuple[float, int]]]) -> None:
-        (spent, _, unknown), (self._lost, self._lost_unknown) = recount()
-        if self.read_total is not None:  # otherwise this process knows best: some of its costs are not committed yet
-            self._surplus += self.spent - spent - self._lost
-            self._surplus_unknown += self._unknown - unknown - self._lost_unknown
-            self.spent, self._unknown = spent, unknown
 
     def take(self, spent: Spending) -> None:
         """Add what a step, or a failed attempt at one, has spent."""

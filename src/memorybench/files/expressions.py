@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,7 +60,7 @@ def parse_expression(text: str) -> Expression:
             raise BadInput("", f"invalid provider {preview(text)}", expected=_EXPECTED)
         return Expression(text.strip(), {})
     settings: dict[str, Any] = {}
-    for argument in _split_arguments(call[2]):
+    for argument in (found for found in _ARGUMENT.findall(call[2]) if found.strip(", ")):
         key, equals, value = argument.partition("=")
         name = ".".join(snake(step) for step in key.strip().split("."))
         if not equals or not value.strip() or not _KEY.fullmatch(name):
@@ -86,10 +86,6 @@ def canonical_name(text: str) -> str:
         return str(parse_expression(text))
     except BadInput:
         return text
-
-
-def _split_arguments(text: str) -> Sequence[str]:
-    return [argument for argument in _ARGUMENT.findall(text) if argument.strip(", ")]
 
 
 def _value(value: Any, argument: str) -> Any:

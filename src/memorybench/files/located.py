@@ -19,11 +19,6 @@ DEEPEST = 100
 _PLAIN_KEY = re.compile(r"[\w-]+")
 
 
-def no_lines(_: Place) -> int | None:
-    """Return None: the value did not come from a file."""
-    return None
-
-
 @dataclass(frozen=True, slots=True)
 class Document:
     """A value as plain Python data, with the file and line of every place in it.
@@ -33,8 +28,9 @@ class Document:
 
     path: str
     value: Any
-    line_of: Callable[[Place], int | None] = no_lines
-    """Returns the line of a place, which is a path from the root of the file; None if it is unknown."""
+    line_of: Callable[[Place], int | None] = lambda _: None
+    """Returns the line of a place, which is a path from the root of the file; None if it is unknown, or the value did
+    not come from a file."""
     within: Place = ()
     """The place of `value` in the file."""
 

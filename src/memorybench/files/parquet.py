@@ -47,7 +47,8 @@ def stream_parquet(path: Path, binary: BinaryValues | None = None) -> Iterator[D
             for batch in file.iter_batches(batch_size=_ROWS):
                 for row in batch.to_pylist():
                     number += 1
-                    yield Document(str(path), _plain_row(row, skipped), lambda _, number=number: number)  # type: ignore[misc]
+                    plain = {str(column): _plain(value, str(column), skipped) for column, value in row.items()}
+                    yield Document(str(path), plain, lambda _, number=number: number)  # type: ignore[misc]
     except FileNotFoundError:
         raise BadInput(str(path), "file not found", remedy="check the path") from None
     except (pyarrow.ArrowException, OSError) as error:
@@ -56,10 +57,6 @@ def stream_parquet(path: Path, binary: BinaryValues | None = None) -> Iterator[D
         ) from None
     if not number:
         raise BadInput(str(path), "has no rows", remedy="check that it was written or downloaded completely")
-
-
-def _plain_row(row: dict[str, Any], skipped: Counter[str]) -> dict[str, Any]:
-    return {str(column): _plain(value, str(column), skipped) for column, value in row.items()}
 
 
 def _number(value: Decimal) -> int | float | str | None:

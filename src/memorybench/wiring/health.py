@@ -16,13 +16,14 @@ from memorybench.core.records import Record
 
 from .environment import environment
 
-# variable, who wants it, how to set it
 _KEYS = (
-    ("OPENAI_API_KEY", "models such as gpt-4o"),
-    ("ANTHROPIC_API_KEY", "models named anthropic/…"),
-    ("OPENROUTER_API_KEY", "models named openrouter/…"),
-    ("GEMINI_API_KEY", "models named google/…"),
+    ("OPENAI_API_KEY", "models such as gpt-4o", "…"),
+    ("ANTHROPIC_API_KEY", "models named anthropic/…", "…"),
+    ("OPENROUTER_API_KEY", "models named openrouter/…", "…"),
+    ("GEMINI_API_KEY", "models named google/…", "…"),
+    ("OPENAI_BASE_URL", "another OpenAI-compatible server", "http://localhost:8000/v1"),
 )
+"""Environment variables: name, what needs it, and an example of its value."""
 _LONGEST_WAIT = 10.0
 _DEPENDENCIES = ("aiohttp", "genai-prices", "numpy", "pydantic", "python-jsonpath", "PyYAML", "rich", "scipy")
 
@@ -40,7 +41,7 @@ class Finding(Record):
 
 
 def examine() -> list[Finding]:
-    return [*_parts(), *_extras(), *_keys(), *_programs()]
+    return [*_parts(), *_keys(), *_programs()]
 
 
 def _parts() -> Iterator[Finding]:
@@ -64,30 +65,19 @@ def _parts() -> Iterator[Finding]:
     )
     for name in _DEPENDENCIES:
         yield _package(name, needed=True, remedy="pip install --force-reinstall memorybench")
-
-
-def _extras() -> Iterator[Finding]:
     yield _package("wordllama", needed=False, remedy='for dense and hybrid: pip install "memorybench[embed]"')
 
 
 def _keys() -> Iterator[Finding]:
-    for variable, purpose in _KEYS:
+    for variable, purpose, example in _KEYS:
         found = bool(environment().get(variable))
         yield Finding(
             area="keys",
             name=variable,
             found=found,
             detail="set" if found else "not set",
-            remedy=f"for {purpose}: export {variable}=…",
+            remedy=f"for {purpose}: export {variable}={example}",
         )
-    address = environment().get("OPENAI_BASE_URL")
-    yield Finding(
-        area="keys",
-        name="OPENAI_BASE_URL",
-        found=bool(address),
-        detail="set" if address else "not set",
-        remedy="for another OpenAI-compatible server: export OPENAI_BASE_URL=http://localhost:8000/v1",
-    )
 
 
 def _programs() -> Iterator[Finding]:

@@ -30,7 +30,7 @@ from memorybench.providers.plugin import (
 )
 
 from .consent import check_consent
-from .environment import environment, redactor
+from .environment import environment, first_variable, redactor
 from .renaming import rename_provider
 from .source_code import code_of
 
@@ -132,7 +132,7 @@ def _key_variables(embedding: Embedding) -> tuple[str, ...]:
 
 
 def _embedder_key(embedding: Embedding) -> str | None:
-    return next((value for name in _key_variables(embedding) if (value := environment().get(name))), None)
+    return first_variable(*_key_variables(embedding))
 
 
 @dataclass(frozen=True, slots=True)

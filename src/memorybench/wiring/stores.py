@@ -60,19 +60,17 @@ class ResolvedStore:
         """
         if chosen == "ours":
             return "ours"
-        problem = self._find_tool_problem()
+        problem = ""
+        if self.config.mcp is None:
+            problem = "is not an MCP server"
+        elif self.isolation == "user":
+            problem = "is a live memory, and its own tools reach the data of others"
         if problem and chosen == "server":
             raise BadInput("--tools server", f'store "{self.name}" {problem}', remedy="use --tools ours")
-        if chosen is None and self.config.mcp is not None and _names_users(self.config):
+        mcp = self.config.mcp
+        if chosen is None and mcp is not None and "user" in Operations(self.name, mcp).remember.names:
             return "ours"  # the agent does not know which name of a user our scenarios expect
         return "ours" if problem else "server"
-
-    def _find_tool_problem(self) -> str:
-        if self.config.mcp is None:
-            return "is not an MCP server"
-        if self.isolation == "user":
-            return "is a live memory, and its own tools reach the data of others"
-        return ""
 
     def serve_own_tools(self) -> Serve:
         from memorybench.stores.mcp_store import serve_own_tools
@@ -92,11 +90,6 @@ class ResolvedStore:
                 keep_on_disk=True,  # scenarios open a store again, and search its files
             )
             yield (await opener.open(self.catalog.chosen("provider", name))).provider
-
-
-def _names_users(config: StoreConfig) -> bool:
-    assert config.mcp is not None
-    return "user" in Operations(config.name, config.mcp).remember.names
 
 
 def resolve_store(catalog: Catalog, name: str, consent: Consent, *, need_keys: bool = True) -> ResolvedStore:
