@@ -4,6 +4,7 @@ Field docstrings are the user's documentation: docs/config-keys.md and the JSON 
 """
 
 # no `from __future__ import annotations`: pydantic would parse the text of every annotation when it creates the classes
+# Defaults that are sections use `model_construct()`: it skips validation, for which pydantic would build the class.
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
@@ -21,15 +22,7 @@ HUB = "https://huggingface.co"
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
-class Section(Record):
-    """Base class of the mappings in a config file.
-
-    Fields use `model_construct()` for defaults that are sections: it skips validation, for which pydantic would have to
-    build the class at import.
-    """
-
-
-class Join(Section):
+class Join(Record):
     """Another file whose content becomes a field of each item."""
 
     file: str | None = None
@@ -51,7 +44,7 @@ class Join(Section):
     the joined field is the list of their rows."""
 
 
-class Data(Section):
+class Data(Record):
     type: Literal["huggingface", "local", "url", "bundled", "plugin"]
     """Where the data is: on Hugging Face, on this machine, at a URL, in this package, or with an installed plug-in."""
     path: str
@@ -84,7 +77,7 @@ class Data(Section):
     """Licence of the data; shown before a download and in reports."""
 
 
-class Questions(Section):
+class Questions(Record):
     """For items with several questions about the same context."""
 
     field: str | None = None
@@ -125,7 +118,7 @@ class Questions(Section):
     """Name → path, within a question. Reports break figures down by labels."""
 
 
-class ItemSchema(Section):
+class ItemSchema(Record):
     """How to read one turn of the context."""
 
     content: str | None = None
@@ -149,7 +142,7 @@ class ItemSchema(Section):
     """Path to the field that marks the turns that contain the answer. Providers never see it."""
 
 
-class SessionSchema(Section):
+class SessionSchema(Record):
     """How to read one session that is an object."""
 
     id: str | None = None
@@ -158,7 +151,7 @@ class SessionSchema(Section):
     """Path to the session's date, within the session."""
 
 
-class Context(Section):
+class Context(Record):
     """The sessions that are added to a memory."""
 
     field: str
@@ -210,7 +203,7 @@ class Context(Section):
         return ItemSchema.model_validate({name: name for name in fields})
 
 
-class RubricItemSchema(Section):
+class RubricItemSchema(Record):
     """How to read one item of a rubric, if items are objects."""
 
     text: str | None = None
@@ -219,7 +212,7 @@ class RubricItemSchema(Section):
     """Path to its weight, a number above 0 (default: every item weighs 1)."""
 
 
-class Abstention(Section):
+class Abstention(Record):
     """Questions without an answer in their context. The right response is to say that it is unknown."""
 
     id_pattern: str | None = None
@@ -229,7 +222,7 @@ class Abstention(Section):
     """Question types of such questions, by their names in `categories`."""
 
 
-class OfficialRetrieval(Section):
+class OfficialRetrieval(Record):
     """Questions in the authors' retrieval averages. Each question gets the label `official_retrieval`."""
 
     abstention: bool = False
@@ -238,7 +231,7 @@ class OfficialRetrieval(Section):
     """Include only questions with a gold turn of this role."""
 
 
-class SchemaMapping(Section):
+class SchemaMapping(Record):
     """Paths to the fields of an item. A path is a field name or a JSONPath; `a | b` falls back to b if a is
     missing, null or empty."""
 
@@ -325,7 +318,7 @@ class SchemaMapping(Section):
         return path
 
 
-class Needles(Section):
+class Needles(Record):
     """Builds haystacks from needle sets and books, as in NoLiMa. The first of `data.files` contains the needles; the
     others are books."""
 
@@ -337,7 +330,7 @@ class Needles(Section):
     """Seed of the random choice of characters."""
 
 
-class Cues(Section):
+class Cues(Record):
     """Builds histories by inserting short dialogues into long conversations, as in Locomo-Plus. The first of
     `data.files` contains the dialogues and the questions, the second LoCoMo's conversations."""
 
@@ -345,7 +338,7 @@ class Cues(Section):
     """Days from the last session of a conversation to the question."""
 
 
-class QuestionType(Section):
+class QuestionType(Record):
     name: str
     """Name of the type: as in `categories` if that renames it, otherwise as in the data."""
     evaluation_prompt: str = "default"
@@ -358,7 +351,7 @@ class QuestionType(Section):
     """Tells the judge to accept answers that are off by one day, week or month."""
 
 
-class Preprocessing(Section):
+class Preprocessing(Record):
     escape_html: bool = False
     """Replaces < > & by entities, for systems that read them as markup."""
     remove_fields: tuple[str, ...] = ()
@@ -368,7 +361,7 @@ class Preprocessing(Section):
     `speaker: text`), `sessionId`, `speakers`."""
 
 
-class Ingestion(Section):
+class Ingestion(Record):
     mode: Literal["bulk", "incremental", "session-based"] = "session-based"
     """`session-based`: one request per session, by date; `incremental`: one per turn; `bulk`: sessions are sent
     concurrently to providers that are `unordered`."""
@@ -380,7 +373,7 @@ class Ingestion(Section):
     """Changes to sessions before providers get them."""
 
 
-class SearchDefaults(Section):
+class SearchDefaults(Record):
     default_limit: int = Field(default=10, ge=1)
     """Number of memories requested from every provider; retrieval metrics use this depth."""
     context_limit: int = Field(default=10, ge=1)
@@ -391,7 +384,7 @@ class SearchDefaults(Section):
     """Whether chunks that a provider returns are included in the answer prompt."""
 
 
-class ModelChoice(Section):
+class ModelChoice(Record):
     """A model and its settings."""
 
     model: str
@@ -400,7 +393,7 @@ class ModelChoice(Section):
     """Sent with every call to models that support it."""
 
 
-class AnswerPrompt(Section):
+class AnswerPrompt(Record):
     default: str | None = None
     """The prompt. Variables: `question` (required), `questionDate`, `questionType`, `retrievedContext`."""
     by_question_type: Mapping[str, str] = Field(default_factory=dict)
@@ -409,7 +402,7 @@ class AnswerPrompt(Section):
     """Whether --answer-prompt may replace them."""
 
 
-class JudgePrompts(Section):
+class JudgePrompts(Record):
     source: Literal["paper", "custom"] = "custom"
     """Origin of the prompts; shown by `describe`."""
     paper_reference: str = ""
@@ -423,7 +416,7 @@ class JudgePrompts(Section):
     """Whether --judge-prompt may replace them."""
 
 
-class Evaluation(Section):
+class Evaluation(Record):
     method: Literal["exact-match", "f1", "contains", "llm-judge", "semantic-similarity", "custom", "retrieval"]
     """How an answer is compared with the gold answer. A judge on the command line replaces it. `retrieval` is
     for data without answers: it measures search only, and needs `evidence`."""
@@ -447,7 +440,7 @@ class Evaluation(Section):
     """For `custom`: `./file.py:function`, which runs only with --allow-code."""
 
 
-class Runtime(Section):
+class Runtime(Record):
     """Accepted for compatibility, without effect: every step is recorded, and every run can be resumed."""
 
     checkpointing: bool = True
@@ -458,7 +451,7 @@ class Runtime(Section):
     """No effect: always on."""
 
 
-class BenchmarkConfig(Section):
+class BenchmarkConfig(Record):
     """A dataset, how to read it, and how answers about it are scored."""
 
     name: str

@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from memorybench.core.records import Record
 from memorybench.mcp.config import ServerConnection, ToolCall
 
 from .config.requests import Response
-from .config.sections import Section
 
 
 class AddTool(ToolCall):
@@ -36,7 +36,7 @@ class ListTool(ToolCall):
     """How memories are read from the result, as in a search."""
 
 
-class Tools(Section):
+class Tools(Record):
     add: AddTool
     """Stores a session."""
     search: SearchTool

@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, cast
 
 from memorybench.core.errors import BadInput
+from memorybench.core.records import Record
 from memorybench.files.configs import read_config, references
 from memorybench.files.located import Document, Place
 from memorybench.files.names import safe_name
@@ -17,7 +18,7 @@ from memorybench.providers.plugin import BUILTIN, built_in_names, load_built_in,
 from memorybench.text.sanitize import preview
 from memorybench.text.spelling import camel, unknown_name
 
-from .sections import Embedding, Local, PlainProviderConfig, Section
+from .sections import Embedding, Local, PlainProviderConfig
 
 if TYPE_CHECKING:
     from .provider import ProviderConfig
@@ -164,7 +165,7 @@ def _check_signer(sign: str | None, document: Document) -> None:
         raise BadInput(where, f"invalid function {preview(sign)}", expected="./file.py:function")
 
 
-def _is_set(section: Section, key: str) -> bool:
+def _is_set(section: Record, key: str) -> bool:
     """Return whether the config has a dotted key, such as `enhancement.model`."""
     first, _, rest = key.partition(".")
     if first not in section.model_fields_set:

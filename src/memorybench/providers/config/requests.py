@@ -10,16 +10,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
+from memorybench.core.records import Record
 from memorybench.http.config import Headers
-
-from .sections import Section
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 Scalar = StrictBool | StrictInt | StrictFloat | StrictStr
 Scalars = Scalar | Annotated[tuple[Scalar, ...], Field(min_length=1)]
 
 
-class FailedIf(Section):
+class FailedIf(Record):
     """How a reply with a status of success says that the request failed."""
 
     path: str
@@ -34,7 +33,7 @@ class FailedIf(Section):
     """JSONPath to the error message in the reply. Without it, the error shows the beginning of the reply."""
 
 
-class Call(Section):
+class Call(Record):
     """One HTTP request. `${name}` inserts a variable as text, `$.name` alone inserts its value with its type."""
 
     method: Method
@@ -81,7 +80,7 @@ class Poll(Call):
     Otherwise, an id that occurs twice is polled once."""
 
 
-class Probe(Section):
+class Probe(Record):
     """For systems without a status: memorybench adds a marker document and searches until it is found."""
 
     mode: Literal["probe"]
@@ -99,7 +98,7 @@ def _expand_probe(value: Any) -> Any:
 Wait = Annotated[Poll | Probe, BeforeValidator(_expand_probe, json_schema_input_type=Poll | Probe | Literal["probe"])]
 
 
-class Capture(Section):
+class Capture(Record):
     """A value that is read from a reply: where it is, whether it is a credential, and how long it is valid."""
 
     path: str
@@ -170,7 +169,7 @@ class BatchAdd(Storing):
     and `$.documents[*].id` the list of one field."""
 
 
-class Zip(Section):
+class Zip(Record):
     """Parallel arrays: the n-th elements belong together."""
 
     content: str
@@ -185,7 +184,7 @@ class Zip(Section):
     """JSONPath to the array of dates."""
 
 
-class Response(Section):
+class Response(Record):
     """How memories are read from a reply. Paths may have fallbacks: `$.memory | $.chunk`."""
 
     results: str | None = None
@@ -212,7 +211,7 @@ class Response(Section):
     """Which scores are better; with `none`, results keep the order of the reply."""
 
 
-class Pages(Section):
+class Pages(Record):
     """A reply is one page of the results. Pages are requested until the search has as many results as it needs."""
 
     by: Literal["cursor", "offset", "link"]
@@ -250,7 +249,7 @@ class ListAll(Call):
     """How further pages of memories are requested; without it, the reply has all memories."""
 
 
-class Endpoints(Section):
+class Endpoints(Record):
     add: Add
     """Stores one document."""
     batch_add: BatchAdd | None = None

@@ -1,6 +1,7 @@
 """The keys of a provider config without requests or tools. Field docstrings are the user's documentation."""
 
 # no `from __future__ import annotations`: pydantic would parse the text of every annotation when it creates the classes
+# Defaults that are sections use `model_construct()`: it skips validation, for which pydantic would build the class.
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -12,15 +13,7 @@ from memorybench.http.config import Auth
 from memorybench.http.tls import TlsFiles
 
 
-class Section(Record):
-    """Base class of the mappings in a config file.
-
-    Fields use `model_construct()` for defaults that are sections: it skips validation, for which pydantic would have to
-    build the class at import.
-    """
-
-
-class Connection(Section):
+class Connection(Record):
     base_url: str | None = None
     """Address of the API: https, or http on this machine."""
     timeout: int = Field(default=30_000, ge=1)
@@ -34,7 +27,7 @@ class Connection(Section):
     --allow-code."""
 
 
-class Docker(Section):
+class Docker(Record):
     compose: str
     """Path of the compose file, relative to this file or to the working folder."""
     service: str
@@ -47,7 +40,7 @@ class Docker(Section):
     """Timeout for the service to become ready, in milliseconds."""
 
 
-class Scoping(Section):
+class Scoping(Record):
     strategy: Literal["containerTags", "userId", "sessionId", "custom"] = "custom"
     """How requests name the scope. `containerTags`, `userId`, `sessionId`: every request that adds or searches must
     contain the name of the scope; `custom`: an id that `setup` captured for the scope is accepted as well."""
@@ -56,7 +49,7 @@ class Scoping(Section):
     haystacks, runs or providers never share a memory."""
 
 
-class Limits(Section):
+class Limits(Record):
     batch_size: int = Field(default=100, ge=1)
     """Maximum number of documents in one `batchAdd`."""
     batch_sessions: int | None = Field(default=None, ge=1)
@@ -75,7 +68,7 @@ class Limits(Section):
     """Maximum number of results of a search; a run that needs more is an error."""
 
 
-class Capabilities(Section):
+class Capabilities(Record):
     supports_chunks: bool | None = None
     """Whether results contain chunks of their source; `false` with a `chunksField` is an error."""
     supports_batch: bool | None = None
@@ -89,7 +82,7 @@ class Capabilities(Section):
     """The order of sessions does not matter: they may be added in parallel and in batches."""
 
 
-class RateLimit(Section):
+class RateLimit(Record):
     add_delay_ms: int = Field(default=0, ge=0)
     """Minimum delay between two adds in milliseconds."""
     search_delay_ms: int = Field(default=0, ge=0)
@@ -107,7 +100,7 @@ class RateLimit(Section):
     """Maximum number of requests per second."""
 
 
-class Embedding(Section):
+class Embedding(Record):
     """The embedder, which turns text into vectors."""
 
     provider: Literal["local", "openai", "google"] = "local"
@@ -122,7 +115,7 @@ class Embedding(Section):
     """Name of the environment variable that contains the key."""
 
 
-class Database(Section):
+class Database(Record):
     type: Literal["sqlite", "postgres"] = "sqlite"
     """`sqlite`: a file in the results folder; `postgres`: requires pgvector and a `connectionString`."""
     connection_string: str | None = None
@@ -132,7 +125,7 @@ class Database(Section):
     provider's `CREATE TABLE IF NOT EXISTS`, so that it may create the tables in another way."""
 
 
-class Chunking(Section):
+class Chunking(Record):
     size: int = Field(default=1024, ge=1)
     """Tokens per chunk; a token counts as 4 bytes of text."""
     overlap: int = Field(default=96, ge=0)
@@ -141,7 +134,7 @@ class Chunking(Section):
     """Where chunks end: after `size` tokens, where the topic changes, or at the end of a paragraph."""
 
 
-class Enhancement(Section):
+class Enhancement(Record):
     enabled: bool = True
     """Whether a model processes each chunk when it is stored."""
     model: str | None = None
@@ -152,7 +145,7 @@ class Enhancement(Section):
     """Number of questions per chunk."""
 
 
-class Retrieval(Section):
+class Retrieval(Record):
     strategy: Literal["lexical", "dense", "weighted"] = "weighted"
     """How chunks are scored: by words, by vectors, or by the sum of the scores in `weights`."""
     max_results: int | None = Field(default=None, ge=1)
@@ -161,7 +154,7 @@ class Retrieval(Section):
     """Weight of each score, such as `chunk` and `questions`."""
 
 
-class Local(Section):
+class Local(Record):
     database: Database = Database.model_construct()
     """Database of the provider."""
     chunking: Chunking = Chunking.model_construct()
@@ -174,7 +167,7 @@ class Local(Section):
     """How chunks are ranked."""
 
 
-class PlainProviderConfig(Section):
+class PlainProviderConfig(Record):
     """A provider without requests and tools, such as a built-in one. ProviderConfig adds their sections."""
 
     name: str

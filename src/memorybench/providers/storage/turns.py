@@ -21,9 +21,8 @@ from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 
 from memorybench.core.contracts import Embedder, Receipt, Scope
 from memorybench.core.conversation import Memory, Session
-from memorybench.core.records import digest
+from memorybench.core.records import Record, digest
 from memorybench.core.trials import Subject
-from memorybench.providers.config.sections import Section
 from memorybench.providers.plugin import OpenContext
 
 from .indexed import INDEX_THREADS, IndexedMemory, open_on_threads
@@ -143,7 +142,7 @@ class TurnLists:
         """Do nothing: the turns are in memory only."""
 
 
-class TurnSettings(Section):
+class TurnSettings(Record):
     added_later: ClassVar[frozenset[str]] = frozenset()
     """The names of settings that earlier versions did not have."""
 
