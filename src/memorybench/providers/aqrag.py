@@ -14,8 +14,7 @@ from memorybench.core.records import Record, digest
 from memorybench.files.templates import Template
 
 from .config.sections import Enhancement, Retrieval
-from .storage.chunk_memory import Addition, ChunkMemory, Enrichment, Ranking, SavedReplies, Writer
-from .storage.chunking import Chunk
+from .storage.chunk_memory import Addition, ChunkMemory, Enrichment, Ranking
 from .storage.chunks import StoredChunk
 from .storage.indexed import Hit, Query, best_rows
 
@@ -47,7 +46,7 @@ class _Reply(Record):
     questions: tuple[str, ...]
 
 
-def _parse_questions(text: str, limit: int) -> Sequence[str]:
+def _parse_questions(text: str, limit: int) -> Addition:
     try:
         reply = _Reply.model_validate_json(text)
     except ValidationError:
@@ -55,10 +54,10 @@ def _parse_questions(text: str, limit: int) -> Sequence[str]:
     questions = list(dict.fromkeys(question.strip() for question in reply.questions if question.strip()))
     if not questions:
         raise ValueError("it contains no question")
-    return questions[:limit]
+    return Addition(questions=questions[:limit])
 
 
-class Aqrag(ChunkMemory[Sequence[str]]):
+class Aqrag(ChunkMemory):
     strategies = ("weighted",)
     weights: ClassVar = {"chunk": 0.5, "questions": 0.5}
 
@@ -67,7 +66,7 @@ class Aqrag(ChunkMemory[Sequence[str]]):
         return enhancement.enabled and enhancement.generate_questions
 
     @classmethod
-    def make_enrichment(cls, enhancement: Enhancement, model: Model) -> Enrichment[Sequence[str]]:
+    def make_enrichment(cls, enhancement: Enhancement, model: Model) -> Enrichment:
         count = enhancement.questions_per_chunk
         questions = {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": count}
         schema = {"type": "object", "properties": {"questions": questions}}
@@ -76,14 +75,13 @@ class Aqrag(ChunkMemory[Sequence[str]]):
             "model": model.subject.plain(),
             "prompt": digest(_PROMPT.render({"chunk": "", "count": count})),
         }
-        return Enrichment(Writer(model, partial(_parse_questions, limit=count), schema), settings)
-
-    async def enrich(
-        self, chunks: Sequence[Chunk], row: int, writer: Writer[Sequence[str]], saved: SavedReplies
-    ) -> Addition:
-        count = self._enrichment.settings["questions_per_chunk"]
-        prompt = _PROMPT.render({"chunk": chunks[row].text, "count": count})
-        return Addition(questions=await writer.write(prompt, saved))
+        return Enrichment(
+            model,
+            lambda chunks, row: _PROMPT.render({"chunk": chunks[row].text, "count": count}),
+            partial(_parse_questions, limit=count),
+            settings,
+            schema,
+        )
 
     def build_ranking(self, chunks: Sequence[StoredChunk]) -> Ranking:
         return _WeightedRanking(weights_of(self._retrieval), self._retrieval.max_results)

@@ -13,7 +13,7 @@ from memorybench.files.templates import Template
 from .bm25 import LexicalIndex, LexicalSettings
 from .config.sections import Enhancement, Retrieval
 from .hybrid import DENSE_WEIGHT, add_scores
-from .storage.chunk_memory import Addition, ChunkMemory, Enrichment, Ranking, SavedReplies, Writer
+from .storage.chunk_memory import Addition, ChunkMemory, Enrichment, Ranking
 from .storage.chunking import Chunk, count_tokens
 from .storage.chunks import StoredChunk
 from .storage.indexed import Hit, Query, best_rows
@@ -50,11 +50,15 @@ your sentences, too. Answer with the sentences alone.""",
 )
 
 
-def _parse_context(text: str) -> str:
+def _parse_context(text: str) -> Addition:
     context = " ".join(text.split())[:_MAX_CHARACTERS]
     if not context:
         raise ValueError("it is empty")
-    return context
+    return Addition(context=context)
+
+
+def _prompt(chunks: Sequence[Chunk], row: int) -> str:
+    return _PROMPT.render({"around": _excerpt(chunks, row), "chunk": chunks[row].text})
 
 
 def _excerpt(chunks: Sequence[Chunk], row: int) -> str:
@@ -74,19 +78,15 @@ def _excerpt(chunks: Sequence[Chunk], row: int) -> str:
             return "\n".join(chunk.text for chunk in chunks[first:last])
 
 
-class ContextualRetrieval(ChunkMemory[str]):
+class ContextualRetrieval(ChunkMemory):
     strategies = ("lexical", "dense", "weighted")
     unused_settings = ("enhancement.generate_questions", "enhancement.questions_per_chunk")
     weights: ClassVar = {"lexical": 1 - DENSE_WEIGHT, "dense": DENSE_WEIGHT}
 
     @classmethod
-    def make_enrichment(cls, enhancement: Enhancement, model: Model) -> Enrichment[str]:
+    def make_enrichment(cls, enhancement: Enhancement, model: Model) -> Enrichment:
         settings = {"model": model.subject.plain(), "prompt": digest(_PROMPT.render({"around": "", "chunk": ""}))}
-        return Enrichment(Writer(model, _parse_context), settings)
-
-    async def enrich(self, chunks: Sequence[Chunk], row: int, writer: Writer[str], saved: SavedReplies) -> Addition:
-        prompt = _PROMPT.render({"around": _excerpt(chunks, row), "chunk": chunks[row].text})
-        return Addition(context=await writer.write(prompt, saved))
+        return Enrichment(model, _prompt, _parse_context, settings)
 
     def build_ranking(self, chunks: Sequence[StoredChunk]) -> Ranking:
         # without words of the neighbours: unlike turns, chunks overlap and have a context

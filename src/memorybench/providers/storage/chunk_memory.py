@@ -5,13 +5,13 @@ They differ in what a model adds to each chunk and in how they rank chunks.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 from memorybench.core.contracts import Embedder, Model, Receipt, Scope
 from memorybench.core.conversation import Session, Turn
@@ -22,9 +22,9 @@ from memorybench.files.located import Document
 from memorybench.files.reading import read_text
 from memorybench.providers.config.provider import ProviderConfig
 from memorybench.providers.config.sections import Database, Enhancement, Local
-from memorybench.providers.plugin import OpenContext
+from memorybench.providers.plugin import OpenContext, require_model
 from memorybench.text.sanitize import preview
-from memorybench.text.spelling import join_names, suggestion
+from memorybench.text.spelling import join_names, unknown_name
 
 from .chunking import Chunk, chunk_session
 from .chunks import ChunkStore, Kind, SearchKey, SqliteChunkStore, StoredChunk
@@ -37,58 +37,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Cosines = Mapping[Kind, NDArray[float32]]
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class SavedReplies:
-    """Loads and saves the model's replies for one scope. The key is a digest of model and prompt."""
-
-    load: Callable[[str], Awaitable[str | None]]
-    save: Callable[[str, str], Awaitable[None]]
-
-
-class Writer(Generic[T]):
-    """Sends prompts about chunks to a model and parses its replies.
-
-    Each reply is saved at once, so that a repeated add, after a rate limit or a killed process, requests only the
-    missing ones.
-    """
-
-    def __init__(self, model: Model, parse: Callable[[str], T], schema: Mapping[str, Any] | None = None) -> None:
-        """`parse` reads a reply, or raises a ValueError that explains what is wrong with it."""
-        self._model = model
-        self._parse = parse
-        self._schema = schema
-
-    async def write(self, prompt: str, saved: SavedReplies) -> T:
-        topic = digest([self._model.subject.key, prompt])
-        text = await saved.load(topic)
-        if text is None:
-            text = replace_surrogates(await self._request(prompt))
-            await saved.save(topic, text)
-        return self._parse(text)
-
-    async def _request(self, prompt: str) -> str:
-        """Return a reply to the prompt that can be parsed. Ask at most twice, then raise Malformed."""
-        turns = [Turn(role="user", content=prompt)]
-        for _ in range(2):
-            reply = await self._model.complete(turns, schema=self._schema)
-            try:
-                if reply.finish == "filter":
-                    raise ValueError("the model declined")
-                self._parse(reply.text)
-                return reply.text
-            except ValueError as error:
-                problem = str(error)
-            turns = [
-                turns[0],
-                Turn(role="assistant", content=reply.text or "…"),
-                Turn(role="user", content=f"That cannot be used: {problem}. Answer again, as asked above."),
-            ]
-        where = f'model "{self._model.subject.name}" (local.enhancement)'
-        raise Malformed(f"{where}: two replies could not be used; the second: {problem}: {preview(reply.text)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,16 +58,41 @@ class Ranking(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Enrichment(Generic[T]):
+class Enrichment:
     """How a model enriches each chunk."""
 
-    writer: Writer[T] | None = None
-    """Sends the prompts to the model; None: there is no model, and chunks are stored as they are."""
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    model: Model
+    prompt: Callable[[Sequence[Chunk], int], str]
+    """Returns the prompt for one chunk. The arguments are all chunks of its session, and its index among them."""
+    parse: Callable[[str], Addition]
+    """Reads a reply, or raises a ValueError that explains what is wrong with it."""
+    settings: Mapping[str, Any]
     """Settings that change the stored data, and so are part of the subject and of the store id."""
+    schema: Mapping[str, Any] | None = None
+    """The JSON Schema of replies; None if they are text."""
+
+    async def request(self, prompt: str) -> str:
+        """Return a reply to the prompt that can be parsed. Ask at most twice, then raise Malformed."""
+        turns = [Turn(role="user", content=prompt)]
+        for _ in range(2):
+            reply = await self.model.complete(turns, schema=self.schema)
+            try:
+                if reply.finish == "filter":
+                    raise ValueError("the model declined")
+                self.parse(reply.text)
+                return reply.text
+            except ValueError as error:
+                problem = str(error)
+            turns = [
+                turns[0],
+                Turn(role="assistant", content=reply.text or "…"),
+                Turn(role="user", content=f"That cannot be used: {problem}. Answer again, as asked above."),
+            ]
+        where = f'model "{self.model.subject.name}" (local.enhancement)'
+        raise Malformed(f"{where}: two replies could not be used; the second: {problem}: {preview(reply.text)}")
 
 
-class ChunkMemory(IndexedMemory[StoredChunk, ChunkStore], Generic[T]):
+class ChunkMemory(IndexedMemory[StoredChunk, ChunkStore]):
     """A provider that returns chunks of sessions.
 
     A session is stored as a whole: its chunks are written after all of them have been enriched and embedded.
@@ -138,20 +111,21 @@ class ChunkMemory(IndexedMemory[StoredChunk, ChunkStore], Generic[T]):
         store: ChunkStore,
         threads: Sequence[ThreadPoolExecutor],
         embedder: Embedder,
-        enrichment: Enrichment[T],
+        enrichment: Enrichment | None,
     ) -> None:
         local = config.local or Local()
+        enriched = enrichment.settings if enrichment else {}
         settings = {
             "adapter": config.adapter,
             "chunking": local.chunking.plain(),
             "embedder": embedder.subject.plain(),
             "database": local.database.type,  # not its address, which may contain a password
             "retrieval": local.retrieval.plain(),
-            **enrichment.settings,
+            **enriched,
         }
         subject = Subject(role="provider", name=config.name, settings=settings)
         # with other vectors, chunks or questions, it is another store
-        store_id = digest([store.store_id, [embedder.subject.key, local.chunking, enrichment.settings]])
+        store_id = digest([store.store_id, [embedder.subject.key, local.chunking, enriched]])
         super().__init__(subject, store_id, store, threads, embedder)
         self._embed = embedder.embed
         self._chunk = partial(chunk_session, chunking=local.chunking, embedder=embedder)
@@ -159,11 +133,7 @@ class ChunkMemory(IndexedMemory[StoredChunk, ChunkStore], Generic[T]):
         self._retrieval = local.retrieval
 
     @classmethod
-    def make_enrichment(cls, enhancement: Enhancement, model: Model) -> Enrichment[T]:
-        raise NotImplementedError
-
-    async def enrich(self, chunks: Sequence[Chunk], row: int, writer: Writer[T], saved: SavedReplies) -> Addition:
-        """Return what the model writes for `chunks[row]`. `chunks` are all chunks of its session."""
+    def make_enrichment(cls, enhancement: Enhancement, model: Model) -> Enrichment:
         raise NotImplementedError
 
     def build_ranking(self, chunks: Sequence[StoredChunk]) -> Ranking:
@@ -194,7 +164,7 @@ class ChunkMemory(IndexedMemory[StoredChunk, ChunkStore], Generic[T]):
     ) -> AbstractAsyncContextManager[Self]:
         """Open the memories in `file`, or in the Postgres database that the config names."""
         local = config.local or Local()
-        enrichment: Enrichment[T] = Enrichment()
+        enrichment: Enrichment | None = None
         if local.enhancement is not None and cls.is_enriched(local.enhancement):
             if model is None:
                 raise BadInput(
@@ -213,7 +183,7 @@ class ChunkMemory(IndexedMemory[StoredChunk, ChunkStore], Generic[T]):
     def check_config(cls, config: ProviderConfig, document: Document) -> None:
         if config.local is not None:
             part = document.at("local")
-            cls._check_enhancement(config.local, part)
+            require_model(config, document, "the model that works on each chunk")
             cls._check_retrieval(config.local, part)
             if config.local.database.type == "sqlite" and config.local.database.schema_file:
                 where = part.where("database", "schema")
@@ -221,11 +191,7 @@ class ChunkMemory(IndexedMemory[StoredChunk, ChunkStore], Generic[T]):
 
     async def add(self, scope: Scope, session: Session) -> Receipt:
         chunks = await self._chunk(session)
-        writer, saved = self._enrichment.writer, self._saved_replies(scope.name)
-        additions = [
-            Addition() if writer is None else await self.enrich(chunks, row, writer, saved)
-            for row in range(len(chunks))
-        ]
+        additions = [await self._enrich(scope.name, chunks, row) for row in range(len(chunks))]
         stored = [
             StoredChunk(session.id, place, chunk.turns, replace_surrogates(addition.context), chunk.text)
             for place, (chunk, addition) in enumerate(zip(chunks, additions, strict=True), start=1)
@@ -242,20 +208,22 @@ class ChunkMemory(IndexedMemory[StoredChunk, ChunkStore], Generic[T]):
         rows = {(chunk.session, chunk.place): row for row, chunk in enumerate(entries)}
         return _ChunkIndex(partial(self._store.similarities, scope), rows, self.build_ranking(entries))
 
-    def _saved_replies(self, scope: str) -> SavedReplies:
-        return SavedReplies(
-            partial(self._run, scope, self._store.load_reply, scope),
-            partial(self._run, scope, self._store.save_reply, scope),
-        )
+    async def _enrich(self, scope: str, chunks: Sequence[Chunk], row: int) -> Addition:
+        """Return what the model writes for `chunks[row]`.
 
-    @classmethod
-    def _check_enhancement(cls, local: Local, part: Document) -> None:
-        enhancement = local.enhancement
-        if enhancement is None:
-            return
-        if enhancement.enabled and not enhancement.model:
-            where, expected = part.where("enhancement"), "the model that works on each chunk"
-            raise BadInput(where, '"model" is missing', expected=expected)
+        Each reply is saved at once, so that a repeated add, after a rate limit or a killed process, requests only the
+        missing ones.
+        """
+        enrichment = self._enrichment
+        if enrichment is None:
+            return Addition()
+        prompt = enrichment.prompt(chunks, row)
+        topic = digest([enrichment.model.subject.key, prompt])
+        text = await self._run(scope, self._store.load_reply, scope, topic)
+        if text is None:
+            text = replace_surrogates(await enrichment.request(prompt))
+            await self._run(scope, self._store.save_reply, scope, topic, text)
+        return enrichment.parse(text)
 
     @classmethod
     def _check_retrieval(cls, local: Local, part: Document) -> None:
@@ -274,12 +242,7 @@ class ChunkMemory(IndexedMemory[StoredChunk, ChunkStore], Generic[T]):
         for name, weight in retrieval.weights.items():
             where = part.where("retrieval", "weights", name)
             if name not in cls.weights:
-                raise BadInput(
-                    where,
-                    f"unknown weight {preview(name)}",
-                    expected=f"one of {join_names(cls.weights)}",
-                    remedy=suggestion(name, cls.weights),
-                )
+                raise unknown_name(where, f"unknown weight {preview(name)}", name, cls.weights)
             if weight < 0:
                 raise BadInput(where, f"invalid weight {weight}", expected="0 or more")
         if retrieval.weights and not sum(retrieval.weights.values()):
