@@ -21,7 +21,7 @@ from memorybench.core.trials import Subject
 from memorybench.files.bodies import BodyTemplate
 from memorybench.files.located import Document
 from memorybench.http.replies import Reply
-from memorybench.mcp.client import McpClient
+from memorybench.mcp.client import McpClient, ToolResult
 from memorybench.mcp.config import ToolCall
 from memorybench.mcp.http import open_mcp_http
 from memorybench.mcp.stdio import open_mcp_stdio
@@ -30,11 +30,11 @@ from memorybench.secrets.redaction import Redactor
 from memorybench.text.words import content_words, space_ideographs
 
 from .config.provider import ProviderConfig
-from .config.variables import AnyName, variables_in
+from .config.variables import AnyName, scope_variables, variables_in
 from .config_mcp import ListTool, Mcp, SearchTool
 from .config_mcp_reading import FOLDERS, folders_used
 from .http.documents import SessionSplitter, sources_by_our_ids
-from .http.requests import render_template
+from .http.requests import compile_template
 from .http.results import ResponseTemplate
 from .storage.scope_folders import ScopeFolders
 from .storage.scope_pool import ScopePool
@@ -106,37 +106,31 @@ class _OneServer:
         """Do nothing: other scopes still use the server."""
 
 
+@dataclass(eq=False, repr=False)
 class McpProvider:
     """A provider that calls the tools of an MCP server. Opened by `open_mcp_provider`."""
 
-    def __init__(
-        self,
-        subject: Subject,
-        store_id: str,
-        mapping: _ToolMapping,
-        servers: _Servers,
-        folders: ScopeFolders,
-        redactor: Redactor,
-    ) -> None:
-        self.subject = subject
-        self.store_id = store_id
-        self._mapping = mapping
-        self._servers = servers
-        self._folders = folders
-        self._redactor = redactor
+    subject: Subject
+    store_id: str
+    _mapping: _ToolMapping
+    _servers: _Servers
+    _folders: ScopeFolders
+    _redactor: Redactor
 
     async def add(self, scope: Scope, session: Session) -> Receipt:
         sent = self._mapping.splitter.split(scope, session)
         if not sent:
             return Receipt()
         self._folders.save_sources(scope.name, sources_by_our_ids(sent))
-        documents = [{**_scope_values(scope), **self._mapping.splitter.variables(one)} for one in sent]
+        documents = [{**scope_variables(scope, scope.name), **self._mapping.splitter.variables(one)} for one in sent]
         if self._mapping.document is not None:
-            bodies = [render_template(self._mapping.document, document) for document in documents]
-            documents = [{**_scope_values(scope), "documents": bodies}]
+            render = compile_template(self._mapping.document.root)
+            bodies = [render(document) for document in documents]
+            documents = [{**scope_variables(scope, scope.name), "documents": bodies}]
+        render = compile_template(self._mapping.add.arguments.root)
         async with self._servers.using(scope.name) as server:
             for values in documents:
-                await server.call_tool(self._mapping.add.tool, render_template(self._mapping.add.arguments, values))
+                await server.call_tool(self._mapping.add.tool, render(values))
         return Receipt(ids=tuple(one.id for one in sent))
 
     async def wait_until_searchable(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
@@ -154,10 +148,7 @@ class McpProvider:
 
     async def clear(self, scope: Scope) -> None:
         if self._mapping.clear is not None:
-            async with self._servers.using(scope.name) as server:
-                await server.call_tool(
-                    self._mapping.clear.tool, render_template(self._mapping.clear.arguments, _scope_values(scope))
-                )
+            await self._call(self._mapping.clear, scope, {})
         await self._servers.drop(scope.name)
         await asyncio.to_thread(self._folders.clear, scope.name)
 
@@ -165,14 +156,17 @@ class McpProvider:
         self, call: _ToolTemplate, scope: Scope, limit: int | None, values: Mapping[str, Any]
     ) -> Sequence[Memory]:
         assert call.response is not None
-        async with self._servers.using(scope.name) as server:
-            result = await server.call_tool(
-                call.tool, render_template(call.arguments, {**_scope_values(scope), **values})
-            )
+        result = await self._call(call, scope, values)
         # as an HTTP reply, so that results are read and errors are worded in one way
         where = URL.build(scheme="mcp", host=self.subject.name, path=f"/{call.tool}")
         reply = Reply(200, {}, json.dumps(result.value()).encode(), "CALL", where, self._redactor)
-        return call.response.memories(reply, limit, lambda id: self._folders.find_sources(scope.name, id))
+        sources = self._folders.sources_of(scope.name)
+        return call.response.memories(reply, limit, lambda id: sources.get(id, ()))
+
+    async def _call(self, call: _ToolTemplate, scope: Scope, values: Mapping[str, Any]) -> ToolResult:
+        arguments = compile_template(call.arguments.root)({**scope_variables(scope, scope.name), **values})
+        async with self._servers.using(scope.name) as server:
+            return await server.call_tool(call.tool, arguments)
 
 
 class ListingMcpProvider(McpProvider):
@@ -197,17 +191,6 @@ class LiveMcpProvider(McpProvider):
 
 class LiveListingMcpProvider(LiveMcpProvider, ListingMcpProvider):
     pass
-
-
-def _scope_values(scope: Scope) -> dict[str, Any]:
-    return {
-        "scope": scope.name,
-        "runTag": scope.name,
-        "userId": scope.name,
-        "runId": scope.run,
-        "benchmarkId": scope.benchmark,
-        "haystackId": scope.haystack,
-    }
 
 
 def _rank_by_hits(results: Sequence[Sequence[Memory]]) -> list[Memory]:

@@ -103,7 +103,7 @@ class Mnemosyne(LocalProvider):
 
     def _memories(self, scope: Scope, results: Sequence[dict[str, Any]]) -> Sequence[Memory]:
         sources: defaultdict[str, dict[str, None]] = defaultdict(dict)
-        for document, ids in self._folders.all_sources(scope.name).items():
+        for document, ids in self._folders.sources_of(scope.name).items():
             sources[document.partition("/")[0]] |= dict.fromkeys(ids)
         return [
             Memory(

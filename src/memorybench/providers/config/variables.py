@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from memorybench.core.contracts import Scope
 from memorybench.core.errors import BadInput
 from memorybench.files.bodies import BodyTemplate
 from memorybench.files.jsonpaths import Path
@@ -60,6 +61,12 @@ _CAPTURED_NAME = re.compile(r"[a-z][A-Za-z0-9]*")
 
 Used = tuple[str, str]
 """A variable, and the place where it is used."""
+
+
+def scope_variables(scope: Scope, name: str) -> dict[str, Any]:
+    """Return the values of the variables in ALWAYS; `name` is the name of the scope in the service."""
+    ids = {"runId": scope.run, "benchmarkId": scope.benchmark, "haystackId": scope.haystack}
+    return {**dict.fromkeys(SCOPE, name), **ids}
 
 
 def check_requests(config: ProviderConfig, document: Document) -> None:

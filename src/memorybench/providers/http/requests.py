@@ -59,9 +59,9 @@ class RequestTemplate:
             where=part.where(),
             method=call.method,
             path=path,
-            query=compile_template(query),
-            headers=compile_template(headers) if headers.root else None,
-            body=compile_template(body) if body.root is not None else None,
+            query=compile_template(query.root),
+            headers=compile_template(headers.root) if headers.root else None,
+            body=compile_template(body.root) if body.root is not None else None,
             accept=frozenset(call.accept),
             failure=FailureRule.parse(part.at("failed_if"), call.failed_if) if call.failed_if else None,
             names=frozenset(name for node in nodes for name, _ in variables_in(node)),
@@ -313,19 +313,11 @@ def parse_path(path: str | None, where: str) -> Path | None:
     return None if path is None else Path.parse(path, where)
 
 
-def compile_template(template: BodyTemplate) -> Render:
-    """Return a function that renders the template.
+def compile_template(node: Any) -> Render:
+    """Return a function that renders a node of a template, such as `BodyTemplate.root`.
 
     It leaves out keys whose variable has no value, because few APIs accept null.
     """
-    return _compile(template.root)
-
-
-def render_template(template: BodyTemplate, values: Values) -> Any:
-    return _compile(template.root)(values)
-
-
-def _compile(node: Any) -> Render:
     match node:
         case Template(parts=(Placeholder(name=name),)):
             return _compile_variable(name, node)
@@ -334,12 +326,12 @@ def _compile(node: Any) -> Render:
         case Template() | Path():
             return BodyTemplate(node).render
         case dict():
-            members = [(key, inner is None, _compile(inner)) for key, inner in node.items()]
+            members = [(key, inner is None, compile_template(inner)) for key, inner in node.items()]
             return lambda values: {
                 key: value for key, is_null, render in members if (value := render(values)) is not None or is_null
             }
         case list():
-            items = [_compile(inner) for inner in node]
+            items = [compile_template(inner) for inner in node]
             return lambda values: [render(values) for render in items]
     return lambda values: node
 

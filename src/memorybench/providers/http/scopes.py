@@ -15,7 +15,7 @@ from memorybench.core.errors import Denied, Lacking, ServiceError
 from memorybench.core.records import digest
 from memorybench.files.templates import Template
 from memorybench.http.replies import Reply
-from memorybench.providers.config.variables import MEMORY_ID
+from memorybench.providers.config.variables import MEMORY_ID, scope_variables
 from memorybench.secrets.redaction import Redactor
 
 from .documents import merge_sources, sources_by_our_ids
@@ -114,9 +114,8 @@ class Scopes:
     def state(self, scope: Scope) -> ScopeState:
         state = self._states.get(scope)
         if state is None:
-            names = dict.fromkeys(("scope", "runTag", "userId"), scope_name(scope, self._service.run_id_format))
-            ids = {"runId": scope.run, "benchmarkId": scope.benchmark, "haystackId": scope.haystack}
-            variables = ChainMap({**names, **ids}, self._login.variables)
+            own = scope_variables(scope, scope_name(scope, self._service.run_id_format))
+            variables = ChainMap(own, self._login.variables)
             state = self._states[scope] = ScopeState(variables, Login(self._service.scope_logins, variables))
             if self._service.uses_marker:  # another process may have added it
                 state.sources |= sources_by_our_ids(Marker.of(scope, self._service.splitter).documents)

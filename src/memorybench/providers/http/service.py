@@ -173,6 +173,7 @@ class Service:
             clear.insert(0, _scope_request(root, ("endpoints", "clear"), endpoints.clear))
         message = _body(root, ("endpoints", "add", "message"), endpoints.add.message)
         names = add.names | (batch_add.names if batch_add else frozenset())
+        limits = (config.limits.max_messages, config.limits.batch_messages if batch_add else None)
         return cls(
             run_id_format=Template.parse(config.scoping.run_id_format, _ANY, root.where("scoping", "run_id_format")),
             setup=tuple(_scope_request(root, ("setup", n), request, secrets) for n, request in enumerate(config.setup)),
@@ -185,9 +186,9 @@ class Service:
             splitter=SessionSplitter(
                 unit=endpoints.add.unit,
                 by_messages="messages" in names,
-                message=compile_template(message) if message else None,
+                message=compile_template(message.root) if message else None,
                 sends_turn_ids="turnId" in _names(message),
-                max_messages=_smaller(config.limits.max_messages, config.limits.batch_messages if batch_add else None),
+                max_messages=min(filter(None, limits), default=None),
                 max_characters=config.limits.max_characters,
             ),
             secrets=secrets,
@@ -217,7 +218,7 @@ def _add_request(root: Document, place: Place, add: Add | BatchAdd) -> AddReques
         reader=ReplyReader.parse(part, add, expects_json=is_polled_by_id or add.stored_as is not None),
         stored_as=parse_path(add.stored_as, part.where("stored_as")),
         wait=wait,
-        document=compile_template(document) if document else None,
+        document=compile_template(document.root) if document else None,
         names=request.names | _names(document),
     )
 
@@ -229,10 +230,6 @@ def _read_request(root: Document, place: Place, call: Search | ListAll) -> ReadR
         ResponseTemplate.parse(part.at("response"), call.response),
         PageTemplate.parse(part.at("pages"), call.pages) if call.pages else None,
     )
-
-
-def _smaller(*limits: int | None) -> int | None:
-    return min((limit for limit in limits if limit is not None), default=None)
 
 
 def _body(root: Document, place: Place, value: Any) -> BodyTemplate | None:

@@ -13,6 +13,7 @@ import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import Context, copy_context
+from functools import partial
 from typing import Any
 
 from aiohttp import web
@@ -93,20 +94,15 @@ class Loopback:
         finally:
             del self._clients[client.key]
 
-    async def chat(self, request: web.Request) -> web.Response:
-        return await self._handle(request, self._complete)
-
-    async def embeddings(self, request: web.Request) -> web.Response:
-        return await self._handle(request, self._embed)
-
-    async def _handle(self, request: web.Request, work: Callable[[Mapping[str, Any]], Awaitable[Any]]) -> web.Response:
+    async def handle(self, work: Callable[[Mapping[str, Any]], Awaitable[Any]], request: web.Request) -> web.Response:
+        """Return the reply to a request of a client: what `work` returns for its body."""
         client = self._clients.get(request.headers.get("Authorization", "").removeprefix("Bearer "))
         if client is None:
             return _error(401, "unknown key")
         body = await request.json()
         return await client.answer(lambda: work(body))
 
-    async def _complete(self, body: Mapping[str, Any]) -> Any:
+    async def complete(self, body: Mapping[str, Any]) -> Any:
         if self._model is None:
             raise _NotSupported("this provider has no model")
         for option in ("stream", "tools", "functions"):
@@ -115,7 +111,7 @@ class Loopback:
         turns = [Turn(role=message["role"], content=_text(message["content"])) for message in body["messages"]]
         return _chat(await self._model.complete(turns, schema=_schema(body.get("response_format"))))
 
-    async def _embed(self, body: Mapping[str, Any]) -> Any:
+    async def embed(self, body: Mapping[str, Any]) -> Any:
         texts = [body["input"]] if isinstance(body["input"], str) else list(body["input"])
         if not all(isinstance(text, str) for text in texts):
             raise _NotSupported("input of tokens is not supported; expected text")
@@ -134,8 +130,8 @@ async def open_loopback(model: Model | None, embedder: Embedder) -> AsyncIterato
     """Start the server on the loopback interface. It answers only requests with the key of a client."""
     loopback = Loopback(model, embedder)
     app = web.Application(client_max_size=_MAX_REQUEST_BYTES)
-    app.router.add_post("/v1/chat/completions", loopback.chat)
-    app.router.add_post("/v1/embeddings", loopback.embeddings)
+    app.router.add_post("/v1/chat/completions", partial(loopback.handle, loopback.complete))
+    app.router.add_post("/v1/embeddings", partial(loopback.handle, loopback.embed))
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     try:

@@ -45,26 +45,19 @@ class ScopeFolders:
 
     def save_sources(self, scope: str, sources: Mapping[str, Sequence[str]]) -> None:
         """Store the sources of documents. Must be called before they are added, because the process may be killed."""
-        known = self._load_sources(scope)
+        known = self.sources_of(scope)
         new = {document: tuple(ids) for document, ids in sources.items() if document not in known}
         with (self.data(scope).parent / _SOURCES).open("a", encoding="utf-8") as file:
             file.writelines(json.dumps([document, list(ids)]) + "\n" for document, ids in new.items())
         known |= new
-
-    def find_sources(self, scope: str, document: str) -> Sequence[str]:
-        """Return the sources of a document; none if the id is unknown, because the system made it."""
-        return self._load_sources(scope).get(document, ())
-
-    def all_sources(self, scope: str) -> Mapping[str, Sequence[str]]:
-        """Return the sources of every document."""
-        return self._load_sources(scope)
 
     def clear(self, scope: str) -> None:
         self._sources.pop(scope, None)
         with suppress(FileNotFoundError):
             shutil.rmtree(self._folder / "scopes" / scope)
 
-    def _load_sources(self, scope: str) -> dict[str, tuple[str, ...]]:
+    def sources_of(self, scope: str) -> dict[str, tuple[str, ...]]:
+        """Return the sources of every document of a scope. An id that is not in it was made by the system."""
         if scope not in self._sources:
             file = self._folder / "scopes" / scope / _SOURCES
             text = file.read_text(encoding="utf-8") if file.exists() else ""
