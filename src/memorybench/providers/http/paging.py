@@ -32,23 +32,15 @@ Returns None if the service replied with an error status that the config accepts
 
 @dataclass(frozen=True, slots=True)
 class PageTemplate:
-    by: str
+    """How pages are requested: the section `pages` of the config, with its paths parsed."""
+
+    config: Pages
     next: Path | None
     more: Path | None
-    size: int | None
-    first_page: int
-    max_pages: int
 
     @classmethod
     def parse(cls, part: Document, pages: Pages) -> PageTemplate:
-        return cls(
-            pages.by,
-            parse_path(pages.next, part.where("next")),
-            parse_path(pages.more, part.where("more")),
-            pages.size,
-            pages.first_page,
-            pages.max_pages,
-        )
+        return cls(pages, parse_path(pages.next, part.where("next")), parse_path(pages.more, part.where("more")))
 
 
 @dataclass(slots=True)
@@ -76,15 +68,15 @@ async def read_pages(
     Return True if it stopped earlier, because it had read `maxPages` pages.
     """
     while not progress.is_complete and (limit is None or len(progress.results) < limit):
-        if progress.pages >= template.max_pages:
+        if progress.pages >= template.config.max_pages:
             return True
         variables: dict[str, Any] = {
             "cursor": progress.cursor,
             "offset": progress.received,
-            "page": template.first_page + progress.pages,
+            "page": template.config.first_page + progress.pages,
         }
         if limit is not None:
-            variables["limit"] = min(limit, template.size or limit)
+            variables["limit"] = min(limit, template.config.size or limit)
         reply = await send(variables, progress.url)
         if reply is None:
             progress.is_complete = True
@@ -101,19 +93,19 @@ def _read_page(template: PageTemplate, response: ResponseTemplate, progress: Pag
     is_last = template.more is not None and not _read_more(template.more, reply)
     cursor: str | int | None = None
     url: str | None = None
-    if not is_last and template.by == "cursor":
+    if not is_last and template.config.by == "cursor":
         assert template.next is not None
         cursor = _read_next(template.next, reply)
         is_last = cursor is None
-    elif not is_last and template.by == "link":
+    elif not is_last and template.config.by == "link":
         url = _read_link(template.next, reply)
         is_last = url is None
     elif not is_last and not results:
         if template.more is not None:
             raise reply.malformed(f"page {number} is empty, but {template.more.text} says that there are more pages")
         is_last = True
-    if not is_last and template.by != "offset":
-        _check_new(progress, f"next {cursor!r} {url}", number, reply, template.by)
+    if not is_last and template.config.by != "offset":
+        _check_new(progress, f"next {cursor!r} {url}", number, reply, template.config.by)
     earlier = frozenset(progress.ids)
     for result in results:
         id = response.id_of(result)

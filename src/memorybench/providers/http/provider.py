@@ -211,8 +211,8 @@ class HttpProvider:
         if is_short:
             assert search.pages is not None
             shortfall = (
-                f"{self._where} has more than {search.pages.max_pages} pages (pages.maxPages) of results, which are "
-                f"fewer than the {limit} memories of a search; memories on later pages count as not found"
+                f"{self._where} has more than {search.pages.config.max_pages} pages (pages.maxPages) of results, which "
+                f"are fewer than the {limit} memories of a search; memories on later pages count as not found"
             )
             return Found(memories, shortfall)
         if len(distinct) < len(results) and len(memories) < limit:
@@ -248,9 +248,8 @@ class HttpProvider:
         else:
             progress = PageProgress()
             if await self._read_pages(listing, listing.pages, state, {}, progress, None):
-                raise ServiceError(
-                    f"{self._where}: list has more than {listing.pages.max_pages} pages; increase its pages.maxPages"
-                )
+                pages = listing.pages.config.max_pages
+                raise ServiceError(f"{self._where}: list has more than {pages} pages; increase its pages.maxPages")
             memories = listing.response.best(progress.results, None, state.find_sources)
         uses_marker = self._service.uses_marker
         return Marker.of(scope, self._service.splitter).remove_from(memories) if uses_marker else memories

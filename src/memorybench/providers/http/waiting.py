@@ -28,27 +28,17 @@ Send = Callable[[RequestTemplate, Values], Awaitable[Reply | None]]
 
 @dataclass(frozen=True, slots=True)
 class PollTemplate:
+    """How to wait for a request: the section `wait` of the config, with its request and paths parsed."""
+
+    config: Poll
     request: RequestTemplate
     id: Path | None
     status: Path | None
-    done: frozenset[str]
-    failed: frozenset[str]
-    interval: float
-    timeout: float
-    per_document: bool
 
     @classmethod
     def parse(cls, part: Document, poll: Poll) -> PollTemplate:
-        return cls(
-            RequestTemplate.parse(part, poll),
-            parse_path(poll.id, part.where("id")),
-            parse_path(poll.status, part.where("status")),
-            frozenset(poll.done),
-            frozenset(poll.failed),
-            poll.interval / 1000,
-            poll.timeout / 1000,
-            bool(poll.per_document),
-        )
+        id, status = parse_path(poll.id, part.where("id")), parse_path(poll.status, part.where("status"))
+        return cls(poll, RequestTemplate.parse(part, poll), id, status)
 
     def polls(self, reply: Reply | None, data: Any, documents: Sequence[Values]) -> list[Values]:
         """Return the variables of each poll: one poll per id in the reply, or per document if the config has no id."""
@@ -57,7 +47,7 @@ class PollTemplate:
         ids = read_ids(self.id, data, reply)
         if not ids:
             raise reply.malformed(f"the reply has no id at {self.id.text}, which wait needs to ask for the status")
-        if not self.per_document:
+        if not self.config.per_document:
             return [{**documents[0], POLL_ID: id} for id in dict.fromkeys(ids)]
         if len(ids) != len(documents):
             expected = f"{len(documents)}, one per document (perDocument)"
@@ -85,7 +75,7 @@ class Deadline:
 
 async def wait_until_done(send: Send, poll: PollTemplate, polls: Sequence[Values], *, parallel: int = 1) -> None:
     """Return when all polls are done, or raise the first failure. At most `parallel` of them run at a time."""
-    deadline = Deadline(poll.timeout)
+    deadline, interval = Deadline(poll.config.timeout / 1000), poll.config.interval / 1000
     pending = iter(polls)
 
     async def work() -> None:
@@ -95,7 +85,7 @@ async def wait_until_done(send: Send, poll: PollTemplate, polls: Sequence[Values
                 if status is None:
                     break
                 await deadline.pause(
-                    max(poll.interval, delay), f"{poll.request.where}: the status of {_name(values)} is {status}"
+                    max(interval, delay), f"{poll.request.where}: the status of {_name(values)} is {status}"
                 )
 
     try:
@@ -122,9 +112,9 @@ async def _poll_status(send: Send, poll: PollTemplate, values: Values) -> tuple[
     if not statuses:
         raise reply.malformed(f"the reply has no status at {poll.status.text}")
     for status in statuses:
-        if status in poll.failed:
+        if status in poll.config.failed:
             raise ServiceError(f"{reply.where}: {_name(values)} was accepted, but its status is now {preview(status)}")
-    pending = next((status for status in statuses if status not in poll.done), None)
+    pending = next((status for status in statuses if status not in poll.config.done), None)
     return (None if pending is None else preview(pending)), 0.0
 
 
