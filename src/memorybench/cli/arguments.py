@@ -7,6 +7,9 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, get_args, get_origin
 
+from memorybench.core.errors import BadInput
+from memorybench.text.spelling import suggestion
+
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
@@ -31,9 +34,6 @@ class Parser(argparse.ArgumentParser):
     """The words on the command line, which the suggestions depend on."""
 
     def error(self, message: str) -> NoReturn:
-        from memorybench.core.errors import BadInput
-        from memorybench.text.spelling import suggestion
-
         where, separator, problem = message.removeprefix("argument ").partition(": ")
         if message.startswith("the following arguments are required"):
             where, problem = problem, "missing"
@@ -161,8 +161,6 @@ def named_files(values: Sequence[str], flag: str) -> dict[str, str]:
     for value in values:
         name, equals, path = value.partition("=")
         if not equals or not name or not path or name in files:
-            from memorybench.core.errors import BadInput
-
             raise BadInput(flag, f"invalid value {value!r}", expected="NAME=PATH, with each name at most once")
         files[name] = path
     return files

@@ -10,6 +10,11 @@ import stat
 import sys
 from pathlib import Path
 
+from memorybench.core.errors import BadInput
+from memorybench.reporting.typed_commands import as_typed
+from memorybench.suites.registry import read_run
+from memorybench.text.sanitize import printable
+
 from .arguments import add_json, add_results, folders
 
 
@@ -24,8 +29,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from memorybench.bundles.making import make_bundle
-    from memorybench.reporting.typed_commands import as_typed
-    from memorybench.suites.registry import read_run
 
     sign = None
     if args.sign is not None:
@@ -50,8 +53,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _warn_if_open(key: Path) -> None:
     """Print a warning if other users of this machine have access to a private key. Windows has no such modes."""
-    from memorybench.text.sanitize import printable
-
     mode = stat.S_IMODE(key.stat().st_mode)
     if os.name != "nt" and mode & (stat.S_IRWXG | stat.S_IRWXO):
         print(
@@ -63,8 +64,6 @@ def _warn_if_open(key: Path) -> None:
 
 def _check_replaceable(output: Path) -> None:
     """Raise BadInput if `output` is a file that is not a bundle, such as a key."""
-    from memorybench.core.errors import BadInput
-
     try:
         if not output.is_file():
             return

@@ -9,6 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, cast
 
+from memorybench.core.errors import BadInput
+from memorybench.suites.registry import read_run
+from memorybench.text.sanitize import escape_json, sanitize
+
 from .arguments import add_results, folders
 
 if TYPE_CHECKING:
@@ -37,9 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from memorybench.core.errors import BadInput
     from memorybench.reporting.export import layout, rows, write
-    from memorybench.suites.registry import read_run
 
     if args.table is not None and args.format not in ("latex", "markdown"):
         raise BadInput(
@@ -80,7 +82,6 @@ def run(args: argparse.Namespace) -> int:
 def _open_output(path: Path | None, *, is_json: bool) -> Iterator[TextIO]:
     """Yield the file, or standard output in UTF-8; on a terminal, control characters are removed."""
     from memorybench.files.writing import replacing
-    from memorybench.text.sanitize import escape_json, sanitize
     from memorybench.wiring.output import CleanedStream
 
     if path is not None:
@@ -119,8 +120,6 @@ def _tables(stored: StoredRun, form: str, wanted: str | None) -> str:
 
 def _find_table(wanted: str, tables: Sequence[Table]) -> Table:
     """Return the table with this number, counting from 1, or with a title that begins with this text."""
-    from memorybench.core.errors import BadInput
-
     if wanted.isdecimal() and 1 <= int(wanted) <= len(tables):
         return tables[int(wanted) - 1]
     exact = [table for table in tables if table.title.lower() == wanted.lower()]
@@ -136,7 +135,6 @@ def _find_table(wanted: str, tables: Sequence[Table]) -> Table:
 
 
 def _inspect(stored: StoredRun, folder: Path | None) -> int:
-    from memorybench.core.errors import BadInput
     from memorybench.suites.inspect_log import write_logs
 
     if folder is None:

@@ -7,6 +7,10 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memorybench.core.errors import BadInput
+from memorybench.suites.registry import read_run
+from memorybench.text.spelling import unknown_name
+
 from .arguments import add_json, add_results, folders, split_list
 
 if TYPE_CHECKING:
@@ -31,7 +35,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from memorybench.charts.narrow import without_slim
     from memorybench.charts.rendering import FORMS, check_installed, render
-    from memorybench.core.errors import BadInput
     from memorybench.files.writing import replacing_bytes
 
     if args.chart is None:
@@ -65,7 +68,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _list(args: argparse.Namespace) -> int:
     from memorybench.charts.run_charts import CHARTS, SLOPE, RunCharts
-    from memorybench.suites.registry import read_run
 
     with read_run([args.run], folders(args)) as stored:
         charts = RunCharts(stored)
@@ -81,9 +83,6 @@ def _list(args: argparse.Namespace) -> int:
 
 def _find(args: argparse.Namespace) -> Spec:
     from memorybench.charts.run_charts import CHARTS, RunCharts
-    from memorybench.core.errors import BadInput
-    from memorybench.suites.registry import read_run
-    from memorybench.text.spelling import unknown_name
 
     if args.chart == _SLOPE:
         return _slope(args)
@@ -109,8 +108,6 @@ def _remedy(args: argparse.Namespace) -> str:
 def _slope(args: argparse.Namespace) -> Spec:
     """Return the slope chart that compares two providers of the run, or two runs."""
     from memorybench.charts.run_charts import RunCharts, slope
-    from memorybench.core.errors import BadInput
-    from memorybench.suites.registry import read_run
     from memorybench.suites.run_comparison import compare_runs
 
     with read_run([args.run], folders(args)) as stored:

@@ -8,6 +8,10 @@ import shlex
 import sys
 from typing import TYPE_CHECKING
 
+from memorybench.core.errors import BadInput
+from memorybench.reporting.typed_commands import as_typed
+from memorybench.suites.registry import read_run, suite_of
+
 from .arguments import add_json, add_list, add_results, folders, place_words, positive, split_list
 from .output import print_paged, print_wrapped
 from .show import run_names, show_command
@@ -68,7 +72,6 @@ def _show(args: argparse.Namespace) -> int:
     from memorybench.reporting.json_document import to_json
     from memorybench.reporting.terminal import console, show_header, show_report, whole_in
     from memorybench.suites.gate import report_of
-    from memorybench.suites.registry import read_run, suite_of
 
     with read_run(args.runs, folders(args)) as stored:
         if args.failures:
@@ -86,8 +89,6 @@ def _show(args: argparse.Namespace) -> int:
 
 def _check_flags(args: argparse.Namespace) -> None:
     """Raise BadInput for a flag that would have no effect."""
-    from memorybench.core.errors import BadInput
-
     is_comparison = args.compare is not None
     lists_failures = args.failures and not is_comparison and (args.runs or args.watch)
     if args.watch and is_comparison:
@@ -113,7 +114,6 @@ def _check_flags(args: argparse.Namespace) -> None:
 
 def _show_failures(args: argparse.Namespace, stored: StoredRun) -> None:
     from memorybench.reporting.terminal import show_case, show_table
-    from memorybench.reporting.typed_commands import as_typed
     from memorybench.suites.failures import failure_case, failure_document, find_failures, reason_table
 
     failures = find_failures(
@@ -151,8 +151,6 @@ def _show_failures(args: argparse.Namespace, stored: StoredRun) -> None:
 
 
 def _next_page(args: argparse.Namespace, runs: Iterable[str], offset: int) -> str:
-    from memorybench.reporting.typed_commands import as_typed
-
     words = ["memorybench", "results", *runs, "--failures", "--offset", str(offset)]
     words += ["--limit", str(args.limit)] if args.limit else []
     for flag, values in (("--providers", args.providers), ("--question-type", args.question_type)):

@@ -8,6 +8,10 @@ import sys
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, get_args
 
+from memorybench.core.errors import BadInput
+from memorybench.suites.registry import suites, verb_of
+from memorybench.text.spelling import suggestion
+
 from .arguments import add_action, add_json, add_list, add_results, folders, positive, split_list
 
 if TYPE_CHECKING:
@@ -107,10 +111,7 @@ def show_runs(args: argparse.Namespace) -> int:
 
 
 def _filtered(args: argparse.Namespace, tags: Sequence[str] = ()) -> list[ListedRun]:
-    from memorybench.core.errors import BadInput
-    from memorybench.suites.registry import suites, verb_of
     from memorybench.suites.run_list import list_runs
-    from memorybench.text.spelling import suggestion
 
     chosen = {name: split_list(getattr(args, name, None)) for name in ("suite", "status")}
     by_verb = {verb_of(one.name): one.name for one in suites()}
@@ -209,7 +210,6 @@ def _delete(args: argparse.Namespace) -> int:
 
 
 def _prune(args: argparse.Namespace) -> int:
-    from memorybench.core.errors import BadInput
     from memorybench.suites.run_changes import prunable
 
     if args.keep is None and args.older_than is None:
@@ -251,8 +251,6 @@ def _delete_rows(args: argparse.Namespace, rows: Sequence[ListedRun], kept: dict
 
 def _confirmed(rows: Sequence[ListedRun]) -> bool:
     """Ask whether to delete these runs and return the answer. Asks on standard error: standard output may be JSON."""
-    from memorybench.core.errors import BadInput
-
     if not sys.stdin or not sys.stdin.isatty():
         raise BadInput(
             "--yes",

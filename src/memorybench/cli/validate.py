@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from memorybench.core.errors import BadInput
+from memorybench.suites.registry import suites
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
@@ -20,8 +23,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from memorybench.core.errors import BadInput
-
     if args.journal is not None:
         _check_journal(args.journal)
     elif not args.files:
@@ -47,7 +48,6 @@ def _check_journal(url: str) -> None:
 
 
 def describe_file(path: Path) -> str:
-    from memorybench.core.errors import BadInput
     from memorybench.files.json_stream import first_members
     from memorybench.files.loading import load
     from memorybench.journal.sqlite import FILE_NAME
@@ -81,7 +81,5 @@ def describe_file(path: Path) -> str:
 
 def _described_by_suite(path: Path, first: Mapping[str, Any]) -> str | None:
     """Return a suite's description of a file that begins with this row; None if no suite recognises it."""
-    from memorybench.suites.registry import suites
-
     described = (suite.describe_file(path, first) for suite in suites())
     return next((text for text in described if text is not None), None)

@@ -9,6 +9,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memorybench.core.errors import BadInput
+from memorybench.text.spelling import suggestion
+
 from .arguments import (
     add_budget,
     add_concurrency,
@@ -68,7 +71,6 @@ def _add_rejudging(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from memorybench.bundles.verification import verify_bundle
-    from memorybench.core.errors import BadInput
     from memorybench.wiring.live import LiveWiring
 
     given = {
@@ -116,9 +118,7 @@ def at_hand(
     from memorybench.bundles.archive import open_archive
     from memorybench.bundles.bundled_run import AUDIT_DATA
     from memorybench.bundles.contents import Rows
-    from memorybench.core.errors import BadInput
     from memorybench.datasets.audit import load_audit
-    from memorybench.text.spelling import suggestion
 
     with open_archive(file) as archive:
         run = Rows.in_archive(archive).run()
@@ -165,7 +165,6 @@ def read_keys(given: Sequence[str] | None) -> list[PublicKey]:
     if given is None:
         return []
     from memorybench.bundles.signing import PublicKey, check_installed
-    from memorybench.core.errors import BadInput
 
     files = split_list(given)
     if not files:  # an unset variable in a script must not drop the requirement

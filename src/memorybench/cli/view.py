@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memorybench.core.errors import BadInput
+
 from .arguments import add_json, add_results, folders, split_list
 
 if TYPE_CHECKING:
@@ -69,15 +71,12 @@ def serve(app: Starlette, listening: socket.socket) -> None:
 def _check_installed() -> None:
     from importlib.util import find_spec
 
-    from memorybench.core.errors import BadInput
-
     missing = [name for name in ("jinja2", "starlette", "uvicorn") if find_spec(name) is None]
     if missing:
         raise BadInput("view", f"not installed: {', '.join(missing)}", remedy="pip install 'memorybench[view]'")
 
 
 def _check_host(host: str, token: str | None) -> None:
-    from memorybench.core.errors import BadInput
     from memorybench.view.security import LOOPBACK, SHORTEST_TOKEN
 
     if token is not None and (len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isalnum()):
@@ -107,8 +106,6 @@ def _start(names: Sequence[str], searched: list[Path]) -> tuple[list[Path], str]
 
 def _listen(host: str, port: int | None) -> socket.socket:
     """Return a socket that listens on the port; None: the default port or, if that is in use, any free one."""
-    from memorybench.core.errors import BadInput
-
     for number in (DEFAULT_PORT, 0) if port is None else (port,):
         try:
             family = socket.AF_INET6 if ":" in host else socket.AF_INET
