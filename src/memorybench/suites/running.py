@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext, suppress
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memorybench.core.errors import JournalError
@@ -36,7 +35,6 @@ from .thresholds import (
 )
 
 if TYPE_CHECKING:
-    from memorybench.core.plans import Watch
     from memorybench.engine.observing import Observer
     from memorybench.engine.stopping import Stop
     from memorybench.journal.run_writer import RunWriter
@@ -167,22 +165,35 @@ async def _perform(
     progress: RunProgress,
     stopping: Stop | None,
     elsewhere: PerformElsewhere | None,
-    observer: Observer | None = None,
+    observer: Observer | None,
 ) -> Ending:
-    """Open the subjects of a prepared run and perform its trials; return how the run ended."""
-    prepared, place = start.prepared, start.place
+    """Open all subjects, record the run, and perform its trials here or elsewhere; return how the run ended.
+
+    The run is recorded after everything is open: a run that is refused leaves nothing behind.
+    """
+    prepared, place, spec = start.prepared, start.place, run_writer.run.spec
     stores = (place.folder / STORES).absolute()  # programs that providers start have folders of their own
+    scored, ending = frozenset(run_writer.scored()), None
     try:
-        ending = await _open_and_perform(
-            start,
-            run_writer,
-            stores,
-            budget,
-            progress,
-            stopping,
-            observer,
-            here=elsewhere is None or bool(prepared.blocked),
-        )
+        async with AsyncExitStack() as stack:
+            opening = Opening(stack, place.run_id, stores, scored, spec.get(SCOPE_SUFFIX, ""))
+            plan = await prepared.open_plan(opening)
+            if prepared.part is not None:
+                plan = plan_of_shard(plan, prepared.part.units, prepared.planned)
+            if not run_writer.is_begun:
+                run_writer.begin(start.options.tags)
+            elif start.options.tags:
+                run_writer.add_tags(start.options.tags)
+            if elsewhere is None or prepared.blocked:
+                ending = await perform(
+                    plan,
+                    run_writer,
+                    concurrency=start.options.concurrency or spec.get("concurrency", CONCURRENCY),
+                    budget=budget,
+                    watch=progress,
+                    stopping=stopping,
+                    observer=observer,
+                )
     finally:
         if not run_writer.is_begun:  # a subject could not be opened
             await asyncio.to_thread(shutil.rmtree, stores, ignore_errors=True)
@@ -195,41 +206,3 @@ async def _perform(
         await asyncio.to_thread(shutil.rmtree, stores, ignore_errors=True)
     await asyncio.to_thread(start.suite.write_files, place)
     return ending
-
-
-async def _open_and_perform(
-    start: Start,
-    run_writer: RunWriter,
-    stores: Path,
-    budget: Budget,
-    watch: Watch,
-    stopping: Stop | None,
-    observer: Observer | None,
-    *,
-    here: bool,
-) -> Ending | None:
-    """Open all subjects, record the run and, if it is performed `here`, perform it.
-
-    The run is recorded after everything is open: a run that is refused leaves nothing behind.
-    """
-    concurrency = start.options.concurrency or run_writer.run.spec.get("concurrency", CONCURRENCY)
-    scored, suffix = frozenset(run_writer.scored()), run_writer.run.spec.get(SCOPE_SUFFIX, "")
-    async with AsyncExitStack() as stack:
-        plan = await start.prepared.open_plan(Opening(stack, start.place.run_id, stores, scored, suffix))
-        if start.prepared.part is not None:
-            plan = plan_of_shard(plan, start.prepared.part.units, start.prepared.planned)
-        if not run_writer.is_begun:
-            run_writer.begin(start.options.tags)
-        elif start.options.tags:
-            run_writer.add_tags(start.options.tags)
-        if not here:
-            return None
-        return await perform(
-            plan,
-            run_writer,
-            concurrency=concurrency,
-            budget=budget,
-            watch=watch,
-            stopping=stopping,
-            observer=observer,
-        )
