@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -69,8 +69,7 @@ class StoredRun:
 
     @cached_property
     def summary(self) -> Summary:
-        outcomes = [(outcome for _, outcome in self._dated(part)) for part in range(len(self.parts))]
-        return summarise(self.parts, self.metrics(self), outcomes)
+        return summarise(self.parts, self.metrics(self), map(self._outcomes_of, range(len(self.parts))))
 
     @property
     def folder(self) -> Path:
@@ -99,15 +98,9 @@ class StoredRun:
         held = _HeldRun(self.parts, self.metrics)
         return held.with_summary(self.summary) if "summary" in self.__dict__ else held
 
-    def settled(self, subjects: Collection[str] | None = None) -> Iterator[tuple[str, str, Outcome]]:
-        """Yields the run id, the time and the outcome of every trial of these subjects; None: of all subjects."""
-        for part, (_, run) in enumerate(self.parts):
-            for at, outcome in self._dated(part, subjects):
-                yield run.id, at, outcome
-
-    def _dated(self, part: int, subjects: Collection[str] | None = None) -> Iterable[tuple[str, Outcome]]:
+    def _outcomes_of(self, part: int, subjects: Collection[str] | None = None) -> Iterator[Outcome]:
         run_reader, run = self.parts[part]
-        return run_reader.dated_outcomes(run.id, subjects)
+        return (outcome for _, outcome in run_reader.dated_outcomes(run.id, subjects))
 
     def trials(self) -> Iterator[RecordedTrial]:
         """Yields every outcome with its case and its steps."""
@@ -115,7 +108,8 @@ class StoredRun:
             yield from run_reader.trials(run.id)
 
     def outcomes(self, subjects: Collection[str] | None = None) -> Iterator[Outcome]:
-        return (outcome for _, _, outcome in self.settled(subjects))
+        """Yields the outcome of every trial of these subjects; None: of all subjects."""
+        return chain.from_iterable(self._outcomes_of(part, subjects) for part in range(len(self.parts)))
 
     def case(self, outcome: Outcome) -> Mapping[str, Any]:
         """Returns the case of an outcome as the journal stores it; empty if it is not stored."""
@@ -129,14 +123,14 @@ class StoredRun:
 @dataclass(frozen=True)
 class _HeldRun(StoredRun):
     @cached_property
-    def _held(self) -> list[list[tuple[str, Outcome]]]:
-        return [list(super(_HeldRun, self)._dated(part)) for part in range(len(self.parts))]
+    def _held(self) -> list[list[Outcome]]:
+        return [list(super(_HeldRun, self)._outcomes_of(part)) for part in range(len(self.parts))]
 
     def read_once(self) -> StoredRun:
         return self
 
-    def _dated(self, part: int, subjects: Collection[str] | None = None) -> Iterable[tuple[str, Outcome]]:
-        return (one for one in self._held[part] if subjects is None or one[1].trial.subject.name in subjects)
+    def _outcomes_of(self, part: int, subjects: Collection[str] | None = None) -> Iterator[Outcome]:
+        return (one for one in self._held[part] if subjects is None or one.trial.subject.name in subjects)
 
 
 Metrics = Callable[[StoredRun], Sequence[Metric]]
