@@ -22,7 +22,7 @@ from .registry import open_run, suite_of
 from .run_changes import repair
 from .saved_report import save_report
 from .shards import PART, SHARD, parse_shard
-from .stored_run import LATEST, folder_of, no_results, with_current_status
+from .stored_run import folder_of, new_run_id, no_results, with_current_status
 from .suite import SAVED_BASELINE, SCOPE_SUFFIX, STARTED_WITH, RunPlace, default_folders, resume_command
 
 if TYPE_CHECKING:
@@ -92,8 +92,7 @@ def merge(
 
     A name is a run of the folder `results`, FOLDER/RUN, or a results folder, all of whose shards are merged.
     """
-    if safe_run_id(run_id, "--run-id") == LATEST:
-        raise BadInput("--run-id", f'"{LATEST}" is reserved for the newest run', remedy="choose another name")
+    new_run_id(run_id, "--run-id")
     wanted = [wiring.redact(safe_tag(tag, "--tag")) for tag in tags]
     with ExitStack() as stack:
         shards = _find_shards(names, results, journal, stack)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memorybench.core.errors import BadInput, JournalError, Refusal, RunConflict
-from memorybench.files.names import safe_run_id, safe_tag
+from memorybench.files.names import safe_tag
 from memorybench.files.writing import write_file
 from memorybench.journal import run_changes
 from memorybench.journal.lock import LOCK_NAME
@@ -26,7 +26,7 @@ from memorybench.reporting.report_files import FORMATS, HTML_FILE, write_reports
 
 from .html_report import page_without_charts
 from .registry import open_run, suite, suite_of
-from .stored_run import LATEST, with_current_status
+from .stored_run import new_run_id, with_current_status
 from .suite import resume_command
 
 if TYPE_CHECKING:
@@ -55,9 +55,7 @@ def change_tags(
 
 def rename(row: ListedRun, new: str, fault: Fault = None, make_page: MakePage = page_without_charts) -> None:
     run, folder = row.run, row.folder
-    safe_run_id(new, "NEW")
-    if new == LATEST:
-        raise BadInput("NEW", f'"{LATEST}" is reserved for the newest run', remedy="choose another name")
+    new_run_id(new, "NEW")
     _check_not_written(row)
     if run.status not in ("complete", "blocked"):  # the memory of a started run contains its name
         command = resume_command(suite_of(run).command_of(run), folder, run.id)

@@ -20,7 +20,7 @@ from .estimates import check_prices, without_recorded
 from .registry import suite_of
 from .run_changes import repair
 from .spec import changed_flag, check_not_empty, check_otel, check_ray, make_spec, saved_programs, saved_spec
-from .stored_run import LATEST
+from .stored_run import new_run_id
 from .suite import SAVED_BASELINE, RunPlace
 from .thresholds import (
     check_thresholds,
@@ -84,7 +84,7 @@ def start_run(
     repair(results_of(command, options))
     _check_ci_files(options)
     if options.resume is None:
-        run_id = _new_run_id(options)
+        run_id = f"run_{secrets.token_hex(3)}" if options.run_id is None else new_run_id(options.run_id, "--run-id")
         spec, budget, gate = make_spec(command.spec, given), None, None
     else:
         saved = saved_run(suite, command, given, options)
@@ -128,14 +128,6 @@ def find_baseline(options: RunOptions, saved: Mapping[str, Any] | None, place: R
     from . import gate
 
     return gate.find_baseline(options, saved, place.results, place.run_id)
-
-
-def _new_run_id(options: RunOptions) -> str:
-    if options.run_id is None:
-        return f"run_{secrets.token_hex(3)}"
-    if options.run_id == LATEST:
-        raise BadInput("--run-id", f'"{LATEST}" is reserved for the newest run', remedy="choose another name")
-    return safe_run_id(options.run_id, "--run-id")
 
 
 def check_tags(options: RunOptions) -> None:

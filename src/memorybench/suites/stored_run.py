@@ -206,6 +206,13 @@ def find_folder(name: str, folders: Sequence[Path], *, thorough: bool = True) ->
         return parts[0][1].id, [run_reader.folder for run_reader, _ in parts]
 
 
+def new_run_id(text: str, where: str) -> str:
+    """Return the id for a new run. Raise BadInput if it is not valid, or reserved."""
+    if text == LATEST:
+        raise BadInput(where, f'"{LATEST}" is reserved for the newest run', remedy="choose another name")
+    return safe_run_id(text, where)
+
+
 def resolve_run(name: str, readers: Mapping[Path, RunReader]) -> str:
     """Returns the run id for a name. `latest` is the newest run that is not a calibration, unless a run has that id."""
     safe_run_id(name, "run")
