@@ -17,13 +17,7 @@ from .html_report import page_without_charts
 from .registry import open_run
 from .starting import check_tags, find_baseline, results_of, saved_run
 from .suite import SAVED_BASELINE, RunPlace
-from .thresholds import (
-    add_checks,
-    check_thresholds,
-    parse_thresholds,
-    saved_thresholds,
-    threshold_checks,
-)
+from .thresholds import add_checks, parse_thresholds
 
 if TYPE_CHECKING:
     from memorybench.core.report_sections import Report
@@ -78,18 +72,11 @@ def find_finished(
         counts = stored.parts[0][0].counts(place.run_id)
         if stored.run.status != "complete" or counts["scored"] < stored.run.planned:
             return None
-        subjects = {one.trial.subject.name: one.trial.subject.role for one in stored.outcomes()}
-        held = tuple(name for name, role in subjects.items() if role != "baseline")
-        spec = stored.spec
-        if not limits:
-            limits, threshold_on = saved_thresholds(spec)
-        checked = check_thresholds(
-            limits, held, suite.metrics(stored), spec.get("targets", {}), spec.get("lower_bounds", {})
-        )
-        baseline = find_baseline(options, spec.get(SAVED_BASELINE), place)
+        from .gate import run_checks
+
+        baseline = find_baseline(options, stored.spec.get(SAVED_BASELINE), place)
         stored = stored.with_spec({SAVED_BASELINE: baseline and baseline.plain()})
-        gate = gate_of(stored)
-        checks = threshold_checks(stored.summary, checked, threshold_on, held)
+        checks, gate = run_checks(stored, limits, threshold_on)
         report = add_checks(suite.report(stored), checks, gate)
         if options.tags:
             from .run_changes import change_tags

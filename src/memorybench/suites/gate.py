@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .spec import RunOptions
     from .stored_run import StoredRun
     from .suite import PreparedRun, Suite
+    from .thresholds import Held, Threshold
 
 _NONE = "none"
 _ANY = ""
@@ -253,17 +254,22 @@ def check_gate(stored: StoredRun) -> Gate | None:
     return gate.model_copy(update={"checks": tuple(checks)})
 
 
-def run_checks(stored: StoredRun) -> tuple[list[Check], Gate | None]:
-    """Check a run again: its thresholds, and the comparison with its baseline if it has one."""
+def run_checks(
+    stored: StoredRun, given: Sequence[Threshold] = (), on: Held = "value"
+) -> tuple[list[Check], Gate | None]:
+    """Check a run again: its thresholds, and the comparison with its baseline if it has one.
+
+    `given` and `on` replace the thresholds that the run was started with, and what they are compared with.
+    """
     suite, spec = suite_of(stored.run), stored.spec
     checks: list[Check] = []
-    given, on = saved_thresholds(spec)
-    if given or spec.get("targets"):
-        subjects = [one.trial.subject for one in stored.outcomes()]
-        held = [subject.name for subject in subjects if subject.role != "baseline"]
-        limits = check_thresholds(
-            given if held else (), held, suite.metrics(stored), spec.get("targets", {}), spec.get("lower_bounds", {})
-        )
+    limits, on = (given, on) if given else saved_thresholds(spec)
+    if limits or spec.get("targets"):
+        roles = {one.trial.subject.name: one.trial.subject.role for one in stored.outcomes()}
+        held = [name for name, role in roles.items() if role != "baseline"]
+        wanted = limits if held or given else ()
+        targets, lower_bounds = spec.get("targets", {}), spec.get("lower_bounds", {})
+        limits = check_thresholds(wanted, held, suite.metrics(stored), targets, lower_bounds)
         checks = threshold_checks(stored.summary, limits, on, held)
     return checks, check_gate(stored)
 
