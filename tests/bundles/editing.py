@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from memorybench.bundles.archive import CONTENT, Entry, merkle_root, open_archive
+from memorybench.bundles.archive import CONTENT, Entry, entry_of, merkle_root, open_archive
 from memorybench.bundles.bundled_run import BundledRun
 from memorybench.bundles.contents import KeptRows, Rows, import_rows, report_document
-from memorybench.bundles.making import derived_texts, entry_of
+from memorybench.bundles.making import derived_texts
 from memorybench.bundles.rows import RunRow
 from memorybench.core.questions import Dataset
 from memorybench.suites.blocking import blocking

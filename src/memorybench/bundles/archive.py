@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import stat
 import struct
 import zipfile
@@ -60,6 +61,11 @@ class Entry(Record):
     size: int = Field(ge=0, le=_LARGEST)
 
 
+def entry_of(path: Path) -> Entry:
+    with path.open("rb") as file:
+        return Entry(sha256=hashlib.file_digest(file, "sha256").hexdigest(), size=path.stat().st_size)
+
+
 class Manifest(Record):
     """The list of files of a bundle. A signature covers `root`, which depends on the content of all files."""
 
@@ -90,10 +96,7 @@ def write_archive(
     path: Path, files: Mapping[str, Path], *, public: bool, sign: Callable[[Manifest], str] | None = None
 ) -> Manifest:
     """Write a bundle with these files, by name, and return its manifest. The same files give the same bytes."""
-    entries = {}
-    for name, source in files.items():
-        with source.open("rb") as file:
-            entries[name] = Entry(sha256=hashlib.file_digest(file, "sha256").hexdigest(), size=source.stat().st_size)
+    entries = {name: entry_of(source) for name, source in files.items()}
     manifest = Manifest(format=FORMAT, public=public, files=entries, root=merkle_root(entries, public))
     texts = {MANIFEST: canonical(manifest.plain())}
     if sign is not None:
@@ -105,8 +108,7 @@ def write_archive(
                     entry.write(texts[name].encode())
                     continue
                 with files[name].open("rb") as file:
-                    while chunk := file.read(_CHUNK):
-                        entry.write(chunk)
+                    shutil.copyfileobj(file, entry, _CHUNK)
     return manifest
 
 

@@ -22,6 +22,7 @@ from .archive import (
     RUN,
     Entry,
     Manifest,
+    entry_of,
     write_archive,
 )
 from .contents import Rows, import_rows, pretty, report_document, write_rows
@@ -73,19 +74,10 @@ def derived_texts(run: RunRow, report: Mapping[str, Any], entries: Mapping[str, 
     """
     texts = {REPORT: pretty(report), RO_CRATE: pretty(ro_crate(run))}
     texts[EVERY_EVAL_EVER] = pretty(every_eval_ever(run, report, entries[OUTCOMES]))
-    described = {**entries, REPORT: _entry_of_text(texts[REPORT])}
+    content = texts[REPORT].encode()
+    described = {**entries, REPORT: Entry(sha256=hashlib.sha256(content).hexdigest(), size=len(content))}
     texts[CROISSANT] = pretty(croissant(run, described))
     return texts
-
-
-def entry_of(path: Path) -> Entry:
-    with path.open("rb") as file:
-        return Entry(sha256=hashlib.file_digest(file, "sha256").hexdigest(), size=path.stat().st_size)
-
-
-def _entry_of_text(text: str) -> Entry:
-    content = text.encode()
-    return Entry(sha256=hashlib.sha256(content).hexdigest(), size=len(content))
 
 
 def same_json(first: str, second: str) -> bool:
