@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 import shutil
-from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 from pathlib import Path
 
 from memorybench.core.errors import BadInput
@@ -200,15 +198,14 @@ def _file_name(path: Path, root: str) -> str:
 def _write(leaderboard: Leaderboard, bundles: Mapping[str, Path], output: Path) -> None:
     from markupsafe import Markup
 
-    from memorybench.reporting.html import STYLE, environment
+    from memorybench.reporting.html import STYLE, environment, policy_hash
 
     style = STYLE.read_text(encoding="utf-8")
-    policy = f"default-src 'none'; style-src 'sha256-{b64encode(sha256(style.encode()).digest()).decode()}'"
     page = environment().get_template("leaderboard.html")
     text = page.render(
         leaderboard=leaderboard,
         style=Markup(style),  # noqa: S704  ours
-        policy=f"{policy}; base-uri 'none'; form-action 'none'",
+        policy=f"default-src 'none'; style-src '{policy_hash(style)}'; base-uri 'none'; form-action 'none'",
         levels=LEVELS,
     )
     try:

@@ -32,7 +32,7 @@ from memorybench.suites.wiring import ResolvedModel, Wiring
 from memorybench.text.sanitize import printable, shorten
 
 from .archive import OUTCOMES, STEPS, open_archive
-from .claims import Verification
+from .claims import Verification, outcome_name
 from .contents import Rows
 from .rows import OutcomeRow, StepRow
 
@@ -181,7 +181,7 @@ def draw_sample(path: Path, found: Verification, size: int, seed: int) -> Sample
         for row in rows.of(OUTCOMES, OutcomeRow):
             if row.body.status == "scored":
                 for key in dict.fromkeys(row.body.steps):
-                    trials[key].append(_trial_name(row.body))
+                    trials[key].append(_text(outcome_name(row.body)))
         steps, left_out = [], Counter[str]()
         for step in rows.of(STEPS, StepRow):
             if step.name not in _JUDGED or step.key not in trials:
@@ -214,12 +214,6 @@ def _judged_step(step: StepRow, trials: Sequence[str]) -> JudgedStep:
         judge=Subject.model_validate(step.inputs["model"]),
         trials=tuple(trials),
     )
-
-
-def _trial_name(outcome: Outcome) -> str:
-    trial = outcome.trial
-    parts = (trial.benchmark, trial.case_id, trial.subject.name, trial.variant, trial.repeat_name)
-    return _text(" × ".join(part for part in parts if part))
 
 
 def expected_cost(sample: Sample, model: ResolvedModel) -> float | None:
