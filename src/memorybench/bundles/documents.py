@@ -60,6 +60,7 @@ _FIELDS: Mapping[str, Sequence[tuple[str, str, str]]] = {
 
 def ro_crate(run: RunRow) -> dict[str, Any]:
     """Return RO-Crate 1.1 metadata, without digests, which are in the manifest."""
+    others = [name for name in (*CONTENT, MANIFEST) if name != RO_CRATE]
     graph: list[dict[str, Any]] = [
         {
             "@id": RO_CRATE,
@@ -73,7 +74,7 @@ def ro_crate(run: RunRow) -> dict[str, Any]:
             "name": _title(run),
             "description": f"A run of the {run.suite} suite, with everything that its report is computed from.",
             "datePublished": run.finished or run.created,
-            "hasPart": [{"@id": name} for name in (*CONTENT, MANIFEST) if name != RO_CRATE],
+            "hasPart": [{"@id": name} for name in others],
             "mentions": {"@id": "#run"},
         },
         {
@@ -87,11 +88,10 @@ def ro_crate(run: RunRow) -> dict[str, Any]:
         },
         {"@id": "#program", "@type": "SoftwareApplication", "name": run.program},
     ]
-    for name in (*CONTENT, MANIFEST):
-        if name != RO_CRATE:
-            graph.append(
-                {"@id": name, "@type": "File", "description": _ABOUT[name], "encodingFormat": _media_type(name)}
-            )
+    graph += [
+        {"@id": name, "@type": "File", "description": _ABOUT[name], "encodingFormat": _media_type(name)}
+        for name in others
+    ]
     return {"@context": "https://w3id.org/ro/crate/1.1/context", "@graph": graph}
 
 
