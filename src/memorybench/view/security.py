@@ -10,10 +10,10 @@ import hmac
 import ipaddress
 import socket
 from collections.abc import Mapping
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qsl, urlencode
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -77,7 +77,7 @@ class Guard:
             response.set_cookie(_COOKIE, given[-1], httponly=True, samesite="strict")
             return response
         sent = headers.get("authorization", "").removeprefix("Bearer ")
-        if self._is_token(sent) or self._is_token(_cookie(headers)):
+        if self._is_token(sent) or self._is_token(Request(scope).cookies.get(_COOKIE, "")):
             return None
         return PlainTextResponse("missing token; open the address that `memorybench view` printed", 401)
 
@@ -109,14 +109,6 @@ def _is_embedded(headers: Headers) -> bool:
     if headers.get("sec-fetch-site", "none") in ("none", "same-origin"):
         return False
     return headers.get("sec-fetch-mode") != "navigate" or headers.get("sec-fetch-dest") != "document"
-
-
-def _cookie(headers: Headers) -> str:
-    try:
-        found = SimpleCookie(headers.get("cookie", "")).get(_COOKIE)
-    except CookieError:
-        return ""
-    return found.value if found else ""
 
 
 def _with_headers(send: Send) -> Send:
