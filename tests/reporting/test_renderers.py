@@ -27,7 +27,7 @@ from memorybench.core.report_sections import (
 from memorybench.reporting.latex import to_latex
 from memorybench.reporting.markdown import to_markdown
 from memorybench.reporting.report_files import write_reports
-from memorybench.reporting.terminal import show_cases, show_report, show_table
+from memorybench.reporting.terminal import show_case, show_report, show_table
 
 SHARE = Measure(name="recall", value=0.5, n=8, planned=8, low=0.25, high=0.75)
 TABLE = Table(
@@ -123,19 +123,11 @@ def test_a_bad_state_is_red_and_marked() -> None:
     assert "\x1b[31m✗ missed" in text
 
 
-def test_cases_are_shown_as_they_come() -> None:
+def test_a_case_is_shown_with_its_lines_indented() -> None:
     out = Console(file=io.StringIO(), width=80, highlight=False)
-    show_cases(out, iter(()), "No failures.")
-    show_cases(out, iter([Case(("case-1", ""), (("got", "two\nlines"),))]), "No failures.")
+    show_case(out, Case(("case-1", ""), (("got", "two\nlines"),)))
     assert isinstance(out.file, io.StringIO)
-    assert out.file.getvalue().splitlines() == [
-        "No failures.",
-        "case-1",
-        "  got       two",
-        "            lines",
-        "",
-        "1 trials",
-    ]
+    assert out.file.getvalue().splitlines() == ["case-1", "  got       two", "            lines", ""]
 
 
 def test_control_sequences_in_values_reach_no_renderer() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
@@ -127,8 +127,6 @@ def show_section(out: Console, section: Section, whole_in: str = "report.md") ->
         case Table():
             out.print()
             show_table(out, section, whole_in)
-        case Cases():
-            show_cases(out, section.cases, section.if_empty)
         case Text():
             out.print()
             show_text(out, section)
@@ -138,8 +136,8 @@ def show_section(out: Console, section: Section, whole_in: str = "report.md") ->
             for line in section.lines:
                 text = ": ".join(line) if isinstance(line, tuple) else line
                 _print_text(out, text, "bold yellow" if section.warning else "")
-        case Provenance():
-            pass
+        case Cases() | Provenance():
+            pass  # only report files show cases; the header shows the facts
         case _:
             assert_never(section)
 
@@ -185,7 +183,7 @@ def _fitting_columns(out: Console, table: Table) -> list[tuple[int, Column]]:
     columns = list(enumerate(table.columns))
     while True:
         broken = [(place, replace(one, heading=re.sub("([_-])| ", r"\1\n", one.heading))) for place, one in columns]
-        short = [(place, _shortened(one) if _can_shorten(one) else one) for place, one in broken]
+        short = [(place, _shortened(one)) for place, one in broken]
         for form in (columns, broken, short):
             if _width(out, table, form) <= out.width:
                 return form
@@ -198,12 +196,10 @@ def _fitting_columns(out: Console, table: Table) -> list[tuple[int, Column]]:
     return wrapped
 
 
-def _can_shorten(column: Column) -> bool:
-    return column.priority > 0 and column.shows in ("interval", "value_of_n")
-
-
 def _shortened(column: Column) -> Column:
-    """Return the column with values only, without intervals in its cells and heading."""
+    """Return a column of low priority with values only, without intervals and counts; other columns unchanged."""
+    if not column.priority or column.shows not in ("interval", "value_of_n"):
+        return column
     return replace(column, shows="value", heading=re.sub(r"\s*\[95%\]", "", column.heading))
 
 
@@ -216,15 +212,6 @@ def _width(out: Console, table: Table, columns: Sequence[tuple[int, Column]], wr
         longest = max(map(cell_len, texts))
         total += 3 + (min(longest, wrapped) if column.wrap else longest)
     return total
-
-
-def show_cases(out: Console, cases: Iterable[Case], if_empty: str) -> None:
-    """Show cases one by one, then their number; if there are none, show the text `if_empty`."""
-    count = 0
-    for case in cases:
-        count += 1
-        show_case(out, case)
-    out.print(f"{count} trials" if count else if_empty)
 
 
 def show_case(out: Console, case: Case) -> None:
