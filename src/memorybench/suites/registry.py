@@ -6,7 +6,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from memorybench.core.errors import BadInput
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,8 +70,6 @@ def verb_of(suite_name: str) -> str:
 
 def suite_of(run: Run) -> Suite:
     """Returns the suite of a saved run."""
-    from memorybench.core.errors import BadInput
-
     found = suite(run.suite)
     if found is None:
         raise BadInput(
@@ -103,11 +103,16 @@ def read_run(runs: Sequence[str], folders: Sequence[Path]) -> Iterator[StoredRun
 
 
 def _plugins() -> Iterator[Suite]:
+    return load_plugins(GROUP, "suite")
+
+
+def load_plugins(group: str, kind: str) -> Iterator[Any]:
+    """Load what other installed packages register in `group`. What cannot be loaded is skipped with a warning."""
     from memorybench.files.entry_points import third_party_points
 
-    for point in third_party_points(GROUP):
+    for point in third_party_points(group):
         try:
             yield point.load()
         except Exception as error:  # third-party code must not stop other commands
             origin = f"{point.dist.name} {point.dist.version}" if point.dist else point.value
-            print(f"suite {point.name} of {origin}: skipped: {error}", file=sys.stderr)
+            print(f"{kind} {point.name} of {origin}: skipped: {error}", file=sys.stderr)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from memorybench.core.measures import Metric, RetrievalMetric
 from memorybench.core.questions import EvidenceLevel, Question
-from memorybench.files.entry_points import third_party_points
 from memorybench.metrics.rates import Mean, Rate
 from memorybench.metrics.retrieval import RetrievalMean, retrieval_metrics
 from memorybench.suites.answering import RUBRIC_MET, RUBRIC_SCORE
+from memorybench.suites.registry import load_plugins
 from memorybench.suites.searching import OVER_BUDGET
 
 from .scores import DRIFT, FORBIDDEN_HIT, MEMORY_BYTES, MISSES, OTHER_LEVEL
@@ -97,11 +96,4 @@ def run_metrics(spec: Mapping[str, Any], plugins: Sequence[Metric | RetrievalMet
 
 def plugin_metrics() -> tuple[Metric | RetrievalMetric, ...]:
     """Loads the metrics of installed packages; one that cannot be loaded is skipped with a warning."""
-    metrics = []
-    for point in third_party_points(METRICS):
-        try:
-            metrics.append(point.load())
-        except Exception as error:  # third-party code must not stop a report
-            origin = f"{point.dist.name} {point.dist.version}" if point.dist else point.value
-            print(f"metric {point.name} of {origin}: skipped: {error}", file=sys.stderr)
-    return tuple(metrics)
+    return tuple(load_plugins(METRICS, "metric"))
