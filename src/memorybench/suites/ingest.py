@@ -15,6 +15,7 @@ from memorybench.core.contracts import Batching, LiveMemory, Provider, Receipt, 
 from memorybench.core.conversation import Found, Haystack, Memory, Session
 from memorybench.core.errors import BadInput, Denied, JournalError, ServiceError, Transient
 from memorybench.core.plans import Adding, Steps
+from memorybench.core.questions import Question
 from memorybench.core.records import Record, digest
 
 
@@ -44,24 +45,8 @@ class Haystacks(Protocol):
     def haystack(self, id: str) -> Haystack: ...
 
 
-class Beginning(Protocol):
-    """A question that may be about the first part of a longer history, which other questions share.
-
-    `shared_history` is the id of that history; "" if there is none. `asked_after` is the length of the first part.
-    """
-
-    @property
-    def haystack(self) -> str: ...
-
-    @property
-    def shared_history(self) -> str: ...
-
-    @property
-    def asked_after(self) -> int: ...
-
-
-def history_stages(questions: Iterable[Beginning]) -> dict[str, list[str]]:
-    """Return, by shared history, the haystacks that are its beginnings, shortest first."""
+def history_stages(questions: Iterable[Question]) -> dict[str, list[str]]:
+    """Return, by history that several questions share, the haystacks that are its beginnings, shortest first."""
     lengths: dict[str, dict[str, int]] = {}
     for question in questions:
         if question.shared_history:
