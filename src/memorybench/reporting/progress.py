@@ -9,13 +9,16 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 from memorybench.core.plans import Adding
 from memorybench.core.reasons import Reasons
 from memorybench.core.records import Record
 from memorybench.core.trials import STATUSES, Outcome
 from memorybench.files.reading import read_inside
+
+if TYPE_CHECKING:
+    from memorybench.engine.budget import Budget
 
 FILE_NAME = ".progress"
 """The progress file in the folder of a run, while a process performs the run; `results --watch` reads it."""
@@ -25,16 +28,6 @@ _WINDOW = 120.0
 _LONGEST_REASON = 200
 _REQUEST = re.compile(r"\b[A-Z]+ https?://\S+: ")
 """The method and address of a request in an error, which are removed to leave room for the reason."""
-
-
-class Spent(Protocol):
-    """The costs of a run so far, in dollars. A run's budget implements it."""
-
-    @property
-    def spent(self) -> float: ...
-
-    @property
-    def calls_of_unknown_cost(self) -> int: ...
 
 
 class Block(Record):
@@ -227,12 +220,12 @@ class RunProgress:
         self,
         totals: Mapping[tuple[str, str], int],
         done: Mapping[tuple[str, str], int],
-        spent: Spent | None = None,
+        budget: Budget | None = None,
         redact: Callable[[str], str] = str,
     ) -> None:
         """Start counting. `totals` and `done` are numbers of trials by benchmark and subject."""
         self._counts = {key: _Counts(*key, total, done.get(key, 0)) for key, total in totals.items() if total}
-        self._spent = spent
+        self._budget = budget
         self._redact = redact
         self._trials = _Rate()
         self.on_stage_end: Callable[[Block], None] | None = None
@@ -272,8 +265,8 @@ class RunProgress:
             total=sum(counts.total for counts in every),
             per_second=1 / each if each else None,
             eta=None if None in left else sum(one for one in left if one is not None),
-            cost=self._spent.spent if self._spent else 0.0,
-            calls_of_unknown_cost=self._spent.calls_of_unknown_cost if self._spent else 0,
+            cost=self._budget.spent if self._budget else 0.0,
+            calls_of_unknown_cost=self._budget.calls_of_unknown_cost if self._budget else 0,
         )
 
 
