@@ -82,7 +82,7 @@ class MemoryCases(pytest.Collector):
             fields["config_dirs"] = tuple(options["memory_config_dir"])
         return {**fields, "allow_code": True}  # pytest runs the project's code anyway
 
-    def _start(self, case_ids: tuple[str, ...] | None = None, thresholds: tuple[str, ...] = ()) -> Start:
+    def _start(self, case_ids: tuple[str, ...] | None = None) -> Start:
         from memorybench.suites.registry import commands
         from memorybench.suites.spec import RunOptions
         from memorybench.suites.starting import start_run
@@ -90,7 +90,7 @@ class MemoryCases(pytest.Collector):
 
         suite, command = next(pair for pair in commands("extraction") if pair[1].name == "extraction run")
         fields = self._fields if case_ids is None else {**self._fields, "case_ids": case_ids}
-        return start_run(suite, command, fields, RunOptions(output=self._folder), LiveWiring(), thresholds)
+        return start_run(suite, command, fields, RunOptions(output=self._folder), LiveWiring())
 
     @cached_property
     def _run(self) -> tuple[Start, FinishedRun]:
