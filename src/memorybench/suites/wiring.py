@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from memorybench.core.uses import Consent, Use
     from memorybench.datasets.config import BenchmarkConfig, ModelChoice
 
+    from .extraction.spec import OnlineSpec as ExtractionOnlineSpec
+    from .online.spec import OnlineSpec
+
 Row = TypeVar("Row", covariant=True)
 
 
@@ -149,51 +152,6 @@ class FetchedTraces(Protocol):
     def __iter__(self) -> Iterator[Trace]: ...
 
 
-class SpanQuery(Protocol):
-    """Which recorded spans to read. The spec of a run implements it."""
-
-    @property
-    def source(self) -> str: ...
-
-    @property
-    def file(self) -> str | None: ...
-
-    @property
-    def project(self) -> str | None: ...
-
-    @property
-    def since(self) -> str | None: ...
-
-    @property
-    def limit(self) -> int | None: ...
-
-    @property
-    def write_names(self) -> Sequence[str]: ...
-
-
-class TraceQuery(SpanQuery, Protocol):
-    """Which traces of an extractor to read."""
-
-    @property
-    def tag(self) -> str: ...
-
-    @property
-    def paths(self) -> Mapping[str, str]: ...
-
-
-class OperationQuery(SpanQuery, Protocol):
-    """Which operations on a memory to read."""
-
-    @property
-    def search_names(self) -> Sequence[str]: ...
-
-    @property
-    def kinds(self) -> Sequence[str]: ...
-
-    @property
-    def feedback(self) -> bool: ...
-
-
 class ResolvedTraces(Protocol):
     """A source of traces: a LangSmith project or a file."""
 
@@ -303,9 +261,9 @@ class Wiring(Protocol):
 
     def extractor(self, name: str | None, command: str | None, model: str | None) -> ResolvedExtractor: ...
 
-    def traces(self, query: TraceQuery) -> ResolvedTraces: ...
+    def traces(self, spec: ExtractionOnlineSpec) -> ResolvedTraces: ...
 
-    def operations(self, query: OperationQuery) -> ResolvedOperations:
+    def operations(self, spec: OnlineSpec) -> ResolvedOperations:
         """Return the operations on a memory in recorded spans."""
         ...
 

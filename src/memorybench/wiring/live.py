@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from memorybench.core.questions import Dataset, Question
     from memorybench.core.uses import Use
     from memorybench.datasets.config import BenchmarkConfig, ModelChoice
-    from memorybench.suites.wiring import OperationQuery, TraceQuery
+    from memorybench.suites.extraction.spec import OnlineSpec as ExtractionOnlineSpec
+    from memorybench.suites.online.spec import OnlineSpec
 
     from .agents import ResolvedAgent
     from .extractors import ResolvedExtractor
@@ -193,15 +194,15 @@ class LiveWiring:
 
         return self._resolve(partial(resolve_extractor, self.catalog, name, command, model, self._consent))
 
-    def traces(self, query: TraceQuery) -> FileTraces | LangSmithTraces:
+    def traces(self, spec: ExtractionOnlineSpec) -> FileTraces | LangSmithTraces:
         from .traces import resolve_traces
 
-        return resolve_traces(query)
+        return resolve_traces(spec)
 
-    def operations(self, query: OperationQuery) -> FileOperations | LangSmithOperations:
+    def operations(self, spec: OnlineSpec) -> FileOperations | LangSmithOperations:
         from .traces import resolve_operations
 
-        return resolve_operations(query)
+        return resolve_operations(spec)
 
     def benchmark(self, name: str) -> BenchmarkConfig:
         # the variables, too: addresses and file names that errors show contain their values

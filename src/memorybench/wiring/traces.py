@@ -32,7 +32,8 @@ from memorybench.traces.spool import Spool, create_private, spool
 from .environment import first_variable, redactor
 
 if TYPE_CHECKING:
-    from memorybench.suites.wiring import OperationQuery, TraceQuery
+    from memorybench.suites.extraction.spec import OnlineSpec as ExtractionOnlineSpec
+    from memorybench.suites.online.spec import OnlineSpec
 
 KEY_VARIABLES = ("LANGSMITH_API_KEY", "LANGCHAIN_API_KEY")
 URL_VARIABLES = ("LANGSMITH_ENDPOINT", "LANGCHAIN_ENDPOINT")
@@ -153,7 +154,7 @@ def langfuse_keys() -> tuple[str, str]:
     return str(keys[0]), str(keys[1])
 
 
-def resolve_operations(query: OperationQuery) -> FileOperations | LangSmithOperations:
+def resolve_operations(query: OnlineSpec) -> FileOperations | LangSmithOperations:
     names = SpanNames(frozenset(query.search_names), frozenset(query.write_names))
     since = parse_time(query.since) if query.since else None
     selection = Selection(tuple(query.kinds), since, query.limit, names)
@@ -172,7 +173,7 @@ def resolve_operations(query: OperationQuery) -> FileOperations | LangSmithOpera
     return FileOperations(Path(query.file), query.source, selection)
 
 
-def resolve_traces(query: TraceQuery) -> FileTraces | LangSmithTraces:
+def resolve_traces(query: ExtractionOnlineSpec) -> FileTraces | LangSmithTraces:
     since = parse_time(query.since) if query.since else None
     if query.source == LANGSMITH:
         runs = RunQuery(_project(query.project), tag=query.tag or TAG, since=since, limit=query.limit)
