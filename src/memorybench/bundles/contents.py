@@ -26,15 +26,13 @@ from memorybench.processes.programs import temporary_folder
 from memorybench.suites.gate import report_of
 from memorybench.suites.judge_check import STEP as JUDGE_CHECK
 from memorybench.suites.registry import read_run
-from memorybench.suites.suite import SAVED_BASELINE
+from memorybench.suites.suite import PATHS, SAVED_BASELINE
 
 from .archive import ATTEMPTS, CASES, NOTES, OUTCOMES, RUN, STEPS, Archive
 from .rows import AttemptRow, CaseRow, NoteRow, OutcomeRow, RunRow, StepRow
 
 T = TypeVar("T", bound=Record)
 
-_PATHS = ("config_dirs", "data_files", "errata", "dataset", "cases", "probe_file", "folders")
-"""Keys of a spec that contain paths. Only the last part of each path is kept in a bundle."""
 _SHARED_TEXTS = (
     "provider ",
     "config of ",
@@ -87,7 +85,7 @@ def _run_row(run: Run, public: bool) -> RunRow:
 
 def without_paths(spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return a spec with only the last part of each path, because folders reveal details of the author's machine."""
-    return {key: _last_part(value) if key in _PATHS else value for key, value in spec.items()}
+    return {key: _last_part(value) if key in PATHS else value for key, value in spec.items()}
 
 
 def _last_part(value: Any) -> Any:

@@ -23,7 +23,7 @@ from .run_changes import repair
 from .saved_report import save_report
 from .shards import PART, SHARD, parse_shard
 from .stored_run import folder_of, new_run_id, no_results, with_current_status
-from .suite import SAVED_BASELINE, SCOPE_SUFFIX, STARTED_WITH, RunPlace, default_folders, resume_command
+from .suite import PATHS, SAVED_BASELINE, SCOPE_SUFFIX, STARTED_WITH, RunPlace, default_folders, resume_command
 
 if TYPE_CHECKING:
     from .html_report import MakePage
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 _THRESHOLDS = ("thresholds", "threshold_on")
 _OF_A_START = (SCOPE_SUFFIX, STARTED_WITH, SAVED_BASELINE, *_THRESHOLDS, "concurrency", "budget", "reuse")
 """Keys of a spec that do not affect any figure, so shards may differ in them."""
-_PATHS = ("config_dirs", "data_files", "errata", "dataset", "cases", "probe_file", "folders")
-"""Keys of a spec that hold paths. They may differ between machines; fingerprints compare the files' content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +177,8 @@ def _differences(first: Run, other: Run) -> Iterator[str]:
         values = getattr(first, what), getattr(other, what)
         if values[0] != values[1]:
             yield f"{what} ({values[0]} and {values[1]})"
-    own = {SHARD, PART, *first.spec[PART]["whole"], *other.spec[PART]["whole"], *_OF_A_START, *_PATHS}
+    # paths may differ between machines; fingerprints compare the content of the files
+    own = {SHARD, PART, *first.spec[PART]["whole"], *other.spec[PART]["whole"], *_OF_A_START, *PATHS}
     specs = [{key: value for key, value in run.spec.items() if key not in own} for run in (first, other)]
     yield from sorted(key for key in specs[0].keys() | specs[1].keys() if specs[0].get(key) != specs[1].get(key))
     yield from differences(first.fingerprints, other.fingerprints)

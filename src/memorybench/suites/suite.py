@@ -43,6 +43,8 @@ SAVED_BASELINE = "gate"
 """The key of a saved spec that holds the baseline run."""
 STARTED_WITH = "started_with"
 """The key of a saved spec that holds the command line and the versions of packages, which do not affect results."""
+PATHS = ("config_dirs", "data_files", "errata", "dataset", "cases", "probe_file", "folders")
+"""Keys of a saved spec that hold paths."""
 
 
 @dataclass(frozen=True, slots=True)
