@@ -95,7 +95,6 @@ def rescore_files(path: Path, files: Mapping[str, bytes], datasets: Mapping[str,
         assert not list(bundle.read())
         recorded = bundle.recorded()
         rescorer = suite_of(recorded.run).rescorer(recorded)
-        assert rescorer is not None
         for row, read in zip(rows, bundle.outcomes, strict=True):
             trial = read.body.trial
             steps = ReplayedSteps(read.body.steps, bundle.steps)

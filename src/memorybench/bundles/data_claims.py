@@ -20,7 +20,7 @@ CONFIG_OF = "config of "
 """Prefix of the name of a benchmark config's fingerprint; the name of the benchmark follows."""
 
 
-def data_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescorer | None) -> Iterator[Claim]:
+def data_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescorer) -> Iterator[Claim]:
     """Check fingerprints and configs, and that the cases are those that the settings select from the data."""
     yield from _fingerprint_claims(bundle)
     yield from _config_claims(bundle)
@@ -70,7 +70,7 @@ def _config_claims(bundle: BundledRun) -> Iterator[Claim]:
         yield claim("configs", "declared", text, others, names=others)
 
 
-def _case_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescorer | None) -> Iterator[Claim]:
+def _case_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescorer) -> Iterator[Claim]:
     """Check that the available data has the recorded fingerprint, and that each case is one of its questions."""
     wrong, declared, changed = [], [], []
     for benchmark in dict.fromkeys(benchmark for benchmark, _ in bundle.cases):
@@ -79,7 +79,7 @@ def _case_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescorer |
         if given is not None and is_marked and not bundle.has_fingerprint(benchmark, given):
             wrong.append(bundle_text(benchmark))
             continue
-        others = _changed_cases(bundle, recorded.data.get(benchmark), rescorer)
+        others = _changed_cases(recorded.data.get(benchmark), rescorer)
         if others:
             changed += [f"{bundle_text(benchmark)}: {bundle_text(one)}" for one in others]
         # conversations of the bundle itself do not show that they are those of the named data
@@ -98,25 +98,22 @@ def _case_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescorer |
         yield claim("cases", "contradicted", "the data here has another fingerprint than the run recorded", wrong)
 
 
-def _changed_cases(bundle: BundledRun, dataset: object, rescorer: Rescorer | None) -> Sequence[str] | None:
+def _changed_cases(dataset: object, rescorer: Rescorer) -> Sequence[str] | None:
     """Return the ids of cases that differ from the data; None if they cannot be compared."""
-    if dataset is None or rescorer is None or rescorer.changed_cases is None:
-        return None
     try:
-        return rescorer.changed_cases(dataset)
+        return None if dataset is None else rescorer.changed_cases(dataset)
     except CannotRescore:
         return None
 
 
-def _selection_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescorer | None) -> Iterator[Claim]:
+def _selection_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescorer) -> Iterator[Claim]:
     """Check that the settings select exactly the cases of the run from the data, if the run is complete."""
     wrong, proved, declared = [], 0, []
-    is_whole = bundle.is_whole
     own: dict[str, set[str]] = defaultdict(set)
     for row in bundle.outcomes:
         own[row.body.trial.benchmark].add(row.body.trial.case_id)
     for benchmark in {**own, **recorded.data}:
-        selected = _selected_cases(bundle, recorded.data.get(benchmark), rescorer) if is_whole else None
+        selected = _selected_cases(recorded.data.get(benchmark), rescorer) if bundle.is_whole else None
         if selected is not None and selected == own[benchmark]:
             proved += len(selected)
         elif selected is not None and recorded.is_of_this_version:
@@ -134,25 +131,24 @@ def _selection_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Resco
         yield claim("selection", "contradicted", "the settings select other cases from the data", wrong)
 
 
-def _selected_cases(bundle: BundledRun, dataset: object, rescorer: Rescorer | None) -> set[str] | None:
-    if dataset is None or rescorer is None or rescorer.selected_cases is None:
-        return None
+def _selected_cases(dataset: object, rescorer: Rescorer) -> set[str] | None:
     try:
-        return set(rescorer.selected_cases(dataset))
+        selected = None if dataset is None else rescorer.selected_cases(dataset)
     except (MemorybenchError, *ERRORS):
         return None
+    return None if selected is None else set(selected)
 
 
-def _setting_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescorer | None) -> Iterator[Claim]:
+def _setting_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescorer) -> Iterator[Claim]:
     """Check the settings that can be derived from the cases. A report depends on them, for example for its measures."""
     has_cases = all((row.body.trial.benchmark, row.body.trial.case_id) in bundle.cases for row in bundle.outcomes)
-    if rescorer is None or rescorer.derived_settings is None:
-        return
     if not bundle.is_whole or not has_cases or not recorded.is_of_this_version:
         return  # cases of failed trials may be missing, and another version may derive other values
     try:
         derived = rescorer.derived_settings()
     except CannotRescore:
+        return
+    if derived is None:
         return
     wrong = [name for name, value in derived.items() if _unordered(bundle.run.spec.get(name)) != _unordered(value)]
     if wrong:

@@ -23,7 +23,7 @@ from .claims import Claim, Level, bundle_text, claim
 from .rows import StepRow
 
 
-def judge_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescorer | None) -> Iterator[Claim]:
+def judge_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescorer) -> Iterator[Claim]:
     """Check the models of steps, the verdicts of the judge, and its check with known answers."""
     yield from _model_claims(bundle)
     yield from _verdict_claims(bundle)
@@ -118,7 +118,7 @@ def _verdict_claims(bundle: BundledRun) -> Iterator[Claim]:
         yield claim("verdicts", "contradicted", "the judge's reply gives another verdict", wrong)
 
 
-def _canary_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescorer | None) -> Iterator[Claim]:
+def _canary_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescorer) -> Iterator[Claim]:
     """Check that the counts of the judge check follow from the recorded verdicts on canaries (known answers)."""
     checks = [step for step in bundle.steps.values() if step.name == JUDGE_CHECK]
     verdicts = [key for key, step in bundle.steps.items() if step.name == CANARY]
@@ -138,22 +138,26 @@ def _canary_level(
     step: StepRow,
     verdicts: Sequence[str],
     recorded: RecordedRun,
-    rescorer: Rescorer | None,
+    rescorer: Rescorer,
     *,
     is_only: bool,
 ) -> tuple[Level, str]:
-    if rescorer is None or rescorer.check_judge is None:
-        return "declared", "how the judge decided cases with known answers"
+    unknown = "how the judge decided cases with known answers"
+    if bundle.is_public:
+        return "declared", unknown
     steps = ReplayedSteps(verdicts, bundle.steps, is_strict=True)
     try:
         judge, limit = Subject.model_validate(step.inputs["judge"]), int(step.inputs["limit"])
-        prompts, report = blocking(rescorer.check_judge(steps, judge, limit))
+        counted = blocking(rescorer.check_judge(steps, judge, limit))
     except (CannotRescore, *ERRORS) as error:
-        return "declared", f"how the judge decided cases with known answers ({bundle_text(str(error))})"
+        return "declared", f"{unknown} ({bundle_text(str(error))})"
+    if counted is None:
+        return "declared", unknown
+    prompts, report = counted
     is_same = report.plain() == step.result
     # another version may have had other prompts or canaries
     if prompts_digest(prompts) != step.inputs.get("prompts") or (report.unreadable and steps.unused()):
-        return "declared", "how the judge decided cases with known answers, which are not those of this version"
+        return "declared", f"{unknown}, which are not those of this version"
     if not is_same or (steps.other_verdicts and recorded.is_of_this_version):
         return "contradicted", "the recorded verdicts give other counts"
     if steps.other_verdicts or steps.redacted_verdicts:
@@ -178,17 +182,14 @@ def _expected_canaries(bundle: BundledRun, rescorer: Rescorer) -> int | None:
     asked = bundle.run.spec.get("canaries")
     if asked is not None:
         return asked if isinstance(asked, int) else 0
-    is_whole = bundle.is_whole
-    if not is_whole or rescorer.judge_calls is None:
+    if not bundle.is_whole:
         return None
-    calls = 0
+    trials = (row.body.trial for row in bundle.outcomes)
     try:
-        for row in bundle.outcomes:
-            case = bundle.cases[row.body.trial.benchmark, row.body.trial.case_id]
-            calls += rescorer.judge_calls(case.body)
+        calls = [rescorer.judge_calls(bundle.cases[trial.benchmark, trial.case_id].body) for trial in trials]
     except (CannotRescore, LookupError):  # cases of failed trials may be missing
         return None
-    return canary_limit(None, calls)
+    return None if None in calls else canary_limit(None, sum(one or 0 for one in calls))
 
 
 def _note_claims(bundle: BundledRun, recorded: RecordedRun) -> Iterator[Claim]:

@@ -38,7 +38,7 @@ _UNLIKE = 1e-9
 differently."""
 
 
-def score_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescorer | None) -> Iterator[Claim]:
+def score_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescorer) -> Iterator[Claim]:
     """Check the scores of each trial by computing them again from its case and its recorded steps."""
     found = blocking(_rescore(bundle, rescorer, is_of_this_version=recorded.is_of_this_version))
     if found.proved:
@@ -93,7 +93,7 @@ def _range(metric: Metric) -> tuple[float, float]:
     return (0, inf) if is_amount or isinstance(metric, Pooled) else (-inf, inf)  # of a plugin: unknown
 
 
-async def _rescore(bundle: BundledRun, rescorer: Rescorer | None, *, is_of_this_version: bool) -> _Rescores:
+async def _rescore(bundle: BundledRun, rescorer: Rescorer, *, is_of_this_version: bool) -> _Rescores:
     found = _Rescores()
     for row in bundle.outcomes:
         outcome = row.body
@@ -103,7 +103,7 @@ async def _rescore(bundle: BundledRun, rescorer: Rescorer | None, *, is_of_this_
             found.groups += 1
             continue
         names = Counter(score.name for score in outcome.scores) or Counter([outcome.status])
-        if rescorer is None or case is None:
+        if bundle.is_public or case is None:
             found.declare("left out of a public bundle" if bundle.is_public else "the suite cannot do that", names)
             found.groups += 1
             continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from typing import TypeGuard
 
 from memorybench.core.records import canonical
@@ -36,7 +36,7 @@ def input_claims(bundle: BundledRun) -> Iterator[Claim]:
         yield claim("inputs of steps", "contradicted", "the key of a step is not the digest of its inputs", wrong)
 
 
-def trial_claims(bundle: BundledRun, rescorer: Rescorer | None) -> Iterator[Claim]:
+def trial_claims(bundle: BundledRun, rescorer: Rescorer) -> Iterator[Claim]:
     """Check that each planned trial has one outcome, with recorded steps and a recorded case."""
     wrong, unknown = [], ""
     places = set()
@@ -116,7 +116,7 @@ def _other_subjects(bundle: BundledRun) -> list[str]:
     return wrong
 
 
-def _other_trials(bundle: BundledRun, rescorer: Rescorer | None) -> list[str]:
+def _other_trials(bundle: BundledRun, rescorer: Rescorer) -> list[str]:
     """Return problems if not every subject of a complete run has every case in every repeat."""
     repeats = bundle.run.spec.get("repeats") or 1
     if not isinstance(repeats, int) or not 1 <= repeats <= max(1, len(bundle.outcomes)):
@@ -134,7 +134,8 @@ def _other_trials(bundle: BundledRun, rescorer: Rescorer | None) -> list[str]:
     wrong = []
     for benchmark, ids in cases.items():
         for id in sorted(ids):
-            expected = _trials_of_case(bundle, benchmark, id, rescorer)
+            case = bundle.cases.get((benchmark, id))
+            expected = rescorer.trials_of_case(case.body if case else None)
             for subject in subjects:
                 own = sorted(found[benchmark, id, subject])
                 if expected is None:  # one trial per repeat; its variant is compared with the case elsewhere
@@ -144,18 +145,6 @@ def _other_trials(bundle: BundledRun, rescorer: Rescorer | None) -> list[str]:
                 if not is_same:
                     wrong.append(f"{bundle_text(benchmark)} × {bundle_text(id)}: a subject lacks trials, or has others")
     return wrong
-
-
-def _trials_of_case(
-    bundle: BundledRun, benchmark: str, id: str, rescorer: Rescorer | None
-) -> Collection[tuple[str, int]] | None:
-    """Return (variant, repeat) of each trial that a case must have; None: one trial per repeat, of any variant."""
-    if rescorer is None or rescorer.trials_of_case is None:
-        return None
-    case = bundle.cases.get((benchmark, id))
-    if case is None:  # of trials that failed
-        raise CannotRescore("the bundle does not contain the case of a failed trial")
-    return rescorer.trials_of_case(case.body)
 
 
 def _are_names(value: object) -> TypeGuard[list[str]]:

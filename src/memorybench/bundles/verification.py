@@ -16,6 +16,7 @@ from memorybench.core.questions import Dataset
 from memorybench.datasets.audit import AuditDataset
 from memorybench.suites.recorded_form import ERRORS
 from memorybench.suites.registry import suite_of
+from memorybench.suites.replayed_steps import Rescorer
 from memorybench.text.sanitize import printable
 
 from .archive import REPORT, Archive, open_archive
@@ -72,9 +73,9 @@ def _claims(bundle: BundledRun) -> Iterator[Claim]:
         yield claim("rows", "proved", "every row has the form of its table, and occurs once", n=n)
     yield from input_claims(bundle)
     recorded = bundle.recorded()
-    suite_rescorer = suite_of(recorded.run).rescorer(recorded)
-    yield from trial_claims(bundle, suite_rescorer)
-    rescorer = None if bundle.is_public else suite_rescorer
+    rescorer = suite_of(recorded.run).rescorer(recorded)
+    yield from trial_claims(bundle, rescorer)
+    rescorer = Rescorer() if bundle.is_public else rescorer
     yield from data_claims(bundle, recorded, rescorer)
     yield from judge_claims(bundle, recorded, rescorer)
     yield from score_claims(bundle, recorded, rescorer)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
@@ -250,50 +250,44 @@ class RecordedRun:
 
 VERDICTS = ("judge", CANARY, "entail", "support")
 """Names of steps whose result is a verdict."""
-CheckJudge = Callable[[ReplayedSteps, Subject, int], Coroutine[Any, Any, tuple[Sequence[JudgePrompt], CanaryReport]]]
-"""A function that counts the recorded verdicts on canaries again.
-
-It takes the recorded steps, the judge and the most canaries to ask, and returns the run's judge prompts and the counts.
-"""
 
 
-class Rescorer(Protocol):
-    """Computes the scores of recorded trials again. `rescorer(run)` in a suite's `rescoring` module returns one."""
+class Rescorer:
+    """Computes the scores of recorded trials again. `rescorer(run)` in a suite's `rescoring` module returns one.
 
-    @property
-    def changed_cases(self) -> Callable[[Any], Sequence[str]] | None:
-        """A function that returns the ids of recorded cases that differ from a dataset; None if that is unknown."""
+    A suite overrides what it can compute; the other methods return None.
+    """
+
+    def changed_cases(self, dataset: Any) -> Sequence[str] | None:
+        """Return the ids of recorded cases that differ from a dataset."""
         return None
 
-    @property
-    def selected_cases(self) -> Callable[[Any], Collection[str]] | None:
-        """A function that returns the ids of the cases that the run's settings select from a dataset.
+    def selected_cases(self, dataset: Any) -> Collection[str] | None:
+        """Return the ids of the cases that the run's settings select from a dataset."""
+        return None
 
-        None if the suite cannot tell.
+    def trials_of_case(self, case: Mapping[str, Any] | None) -> Collection[tuple[str, int]] | None:
+        """Return variant and repeat of each trial of a recorded case; None: one trial per repeat.
+
+        `case` is None if the case is not recorded.
         """
         return None
 
-    @property
-    def trials_of_case(self) -> Callable[[Mapping[str, Any]], Collection[tuple[str, int]]] | None:
-        """A function that returns variant and repeat of each trial of a recorded case; None: one trial per repeat."""
-        return None
+    async def check_judge(
+        self, steps: ReplayedSteps, judge: Subject, limit: int
+    ) -> tuple[Sequence[JudgePrompt], CanaryReport] | None:
+        """Count the recorded verdicts on canaries, at most `limit`, again.
 
-    @property
-    def check_judge(self) -> CheckJudge | None:
-        """A function that counts the recorded verdicts on canaries again; None if the suite asks no canaries."""
-        return None
-
-    @property
-    def judge_calls(self) -> Callable[[Mapping[str, Any]], int] | None:
-        """A function that returns how many verdicts a trial of a case needs, which determines the number of canaries.
-
-        None if unknown.
+        Return the run's judge prompts and the counts; None if the suite asks no canaries.
         """
         return None
 
-    @property
-    def derived_settings(self) -> Callable[[], Mapping[str, Any]] | None:
-        """A function that returns the settings that follow from the cases and the data; None if no settings do."""
+    def judge_calls(self, case: Mapping[str, Any]) -> int | None:
+        """Return how many verdicts a trial of a case needs, which determines the number of canaries."""
+        return None
+
+    def derived_settings(self) -> Mapping[str, Any] | None:
+        """Return the settings that follow from the cases and the data."""
         return None
 
     async def rescore(self, outcome: Outcome, case: Mapping[str, Any], steps: ReplayedSteps) -> Rescored:
@@ -301,7 +295,7 @@ class Rescorer(Protocol):
 
         Raise CannotRescore if they cannot be computed, Lacking if today's code would skip the trial.
         """
-        ...
+        raise CannotRescore("the suite cannot do that")
 
 
 @dataclass(frozen=True, slots=True)

@@ -213,11 +213,11 @@ class Suite:
         sections: Sequence[Section] | None = None if describe is None else describe(trial)
         return sections
 
-    def rescorer(self, run: RecordedRun) -> Rescorer | None:
-        """Return an object that computes the scores of a run again, to check them; None if the suite has none."""
-        if not self.rescoring_module:
-            return None
-        rescorer: Rescorer = import_module(self.rescoring_module).rescorer(run)
+    def rescorer(self, run: RecordedRun) -> Rescorer:
+        """Return an object that computes the scores of a run again, to check them."""
+        from .replayed_steps import Rescorer
+
+        rescorer: Rescorer = import_module(self.rescoring_module).rescorer(run) if self.rescoring_module else Rescorer()
         return rescorer
 
     def command_of(self, run: Run) -> Command:

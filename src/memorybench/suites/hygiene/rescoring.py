@@ -69,8 +69,10 @@ class _HygieneRescorer(Rescorer):
                 raise CannotRescore("another version of memorybench made this run, and may name results differently")
             raise Contradiction(f"the recorded result of the phase {phase} does not follow from its findings")
 
-    def trials_of_case(self, case: Mapping[str, Any]) -> list[tuple[str, int]]:
+    def trials_of_case(self, case: Mapping[str, Any] | None) -> list[tuple[str, int]]:
         spec = self.run.run.spec
+        if case is None:
+            raise CannotRescore("the bundle does not contain the case of a failed trial")
         if spec.get("mode", "scenarios") != "scenarios":
             raise CannotRescore(f"the trials of `hygiene {spec['mode']}` cannot be computed again")
         if "assertions" not in case:
