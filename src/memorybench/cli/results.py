@@ -6,6 +6,7 @@ import argparse
 import json
 import shlex
 import sys
+import time
 from typing import TYPE_CHECKING
 
 from memorybench.core.errors import BadInput
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from memorybench.suites.stored_run import StoredRun
 
 _PAGE = 20
+_SECONDS_BETWEEN_LOOKS = 0.5
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -58,9 +60,7 @@ def run(args: argparse.Namespace) -> int:
 
         return compare_providers(args)
     if args.watch:
-        from .watch import watch_run
-
-        return watch_run(args, _show)
+        return _watch(args)
     if not args.runs:
         from .runs import show_runs
 
@@ -85,6 +85,38 @@ def _show(args: argparse.Namespace) -> int:
             for check in report.document.get("checks", ()):
                 print_wrapped(check["text"])
     return 0
+
+
+def _watch(args: argparse.Namespace) -> int:
+    """Show the progress of a run that another process performs until it ends, then its results."""
+    from memorybench.journal.lock import is_held
+    from memorybench.journal.places import results_folder
+    from memorybench.reporting.progress import read_progress
+    from memorybench.reporting.progress_view import follow_progress
+    from memorybench.suites.run_list import find_run
+    from memorybench.suites.stored_run import LATEST
+    from memorybench.suites.suite import resume_command
+
+    if len(args.runs) > 1:
+        raise BadInput("--watch", f"{len(args.runs)} runs are named", expected="one run")
+    name = args.runs[0] if args.runs else LATEST
+    # a run that has just been started has a lock, but may not be recorded yet
+    own = next((place for folder in folders(args) if is_held(place := folder / name)), None)
+    if own is None:
+        row = find_run(name, folders(args))
+        own = row.folder / row.run.id
+    with follow_progress(lambda: read_progress(own)):
+        while is_held(own):
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
+    results = results_folder(own.parent, args.journal)
+    run = find_run(own.name, [results]).run
+    code = _show(argparse.Namespace(**{**vars(args), "runs": [own.name], "results": [own.parent]}))
+    if run.status == "complete":
+        return code
+    ended = "stopped before its end" if run.finished else "was killed"
+    command = as_typed(resume_command(suite_of(run).command_of(run), results, own.name))
+    print(f"Run {own.name} {ended}; continue with: {command}", file=sys.stderr if args.json else sys.stdout)
+    return 1
 
 
 def _check_flags(args: argparse.Namespace) -> None:
@@ -144,8 +176,7 @@ def _show_failures(args: argparse.Namespace, stored: StoredRun) -> None:
                 else f"Only {len(failures)} failures."
             )
         if last < len(failures):
-            next_page = _next_page(args, run_names(args, stored), last)
-            out.print(f"Next: {as_typed(next_page)}", soft_wrap=True)
+            out.print(f"Next: {_next_page(args, run_names(args, stored), last)}", soft_wrap=True)
 
     print_paged(draw)
 
