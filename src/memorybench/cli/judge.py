@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .arguments import add_action, add_concurrency, add_json
+from .output import interval_text
 
 if TYPE_CHECKING:
     from memorybench.metrics.intervals import Interval
@@ -120,18 +121,11 @@ def _show(calibration: Calibration, figures: Mapping[str, tuple[Interval, int]])
     print(f"{'people: yes':14}{cells.both_yes:>12}{cells.person_yes:>12}")
     print(f"{'people: no':14}{cells.judge_yes:>12}{cells.both_no:>12}\n")
     for name, (found, n) in figures.items():
-        print(f"{name.replace('_', ' '):16}{_spelled(found)}  n = {n}")
+        print(f"{name.replace('_', ' '):16}{interval_text(found) or 'undefined'}  n = {n}")
     others = ", ".join(f"{number} {status}" for status, number in counts.items() if status != "scored")
     print(f"\n{sum(counts.values())} labelled = {counts['scored']} scored, {others}")
     if calibration.run_id:
         print(f"Recorded as run {calibration.run_id}; repeating the command reuses its verdicts")
-
-
-def _spelled(found: Interval) -> str:
-    if found.value is None:
-        return "undefined"
-    ends = "" if found.low is None or found.high is None else f" [{found.low:.3f}, {found.high:.3f}]"
-    return f"{found.value:.3f}{ends}"
 
 
 def _score(text: str) -> tuple[float, int | None]:

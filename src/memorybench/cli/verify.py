@@ -24,14 +24,14 @@ from .arguments import (
     positive,
     split_list,
 )
+from .output import interval_text
 
 if TYPE_CHECKING:
     from memorybench.bundles.claims import Verification
-    from memorybench.bundles.rejudging import Rejudging
+    from memorybench.bundles.rejudging import Rejudging, Sample
     from memorybench.bundles.signing import PublicKey
     from memorybench.core.questions import Dataset
     from memorybench.datasets.audit import AuditDataset
-    from memorybench.metrics.intervals import Interval
     from memorybench.wiring.live import LiveWiring
 
 
@@ -89,9 +89,12 @@ def run(args: argparse.Namespace) -> int:
     document = found.document()
     rejudging = None
     if args.rejudge is not None and found.is_consistent:
+        from memorybench.bundles.rejudging import draw_sample
+
+        sample = draw_sample(args.file, found, args.sample or _SAMPLE, args.seed or 0)
         if args.dry_run:
-            return _show_estimate(args, found)
-        rejudging = _rejudge(args, found)
+            return _show_estimate(args, sample)
+        rejudging = _rejudge(args, sample, found, wiring)
         document["rejudge"] = rejudging.document()
     elif args.rejudge is not None:
         print(f"{args.rejudge} is not asked: the bundle contradicts itself", file=sys.stderr)
@@ -200,23 +203,19 @@ def _show(found: Verification, *, has_keys: bool) -> None:
         out.print("This bundle contradicts itself.")
 
 
-def _rejudge(args: argparse.Namespace, found: Verification) -> Rejudging:
-    from memorybench.bundles.rejudging import draw_sample, rejudge
+def _rejudge(args: argparse.Namespace, sample: Sample, found: Verification, wiring: LiveWiring) -> Rejudging:
+    from memorybench.bundles.rejudging import rejudge
     from memorybench.suites.estimates import check_prices
-    from memorybench.wiring.live import LiveWiring
 
-    sample = draw_sample(args.file, found, args.sample or _SAMPLE, args.seed or 0)
-    wiring = LiveWiring(split_list(args.config_dir), given_consent(args))
     model, budget = wiring.model(args.rejudge), given_budget(args)
     check_prices((model,), budget)
     return rejudge(sample, found, model, args.results or _RESULTS, wiring, concurrency=args.concurrency, budget=budget)
 
 
-def _show_estimate(args: argparse.Namespace, found: Verification) -> int:
-    from memorybench.bundles.rejudging import draw_sample, expected_cost
+def _show_estimate(args: argparse.Namespace, sample: Sample) -> int:
+    from memorybench.bundles.rejudging import expected_cost
     from memorybench.wiring.live import LiveWiring
 
-    sample = draw_sample(args.file, found, args.sample or _SAMPLE, args.seed or 0)
     wiring = LiveWiring(split_list(args.config_dir), given_consent(args), need_keys=False)
     cost = expected_cost(sample, wiring.model(args.rejudge))
     if args.json:
@@ -235,12 +234,13 @@ def _show_rejudging(rejudging: Rejudging) -> None:
     out = console()
     document, sample = rejudging.document(), rejudging.sample
     unknown = f" and {rejudging.unknown_costs} calls of unknown cost" if rejudging.unknown_costs else ""
+    agreement = interval_text(rejudging.agreement, scale=100, unit=" %")
     lines = [
         "",
         f"{rejudging.judge} was asked about {len(sample.steps)} of {sample.available} verdicts"
         f" of {', '.join(rejudging.recorded_judges)} (seed {sample.seed})",
-        f"{document['agreed']} of {document['compared']} agree{_share(rejudging.agreement, scale=100, unit=' %')}",
-        f"Cohen's kappa{_share(rejudging.kappa) or ': undefined'}",
+        f"{document['agreed']} of {document['compared']} agree{agreement and f': {agreement}'}",
+        f"Cohen's kappa: {interval_text(rejudging.kappa) or 'undefined'}",
         f"{document['prompts_proved']} of {len(sample.steps)} prompts are those that the code makes",
         f"cost: ${rejudging.cost:.4f}{unknown}",
     ]
@@ -263,18 +263,6 @@ def _show_rejudging(rejudging: Rejudging) -> None:
     if rejudging.missing:
         out.print(f"{len(rejudging.missing)} verdicts are missing; repeating the command asks for those only")
     out.print(f"Recorded as run {rejudging.run_id}; repeating the command reuses its verdicts")
-
-
-def _share(found: Interval, scale: int = 1, unit: str = "") -> str:
-    if found.value is None:
-        return ""
-    digits = 1 if scale > 1 else 3
-    ends = (
-        ""
-        if found.low is None or found.high is None
-        else f" [{found.low * scale:.{digits}f}, {found.high * scale:.{digits}f}]"
-    )
-    return f": {found.value * scale:.{digits}f}{unit}{ends}"
 
 
 def _verdict(verdict: bool | None, score: float | None) -> str:
