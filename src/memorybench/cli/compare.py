@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from .arguments import add_json, add_list, add_results, folders, positive, split_list
 
 if TYPE_CHECKING:
+    from memorybench.core.report_sections import Report
     from memorybench.suites.run_comparison import RunComparison
 
 
@@ -56,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     elif args.format == "markdown":
         sys.stdout.write(to_markdown(report))
     else:
-        _show(compared, args)
+        _show(compared, report)
     return 0
 
 
@@ -82,14 +83,13 @@ def compare_providers(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps([pair.old_document() for pair in compared.comparisons], indent=2))
     else:
-        _show(compared, args)
+        _show(compared, compared.report())
     return 0
 
 
-def _show(compared: RunComparison, args: argparse.Namespace) -> None:
+def _show(compared: RunComparison, report: Report) -> None:
     from memorybench.reporting.terminal import console, show_header, show_report
 
     out = console()
     show_header(out, "MEMORYBENCH COMPARE", compared.facts())
-    report = compared.report(getattr(args, "only", None), getattr(args, "limit", None), getattr(args, "offset", 0))
     show_report(out, report, whole_in="a wider terminal or --format markdown")
