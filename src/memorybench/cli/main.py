@@ -11,8 +11,9 @@ from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 
 from memorybench import __version__
-from memorybench.suites.registry import BUILT_IN
-from memorybench.wiring.environment import learn_journal
+from memorybench.core.errors import MemorybenchError, Refusal
+from memorybench.suites.registry import BUILT_IN, commands, suites
+from memorybench.wiring.environment import learn_journal, redactor
 from memorybench.wiring.output import redacted_output
 
 from .arguments import Parser, add_aliases
@@ -88,10 +89,8 @@ def whole_parser(program: str) -> argparse.ArgumentParser:
     """Return the parser of all verbs with all their arguments, for shell completion."""
     verbs = dict(VERBS if program == "memorybench" else MEMAUDIT_VERBS)
     if program == "memorybench":
-        from memorybench.suites.registry import suites
-
-        commands = [command for suite in suites() for command in suite.commands]
-        verbs = {**{command.name.split()[0]: command.help for command in commands}, **verbs}
+        every = [command for suite in suites() for command in suite.commands]
+        verbs = {**{command.name.split()[0]: command.help for command in every}, **verbs}
     return _parser(program, "", verbs, list(verbs), "", whole=True)
 
 
@@ -156,7 +155,7 @@ def _parser(
     actions = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     chosen = next((word for word in given if not word.startswith("-")), "")
     if program == "memorybench" and chosen and chosen not in verbs:
-        verbs = {**verbs, **_plugin_verb(chosen)}
+        verbs = {**verbs, **{command.name.split()[0]: command.help for _, command in commands(chosen)[:1]}}
     if chosen in verbs and chosen == given[0] and not whole:
         verbs = {chosen: verbs[chosen]}  # only `memorybench --help` and an unknown verb list the others
     for verb, help in verbs.items():
@@ -186,17 +185,8 @@ def is_action(given: Sequence[str], action: str) -> bool:
     return [word for word in given if not word.startswith("-")][1:2] == [action]
 
 
-def _plugin_verb(verb: str) -> dict[str, str]:
-    from memorybench.suites.registry import commands
-
-    found = commands(verb)
-    return {verb: found[0][1].help} if found else {}
-
-
 def _explain(program: str, error: Exception, debug: bool) -> int:
-    from memorybench.core.errors import MemorybenchError, Refusal
     from memorybench.reporting.typed_commands import as_typed
-    from memorybench.wiring.environment import redactor
 
     redact = redactor().clean
     if debug:

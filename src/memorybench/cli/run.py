@@ -77,14 +77,16 @@ def _run(suite: Suite, command: Command, args: argparse.Namespace) -> int:
     from memorybench.suites.finished import find_finished
     from memorybench.suites.spec import RunOptions, make_spec, own_options
     from memorybench.suites.starting import start_run
+    from memorybench.wiring.environment import first_variable
     from memorybench.wiring.live import LiveWiring
     from memorybench.workers import placement as workers
 
     given = given_fields(args, command.spec)
     own = own_options(command.spec)
     options_given = {name: value for name, value in given_fields(args, RunOptions).items() if name not in own}
-    chosen = {**_from_environment(), **options_given, "command_line": args.command_line}
-    options = make_spec(RunOptions, chosen)
+    summary = first_variable("GITHUB_STEP_SUMMARY")
+    defaults = {"step_summary": summary} if summary else {}
+    options = make_spec(RunOptions, {**defaults, **options_given, "command_line": args.command_line})
     wiring = LiveWiring(need_keys=not args.dry_run)
     if not args.dry_run:
         complete = find_finished(
@@ -113,14 +115,6 @@ def _run(suite: Suite, command: Command, args: argparse.Namespace) -> int:
     else:
         _show(start, finished)
     return _end(finished, options, args)
-
-
-def _from_environment() -> dict[str, str]:
-    """Return the run options that environment variables of GitHub Actions set."""
-    from memorybench.wiring.environment import first_variable
-
-    summary = first_variable("GITHUB_STEP_SUMMARY")
-    return {"step_summary": summary} if summary else {}
 
 
 def _end(finished: FinishedRun, options: RunOptions, args: argparse.Namespace) -> int:

@@ -24,7 +24,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     if args.journal is not None:
-        _check_journal(args.journal)
+        from memorybench.journal.places import journal_of, results_folder
+        from memorybench.wiring.validation import describe_journal
+
+        journal = journal_of(results_folder(Path(), args.journal))
+        print(f"{journal.name}: {describe_journal(journal)}")
     elif not args.files:
         raise BadInput("FILE", "missing", expected="files to check, or --journal URL")
     code = 0
@@ -37,14 +41,6 @@ def run(args: argparse.Namespace) -> int:
             code = 2
             print(error)
     return code
-
-
-def _check_journal(url: str) -> None:
-    from memorybench.journal.places import journal_of, results_folder
-    from memorybench.wiring.validation import describe_journal
-
-    journal = journal_of(results_folder(Path(), url))
-    print(f"{journal.name}: {describe_journal(journal)}")
 
 
 def describe_file(path: Path) -> str:
