@@ -133,25 +133,18 @@ def _filtered(args: argparse.Namespace, tags: Sequence[str] = ()) -> list[Listed
 
 
 def _cells(row: ListedRun) -> tuple[str, ...]:
+    from memorybench.reporting.formatting import total_cost
+
     return (
         row.run.id,
         row.run.suite,
         row.run.status,
         row.headline_text or "–",
         f"{row.counts['scored']}/{row.run.planned}",
-        _cost(row),
+        total_cost(*row.costs),
         ", ".join(row.tags),
         row.run.created.replace("T", " ")[:16],
     )
-
-
-def _cost(row: ListedRun) -> str:
-    from memorybench.reporting.formatting import about
-
-    known, unknown = row.costs
-    if not unknown:
-        return about(known)
-    return f"{about(known)} + ?" if known else "?"
 
 
 def _document(row: ListedRun) -> dict[str, Any]:
@@ -251,6 +244,8 @@ def _delete_rows(args: argparse.Namespace, rows: Sequence[ListedRun], kept: dict
 
 def _confirmed(rows: Sequence[ListedRun]) -> bool:
     """Ask whether to delete these runs and return the answer. Asks on standard error: standard output may be JSON."""
+    from memorybench.reporting.formatting import total_cost
+
     if not sys.stdin or not sys.stdin.isatty():
         raise BadInput(
             "--yes",
@@ -260,7 +255,10 @@ def _confirmed(rows: Sequence[ListedRun]) -> bool:
     for row in rows:
         tags = f", tagged {', '.join(row.tags)}" if row.tags else ""
         scored = f"{row.counts['scored']} of {row.run.planned} scored"
-        print(f"  {row.run.id}: {row.run.suite}, {row.run.status}, {scored}, {_cost(row)}{tags}", file=sys.stderr)
+        print(
+            f"  {row.run.id}: {row.run.suite}, {row.run.status}, {scored}, {total_cost(*row.costs)}{tags}",
+            file=sys.stderr,
+        )
     print(f"Delete {len(rows)} run{'s' * (len(rows) > 1)} for good? [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 

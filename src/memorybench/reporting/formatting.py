@@ -117,6 +117,13 @@ def about(dollars: float) -> str:
     return f"${rounded:.2f}" if rounded == round(rounded, 2) else f"${Decimal(str(rounded)):f}"
 
 
+def total_cost(known: float, unknown: int) -> str:
+    """Return the cost of a run as text: its known cost, and `+ ?` if it has calls of unknown cost."""
+    if not unknown:
+        return about(known)
+    return f"{about(known)} + ?" if known else "?"
+
+
 def money(dollars: float | None) -> str:
     if dollars is None:
         return "unknown (a model has no known price)"

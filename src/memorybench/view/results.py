@@ -7,7 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import wait
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
@@ -29,7 +29,7 @@ from memorybench.files.names import safe_run_id
 from memorybench.journal.places import journal_of
 from memorybench.journal.rows import Run
 from memorybench.journal.run_reader import RunReader
-from memorybench.reporting.formatting import about
+from memorybench.reporting.formatting import total_cost
 from memorybench.reporting.progress import Snapshot, read_progress
 from memorybench.suites.gate import report_of
 from memorybench.suites.recorded_form import explain_form, form_error
@@ -154,13 +154,12 @@ class Results:
         saved = listed.saved_report.get("counts") if run.status == "complete" else None
         reported = progress.counts if progress else saved
         counts = {str(status): reported[status] for status in STATUSES} if reported else reader.status_counts(run.id)
-        row = RunRow(
-            place, run, tags, counts, (), {}, "–", benchmarks_of(run), tuple(map(str, subjects_of(run))), progress
-        )
+        benchmarks = tuple(map(str, run.spec.get("benchmarks") or run.spec.get("questions") or ()))
+        row = RunRow(place, run, tags, counts, (), {}, "–", benchmarks, tuple(map(str, subjects_of(run))), progress)
         if saved or sum(counts.values()) <= _MOST_COMPUTED:
             row = _with_report(row, listed if saved else replace(listed, counts=counts))
         elif progress is not None:
-            row = replace(row, cost=cost_text(progress.cost, progress.calls_of_unknown_cost))
+            row = replace(row, cost=total_cost(progress.cost, progress.calls_of_unknown_cost))
         with self._lock:
             self._rows[key] = row
         return row
@@ -273,8 +272,6 @@ class Results:
         return found
 
     def _compare(self, sides: Sequence[tuple[int, str, str | None]]) -> RunComparison | None:
-        from contextlib import ExitStack
-
         with ExitStack() as stack:
             opened: dict[tuple[int, str], ComparedRun] = {}
             for place, run_id, _ in sides:
@@ -345,7 +342,7 @@ def _with_report(row: RunRow, listed: ListedRun) -> RunRow:
             row,
             headlines=tuple(listed.headlines) if row.run.status == "complete" else (),
             measures=listed.measures,
-            cost=cost_text(*listed.costs),
+            cost=total_cost(*listed.costs),
             failed_judges=listed.failed_judges,
         )
     except Exception:  # one run that cannot be read must not hide the others
@@ -360,17 +357,6 @@ def _short_report(run: Run) -> Report:
         advice = f"The report of this large run is missing: `memorybench report {run.id}` makes it."
     facts = Provenance(suite_of(run).facts([run]))
     return Report(f"memorybench {command}: {run.id}", (facts,), warnings=(advice,))
-
-
-def cost_text(known: float, unknown: int) -> str:
-    if not unknown:
-        return about(known)
-    return f"{about(known)} + ?" if known else "?"
-
-
-def benchmarks_of(run: Run) -> tuple[str, ...]:
-    named = run.spec.get("benchmarks") or run.spec.get("questions") or ()
-    return tuple(map(str, named))
 
 
 def is_running(stored: StoredRun) -> bool:
