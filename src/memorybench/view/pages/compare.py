@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import comb
 from typing import Any
+from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -187,7 +188,5 @@ def _linker(sides: list[tuple[int, str, str | None]], compared: RunComparison | 
 
 
 def _address(chosen: list[str], more: dict[str, Any]) -> str:
-    from urllib.parse import urlencode
-
     path = with_query("/compare", **more)
     return f"{path}{'&' if '?' in path else '?'}{urlencode([('side', text) for text in chosen], errors='replace')}"

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import Response
 
 from memorybench.core.report_sections import Provenance, Section, Table, Text
-from memorybench.core.trials import Trial
 from memorybench.journal.run_reader import StepRecord
 from memorybench.suites.case_sections import hit_text, trial_sections
 from memorybench.suites.case_view import CaseTrial, CaseView, hit_level, memories_of
@@ -48,7 +46,7 @@ def page(request: Request) -> Response:
     benchmark, case_id = query.get("benchmark", ""), query.get("case", "")
     full = query.get("full") == "1"
     # `benchmark` names the question and selects nothing, so that keys lead on to questions of other benchmarks
-    filter = filter_of(_without(query, "benchmark"))
+    filter = replace(filter_of(query), benchmark="")
     with results.open(place, run_id) as stored, explain_page(stored.run, f"question {case_id}"):
         number = results.questions(place, stored)
         question = results.index.question(number, benchmark, case_id)
@@ -119,15 +117,13 @@ def _card(stored: StoredRun, view: CaseView, trial: CaseTrial, question: Questio
     sections = [part for part in trial_sections(view, trial, own) if not isinstance(part, Provenance)]
     if own is None:
         sections = [part for part in sections if not _is_above(part)]
-    mark = next(one for one in question.marks if _is_of(one, trial.outcome.trial))
+    own_trial = trial.outcome.trial
+    key = own_trial.subject.name, own_trial.variant, own_trial.repeat
+    mark = next(one for one in question.marks if (one.subject, one.variant, one.repeat) == key)
     steps = trial.named("search") if own is None else []
     searches = tuple(_search(trial, step, view.counts_turns) for step in steps)
     level = ("turns" if view.counts_turns else "sessions") if view.suite == "bench" else ""
     return TrialCard(trial, mark, searches, tuple(sections), _main_scores(trial, level))
-
-
-def _is_of(mark: Mark, trial: Trial) -> bool:
-    return (mark.subject, mark.variant, mark.repeat) == (trial.subject.name, trial.variant, trial.repeat)
 
 
 def _is_above(part: Section) -> bool:
@@ -165,7 +161,3 @@ def _main_scores(trial: CaseTrial, level: str) -> str:
     names = {"correct": "", "rubric_score": "", "passed": "", "answer_f1": "", **of_searches, "context_tokens": ""}
     found = [(f"{name}{counted}", trial.outcome.score(name)) for name, counted in names.items()]
     return " · ".join(f"{name} {value:,.4g}" for name, value in found if value is not None)
-
-
-def _without(query: QueryParams, name: str) -> QueryParams:
-    return QueryParams([(key, value) for key, value in query.multi_items() if key != name])

@@ -61,7 +61,7 @@ def page(request: Request) -> Response:
             report=report,
             sections=sections[:split],
             later_sections=sections[split:],
-            facts=_facts(report),
+            facts=next((one.facts for one in report.sections if isinstance(one, Provenance)), {}),
             disagreements=_disagreements(results.index, number, roles),
             failures=failure_table(results.index.reasons(number, of_questions=True), list(roles)),
             skipped=sum(count for (_, reason), count in reasons.items() if reason == "skipped"),
@@ -162,10 +162,6 @@ class Links:
 
     def questions(self, **filter: str) -> str:
         return run_url(self._place, self._run_id, "questions", **filter)
-
-
-def _facts(report: Report) -> Mapping[str, str]:
-    return next((section.facts for section in report.sections if isinstance(section, Provenance)), {})
 
 
 def _disagreements(

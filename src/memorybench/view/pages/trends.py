@@ -59,11 +59,9 @@ def page(request: Request) -> Response:
 
 def _chart(results: Results, points: list[tuple[RunRow, Measure]], subject: str, title: str) -> str | None:
     """Return the chart of the newest runs as SVG; None if there are fewer than two."""
-    spec = (
-        trend_of([(row.run.model_copy(update={"id": row.name}), one) for row, one in points], subject, title)
-        if is_installed()
-        else None
-    )
+    if not is_installed():
+        return None
+    spec = trend_of([(row.run.model_copy(update={"id": row.name}), one) for row, one in points], subject, title)
     return None if spec is None else results.draw(spec, title)
 
 
