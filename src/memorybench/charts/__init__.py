@@ -4,7 +4,6 @@ specs.py         makes the spec of each kind of chart from plain values
 frontier.py      the chart of shares against a cost
 slope.py         the chart that compares two sides
 parts.py         parts that several charts have in common
-label_places.py  computes the places of labels, so that none covers another
 narrow.py        adapts charts to pages of 360 pixels, and computes their sizes
 run_charts.py    chooses the values of charts from a run, a comparison or several runs
 rendering.py     renders a spec as SVG, PNG, PDF, or as SVG with the colours of the page around it

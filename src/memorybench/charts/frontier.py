@@ -9,7 +9,6 @@ from typing import Any
 
 from memorybench.text.sanitize import printable
 
-from .label_places import label_places
 from .look import LIGHT
 from .parts import (
     HEIGHT,
@@ -22,6 +21,7 @@ from .parts import (
     Estimate,
     Spec,
     captions_of,
+    label_places,
     layer,
     shown_name,
     whole,
@@ -30,6 +30,7 @@ from .parts import (
 
 _LABEL_WIDTH = 140
 """The assumed width of the label of a point, in pixels."""
+_TITLE = {"color": LIGHT["muted"], "fontWeight": "normal", "fontSize": 12}
 _LONGEST_NAME, _LONGEST_NARROW_NAME = 40, 26
 """The most characters of a name beside its point: a longer one would leave no room for the chart."""
 
@@ -86,9 +87,10 @@ def _frontier(
         row["is_before"] = not row["is_led"] and _has_room_before(row, data, ticks, _LABEL_WIDTH / width)
     leader = {"type": "rule", "xOffset": 5, "x2Offset": LEADER, "strokeWidth": 1, "color": LIGHT["muted"]}
     led = layer(leader, y={**y, "field": "value"}, x2={"field": "cost"}, y2={"field": "label_at"}, color=None)
-    sides = [(is_before, is_led) for is_before, is_led in ((False, False), (True, False), (False, True))]
+    sides = ((False, False), (True, False), (False, True))  # (is_before, is_led)
+    lines = [printable(note)] * bool(note) + captions_of([one for _, one in points])
     return {
-        **_frontier_title([printable(note)] * bool(note) + captions_of([one for _, one in points]), width),
+        **({"title": {"text": lines, **_TITLE, "limit": max(width, NARROW_PAGE)}} if lines else {}),
         "width": width,
         "height": height,
         "encoding": {"x": x},
@@ -107,22 +109,6 @@ def _frontier(
             },
         ],
     }
-
-
-def _frontier_title(lines: Sequence[str], width: int) -> Spec:
-    return (
-        {
-            "title": {
-                "text": lines,
-                "color": LIGHT["muted"],
-                "fontWeight": "normal",
-                "fontSize": 12,
-                "limit": max(width, NARROW_PAGE),
-            }
-        }
-        if lines
-        else {}
-    )
 
 
 def _cost_scale(costs: Sequence[float]) -> tuple[Spec, list[float]]:

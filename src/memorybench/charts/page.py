@@ -60,14 +60,12 @@ def html_report(stored: StoredRun, report: Report) -> str:
 def start_page() -> Iterator[MakePage]:
     """Start a renderer and yield the function that makes the page of a run from its report."""
     if not charts.is_installed():
-        yield _without_renderer
+        yield lambda stored, report: to_html(
+            stored, report, comparison=_compare_subjects(stored), why_no_charts=charts.MISSING
+        )
         return
     with Renderer() as renderer:
         yield lambda stored, report: _with_charts(renderer, stored, report)
-
-
-def _without_renderer(stored: StoredRun, report: Report) -> str:
-    return to_html(stored, report, comparison=_compare_subjects(stored), why_no_charts=charts.MISSING)
 
 
 def _with_charts(renderer: Renderer, stored: StoredRun, report: Report) -> str:

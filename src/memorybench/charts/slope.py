@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .label_places import label_places
 from .look import LIGHT
-from .parts import LABEL_GAP, LEADER, SHARES, Change, Spec, layer, shown_name, whole, with_slim
+from .parts import LABEL_GAP, LEADER, SHARES, Change, Spec, label_places, layer, shown_name, whole, with_slim
 
 _NARROW_SIDE = 80
 """The distance between the two sides on a page of 360 pixels, in pixels."""
