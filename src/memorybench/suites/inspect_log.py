@@ -118,7 +118,8 @@ def _header(summary: Summary, spec: Mapping[str, Any], result: Result, tally: _T
         # a step may serve several subjects: the cost of one is known only where it is the only one
         **({} if alone else {"usage_of_the_whole_run": usage}),
     }
-    error = _first_failure(summary, tally)
+    failure = tally.failure if summary.status == "complete" and not tally.completed else None
+    error = None if failure is None else _error(failure)
     return {
         "version": VERSION,
         "status": "error" if error else _STATUS[summary.status],
@@ -214,13 +215,6 @@ def _usage(summary: Summary) -> dict[str, Any]:
         }
         for subject, one in spent.items()
     }
-
-
-def _first_failure(summary: Summary, tally: _Tally) -> dict[str, str] | None:
-    """Return the first failure, for the header of a log of a complete run without completed samples; otherwise None."""
-    if summary.status != "complete" or tally.completed or tally.failure is None:
-        return None
-    return _error(tally.failure)
 
 
 def _sample(outcome: Outcome, epoch: int, at: str, case: Mapping[str, Any], model: str | None) -> dict[str, Any]:
