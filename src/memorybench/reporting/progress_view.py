@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from memorybench.text.sanitize import sanitize
+from memorybench.text.sanitize import PLAIN, sanitize
 
 from .formatting import about, share
 from .progress import Block, RunProgress, Snapshot, every_second
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 _SECONDS_BETWEEN_LINES = 10.0
 _REFRESHES_PER_SECOND = 4
 _NARROW = 100
-_PLAIN = str.maketrans({"×": "x", "…": "...", "–": "-"})
 
 
 @contextmanager
@@ -88,7 +87,7 @@ def _print(text: str) -> None:
 
 def _encodable(text: str, encoding: str) -> str:
     text = sanitize(text)
-    return text if encoding.lower().startswith("utf") else text.translate(_PLAIN)
+    return text if encoding.lower().startswith("utf") else text.translate(PLAIN)
 
 
 def _line(block: Block) -> str:

@@ -15,6 +15,7 @@ from memorybench.metrics.intervals import Interval
 from memorybench.metrics.rates import NARROW, is_wide
 from memorybench.metrics.retrieval import PROVENANCE_UNKNOWN
 from memorybench.reporting import formatting
+from memorybench.text.sanitize import shorten
 
 from .comparison import Pair
 from .searching import OVER_BUDGET
@@ -378,5 +379,4 @@ def _turn_line(turn: Mapping[str, Any]) -> str:
 
 def shorten_line(text: str, longest: int) -> str:
     """Return a text on one line, cut after `longest` characters."""
-    text = " ".join(text.split())
-    return text if len(text) <= longest else text[: longest - 1] + "…"
+    return shorten(" ".join(text.split()), longest)

@@ -85,9 +85,8 @@ def _turns(haystack: Haystack) -> Iterator[tuple[Session, str, Turn]]:
 
 
 def _gold_turn(session: Session, id: str, turn: Turn) -> GoldTurn:
-    text = turn.content if len(turn.content) <= _LONGEST_TURN else turn.content[: _LONGEST_TURN - 1] + "…"
-    speaker = storable(turn.speaker or turn.role)
-    return GoldTurn(session=session.id, id=id, at=turn.at or session.at, speaker=speaker, content=storable(text))
+    speaker, text = storable(turn.speaker or turn.role), storable(shorten(turn.content, _LONGEST_TURN))
+    return GoldTurn(session=session.id, id=id, at=turn.at or session.at, speaker=speaker, content=text)
 
 
 _SHOWN = 600
