@@ -23,7 +23,6 @@ from .spec import BenchSpec
 if TYPE_CHECKING:
     from memorybench.core.contracts import Model
     from memorybench.core.plans import Limits, Plan
-    from memorybench.datasets.config import Ingestion
     from memorybench.suites.suite import Opening
     from memorybench.suites.wiring import ProviderOpener, ResolvedModel, ResolvedProvider, Wiring
 
@@ -122,13 +121,18 @@ class BenchRun:
         benches = []
         for benchmark in self.benchmarks:
             answering = [await self._answering(benchmark, answerer, judge, opener) for answerer in answerers]
+            ingestion = benchmark.config.ingestion
             benches.append(
                 Bench(
                     benchmark.dataset,
                     benchmark.questions,
                     limits=benchmark.limits,
                     chunks=benchmark.config.search.include_chunks,
-                    ingest_options=_ingest_options(benchmark.config.ingestion),
+                    ingest_options=IngestOptions(
+                        by_turn=ingestion.mode == "incremental",
+                        batch_size=ingestion.batch_size,
+                        delay=ingestion.delay_between_batches / 1000,
+                    ),
                     corrected=benchmark.corrected,
                     answering=answering[0] if answering else None,
                     repeated=answering[1:],
@@ -172,11 +176,3 @@ class BenchRun:
 
         asked = sum(benchmark.judge_calls for benchmark in self.benchmarks)
         return canary_limit(self.spec.canaries, asked * len(self.providers) * self.spec.repeats)
-
-
-def _ingest_options(ingestion: Ingestion) -> IngestOptions:
-    return IngestOptions(
-        by_turn=ingestion.mode == "incremental",
-        batch_size=ingestion.batch_size,
-        delay=ingestion.delay_between_batches / 1000,
-    )

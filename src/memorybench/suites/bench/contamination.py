@@ -33,8 +33,6 @@ def _chance(question: Question) -> float:
         return sum(str(choice) in question.answers for choice in question.choices) / len(question.choices)
     if question.abstain or (question.must_not_contain and not has_gold):
         return 1.0
-    if question.choices:
-        return sum(str(choice) in question.answers for choice in question.choices) / len(question.choices)
     return 0.0
 
 

@@ -121,7 +121,8 @@ def report(run: StoredRun) -> Report:
         failed = {one.subject: one.failed for one in summary.failures if one.benchmark == benchmark}
         tables.append(_results_table(benchmark, results, main, failed))
         tables += sections.wide_interval_notes(summary, benchmark, main)
-        if max(map(_count_histories, results), default=0) == 1:
+        shares = [m for one in results for m in one.measures if m.value is not None and not m.unit]
+        if max((share.clusters for share in shares), default=0) == 1:
             histories = run.spec.get("samples", {}).get(benchmark, {}).get("clusters_available", 2)
             advice = "; --limit N samples from all of them." if histories > 1 else "."
             tables.append(Notes((_ONE_HISTORY + advice,), warning=True))
@@ -253,8 +254,3 @@ def _range_of(numbers: Sequence[int]) -> int | str:
     """Return the number if all are equal, else a text such as `3 to 12`: a subject with failed trials has fewer."""
     lowest, highest = min(numbers, default=0), max(numbers, default=0)
     return highest if lowest == highest else f"{lowest} to {highest}"
-
-
-def _count_histories(result: Result) -> int:
-    """Return the number of histories with a value of any share; 0 if no share has a value."""
-    return max((m.clusters for m in result.measures if m.value is not None and not m.unit), default=0)
