@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from memorybench.core.conversation import Memory
     from memorybench.core.plans import Steps
     from memorybench.files.templates import Template
-    from memorybench.judging.judge import Judge, Verdict
+    from memorybench.judging.judge import Judge
 
 Custom = Callable[[Question, str], Awaitable[float]]
 """A scorer that the user supplies. It returns a number from 0 (the answer is wrong) to 1 (it is right)."""
@@ -114,8 +114,9 @@ async def ask(
     `context` is the text of the memories, `kind` the question type, `at` the time of the question. Question types may
     have different prompts. The turns `before` are sent before the prompt.
     """
+    date = at.strftime("%Y-%m-%d %H:%M") if at else ""
     text = answering.prompt(kind, has_choices=has_choices).render(
-        {"question": question, "questionDate": _date(at), "questionType": kind, "retrievedContext": context}
+        {"question": question, "questionDate": date, "questionType": kind, "retrievedContext": context}
     )
     model = answering.model
     replayed = {"replayed": digest([turn.plain() for turn in before])} if before else {}
@@ -159,7 +160,8 @@ async def score(steps: Steps, scoring: Scoring, question: Question, response: st
         return Scored(tuple(scores), unscored=Failure(kind="Unreadable", message=str(error)))
     kept = [one for one in scores if one.name != "correct"]
     by_code = [] if verdict.prompt else [Score(name=BY_CODE, value=1.0)]
-    return Scored((Score(name="correct", value=float(verdict.correct)), *kept, *by_code), reason=_reason(verdict))
+    reason = verdict.reason + "".join(f" [{flag}]" for flag in verdict.flags)
+    return Scored((Score(name="correct", value=float(verdict.correct)), *kept, *by_code), reason=reason)
 
 
 def _is_decided_by_code(question: Question, scores: Sequence[Score]) -> bool:
@@ -276,12 +278,3 @@ def _cosine(first: Sequence[float], second: Sequence[float]) -> float:
     a, b = np.asarray(first), np.asarray(second)
     size = float(np.linalg.norm(a) * np.linalg.norm(b))
     return float(a @ b) / size if size else 0.0
-
-
-def _reason(verdict: Verdict) -> str:
-    flags = "".join(f" [{flag}]" for flag in verdict.flags)
-    return f"{verdict.reason}{flags}"
-
-
-def _date(at: datetime | None) -> str:
-    return at.strftime("%Y-%m-%d %H:%M") if at else ""

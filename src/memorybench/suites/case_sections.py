@@ -23,7 +23,6 @@ from memorybench.core.report_sections import (
     text_column,
 )
 from memorybench.core.spending import NOTHING
-from memorybench.core.trials import Outcome
 from memorybench.journal.run_reader import StepRecord
 
 from .case_view import CaseTrial, CaseView, case_document, memories_of, rubric_of
@@ -126,7 +125,9 @@ def trial_sections(view: CaseView, trial: CaseTrial, own: Sequence[Section] | No
             Text("Failure", f"{outcome.failure.kind}: {outcome.failure.message}\n{traceback or ''}".strip())
         )
     if outcome.scores:
-        sections.append(Text("Scores", _score_lines(outcome)))
+        values = "  ".join(f"{score.name}={score.value:.4g}" for score in outcome.scores)
+        reasons = [f"{score.name}: {score.reason}" for score in outcome.scores if score.reason]
+        sections.append(Text("Scores", "\n".join([values, *reasons])))
     if trial.steps:
         sections.append(_step_table(trial.steps))
     return sections
@@ -248,11 +249,6 @@ def hit_text(hits: Sequence[str], case: Mapping[str, Any]) -> str:
     sessions = case.get("gold_sessions", ())
     turns = [hit for hit in hits if hit not in sessions]
     return "\n".join([f"turn {hit}" for hit in turns] or [f"session {hit}" for hit in hits])
-
-
-def _score_lines(outcome: Outcome) -> str:
-    lines = ["  ".join(f"{score.name}={score.value:.4g}" for score in outcome.scores)]
-    return "\n".join([*lines, *(f"{score.name}: {score.reason}" for score in outcome.scores if score.reason)])
 
 
 def _step_table(steps: Sequence[StepRecord]) -> Table:

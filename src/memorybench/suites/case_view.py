@@ -37,9 +37,14 @@ class CaseTrial:
     full: bool = False
     """Whether long texts are shown in full."""
 
-    def text(self, title: str, text: str, longest: int = _LONGEST_TEXT) -> Text:
+    def text(self, title: str, text: str) -> Text:
         """Return a text as a report section. The middle of a long text is left out, unless `full` is set."""
-        return Text(title, text if self.full else _shorten(text, longest))
+        left_out = len(text) - _LONGEST_TEXT
+        if self.full or left_out <= 0:
+            return Text(title, text)
+        half = _LONGEST_TEXT // 2
+        cut = f"… {left_out:,} characters left out; --full shows them …"
+        return Text(title, f"{text[:half]}\n{cut}\n{text[-half:]}")
 
     def excerpt(self, text: str) -> str:
         """Return a text for a table cell: shortened to one line, unless `full` is set."""
@@ -212,12 +217,3 @@ def _trial_document(trial: CaseTrial) -> dict[str, Any]:
         "memories": memories_of(trial, searches[0]) if searches else None,
         "steps": [step.model_dump(mode="json") for step in trial.steps],
     }
-
-
-def _shorten(text: str, longest: int) -> str:
-    """Return a text; if it is longer than `longest`, without its middle."""
-    left_out = len(text) - longest
-    if left_out <= 0:
-        return text
-    half = longest // 2
-    return f"{text[:half]}\n… {left_out:,} characters left out; --full shows them …\n{text[-half:]}"

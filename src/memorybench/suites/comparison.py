@@ -328,11 +328,6 @@ def _group(
     return tuple(groups)
 
 
-def mean_by_case(scores: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    """Return the mean of the repeats of each case, because a comparison counts each case once."""
-    return {case: own[0] if len(own) == 1 else fsum(own) / len(own) for case, own in scores.items()}
-
-
 class HeadlineScores:
     """Collects the headline scores of a run from a stream of outcomes that other code reads."""
 
@@ -365,7 +360,11 @@ class HeadlineScores:
         as the recall of a provider that reports no sources. In a run with several models, both must have the same
         model. The p-values of all comparisons are adjusted together.
         """
-        values = {key: mean_by_case(own) for key, own in self._scores.items() if key not in undefined}
+        values = {  # the mean of the repeats of each case, because a comparison counts each case once
+            key: {case: fsum(repeats) / len(repeats) for case, repeats in own.items()}
+            for key, own in self._scores.items()
+            if key not in undefined
+        }
         pairs = []
         for benchmark, provider in self._order:
             for other, baseline in self._order:

@@ -15,6 +15,7 @@ from memorybench.core.records import Record
 from memorybench.core.report_sections import Notes
 from memorybench.journal.places import DatabaseFolder, journal_of
 from memorybench.journal.run_reader import RunReader
+from memorybench.metrics.names import ALIASES
 
 from .comparison import format_p
 from .registry import suite_of, verb_of
@@ -246,7 +247,8 @@ def check_gate(stored: StoredRun) -> Gate | None:
         return Gate(
             baseline=baseline.run, checks=(Check(where=stored.run.id, name="baseline", text=text, missed=True),)
         )
-    gate = judge(comparison, baseline.run, {**baseline.max_drop, **_by_current_name(baseline, measures)})
+    renamed = {ALIASES[name]: drop for name, drop in baseline.max_drop.items() if ALIASES.get(name) in measures}
+    gate = judge(comparison, baseline.run, {**baseline.max_drop, **renamed})
     label = shard_label(stored.runs)
     if not label:
         return gate
@@ -277,12 +279,6 @@ def run_checks(
 def report_of(stored: StoredRun) -> Report:
     """Return the report of a run, with its thresholds and the comparison with its baseline if it has them."""
     return add_checks(suite_of(stored.run).report(stored), *run_checks(stored))
-
-
-def _by_current_name(baseline: Baseline, measures: Sequence[str]) -> dict[str, float]:
-    from memorybench.metrics.names import ALIASES
-
-    return {ALIASES[name]: drop for name, drop in baseline.max_drop.items() if ALIASES.get(name) in measures}
 
 
 def judge(comparison: RunComparison, baseline: str, max_drop: Mapping[str, float]) -> Gate:

@@ -71,9 +71,10 @@ def to_html(
     listed = list_questions(stored)
     questions = listed.questions
     baselines = tuple(dict.fromkeys(pair.second for pair in stored.summary.differences))
-    heading, verdict = verdict_of(
-        report, comparison, _memories(stored, baselines), baselines, is_complete=stored.summary.status == "complete"
-    )
+    subjects = dict.fromkeys(one.subject for one in stored.summary.results)
+    memories = [name for name in subjects if name not in baselines]
+    is_complete = stored.summary.status == "complete"
+    heading, verdict = verdict_of(report, comparison, memories, baselines, is_complete=is_complete)
     facts = next((one.facts for one in report.sections if isinstance(one, Provenance)), {})
     return report_page(
         report,
@@ -101,10 +102,6 @@ def to_html(
         run_id=stored.summary.run_id,
         version=__version__,
     )
-
-
-def _memories(stored: StoredRun, baselines: Collection[str]) -> list[str]:
-    return [name for name in dict.fromkeys(one.subject for one in stored.summary.results) if name not in baselines]
 
 
 def page_without_charts(stored: StoredRun, report: Report) -> str | None:
@@ -169,7 +166,8 @@ def _verdict_on(
     """Return which subject is best on a benchmark by its first measure, and sentences on how the others compare."""
     first = next(pair for pair in pairs if pair.benchmark == benchmark)
     pairs = [pair for pair in pairs if (pair.benchmark, pair.measure) == (benchmark, first.measure)]
-    values = {name: value for pair in pairs for name, value in _values(pair) if value is not None}
+    sides = [side for pair in pairs for side in ((pair.first, pair.first_value), (pair.second, pair.second_value))]
+    values = {name: value for name, value in sides if value is not None}
     if not values:
         return None
     best = (max if first.higher_is_better else min)(values, key=lambda name: values[name])
@@ -184,14 +182,11 @@ def _verdict_on(
     lead = f"{benchmark}: {' and '.join(tied)} {rank} {first.measure} {among}".rstrip()
     if len(tied) == 1 and own:
         lead += f", {_significance([(n, p.comparison.significant) for n, p in zip(others, own, strict=True)])}"
-    figures = [
-        figures
-        for table in report.sections
-        if isinstance(table, Table) and table.title == benchmark
-        for figures in (_provider_figures(table),)
-        if any(one.name == first.measure for one in figures.values())
+    tables = [one for one in report.sections if isinstance(one, Table) and one.title == benchmark]
+    found = [
+        figures for figures in map(_provider_figures, tables) if first.measure in {m.name for m in figures.values()}
     ]
-    return lead, [*sentences[:_MOST_SENTENCES], *_better_baselines(figures[0] if figures else {}, best, baselines)]
+    return lead, [*sentences[:_MOST_SENTENCES], *_better_baselines(found[0] if found else {}, best, baselines)]
 
 
 def _significance(others: Sequence[tuple[str, bool]]) -> str:
@@ -279,10 +274,6 @@ def _scenario_sentence(table: Table) -> str:
     sentence += f", {undecided} were not decided" if undecided else ""
     more = f" and {len(failed) - _MOST_NAMES} more" if len(failed) > _MOST_NAMES else ""
     return f"{sentence}: {', '.join(failed[:_MOST_NAMES])}{more}" if failed else sentence
-
-
-def _values(pair: Pair) -> list[tuple[str, float | None]]:
-    return [(pair.first, pair.first_value), (pair.second, pair.second_value)]
 
 
 def provenance_notes(stored: StoredRun) -> list[Notes]:

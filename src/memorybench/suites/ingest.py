@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC
 from functools import cached_property, partial
 from itertools import count, takewhile
 from typing import Any, Protocol, cast
@@ -482,14 +482,14 @@ async def _do_nothing() -> None:
 
 def in_order(haystack: Haystack) -> Sequence[Session]:
     """Return the sessions by date, or in the order of the haystack if any session has no date."""
-    dated = [(session.at, session) for session in haystack.sessions if session.at is not None]
+    dated = [
+        (session.at if session.at.tzinfo else session.at.replace(tzinfo=UTC), session)
+        for session in haystack.sessions
+        if session.at is not None
+    ]
     if len(dated) < len(haystack.sessions):
         return haystack.sessions
-    return [session for _, session in sorted(dated, key=lambda pair: _aware(pair[0]))]
-
-
-def _aware(at: datetime) -> datetime:
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
+    return [session for _, session in sorted(dated, key=lambda pair: pair[0])]
 
 
 def _split_by_turn(session: Session) -> list[Session]:
