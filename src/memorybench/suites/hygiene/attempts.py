@@ -24,7 +24,7 @@ from .evidence import Activity, AttemptedWrite, Call, Fate, OpenStore
 from .measures import rate_scores, refusal_scores
 from .placeholders import texts_in
 from .plan import make_trial
-from .plays import Play, Store
+from .plays import Store
 from .scenario import Scenario
 from .script import USER
 
@@ -119,17 +119,11 @@ class Attempts:
             "repeat": repeat,
             **self._tool_setting,
         }
-        play = Play(self.store, steps, {"run": self.run, **inputs}, {USER, *scenario.users})
-
-        async def work() -> AttemptReport:
-            async with play.open() as open_store:
-                return await attempt(open_store, scenario, agent, serve, seed=self.seed)
-
-        report = await steps.once("agent", inputs, work, AttemptReport, on=agent.subject, paid=True, after=play.claim)
-        if report.result == "skipped":
-            raise Lacking(report.reason)
-        shown = _exhibit(scenario, report.result, add_skips(report.reason, report.findings))
-        return Performed(scores=tuple(attempt_scores(report)), shown=shown)
+        work, users = partial(attempt, scenario=scenario, agent=agent, serve=serve, seed=self.seed), scenario.users
+        report = await self.store.play(
+            steps, "agent", inputs, work, AttemptReport, run=self.run, users=users, on=agent.subject, paid=True
+        )
+        return performed_attempt(scenario, report)
 
 
 async def attempt(
@@ -156,6 +150,14 @@ async def attempt(
             findings = (*findings, Finding(claim=ANSWERED, kind="answers", status="broken", found=problem))
             break
     return AttemptReport(exchanges=tuple(exchanges), findings=findings)
+
+
+def performed_attempt(scenario: Scenario, report: AttemptReport) -> Performed:
+    """Return the scores and texts of an attempt. Raises Lacking if all its assertions were skipped."""
+    if report.result == "skipped":
+        raise Lacking(report.reason)
+    shown = _exhibit(scenario, report.result, add_skips(report.reason, report.findings))
+    return Performed(scores=tuple(attempt_scores(report)), shown=shown)
 
 
 def attempt_scores(report: AttemptReport) -> list[Score]:

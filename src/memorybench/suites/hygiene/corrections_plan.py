@@ -21,7 +21,7 @@ from memorybench.suites.wiring import ResolvedModel, ResolvedStore, Wiring
 
 from .corrections import COLUMNS, CURRENT, TOPIC_NAMES, WAYS, Cell, Topic, Way, answered, make_topics, play_cell
 from .forget_plan import open_subject
-from .plays import Play, Store
+from .plays import Store
 from .script import USER
 from .spec import CORRECTIONS, CorrectionsSpec
 
@@ -155,21 +155,15 @@ class _Jobs:
         return Exhibit(asked=asked, expected=current, got=answer or shown, context="\n".join(cell.texts))
 
     async def _cell(self, steps: Steps, column: str, way: Way, topic: Topic) -> Cell:
-        curate = self.spec.curate
         inputs = {
             "store": self.store.subject,
             "column": column,
             "way": way,
             "topic": topic.plain(),
-            "curate": curate,
+            "curate": self.spec.curate,
         }
-        play = Play(self.store, steps, {"run": self.run, **inputs}, {USER})
-
-        async def run() -> Cell:
-            async with play.open() as open_store:
-                return await play_cell(open_store, topic, column, way, curate=curate)
-
-        return await steps.once(PLAY, inputs, run, Cell, on=self.store.subject, after=play.claim)
+        play = partial(play_cell, topic=topic, column=column, way=way, curate=self.spec.curate)
+        return await self.store.play(steps, PLAY, inputs, play, Cell, run=self.run, users={USER})
 
 
 def _scores(current: str | None, cell: Cell, answer: str | None) -> Iterator[Score]:

@@ -20,7 +20,7 @@ from memorybench.suites.suite import Opening, PreparedRun, RunPlace
 from memorybench.suites.wiring import ResolvedStore, Wiring
 
 from .forgetting import OTHER, STEPS, Certificate, Check, Procedure, check_forgetting
-from .plays import Play, Store, check_unused
+from .plays import Store, check_unused
 from .script import USER
 from .spec import FORGET, ForgetSpec
 
@@ -121,13 +121,8 @@ class _Jobs:
             "look_in": list(spec.look_in),
             "wait": spec.wait,
         }
-        play = Play(self.store, steps, {"run": self.run, **inputs}, {USER, OTHER})
-
-        async def run() -> Certificate:
-            async with play.open() as open_store:
-                return await check_forgetting(open_store, procedure)
-
-        return await steps.once(PLAY, inputs, run, Certificate, on=self.store.subject, after=play.claim)
+        check = partial(check_forgetting, procedure=procedure)
+        return await self.store.play(steps, PLAY, inputs, check, Certificate, run=self.run, users={USER, OTHER})
 
 
 def check_text(check: Check) -> str:

@@ -14,10 +14,11 @@ from memorybench.core.trials import Exhibit, Score, Subject, Trial
 
 from .checks import add_skips, kill_scores, residue_scores, skip_scores
 from .driver import StoreProbe, probe_store
+from .evidence import OpenStore
 from .measures import MEASURES
 from .mutants import AGENTS, mutants_of
 from .phases import PhaseReport, check_script, check_violation
-from .plays import Play, Store
+from .plays import Store
 from .scenario import Scenario
 from .script import USER, Script
 
@@ -136,25 +137,17 @@ class HygienePlan:
             "seed": self.seed,
         }
         users = {*scenario.users, *(step.user for step in trial.script)}
-        play = Play(self.store, steps, {"run": self.run, **inputs}, users)
 
-        async def run() -> PhaseReport:
-            async with play.open() as open_store:
-                if trial.phase == "violation":
-                    return await check_violation(open_store, scenario, self.seed)
-                return await check_script(open_store, scenario, self.seed, trial.script)
+        async def check(open_store: OpenStore) -> PhaseReport:
+            if trial.phase == "violation":
+                return await check_violation(open_store, scenario, self.seed)
+            return await check_script(open_store, scenario, self.seed, trial.script)
 
-        return await steps.once("phase", inputs, run, PhaseReport, on=self.store.subject, after=play.claim)
+        return await self.store.play(steps, "phase", inputs, check, PhaseReport, run=self.run, users=users)
 
     async def _probe(self, steps: Steps) -> StoreProbe:
         inputs = {"store": self.store.subject}
-        play = Play(self.store, steps, {"run": self.run, **inputs}, {USER})
-
-        async def probe() -> StoreProbe:
-            async with play.open() as open_store:
-                return await probe_store(open_store)
-
-        return await steps.once("probe", inputs, probe, StoreProbe, on=self.store.subject, after=play.claim)
+        return await self.store.play(steps, "probe", inputs, probe_store, StoreProbe, run=self.run, users={USER})
 
 
 def _must_block(scenario: Scenario) -> bool:

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from memorybench.core.errors import BadInput, Lacking, MemorybenchError, ServiceError
 from memorybench.core.plans import Limits, Steps
@@ -23,6 +23,8 @@ from memorybench.text.sanitize import preview
 
 from .evidence import OpenStore
 from .script import USER
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,36 +40,40 @@ class Store:
         """Limits for the run: one play at a time, if a play uses the whole store."""
         return {self.subject.key: Limits(concurrency=1)} if self.isolation == "none" else {}
 
+    async def play(
+        self,
+        steps: Steps,
+        name: str,
+        inputs: Mapping[str, Any],
+        work: Callable[[OpenStore], Awaitable[T]],
+        returns: type[T],
+        *,
+        run: str,
+        users: Collection[str],
+        on: Subject | None = None,
+        paid: bool = False,
+    ) -> T:
+        """Perform one play as a recorded step; `work` gets the function that opens the store for this play.
 
-@dataclass(slots=True)
-class Play:
-    """One play of a scenario on a store. Await `claim` before `open`."""
+        `run` is the id of the run, `users` are all users that the play may write for.
+        """
+        scope, is_repeated = "", False
 
-    store: Store
-    steps: Steps
-    inputs: Mapping[str, Any]
-    """Inputs of the recorded step; they identify the play in the journal."""
-    users: Collection[str]
-    """All users that the play may write for."""
-    _scope: str = ""
-    _is_repeated: bool = False
+        async def claim_scope() -> None:
+            # recorded, so that a resumed run can delete what a killed one left
+            nonlocal scope, is_repeated
+            if self.isolation == "user":
+                is_repeated = steps.is_recorded("scope", {"run": run, **inputs})
+                scope = await steps.once("scope", {"run": run, **inputs}, _make_scope, str)
 
-    async def claim(self) -> None:
-        """Record the prefix of user names on a live store, so that a resumed run can delete what a killed one left."""
-        if self.store.isolation == "user":
-            self._is_repeated = self.steps.is_recorded("scope", self.inputs)
-            self._scope = await self.steps.once("scope", self.inputs, _make_scope, str)
+        async def perform() -> T:
+            if self.isolation == "folder":
+                return await work(self.open)
+            report_leak, leftovers = partial(steps.note, "leaked scope"), users if is_repeated else ()
+            async with open_live(self, scope, report_leak, leftovers) as open_store:
+                return await work(open_store)
 
-    @asynccontextmanager
-    async def open(self) -> AsyncIterator[OpenStore]:
-        """Yield the function that opens the store for this play."""
-        if self.store.isolation == "folder":
-            yield self.store.open
-            return
-        report_leak = partial(self.steps.note, "leaked scope")
-        leftovers = self.users if self._is_repeated else ()
-        async with open_live(self.store, self._scope, report_leak, leftovers) as open_store:
-            yield open_store
+        return await steps.once(name, inputs, perform, returns, on=on or self.subject, paid=paid, after=claim_scope)
 
 
 async def _make_scope() -> str:

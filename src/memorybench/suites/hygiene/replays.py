@@ -10,13 +10,14 @@ from memorybench.core.records import Record
 from memorybench.core.trials import Failure, Outcome
 from memorybench.suites.unrecorded_steps import UnrecordedSteps
 
+from .assertions_base import Finding
 from .checks import kill_matrix, survivors
 from .drafts import Draft, parse_draft
 from .driver import check_memory, check_users, open_fixture, run_script
-from .evidence import AttemptedWrite, Call
+from .evidence import AttemptedWrite, Call, OpenStore
 from .phases import check_script
 from .plan import HygienePlan
-from .plays import Play, Store
+from .plays import Store
 from .scenario import Scenario
 
 SEED = 0
@@ -41,13 +42,17 @@ async def replay(scenario: Scenario, store: Store) -> Replay:
 
 async def replay_as_agent(scenario: Scenario, store: Store) -> Replay:
     """Make the calls of the violation as if an agent made them, and check the assertions of the phase `real_model`."""
-    play = Play(store, cast(Any, UnrecordedSteps()), {"replay": scenario.id}, scenario.users)
-    await play.claim()
-    async with play.open() as open_store, open_fixture(open_store, scenario, SEED) as fixture:
-        check_users(scenario.users, fixture.capabilities)
-        activity = await run_script(fixture, fixture.scenario.deterministic.violation.steps)
-        activity.writes = tuple(_write(number, call) for number, call in enumerate(activity.calls, 1) if _writes(call))
-        findings = (await check_memory(fixture, activity, "real_model")).findings
+
+    async def check(open_store: OpenStore) -> tuple[Finding, ...]:
+        async with open_fixture(open_store, scenario, SEED) as fixture:
+            check_users(scenario.users, fixture.capabilities)
+            activity = await run_script(fixture, fixture.scenario.deterministic.violation.steps)
+            calls = enumerate(activity.calls, 1)
+            activity.writes = tuple(_write(number, call) for number, call in calls if _writes(call))
+            return (await check_memory(fixture, activity, "real_model")).findings
+
+    steps, inputs = cast(Any, UnrecordedSteps()), {"replay": scenario.id}
+    findings = await store.play(steps, "replay", inputs, check, tuple, run="replay", users=scenario.users)
     broken = tuple(f"{finding.claim}: {finding.found}" for finding in findings if finding.status == "broken")
     name = f"{store.subject.name}, with the calls of the agent"
     return Replay(store=name, verdict="red" if broken else "green", reasons=broken)

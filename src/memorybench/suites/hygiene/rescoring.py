@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from memorybench.core.errors import Lacking
 from memorybench.core.plans import Performed
 from memorybench.core.records import digest
 from memorybench.core.trials import Outcome
@@ -19,8 +18,7 @@ from memorybench.suites.replayed_steps import (
     Rescorer,
 )
 
-from .attempts import AttemptReport, _exhibit, attempt_name, attempt_scores
-from .checks import add_skips
+from .attempts import AttemptReport, attempt_name, performed_attempt
 from .phases import PhaseReport, has_own_result
 from .plan import HygienePlan, make_trial, script_trials
 from .plays import Store
@@ -36,12 +34,7 @@ class _HygieneRescorer(Rescorer):
     run: RecordedRun
 
     async def rescore(self, outcome: Outcome, case: Mapping[str, Any], steps: ReplayedSteps) -> Rescored:
-        spec, trial = self.run.run.spec, outcome.trial
-        if spec.get("mode", "scenarios") != "scenarios":
-            raise CannotRescore(f"scores of `hygiene {spec['mode']}` cannot be computed again")
-        if "assertions" not in case:
-            raise CannotRescore("a public bundle does not contain the scenario")
-        scenario = Scenario.model_validate(case)
+        spec, trial, scenario = self.run.run.spec, outcome.trial, self._scenario(case, "scores")
         phase = trial.labels.get("phase", "")
         expected = make_trial(scenario, trial.benchmark, trial.subject, phase, trial.variant)
         if phase == "real_model":
@@ -55,6 +48,15 @@ class _HygieneRescorer(Rescorer):
         self._check_reports(scenario, steps)
         performed = await plan._perform(scenario, script, steps)
         return Rescored(performed, are_inputs_known=spec.get("seed") is not None, trial=expected)
+
+    def _scenario(self, case: Mapping[str, Any], wanted: str) -> Scenario:
+        """Return the recorded scenario. Raises CannotRescore, which names what is wanted, if there is none."""
+        spec = self.run.run.spec
+        if spec.get("mode", "scenarios") != "scenarios":
+            raise CannotRescore(f"{wanted} of `hygiene {spec['mode']}` cannot be computed again")
+        if "assertions" not in case:
+            raise CannotRescore("a public bundle does not contain the scenario")
+        return Scenario.model_validate(case)
 
     def _check_reports(self, scenario: Scenario, steps: ReplayedSteps) -> None:
         """Raise Contradiction if the recorded result of a phase does not agree with its findings."""
@@ -70,14 +72,9 @@ class _HygieneRescorer(Rescorer):
             raise Contradiction(f"the recorded result of the phase {phase} does not follow from its findings")
 
     def trials_of_case(self, case: Mapping[str, Any] | None) -> list[tuple[str, int]]:
-        spec = self.run.run.spec
         if case is None:
             raise CannotRescore("the bundle does not contain the case of a failed trial")
-        if spec.get("mode", "scenarios") != "scenarios":
-            raise CannotRescore(f"the trials of `hygiene {spec['mode']}` cannot be computed again")
-        if "assertions" not in case:
-            raise CannotRescore("a public bundle does not contain the scenario")
-        scenario = Scenario.model_validate(case)
+        spec, scenario = self.run.run.spec, self._scenario(case, "the trials")
         if spec.get("agent"):
             return [(attempt_name(repeat), 1) for repeat in range(1, (spec.get("repeats") or 1) + 1)]
         scripts = script_trials(scenario, self_checks=bool(spec.get("mutants", True)))
@@ -88,11 +85,7 @@ def _rescore_attempt(scenario: Scenario, steps: ReplayedSteps) -> Performed:
     step = steps.next("agent")
     if step.inputs.get("scenario") != digest(scenario):
         raise Contradiction("the recorded attempt of the agent belongs to another scenario")
-    report = AttemptReport.model_validate(step.result)
-    if report.result == "skipped":
-        raise Lacking(report.reason)  # skipped again, for the recorded reason
-    shown = _exhibit(scenario, report.result, add_skips(report.reason, report.findings))
-    return Performed(scores=tuple(attempt_scores(report)), shown=shown)
+    return performed_attempt(scenario, AttemptReport.model_validate(step.result))
 
 
 def rescorer(run: RecordedRun) -> _HygieneRescorer:
