@@ -155,7 +155,7 @@ OSKAR, MILA = "Oskar lives in Bergen", "Mila works from Porto"
             id="a category that no call wrote",
         ),
         pytest.param(
-            "wipes-on-errors",
+            "wipes-on-unknown-ids",
             [remember(TEA), ("forget", {"id": "999"})],
             f'"{TEA}" is not in memory, and no call that succeeded removed it',
             id="a fact that no call removed",

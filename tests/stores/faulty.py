@@ -14,7 +14,7 @@ import re
 import sqlite3
 import unicodedata
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from itertools import count, pairwise
 from pathlib import Path
@@ -25,19 +25,30 @@ from memorybench.core.trials import Subject
 from memorybench.secrets.credentials import find_credentials
 from memorybench.stores.reference import ReferenceStore, open_reference
 
+FAULTY: dict[str, type[ReferenceStore]] = {}
+"""The stores with a fault, by the name of the fault."""
 
-class AcceptsSecrets(ReferenceStore):
+
+class FaultyStore(ReferenceStore):
+    """The base of stores with a fault. The class name is that of the fault: ForgetsToForget is `forgets-to-forget`."""
+
+    def __init_subclass__(cls) -> None:
+        if not cls.__name__.startswith("_"):
+            FAULTY[re.sub(r"(?<!^)(?=[A-Z])", "-", cls.__name__).lower()] = cls
+
+
+class AcceptsSecrets(FaultyStore):
     def _check_texts(self, content: str, *others: str | None) -> None:
         """Accept every text."""
 
 
-class DuplicatesOnUpdate(ReferenceStore):
+class DuplicatesOnUpdate(FaultyStore):
     async def update(self, user: str, id: str, content: str) -> str:
         self._load_fact(user, id)
         return await self.remember(user, NewFact(content=content))
 
 
-class ForgetsToForget(ReferenceStore):
+class ForgetsToForget(FaultyStore):
     """Hides a forgotten fact from `list`, but leaves its text in the history and in the file."""
 
     async def forget(self, user: str, id: str) -> None:
@@ -47,12 +58,12 @@ class ForgetsToForget(ReferenceStore):
             db.execute("UPDATE facts SET user = ? WHERE id = ?", (f"deleted {user}", id))
 
 
-class IgnoresForget(ReferenceStore):
+class IgnoresForget(FaultyStore):
     async def forget(self, user: str, id: str) -> None:
         self._load_fact(user, id)
 
 
-class LeavesResidue(ReferenceStore):
+class LeavesResidue(FaultyStore):
     """Deletes a fact, but first makes a backup next to the file."""
 
     async def forget(self, user: str, id: str) -> None:
@@ -62,7 +73,7 @@ class LeavesResidue(ReferenceStore):
         await super().forget(user, id)
 
 
-class CuratesTooEagerly(ReferenceStore):
+class CuratesTooEagerly(FaultyStore):
     """Deletes every fact that shares its first word with the next one, regardless of trust."""
 
     async def curate(self, user: str, *, apply: bool) -> Curation:
@@ -78,18 +89,18 @@ class CuratesTooEagerly(ReferenceStore):
         return Curation(applied=apply, proposals=tuple(proposals))
 
 
-class NeverCurates(ReferenceStore):
+class NeverCurates(FaultyStore):
     async def curate(self, user: str, *, apply: bool) -> Curation:
         return Curation(applied=apply)
 
 
-class AppliesDryRuns(ReferenceStore):
+class AppliesDryRuns(FaultyStore):
     async def curate(self, user: str, *, apply: bool) -> Curation:
         done = await super().curate(user, apply=True)
         return done.model_copy(update={"applied": apply})
 
 
-class LeaksBetweenUsers(ReferenceStore):
+class LeaksBetweenUsers(FaultyStore):
     async def recall(self, user: str, query: str, limit: int) -> Sequence[StoredFact]:
         users = [row[0] for row in self._db.execute("SELECT DISTINCT user FROM facts ORDER BY user")]
         facts = [fact for other in users for fact in await super(LeaksBetweenUsers, self).recall(other, query, limit)]
@@ -100,16 +111,16 @@ class LeaksBetweenUsers(ReferenceStore):
         return [fact for other in users for fact in self._load_facts(other)]
 
 
-class LosesOnRestart(ReferenceStore):
+class LosesOnRestart(FaultyStore):
     """Opened by `open_faulty`, which starts each session with an empty folder."""
 
 
-class FindsNothing(ReferenceStore):
+class FindsNothing(FaultyStore):
     async def recall(self, user: str, query: str, limit: int) -> Sequence[StoredFact]:
         return []
 
 
-class ForgetsToCount(ReferenceStore):
+class ForgetsToCount(FaultyStore):
     async def recall(self, user: str, query: str, limit: int) -> Sequence[StoredFact]:
         before = {fact.id: fact.retrieval_count for fact in self._load_facts(user)}
         facts = await super().recall(user, query, limit)
@@ -118,19 +129,19 @@ class ForgetsToCount(ReferenceStore):
         return facts
 
 
-class CountsLooking(ReferenceStore):
+class CountsLooking(FaultyStore):
     async def list(self, user: str) -> Sequence[StoredFact]:
         with self._transaction() as db:
             db.execute("UPDATE facts SET retrieval_count = retrieval_count + 1 WHERE user = ?", (user,))
         return self._load_facts(user)
 
 
-class RefusesEverything(ReferenceStore):
+class RefusesEverything(FaultyStore):
     def _check_texts(self, content: str, *others: str | None) -> None:
         raise Refused("not today")
 
 
-class SwallowsErrors(ReferenceStore):
+class SwallowsErrors(FaultyStore):
     """Reports a refused or failed write as done."""
 
     _invented_ids = count(10_000)
@@ -154,7 +165,7 @@ class SwallowsErrors(ReferenceStore):
             return
 
 
-class KeepsDuplicates(ReferenceStore):
+class KeepsDuplicates(FaultyStore):
     """Stores every copy of a text. Trailing spaces make the copies different for the UNIQUE constraint."""
 
     async def remember(self, user: str, fact: NewFact) -> str:
@@ -165,7 +176,7 @@ class KeepsDuplicates(ReferenceStore):
         return id
 
 
-class KnowsOneKind(ReferenceStore):
+class KnowsOneKind(FaultyStore):
     """Recognises the keys of one service only."""
 
     def _check_texts(self, content: str, *others: str | None) -> None:
@@ -173,7 +184,7 @@ class KnowsOneKind(ReferenceStore):
             raise Refused("contains a key")
 
 
-class AcceptsSecretsInUpdates(ReferenceStore):
+class AcceptsSecretsInUpdates(FaultyStore):
     async def update(self, user: str, id: str, content: str) -> str:
         self._load_fact(user, id)
         with self._transaction() as db:
@@ -181,33 +192,33 @@ class AcceptsSecretsInUpdates(ReferenceStore):
         return id
 
 
-class AcceptsSecretsInMetadata(ReferenceStore):
+class AcceptsSecretsInMetadata(FaultyStore):
     def _check_texts(self, content: str, *others: str | None) -> None:
         super()._check_texts(content)
 
 
-class UpdatesForAnyone(ReferenceStore):
+class UpdatesForAnyone(FaultyStore):
     """Takes an id for a permission to change the fact."""
 
     async def update(self, user: str, id: str, content: str) -> str:
         return await super().update(_owner(self, user, id), id, content)
 
 
-class ForgetsForAnyone(ReferenceStore):
+class ForgetsForAnyone(FaultyStore):
     """Takes an id for a permission to delete the fact."""
 
     async def forget(self, user: str, id: str) -> None:
         await super().forget(_owner(self, user, id), id)
 
 
-class ReadsForAnyone(ReferenceStore):
+class ReadsForAnyone(FaultyStore):
     """Takes an id for a permission to read the fact."""
 
     async def get(self, user: str, id: str) -> StoredFact | None:
         return await super().get(_owner(self, user, id), id)
 
 
-class CopiesForAnyone(ReferenceStore):
+class CopiesForAnyone(FaultyStore):
     """Gives whoever names the id of a fact a copy of it, instead of changing it."""
 
     async def update(self, user: str, id: str, content: str) -> str:
@@ -217,7 +228,7 @@ class CopiesForAnyone(ReferenceStore):
         return await self.remember(user, NewFact(content=self._load_fact(owner, id).content))
 
 
-class QuotesInErrors(ReferenceStore):
+class QuotesInErrors(FaultyStore):
     """Refuses to change a fact of another user, and quotes it in the error."""
 
     async def update(self, user: str, id: str, content: str) -> str:
@@ -227,7 +238,7 @@ class QuotesInErrors(ReferenceStore):
         return await super().update(user, id, content)
 
 
-class ShowsAllHistories(ReferenceStore):
+class ShowsAllHistories(FaultyStore):
     """Returns the texts of everybody as the history of a user."""
 
     async def history(self, user: str) -> Sequence[str]:
@@ -239,15 +250,23 @@ def _owner(store: ReferenceStore, user: str, id: str) -> str:
     return row[0] if row else user
 
 
-class LosesTrustOnUpdate(ReferenceStore):
+class _ChangesOnUpdate(FaultyStore):
+    """Changes another column of a fact when its text is updated."""
+
+    change: str
+
     async def update(self, user: str, id: str, content: str) -> str:
         id = await super().update(user, id, content)
         with self._transaction() as db:
-            db.execute("UPDATE facts SET trust = 0.1 WHERE id = ?", (id,))
+            db.execute(f"UPDATE facts SET {self.change} WHERE id = ?", (id,))
         return id
 
 
-class _KeepsForgotten(ReferenceStore):
+class LosesTrustOnUpdate(_ChangesOnUpdate):
+    change = "trust = 0.1"
+
+
+class _KeepsForgotten(FaultyStore):
     """Deletes a fact, but keeps its text in another way."""
 
     async def forget(self, user: str, id: str) -> None:
@@ -282,7 +301,7 @@ class MovesForgotten(_KeepsForgotten):
         file.parent.with_name("recycle-bin.txt").write_text(text)
 
 
-class FallsBackToOthers(ReferenceStore):
+class FallsBackToOthers(FaultyStore):
     """Shows the facts of everybody if nothing of the user matches."""
 
     async def recall(self, user: str, query: str, limit: int) -> Sequence[StoredFact]:
@@ -291,7 +310,7 @@ class FallsBackToOthers(ReferenceStore):
         return own or [fact for other in users for fact in self._load_facts(other)][:limit]
 
 
-class CuratorObeysTools(ReferenceStore):
+class CuratorObeysTools(FaultyStore):
     """Deletes the older of two facts on the same subject, however little the newer one is trusted."""
 
     async def curate(self, user: str, *, apply: bool) -> Curation:
@@ -307,7 +326,7 @@ class CuratorObeysTools(ReferenceStore):
         return Curation(applied=apply, proposals=tuple(proposals))
 
 
-class InventsInCuration(ReferenceStore):
+class InventsInCuration(FaultyStore):
     """Adds a conclusion of its own to what it merges."""
 
     async def curate(self, user: str, *, apply: bool) -> Curation:
@@ -318,7 +337,7 @@ class InventsInCuration(ReferenceStore):
         return done
 
 
-class CuratorKeepsTheOlder(ReferenceStore):
+class CuratorKeepsTheOlder(FaultyStore):
     """Resolves a contradiction in favour of the older fact."""
 
     async def curate(self, user: str, *, apply: bool) -> Curation:
@@ -333,14 +352,14 @@ class CuratorKeepsTheOlder(ReferenceStore):
         return Curation(applied=apply, proposals=tuple(swapped))
 
 
-class SurprisesInCuration(ReferenceStore):
+class SurprisesInCuration(FaultyStore):
     """Announces nothing in a dry run, and removes facts when it is applied."""
 
     async def curate(self, user: str, *, apply: bool) -> Curation:
         return await super().curate(user, apply=True) if apply else Curation(applied=False)
 
 
-class LogsRefusedSecrets(ReferenceStore):
+class LogsRefusedSecrets(FaultyStore):
     """Refuses a secret, and writes it to its log."""
 
     def __init__(self, subject: Subject, db: sqlite3.Connection) -> None:
@@ -355,23 +374,33 @@ class LogsRefusedSecrets(ReferenceStore):
             raise
 
 
-class IgnoresUpdates(ReferenceStore):
+class IgnoresUpdates(FaultyStore):
     async def update(self, user: str, id: str, content: str) -> str:
         self._load_fact(user, id)
         return id
 
 
-class TruncatesFacts(ReferenceStore):
+class _ChangesTexts(FaultyStore):
+    """Stores another text than it was given."""
+
     async def remember(self, user: str, fact: NewFact) -> str:
-        return await super().remember(user, fact.model_copy(update={"content": fact.content[:24]}))
+        return await super().remember(user, fact.model_copy(update={"content": self.change(fact.content)}))
+
+    def change(self, text: str) -> str:
+        raise NotImplementedError
 
 
-class RanksWorstFirst(ReferenceStore):
+class TruncatesFacts(_ChangesTexts):
+    def change(self, text: str) -> str:
+        return text[:24]
+
+
+class RanksWorstFirst(FaultyStore):
     async def recall(self, user: str, query: str, limit: int) -> Sequence[StoredFact]:
         return list(reversed(await super().recall(user, query, 100)))[:limit]
 
 
-class TrustsWhatItShows(ReferenceStore):
+class TrustsWhatItShows(FaultyStore):
     """Raises the trust of a fact whenever it is found."""
 
     async def recall(self, user: str, query: str, limit: int) -> Sequence[StoredFact]:
@@ -381,7 +410,7 @@ class TrustsWhatItShows(ReferenceStore):
         return facts
 
 
-class SearchesOldTexts(ReferenceStore):
+class SearchesOldTexts(FaultyStore):
     """Does not update its index: a search returns the text that a fact had at first."""
 
     async def recall(self, user: str, query: str, limit: int) -> Sequence[StoredFact]:
@@ -392,7 +421,7 @@ class SearchesOldTexts(ReferenceStore):
         return fact if old is None else fact.model_copy(update={"content": old})
 
 
-class ReturnsOldTexts(ReferenceStore):
+class ReturnsOldTexts(FaultyStore):
     """Returns the text before a correction beside the new one."""
 
     async def recall(self, user: str, query: str, limit: int) -> Sequence[StoredFact]:
@@ -406,14 +435,14 @@ def _first_text(store: ReferenceStore, id: str) -> str | None:
     return row[0] if row else None
 
 
-class CuratesForEverybody(ReferenceStore):
+class CuratesForEverybody(FaultyStore):
     async def curate(self, user: str, *, apply: bool) -> Curation:
         users = [row[0] for row in self._db.execute("SELECT DISTINCT user FROM facts ORDER BY user")]
         done = [await super(CuratesForEverybody, self).curate(one, apply=apply) for one in users]
         return Curation(applied=apply, proposals=tuple(proposal for one in done for proposal in one.proposals))
 
 
-class JoinsFactsInCuration(ReferenceStore):
+class JoinsFactsInCuration(FaultyStore):
     """Stores the beginning of one fact with the end of another, so that no word is new."""
 
     async def curate(self, user: str, *, apply: bool) -> Curation:
@@ -424,15 +453,11 @@ class JoinsFactsInCuration(ReferenceStore):
         return done
 
 
-class LosesCategoryOnUpdate(ReferenceStore):
-    async def update(self, user: str, id: str, content: str) -> str:
-        id = await super().update(user, id, content)
-        with self._transaction() as db:
-            db.execute("UPDATE facts SET category = NULL WHERE id = ?", (id,))
-        return id
+class LosesCategoryOnUpdate(_ChangesOnUpdate):
+    change = "category = NULL"
 
 
-class CuratorVouchesForTools(ReferenceStore):
+class CuratorVouchesForTools(FaultyStore):
     """Names the user as the source of every fact that the curator has seen."""
 
     async def curate(self, user: str, *, apply: bool) -> Curation:
@@ -443,7 +468,7 @@ class CuratorVouchesForTools(ReferenceStore):
         return done
 
 
-class CachesSearches(ReferenceStore):
+class CachesSearches(FaultyStore):
     """Answers a repeated search from a cache, which only a new fact empties."""
 
     def __init__(self, subject: Subject, db: sqlite3.Connection) -> None:
@@ -461,7 +486,7 @@ class CachesSearches(ReferenceStore):
         return self._searches[search]
 
 
-class KeepsCorrectedTexts(ReferenceStore):
+class KeepsCorrectedTexts(FaultyStore):
     """Writes the text before a correction to a file, where a deletion leaves it."""
 
     async def update(self, user: str, id: str, content: str) -> str:
@@ -470,7 +495,7 @@ class KeepsCorrectedTexts(ReferenceStore):
         return await super().update(user, id, content)
 
 
-class ForgetsSimilarFacts(ReferenceStore):
+class ForgetsSimilarFacts(FaultyStore):
     """Deletes whatever a search for the text of the fact finds, if most words are equal."""
 
     async def forget(self, user: str, id: str) -> None:
@@ -480,7 +505,7 @@ class ForgetsSimilarFacts(ReferenceStore):
                 await super().forget(user, fact.id)
 
 
-class ForgetsForEverybody(ReferenceStore):
+class ForgetsForEverybody(FaultyStore):
     """Deletes a fact by its text, also from the memories of other users."""
 
     async def forget(self, user: str, id: str) -> None:
@@ -489,7 +514,7 @@ class ForgetsForEverybody(ReferenceStore):
             await super().forget(owner, str(other))
 
 
-class UpdatesTheMostSimilar(ReferenceStore):
+class UpdatesTheMostSimilar(FaultyStore):
     """Looks for the fact to update by the new text instead of the id."""
 
     async def update(self, user: str, id: str, content: str) -> str:
@@ -503,7 +528,7 @@ def _similarity(one: str, other: str) -> float:
     return len(words & others) / len(words | others)
 
 
-class NormalizesUserIds(ReferenceStore):
+class NormalizesUserIds(FaultyStore):
     """Spells the ids of users in another way, so that two users may share a memory."""
 
     def _spell(self, user: str) -> str:
@@ -547,7 +572,7 @@ class ShortensUserIds(NormalizesUserIds):
         return user[:32]
 
 
-class ListsByPrefix(ReferenceStore):
+class ListsByPrefix(FaultyStore):
     """Lists the facts of every user whose id begins with the one that was asked for."""
 
     async def list(self, user: str) -> Sequence[StoredFact]:
@@ -555,14 +580,14 @@ class ListsByPrefix(ReferenceStore):
         return [fact for other in users if other.startswith(user) for fact in self._load_facts(other)]
 
 
-class SkipsBetweenPages(ReferenceStore):
+class SkipsBetweenPages(FaultyStore):
     """Reads its list in pages of 20 facts, and begins each further page one fact too late."""
 
     async def list(self, user: str) -> Sequence[StoredFact]:
         return [fact for place, fact in enumerate(self._load_facts(user)) if place == 0 or place % 20]
 
 
-class DropsTheOldest(ReferenceStore):
+class DropsTheOldest(FaultyStore):
     """Keeps 50 facts of a user; a new one replaces the oldest."""
 
     async def remember(self, user: str, fact: NewFact) -> str:
@@ -572,7 +597,7 @@ class DropsTheOldest(ReferenceStore):
         return id
 
 
-class RedactsOnce(ReferenceStore):
+class RedactsOnce(FaultyStore):
     """Removes the first credential of a text instead of refusing it, and misses the others."""
 
     async def remember(self, user: str, fact: NewFact) -> str:
@@ -586,20 +611,19 @@ class RedactsOnce(ReferenceStore):
         """Accept what `remember` left."""
 
 
-class DropsNegations(ReferenceStore):
-    async def remember(self, user: str, fact: NewFact) -> str:
-        return await super().remember(user, fact.model_copy(update={"content": fact.content.replace(" not ", " ")}))
+class DropsNegations(_ChangesTexts):
+    def change(self, text: str) -> str:
+        return text.replace(" not ", " ")
 
 
-class DropsAccents(ReferenceStore):
+class DropsAccents(_ChangesTexts):
     """Stores texts in ASCII, without the letters that it does not have."""
 
-    async def remember(self, user: str, fact: NewFact) -> str:
-        content = fact.content.encode("ascii", "ignore").decode()
-        return await super().remember(user, fact.model_copy(update={"content": content}))
+    def change(self, text: str) -> str:
+        return text.encode("ascii", "ignore").decode()
 
 
-class MergesUsersInCuration(ReferenceStore):
+class MergesUsersInCuration(FaultyStore):
     """Removes the duplicates of a fact, also those of other users."""
 
     async def curate(self, user: str, *, apply: bool) -> Curation:
@@ -613,12 +637,12 @@ class MergesUsersInCuration(ReferenceStore):
         return done
 
 
-class IgnoresTheLimit(ReferenceStore):
+class IgnoresTheLimit(FaultyStore):
     async def recall(self, user: str, query: str, limit: int) -> Sequence[StoredFact]:
         return await super().recall(user, query, 100)
 
 
-class RepeatsInSearch(ReferenceStore):
+class RepeatsInSearch(FaultyStore):
     """Has every fact twice in its index."""
 
     async def recall(self, user: str, query: str, limit: int) -> Sequence[StoredFact]:
@@ -639,7 +663,7 @@ def _first_of_each(facts: Sequence[StoredFact]) -> Sequence[StoredFact]:
     return list({fact.content.rstrip(): fact for fact in reversed(facts)}.values())[::-1]
 
 
-class ReusesIds(ReferenceStore):
+class ReusesIds(FaultyStore):
     """Gives a new fact the id after the highest one, as a table without AUTOINCREMENT does."""
 
     async def remember(self, user: str, fact: NewFact) -> str:
@@ -648,7 +672,7 @@ class ReusesIds(ReferenceStore):
         return await super().remember(user, fact)
 
 
-class ReadsDeletedFacts(ReferenceStore):
+class ReadsDeletedFacts(FaultyStore):
     """Answers from a cache of the facts that were read by their ids."""
 
     def __init__(self, subject: Subject, db: sqlite3.Connection) -> None:
@@ -662,7 +686,7 @@ class ReadsDeletedFacts(ReferenceStore):
         return self._read.get((user, id))
 
 
-class ReadsOldTexts(ReferenceStore):
+class ReadsOldTexts(FaultyStore):
     """Returns the first text of a fact, not its current one, when the fact is read by its id."""
 
     async def get(self, user: str, id: str) -> StoredFact | None:
@@ -670,7 +694,7 @@ class ReadsOldTexts(ReferenceStore):
         return fact if fact is None or old is None else fact.model_copy(update={"content": old})
 
 
-class RenumbersFacts(ReferenceStore):
+class RenumbersFacts(FaultyStore):
     """Has the number of its line in a list as the id of a fact."""
 
     async def forget(self, user: str, id: str) -> None:
@@ -679,7 +703,7 @@ class RenumbersFacts(ReferenceStore):
             db.execute("UPDATE facts SET id = id - 1 WHERE id > ?", (id,))
 
 
-class DropsSimilarFacts(ReferenceStore):
+class DropsSimilarFacts(FaultyStore):
     """Takes a fact in which nearly all words are known for the known one."""
 
     async def remember(self, user: str, fact: NewFact) -> str:
@@ -687,62 +711,55 @@ class DropsSimilarFacts(ReferenceStore):
         return next(known, None) or await super().remember(user, fact)
 
 
-class DropsFurtherLines(ReferenceStore):
-    async def remember(self, user: str, fact: NewFact) -> str:
-        return await super().remember(user, fact.model_copy(update={"content": fact.content.partition("\n")[0]}))
+class DropsFurtherLines(_ChangesTexts):
+    def change(self, text: str) -> str:
+        return text.partition("\n")[0]
 
 
-class EscapesSigns(ReferenceStore):
+class EscapesSigns(_ChangesTexts):
     """Stores texts as HTML, and returns them as they are stored."""
 
-    async def remember(self, user: str, fact: NewFact) -> str:
-        return await super().remember(user, fact.model_copy(update={"content": html.escape(fact.content)}))
+    def change(self, text: str) -> str:
+        return html.escape(text)
 
 
-class TruncatesUpdates(ReferenceStore):
+class TruncatesUpdates(FaultyStore):
     async def update(self, user: str, id: str, content: str) -> str:
         return await super().update(user, id, content[:256])
 
 
-class LosesSourceOnUpdate(ReferenceStore):
-    async def update(self, user: str, id: str, content: str) -> str:
-        id = await super().update(user, id, content)
-        with self._transaction() as db:
-            db.execute("UPDATE facts SET source = NULL WHERE id = ?", (id,))
-        return id
+class LosesSourceOnUpdate(_ChangesOnUpdate):
+    change = "source = NULL"
 
 
-class TruncatesLongFacts(ReferenceStore):
-    async def remember(self, user: str, fact: NewFact) -> str:
-        return await super().remember(user, fact.model_copy(update={"content": fact.content[:256]}))
+class TruncatesLongFacts(_ChangesTexts):
+    def change(self, text: str) -> str:
+        return text[:256]
 
 
-class LowercasesFacts(ReferenceStore):
-    async def remember(self, user: str, fact: NewFact) -> str:
-        return await super().remember(user, fact.model_copy(update={"content": fact.content.lower()}))
+class LowercasesFacts(_ChangesTexts):
+    def change(self, text: str) -> str:
+        return text.lower()
 
 
-class DropsLeadingZeros(ReferenceStore):
-    async def remember(self, user: str, fact: NewFact) -> str:
-        content = re.sub(r"\b0+(?=\d)", "", fact.content)
-        return await super().remember(user, fact.model_copy(update={"content": content}))
+class DropsLeadingZeros(_ChangesTexts):
+    def change(self, text: str) -> str:
+        return re.sub(r"\b0+(?=\d)", "", text)
 
 
-class DropsSigns(ReferenceStore):
-    async def remember(self, user: str, fact: NewFact) -> str:
-        content = re.sub(r"[/#+*=<>]", "", fact.content)
-        return await super().remember(user, fact.model_copy(update={"content": content}))
+class DropsSigns(_ChangesTexts):
+    def change(self, text: str) -> str:
+        return re.sub(r"[/#+*=<>]", "", text)
 
 
-class DropsEmoji(ReferenceStore):
+class DropsEmoji(_ChangesTexts):
     """Stores characters of up to three bytes, as MySQL's utf8mb3 does."""
 
-    async def remember(self, user: str, fact: NewFact) -> str:
-        content = "".join(sign for sign in fact.content if len(sign.encode()) < 4)
-        return await super().remember(user, fact.model_copy(update={"content": content}))
+    def change(self, text: str) -> str:
+        return "".join(sign for sign in text if len(sign.encode()) < 4)
 
 
-class IndexesOnRestart(ReferenceStore):
+class IndexesOnRestart(FaultyStore):
     """Searches the facts that it had when it was opened."""
 
     def __init__(self, subject: Subject, db: sqlite3.Connection) -> None:
@@ -753,13 +770,13 @@ class IndexesOnRestart(ReferenceStore):
         return [fact for fact in await super().recall(user, query, limit) if int(fact.id) <= self._newest]
 
 
-class SearchesCaseSensitively(ReferenceStore):
+class SearchesCaseSensitively(FaultyStore):
     async def recall(self, user: str, query: str, limit: int) -> Sequence[StoredFact]:
         facts = await super().recall(user, query, limit)
         return [fact for fact in facts if set(query.split()) & set(fact.content.split())]
 
 
-class ResetsRepeatedFacts(ReferenceStore):
+class ResetsRepeatedFacts(FaultyStore):
     """Stores a repeated fact as a new one in the place of the old one."""
 
     async def remember(self, user: str, fact: NewFact) -> str:
@@ -769,7 +786,7 @@ class ResetsRepeatedFacts(ReferenceStore):
         return await super().remember(user, fact)
 
 
-class FillsEmptyMemories(ReferenceStore):
+class FillsEmptyMemories(FaultyStore):
     """Searches the facts of everybody for a user who has none."""
 
     async def recall(self, user: str, query: str, limit: int) -> Sequence[StoredFact]:
@@ -780,22 +797,18 @@ class FillsEmptyMemories(ReferenceStore):
         return found[:limit]
 
 
-class RaisesTrustOnUpdate(ReferenceStore):
-    async def update(self, user: str, id: str, content: str) -> str:
-        id = await super().update(user, id, content)
-        with self._transaction() as db:
-            db.execute("UPDATE facts SET trust = min(1.0, trust + 0.2) WHERE id = ?", (id,))
-        return id
+class RaisesTrustOnUpdate(_ChangesOnUpdate):
+    change = "trust = min(1.0, trust + 0.2)"
 
 
-class TrustsEverything(ReferenceStore):
+class TrustsEverything(FaultyStore):
     """Ignores the trust that a fact is given."""
 
     async def remember(self, user: str, fact: NewFact) -> str:
         return await super().remember(user, fact.model_copy(update={"trust": 1.0}))
 
 
-class KeepsOneCopyForAll(ReferenceStore):
+class KeepsOneCopyForAll(FaultyStore):
     """Keeps the oldest of equal facts in a curation, also if they belong to different users."""
 
     async def curate(self, user: str, *, apply: bool) -> Curation:
@@ -821,7 +834,7 @@ class StripsUserIds(NormalizesUserIds):
         return re.sub(r"\W", "", user)
 
 
-class WipesOnUnknownIds(ReferenceStore):
+class WipesOnUnknownIds(FaultyStore):
     """Deletes all facts of the user if the fact to delete is not there, and answers that it is not."""
 
     async def forget(self, user: str, id: str) -> None:
@@ -831,7 +844,7 @@ class WipesOnUnknownIds(ReferenceStore):
         await super().forget(user, id)
 
 
-class LosesFactsOnRefusal(ReferenceStore):
+class LosesFactsOnRefusal(FaultyStore):
     """Deletes the old text before it checks the new one."""
 
     async def update(self, user: str, id: str, content: str) -> str:
@@ -842,7 +855,7 @@ class LosesFactsOnRefusal(ReferenceStore):
             raise
 
 
-class ForgetsByPrefix(ReferenceStore):
+class ForgetsByPrefix(FaultyStore):
     """Deletes every fact whose id begins with the given one."""
 
     async def forget(self, user: str, id: str) -> None:
@@ -852,7 +865,7 @@ class ForgetsByPrefix(ReferenceStore):
                 await super().forget(user, fact.id)
 
 
-class CreatesOnUpdate(ReferenceStore):
+class CreatesOnUpdate(FaultyStore):
     """Stores the new text as a new fact if the fact to change is not there."""
 
     async def update(self, user: str, id: str, content: str) -> str:
@@ -861,7 +874,7 @@ class CreatesOnUpdate(ReferenceStore):
         return await super().update(user, id, content)
 
 
-class ConfirmsUnknownIds(ReferenceStore):
+class ConfirmsUnknownIds(FaultyStore):
     """Reports success for a fact that is not there, and does nothing."""
 
     async def update(self, user: str, id: str, content: str) -> str:
@@ -870,102 +883,6 @@ class ConfirmsUnknownIds(ReferenceStore):
     async def forget(self, user: str, id: str) -> None:
         if await self.get(user, id) is not None:
             await super().forget(user, id)
-
-
-FAULTY: Mapping[str, type[ReferenceStore]] = {
-    "accepts-secrets": AcceptsSecrets,
-    "duplicates-on-update": DuplicatesOnUpdate,
-    "forgets-to-forget": ForgetsToForget,
-    "ignores-forget": IgnoresForget,
-    "leaves-residue": LeavesResidue,
-    "curates-too-eagerly": CuratesTooEagerly,
-    "never-curates": NeverCurates,
-    "applies-dry-runs": AppliesDryRuns,
-    "loses-on-restart": LosesOnRestart,
-    "leaks-between-users": LeaksBetweenUsers,
-    "finds-nothing": FindsNothing,
-    "forgets-to-count": ForgetsToCount,
-    "counts-looking": CountsLooking,
-    "refuses-everything": RefusesEverything,
-    "swallows-errors": SwallowsErrors,
-    "keeps-duplicates": KeepsDuplicates,
-    "knows-one-kind": KnowsOneKind,
-    "accepts-secrets-in-updates": AcceptsSecretsInUpdates,
-    "accepts-secrets-in-metadata": AcceptsSecretsInMetadata,
-    "updates-for-anyone": UpdatesForAnyone,
-    "forgets-for-anyone": ForgetsForAnyone,
-    "reads-for-anyone": ReadsForAnyone,
-    "loses-trust-on-update": LosesTrustOnUpdate,
-    "compresses-forgotten": CompressesForgotten,
-    "encodes-forgotten": EncodesForgotten,
-    "moves-forgotten": MovesForgotten,
-    "falls-back-to-others": FallsBackToOthers,
-    "curator-obeys-tools": CuratorObeysTools,
-    "invents-in-curation": InventsInCuration,
-    "curator-keeps-the-older": CuratorKeepsTheOlder,
-    "surprises-in-curation": SurprisesInCuration,
-    "logs-refused-secrets": LogsRefusedSecrets,
-    "ignores-updates": IgnoresUpdates,
-    "truncates-facts": TruncatesFacts,
-    "ranks-worst-first": RanksWorstFirst,
-    "trusts-what-it-shows": TrustsWhatItShows,
-    "copies-for-anyone": CopiesForAnyone,
-    "quotes-in-errors": QuotesInErrors,
-    "shows-all-histories": ShowsAllHistories,
-    "searches-old-texts": SearchesOldTexts,
-    "returns-old-texts": ReturnsOldTexts,
-    "curates-for-everybody": CuratesForEverybody,
-    "joins-facts-in-curation": JoinsFactsInCuration,
-    "loses-category-on-update": LosesCategoryOnUpdate,
-    "curator-vouches-for-tools": CuratorVouchesForTools,
-    "caches-searches": CachesSearches,
-    "keeps-corrected-texts": KeepsCorrectedTexts,
-    "forgets-similar-facts": ForgetsSimilarFacts,
-    "forgets-for-everybody": ForgetsForEverybody,
-    "updates-the-most-similar": UpdatesTheMostSimilar,
-    "folds-user-ids": FoldsUserIds,
-    "lists-by-prefix": ListsByPrefix,
-    "skips-between-pages": SkipsBetweenPages,
-    "drops-the-oldest": DropsTheOldest,
-    "redacts-once": RedactsOnce,
-    "drops-negations": DropsNegations,
-    "drops-accents": DropsAccents,
-    "merges-users-in-curation": MergesUsersInCuration,
-    "normalizes-user-ids": NormalizesUserIds,
-    "casefolds-user-ids": CasefoldsUserIds,
-    "shortens-user-ids": ShortensUserIds,
-    "ignores-the-limit": IgnoresTheLimit,
-    "repeats-in-search": RepeatsInSearch,
-    "hides-duplicates": HidesDuplicates,
-    "reuses-ids": ReusesIds,
-    "reads-deleted-facts": ReadsDeletedFacts,
-    "reads-old-texts": ReadsOldTexts,
-    "truncates-long-facts": TruncatesLongFacts,
-    "lowercases-facts": LowercasesFacts,
-    "drops-leading-zeros": DropsLeadingZeros,
-    "drops-signs": DropsSigns,
-    "drops-emoji": DropsEmoji,
-    "indexes-on-restart": IndexesOnRestart,
-    "searches-case-sensitively": SearchesCaseSensitively,
-    "resets-repeated-facts": ResetsRepeatedFacts,
-    "xors-forgotten": XorsForgotten,
-    "renumbers-facts": RenumbersFacts,
-    "drops-similar-facts": DropsSimilarFacts,
-    "drops-further-lines": DropsFurtherLines,
-    "escapes-signs": EscapesSigns,
-    "truncates-updates": TruncatesUpdates,
-    "loses-source-on-update": LosesSourceOnUpdate,
-    "fills-empty-memories": FillsEmptyMemories,
-    "raises-trust-on-update": RaisesTrustOnUpdate,
-    "trusts-everything": TrustsEverything,
-    "keeps-one-copy-for-all": KeepsOneCopyForAll,
-    "strips-user-ids": StripsUserIds,
-    "wipes-on-unknown-ids": WipesOnUnknownIds,
-    "loses-facts-on-refusal": LosesFactsOnRefusal,
-    "forgets-by-prefix": ForgetsByPrefix,
-    "creates-on-update": CreatesOnUpdate,
-    "confirms-unknown-ids": ConfirmsUnknownIds,
-}
 
 
 def open_faulty(fault: str, folder: Path) -> AbstractAsyncContextManager[ReferenceStore]:

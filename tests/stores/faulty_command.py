@@ -1,6 +1,6 @@
 """A faulty store as a program, as the `command` binding drives it: python faulty_command.py FAULT FOLDER.
 
-FAULT is a name in tests.stores.faulty, `none` for the reference store, or `wipes-on-errors`.
+FAULT is a name in tests.stores.faulty, or `none` for the reference store.
 """
 
 from __future__ import annotations
@@ -37,20 +37,8 @@ def config(name: str, fault: str) -> str:
     return json.dumps(document)  # JSON is YAML
 
 
-class WipesOnErrors(ReferenceStore):
-    """Deletes everything of the user if the fact to forget is not found, and answers with the error."""
-
-    async def forget(self, user: str, id: str) -> None:
-        if await self.get(user, id) is None:
-            for fact in await self.list(user):
-                await super().forget(user, fact.id)
-        await super().forget(user, id)
-
-
 def open_store(fault: str, folder: Path) -> AbstractAsyncContextManager[ReferenceStore]:
-    if fault in ("none", "wipes-on-errors"):
-        return open_reference(folder, kind=ReferenceStore if fault == "none" else WipesOnErrors)
-    return open_faulty(fault, folder)
+    return open_reference(folder) if fault == "none" else open_faulty(fault, folder)
 
 
 async def perform(store: ReferenceStore, request: dict[str, Any]) -> Any:
