@@ -6,6 +6,7 @@ The user's own secrets
 Secrets in a memory
   credentials.py           credential_in, find_credentials: find keys, passwords and card numbers
   hiding.py                spans_to_hide: the parts of a text to hide because of its credentials
+  credential.py            Credential: the kind and the place of a credential
   provider_keys.py         finds keys by the format that their provider documents
   credential_words.py      finds credentials by their name and the value beside it
   credential_sentences.py  finds passwords and keys by the sentence around them

@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal
 
 from . import credential_phrases as phrases
 from . import credential_sentences, pin_sentences
+from .credential import Credential, Kind
 from .credential_sentences import PASSWORD, PREPOSITION, VERB
 from .credential_values import (
     is_chosen_word,
@@ -25,19 +25,6 @@ from .credential_values import (
 )
 from .sample_values import TEST_CARDS, is_reference
 from .word_places import NameStarts, Windows, WordPlaces, find_candidates, find_quotes, find_tokens
-
-WordedKind = Literal[
-    "payment card number", "PIN", "password", "recovery phrase", "API key or token", "one-time password seed",
-    "recovery code",
-]  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class FoundValue:
-    kind: WordedKind
-    start: int
-    end: int
-
 
 _CARD = re.compile(r"\d(?<![\w.-].)(?:[ -]?\d){12,18}(?![.-]?\w)")
 """A payment card number. The lookbehind comes after the first digit, because that is faster."""
@@ -118,20 +105,14 @@ _RECOVERY = re.compile(
 
 _PASSWORD_WORDS = ("pass", "pw", "kennw", "mdp", "contrase", "clave", "senha")
 _KEY_WORDS = (
-    "key",
-    "secret",
-    "token",
-    "cred",
-    "schlüssel",
-    "clé",
-    "cle ",
-    "jeton",
-    "chave",
-    "session",
-    "sessid",
-    "psk",
+    "key", "secret", "token", "cred", "schlüssel", "clé", "cle ", "jeton", "chave", "session", "sessid", "psk",
     "cookie",
-)
+)  # fmt: skip
+_WALLET_WORDS = (
+    "seed", "recovery", "mnem", "wallet", "ledger", "trezor", "metamask", "bip", "wiederherst", "récup", "recup",
+    "semilla", "semente", "moneder", "billeter", "carter", "carteira", "portefeuille", "words", "wört", "worte", "mots",
+    "palabras", "palavras",
+)  # fmt: skip
 _Accepts = Callable[[re.Match[str]], bool]
 
 
@@ -151,7 +132,7 @@ def _accepts_quoted(match: re.Match[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    kind: WordedKind | None
+    kind: Kind | None
     """The kind of credential; None: the name in the match determines it."""
     words: tuple[str, ...]
     """Lower-case strings. The pattern is only tried near one of them, which saves time."""
@@ -165,37 +146,7 @@ _NAME_START = re.compile(rf"(?:\b|(?<=_)|(?=passw))(?={PASSWORD}|{_KEY_NAME})")
 """Matches where the name of a credential begins, in lower-case text."""
 _NAMES = (*_PASSWORD_WORDS, *_KEY_WORDS)
 _OF_WORDS = (
-    _Rule(
-        "recovery phrase",
-        (
-            "seed",
-            "recovery",
-            "mnem",
-            "wallet",
-            "ledger",
-            "trezor",
-            "metamask",
-            "bip",
-            "wiederherst",
-            "récup",
-            "recup",
-            "semilla",
-            "semente",
-            "moneder",
-            "billeter",
-            "carter",
-            "carteira",
-            "portefeuille",
-            "words",
-            "wört",
-            "worte",
-            "mots",
-            "palabras",
-            "palavras",
-        ),
-        phrases.SEED_RUN,
-        phrases.has_seed_phrase,
-    ),
+    _Rule("recovery phrase", _WALLET_WORDS, phrases.SEED_RUN, phrases.has_seed_phrase),
     _Rule("password", ("ask", "prompt"), phrases.WORD_TO_TYPE, phrases.is_typed_word),
     _Rule("password", ("ask", "prompt"), phrases.TYPE_AFTER_ASKED, phrases.is_typed_word),
     _Rule("password", ("pass",), phrases.WORDS_FROM_TO, phrases.changed_words),
@@ -239,7 +190,7 @@ _GROUPS: tuple[tuple[tuple[_Rule, ...], _Near | None], ...] = (
 )
 """Groups of rules, each with the function that finds where values of these rules may be; None: anywhere."""
 _Find = Callable[[str], Iterator[tuple[int, int]]]
-_SENTENCES: tuple[tuple[WordedKind, tuple[str, ...], _Find, _Near | None], ...] = (
+_SENTENCES: tuple[tuple[Kind, tuple[str, ...], _Find, _Near | None], ...] = (
     ("PIN", pin_sentences.NAMES, pin_sentences.find_pins, find_candidates),
     ("password", credential_sentences.NAMES, credential_sentences.find_passwords, find_tokens),
     ("password", (*_PASSWORD_WORDS, "phrase", "frase"), credential_sentences.find_passphrases, None),
@@ -249,14 +200,14 @@ _WORDS_OF_RULES = [rule.words for rules, _ in _GROUPS for rule in rules] + [word
 _ALL_WORDS = frozenset(word for words in _WORDS_OF_RULES for word in words)
 
 
-def find_values(text: str) -> Iterator[FoundValue]:
+def find_values(text: str) -> Iterator[Credential]:
     """Yield card numbers, one-time password seeds, and credentials that the words around them reveal."""
     for match in _CARD.finditer(text):
         if _is_card(match[0]):
-            yield FoundValue("payment card number", match.start(), match.end())
+            yield Credential("payment card number", match.start(), match.end())
     for match in phrases.SPACED_SEED.finditer(text):
         if phrases.is_spaced_seed(match):
-            yield FoundValue("one-time password seed", match.start("value"), match.end("value"))
+            yield Credential("one-time password seed", match.start("value"), match.end("value"))
     places = WordPlaces(text, _ALL_WORDS)
     find_places = cache(lambda find: find(text))
     for kind, words, find, find_near in _SENTENCES:
@@ -265,7 +216,7 @@ def find_values(text: str) -> Iterator[FoundValue]:
         for start, end in places.windows(words, find_places(find_near) if find_near else None):
             for first, last in find(text[start:end]):
                 if not _is_mentioned(text, start + first, start + last):
-                    yield FoundValue(kind, start + first, start + last)
+                    yield Credential(kind, start + first, start + last)
     names = NameStarts(places.lowered, _NAME_START)
     for group, find_near in _GROUPS:
         rules = [rule for rule in group if places.has_any(rule.words)]
@@ -289,7 +240,7 @@ def find_values(text: str) -> Iterator[FoundValue]:
                     ):
                         kind = rule.kind or _called(match)
                         at = start + match.start("value")
-                        yield FoundValue(kind, at, at + len(value))
+                        yield Credential(kind, at, at + len(value))
 
 
 def _is_mentioned(text: str, start: int, end: int) -> bool:
@@ -309,6 +260,6 @@ def _is_card(run: str) -> bool:
     return (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
 
 
-def _called(match: re.Match[str]) -> WordedKind:
+def _called(match: re.Match[str]) -> Kind:
     is_password = re.fullmatch(PASSWORD.replace(r"(?=\s*[:=])", ""), match["name"], re.I)
     return "password" if is_password else "API key or token"

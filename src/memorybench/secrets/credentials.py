@@ -10,16 +10,14 @@ import codecs
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 
+from .credential import Credential, Kind
 from .credential_values import is_made_of_words, is_strong
-from .credential_words import WordedKind, find_values
+from .credential_words import find_values
 from .decoding import REARRANGEMENTS, ROTATIONS, decode_long, decodings, may_be_encoded, replace_escapes
-from .provider_keys import KeyKind, find_keys
-
-Kind = KeyKind | WordedKind
+from .provider_keys import find_keys
 
 _SHORT = 4_000
 """In characters. A longer text is not decoded as a whole, only its parts that look encoded."""
@@ -53,14 +51,6 @@ _OF_LETTERS: tuple[Kind, ...] = ("connection string with a password", "bearer to
 """Kinds of keys whose format has so few fixed characters that ordinary text matches it when its letters are rotated."""
 
 
-@dataclass(frozen=True, slots=True)
-class Credential:
-    kind: Kind
-    start: int
-    end: int
-    """`start` and `end` are offsets in the text; if the credential is encoded, those of its encoded form."""
-
-
 def credential_in(text: str) -> Kind | None:
     """Return the kind of credential in the text, or None.
 
@@ -82,7 +72,7 @@ def find_credentials(text: str) -> list[Credential]:
 
     Of those that overlap, only the first.
     """
-    found = [*_keys(text), *_encoded(text), *_rotated(text), *_values(text), *_said_to_be_rotated(text)]
+    found = [*find_keys(text), *_encoded(text), *_rotated(text), *find_values(text), *_said_to_be_rotated(text)]
     found += _in_rewritten_lines(text, found)
     found.sort(key=lambda credential: (credential.start, -credential.end))
     apart: list[Credential] = []
@@ -112,15 +102,7 @@ def _normalize(text: str) -> str:
 
 
 def _plain(text: str) -> Iterator[Credential]:
-    return chain(_keys(text), _values(text))
-
-
-def _keys(text: str) -> Iterator[Credential]:
-    return (Credential(key.kind, key.start, key.end) for key in find_keys(text))
-
-
-def _values(text: str) -> Iterator[Credential]:
-    return (Credential(value.kind, value.start, value.end) for value in find_values(text))
+    return chain(find_keys(text), find_values(text))
 
 
 def _in_encoded_text(text: str) -> Kind | None:
@@ -142,7 +124,7 @@ def _in_encoded_text(text: str) -> Kind | None:
         if decoding.name:
             is_rotated = decoding.name.endswith(ROTATIONS)
             has_words = not is_rotated or _LONG_NAME.search(decoding.text)
-            kinds = (one.kind for one in (_plain(decoding.text) if has_words else _keys(decoding.text)))
+            kinds = (one.kind for one in (_plain(decoding.text) if has_words else find_keys(decoding.text)))
             kind = next((kind for kind in kinds if not is_rotated or kind not in _OF_LETTERS), None)
             if kind is not None:
                 return kind

@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import unquote, unquote_plus
 
+from .provider_keys import BASE58, base58_bytes
+
 _DEPTH = 3
 """Levels of nested encodings that are decoded. On the last level, only base64 is decoded."""
 _WORTH_DECODING = 12
@@ -57,8 +59,7 @@ _LONGEST_BASE85 = 1_000
 _OCTAL = re.compile(r"[01][0-7]{2}|[4-7][0-7]")
 _BYTE = re.compile(r"[01]{8}")
 _BINARY_RUN = re.compile(r"(?:[01]{8}[\s,]*){4,}")
-_BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
-_BASE58_RUN = re.compile(rf"(?<![A-Za-z0-9+/_=-])(?=[A-Za-z]*\d)[{_BASE58}]{{12,400}}(?![A-Za-z0-9+/_=-])")
+_BASE58_RUN = re.compile(rf"(?<![A-Za-z0-9+/_=-])(?=[A-Za-z]*\d)[{BASE58}]{{12,400}}(?![A-Za-z0-9+/_=-])")
 _MOST_BASE58 = 500
 """The most base58 tokens of a text that are decoded, which is slow. A text with more is a list of addresses."""
 _ROT47 = str.maketrans({chr(33 + at): chr(33 + (at + 47) % 94) for at in range(94)})
@@ -147,7 +148,7 @@ def may_be_encoded(run: str) -> bool:
     if _HEX.fullmatch(token):
         starts.append(bytes.fromhex(token[: len(token) // 2 * 2]))
     if _BASE58_RUN.fullmatch(run):
-        starts.append(_base58_bytes(run))
+        starts.append(base58_bytes(run))
     if not token.upper().strip(_BASE32):
         starts.append(base64.b32decode(token.upper()[: len(token) // 8 * 8]))
     return any(_TEXT.fullmatch(start.replace(b"\0", b"")[:8]) or _COMPRESSED.match(start) for start in starts)
@@ -260,14 +261,7 @@ def _from_binary(text: str) -> str:
 
 
 def _from_base58(text: str) -> str:
-    return _lines(_base58_bytes(run) for run in _BASE58_RUN.findall(text)[:_MOST_BASE58])
-
-
-def _base58_bytes(letters: str) -> bytes:
-    number = 0
-    for letter in letters:
-        number = number * 58 + _BASE58.index(letter)
-    return number.to_bytes((number.bit_length() + 7) // 8)
+    return _lines(base58_bytes(run) for run in _BASE58_RUN.findall(text)[:_MOST_BASE58])
 
 
 def _from_uuencoding(text: str) -> str:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from .credential import Credential
 from .credential_values import looks_secret
-from .credentials import Credential, credential_in, find_credentials
+from .credentials import credential_in, find_credentials
 
 Span = tuple[int, int]
 """The offset of the first character, and the offset after the last character."""

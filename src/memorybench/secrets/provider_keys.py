@@ -13,25 +13,18 @@ import json
 import re
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from itertools import chain
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
+from .credential import Credential, Kind
 from .sample_values import is_sample
 
-KeyKind = Literal[
-    "AWS access key", "GitHub token", "GitLab token", "model API key", "Slack token", "Stripe key", "Google API key",
-    "package registry token", "service token", "JSON web token", "private key", "connection string with a password",
-    "bearer token", "basic credentials", "webhook address", "one-time password seed",
-    "password hash",
-]  # fmt: skip
-
 _UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
-_BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-_RULES: tuple[tuple[KeyKind, str, str], ...] = (
+_RULES: tuple[tuple[Kind, str, str], ...] = (
     (
         "AWS access key",
         "AKIA ASIA ABIA ACCA",
@@ -148,7 +141,7 @@ _SHORTEST_KEY = 15
 
 
 class _Literal(NamedTuple):
-    kind: KeyKind
+    kind: Kind
     literal: str
     inside: int
     """The most characters of a key before the literal; 0: the key begins with it."""
@@ -177,18 +170,11 @@ _WITH_BLANKS = tuple((rule.literal, rule) for rule in _LITERALS if rule.has_blan
 _JSON_WEB_TOKEN = r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"  # noqa: S105 - a pattern
 _DISCORD_BOT = r"[MNO](?<![\w.-].)[A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}(?![\w.-])"
 _MAILGUN = r"[0-9a-f](?<![\w-].)[0-9a-f]{31}-[0-9a-f]{8}-[0-9a-f]{8}(?![\w-])"
-_WALLET = rf"[5KLxyz](?<!\w.)(?:[{_BASE58}]{{50,51}}|prv[{_BASE58}]{{107,108}})(?!\w)"
+_WALLET = rf"[5KLxyz](?<!\w.)(?:[{BASE58}]{{50,51}}|prv[{BASE58}]{{107,108}})(?!\w)"
 _compiled = cache(re.compile)
 
 
-@dataclass(frozen=True, slots=True)
-class FoundKey:
-    kind: KeyKind
-    start: int
-    end: int
-
-
-def find_keys(text: str, *, samples: bool = False) -> Iterator[FoundKey]:
+def find_keys(text: str, *, samples: bool = False) -> Iterator[Credential]:
     """Yield the keys in a text, recognised by their format without decoding.
 
     Keys that look like samples are left out, unless `samples` is true.
@@ -204,22 +190,22 @@ def find_keys(text: str, *, samples: bool = False) -> Iterator[FoundKey]:
             if pair is not None and not _is_user_and_password(pair):
                 continue
             if samples or not is_sample(value) or _has_checksum(match[0]):
-                yield FoundKey(rule.kind, match.start(), match.end())
+                yield Credential(rule.kind, match.start(), match.end())
     if not tokens:
         return
     for match in chain.from_iterable(_compiled(one).finditer(text) for one in (_DISCORD_BOT, _MAILGUN)):
         if samples or not is_sample(match[0]):
-            yield FoundKey("service token", match.start(), match.end())
+            yield Credential("service token", match.start(), match.end())
     if "eyJ" in text:
         for match in _compiled(_JSON_WEB_TOKEN).finditer(text):
             if (samples or not is_sample(match[0])) and _has_header(match[0]):
-                yield FoundKey("JSON web token", match.start(), match.end())
+                yield Credential("JSON web token", match.start(), match.end())
     for match in _compiled(_WALLET).finditer(text):
         if _is_base58check(match[0]):
-            yield FoundKey("private key", match.start(), match.end())
+            yield Credential("private key", match.start(), match.end())
 
 
-def key_kind_in(text: str) -> KeyKind | None:
+def key_kind_in(text: str) -> Kind | None:
     """Return the kind of the first key in the text, recognised by its format without decoding, or None.
 
     Sample keys count.
@@ -271,10 +257,14 @@ def _has_header(token: str) -> bool:
     return isinstance(header, dict) and ("alg" in header or "enc" in header or "kid" in header)
 
 
+def base58_bytes(letters: str) -> bytes:
+    number = 0
+    for letter in letters:
+        number = number * 58 + BASE58.index(letter)
+    return number.to_bytes((number.bit_length() + 7) // 8)
+
+
 def _is_base58check(key: str) -> bool:
     """Return whether the key ends with the checksum of Bitcoin's wallet format."""
-    number = 0
-    for letter in key:
-        number = number * 58 + _BASE58.index(letter)
-    octets = number.to_bytes((number.bit_length() + 7) // 8)
+    octets = base58_bytes(key)
     return hashlib.sha256(hashlib.sha256(octets[:-4]).digest()).digest()[:4] == octets[-4:]
