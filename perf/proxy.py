@@ -16,8 +16,8 @@ from mcp.server.lowlevel import Server
 
 from memorybench.mcp.client import ClientRole, McpClient
 from memorybench.mcp.http import open_mcp_http
-from memorybench.mcp.proxy import ReadCall, open_proxy, open_server_proxy, serve_http
-from memorybench.mcp.store_server import StoreTools
+from memorybench.mcp.proxy import ReadCall, open_server_proxy, serve_http
+from memorybench.mcp.store_server import open_store_proxy
 from memorybench.secrets.redaction import Redactor
 from memorybench.stores.reference import open_reference
 from perf.measuring import Line, Setup, at_most
@@ -36,7 +36,7 @@ def measure(setup: Setup) -> Iterator[Line]:
 async def _store_seconds(folder: Path, calls: int) -> list[float]:
     async with (
         open_reference(folder) as store,
-        open_proxy(StoreTools(store)) as proxy,
+        open_store_proxy(store) as proxy,
         open_mcp_http(proxy.url, {}, Redactor([])) as client,
     ):
         await client.call_tool("remember", {"content": "Ana likes tea"})

@@ -8,7 +8,7 @@ import re
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -16,18 +16,18 @@ from typing import Any
 import aiohttp
 import pytest
 
-from memorybench.core.stores import Capability
+from memorybench.core.stores import Capability, NewFact
 from memorybench.secrets.redaction import Redactor
-from memorybench.stores.reference import open_reference
+from memorybench.stores.reference import ReferenceStore, open_reference
 
 pytest.importorskip("mcp")
 
 from memorybench.mcp import bridge
 from memorybench.mcp.client import McpClient, ToolError
 from memorybench.mcp.http import open_mcp_http
-from memorybench.mcp.proxy import Proxy, ToolAnswer, open_proxy
+from memorybench.mcp.proxy import Proxy
 from memorybench.mcp.stdio import open_mcp_stdio
-from memorybench.mcp.store_server import StoreTools
+from memorybench.mcp.store_server import StoreProxy, open_store_proxy
 
 NO_SECRETS = Redactor([])
 ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
@@ -44,7 +44,7 @@ async def client_of(url: str) -> AsyncIterator[McpClient]:
 async def recorded(folder: Path, session: int = 1) -> AsyncIterator[tuple[Proxy, McpClient]]:
     async with (
         open_reference(folder) as store,
-        open_proxy(StoreTools(store), session=session) as proxy,
+        open_store_proxy(store, session=session) as proxy,
         client_of(proxy.url) as client,
     ):
         yield proxy, client
@@ -108,19 +108,19 @@ def test_refusals_and_errors_are_recorded_separately(tmp_path: Path) -> None:
 
 
 def test_a_call_does_not_list_the_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    listings: list[StoreTools] = []
-    list_tools = StoreTools.list_tools
+    listings: list[StoreProxy] = []
+    list_tools = StoreProxy.list_tools
 
-    async def count_listing(self: StoreTools) -> Any:
+    async def count_listing(self: StoreProxy, context: Any, params: Any) -> Any:
         listings.append(self)
-        return await list_tools(self)
+        return await list_tools(self, context, params)
 
     async def use() -> None:
         async with recorded(tmp_path) as (_, client):
             for _ in range(3):
                 await client.call_tool("recall", {"query": "tea"})
 
-    monkeypatch.setattr(StoreTools, "list_tools", count_listing)
+    monkeypatch.setattr(StoreProxy, "list_tools", count_listing)
     asyncio.run(use())
     assert listings == []
 
@@ -144,16 +144,18 @@ def test_replies_are_sent_without_delay(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_operations_that_a_store_lacks_are_not_offered(tmp_path: Path) -> None:
     async def names() -> list[str]:
-        async with open_reference(tmp_path) as store:
-            poor = _WithLess(store, frozenset({"recall"}))
-            return [tool.name for tool in await StoreTools(poor).list_tools()]  # type: ignore[arg-type]
+        async with (
+            open_reference(tmp_path, kind=_SearchingStore) as store,
+            open_store_proxy(store) as proxy,
+            client_of(proxy.url) as client,
+        ):
+            return [tool.name for tool in await client.list_tools()]
 
     assert asyncio.run(names()) == ["remember", "recall"]
 
 
-class _WithLess:
-    def __init__(self, store: Any, capabilities: frozenset[Capability]) -> None:
-        self.store, self.capabilities = store, capabilities
+class _SearchingStore(ReferenceStore):
+    capabilities: frozenset[Capability] = frozenset({"recall"})
 
 
 def test_requests_without_the_token_are_rejected(tmp_path: Path) -> None:
@@ -217,16 +219,17 @@ def test_concurrent_proxies_record_separately(tmp_path: Path) -> None:
         assert recorded_facts == held, "calls are recorded in the order in which they were stored"
 
 
-def test_an_unexpected_exception_of_a_store_is_recorded() -> None:
-    class Broken:
-        async def list_tools(self) -> list[Any]:
-            return []
-
-        async def call_tool(self, name: str, arguments: Mapping[str, Any]) -> ToolAnswer:
+def test_an_unexpected_exception_of_a_store_is_recorded(tmp_path: Path) -> None:
+    class Broken(ReferenceStore):
+        async def remember(self, user: str, fact: NewFact) -> str:
             raise KeyError("row 7")
 
     async def use() -> None:
-        async with open_proxy(Broken()) as proxy, client_of(proxy.url) as client:
+        async with (
+            open_reference(tmp_path, kind=Broken) as store,
+            open_store_proxy(store) as proxy,
+            client_of(proxy.url) as client,
+        ):
             with pytest.raises(ToolError, match="KeyError: 'row 7'"):
                 await client.call_tool("remember", {"content": "x"})
             assert [call.error for call in proxy.calls] == ["KeyError: 'row 7'"]

@@ -6,8 +6,8 @@ stdio.py           connects to a server that is started as a child process
 http.py            connects to a server over streamable HTTP
 forwarding.py      an MCP server that forwards everything to another server (the real server)
 agent_side.py      forwards the real server's requests and notifications to the agent
-proxy.py           serves memorybench's tools or another server to an agent, and records every call
-store_server.py    a memory store as MCP tools behind the proxy
+proxy.py           serves another server to an agent, and records every call
+store_server.py    serves a memory store to an agent as MCP tools, and records every call
 bridge.py          a program that connects an agent's standard streams to the proxy
 
 All modules except config.py import the SDK, so import them only after `check_sdk`.

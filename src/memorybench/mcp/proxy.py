@@ -1,4 +1,4 @@
-"""A local MCP server between an agent and a store or another server, which records every call."""
+"""Records the calls of an agent: the parts that all proxies share, and the proxy before another MCP server."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ import secrets
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
-import mcp_types as types
 import uvicorn
 from mcp import MCPError
 from mcp.server.lowlevel import Server
@@ -22,40 +21,20 @@ from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, Streamable
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from memorybench import __version__
-from memorybench.core.agents import MemoryOperation, Operation, ToolCall
+from memorybench.core.agents import MemoryOperation, ToolCall
 from memorybench.core.errors import MemorybenchError
 
 from .client import MESSAGE_CAP, ToolResult
 from .forwarding import Connect, Send, open_forwarding
 
+USER = "user"
+"""The user for whom agents work."""
 NO_REPLY = "no reply before the session ended"
 _RECORDED = frozenset({"resources/read", "prompts/get"})
 """Requests other than tool calls that are recorded, too; their method is recorded as the name of the tool."""
 
 # without a handler, Python prints warnings of the server to stderr
 logging.getLogger("uvicorn").addHandler(logging.NullHandler())
-
-
-@dataclass(frozen=True, slots=True)
-class ToolAnswer:
-    """The answer of a tool, and what the call did to the memory."""
-
-    text: str
-    structured: Any = None
-    operation: Operation | None = None
-    ids: tuple[str, ...] = ()
-    texts: tuple[str, ...] = ()
-    refused: str | None = None
-    error: str | None = None
-
-
-class Tools(Protocol):
-    """The tools that a proxy offers."""
-
-    async def list_tools(self) -> Sequence[types.Tool]: ...
-
-    async def call_tool(self, name: str, arguments: Mapping[str, Any]) -> ToolAnswer: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +50,13 @@ ReadToolCall = Callable[[str, Mapping[str, Any], ToolResult, str | None], ReadCa
 
 
 class Proxy:
-    """Records the calls of one session. Opened by `open_proxy` and `open_server_proxy`."""
+    """Records the calls of one session. Opened by `open_store_proxy` and `open_server_proxy`."""
 
-    def __init__(self, session: int, user: str) -> None:
+    def __init__(self, session: int) -> None:
         self.url = ""
         self.connected = False
         self.calls: list[ToolCall] = []
         self._session = session
-        self._user = user
 
     @property
     def command(self) -> tuple[str, ...]:
@@ -92,7 +70,7 @@ class Proxy:
         """
         self.connected = True  # some agents know their tools beforehand and never list them
         started, place = time.perf_counter(), len(self.calls)
-        call = ToolCall(session=self._session, tool=tool, user=self._user, arguments=arguments, error=NO_REPLY)
+        call = ToolCall(session=self._session, tool=tool, user=USER, arguments=arguments, error=NO_REPLY)
         self.calls.append(call)
 
         def end(**fields: Any) -> None:
@@ -102,48 +80,11 @@ class Proxy:
         return end
 
 
-class _StoreProxy(Proxy):
-    """A proxy that offers the tools of memorybench."""
-
-    def __init__(self, tools: Tools, session: int, user: str) -> None:
-        super().__init__(session, user)
-        self._tools = tools
-        # one call at a time, so that calls are recorded in the order in which the store saw them
-        self._lock = asyncio.Lock()
-
-    async def list_tools(self, _context: Any, _params: Any) -> types.ListToolsResult:
-        self.connected = True
-        return types.ListToolsResult(tools=list(await self._tools.list_tools()))
-
-    async def call_tool(self, _context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-        arguments = params.arguments or {}
-        async with self._lock:
-            end = self.record(params.name, arguments)
-            try:
-                answer = await self._tools.call_tool(params.name, arguments)
-            except Exception as error:  # a call that failed unexpectedly is recorded as well
-                problem = str(error) if isinstance(error, MemorybenchError) else f"{type(error).__name__}: {error}"
-                answer = ToolAnswer(problem, {"error": problem}, error=problem)
-            end(
-                operation=answer.operation,
-                result=answer.text,
-                ids=answer.ids,
-                texts=answer.texts,
-                refused=answer.refused,
-                error=answer.error,
-            )
-        return types.CallToolResult(
-            content=[types.TextContent(type="text", text=answer.text)],
-            structured_content=answer.structured,
-            is_error=answer.refused is not None or answer.error is not None,
-        )
-
-
 class _ServerProxy(Proxy):
     """A proxy that forwards the requests of the agent to a server and records them."""
 
-    def __init__(self, read_call: ReadToolCall, session: int, user: str) -> None:
-        super().__init__(session, user)
+    def __init__(self, read_call: ReadToolCall, session: int) -> None:
+        super().__init__(session)
         self._read_call = read_call
 
     async def observe(self, method: str, params: Mapping[str, Any], send: Send) -> dict[str, Any]:
@@ -184,31 +125,12 @@ class _ServerProxy(Proxy):
 
 
 @asynccontextmanager
-async def open_proxy(tools: Tools, *, session: int = 1, user: str = "user") -> AsyncIterator[Proxy]:
-    """Serve `tools` to one session of an agent that works for `user`, and record its calls."""
-    proxy = _StoreProxy(tools, session, user)
-    server = Server(
-        "memory",
-        version=__version__,
-        on_list_tools=proxy.list_tools,
-        on_call_tool=proxy.call_tool,
-        # our tools read no headers; without this, the SDK lists all tools on every call to check them
-        get_tool_input_schema=lambda _name: None,
-    )
-    # our tools need no session, so that even a single request without a handshake is answered
-    async with serve_http(server, stateless=True) as proxy.url:
-        yield proxy
-
-
-@asynccontextmanager
-async def open_server_proxy(
-    connect: Connect, read_call: ReadToolCall, *, session: int = 1, user: str = "user"
-) -> AsyncIterator[Proxy]:
-    """Forward one session of an agent that works for `user` to a server, and record its calls.
+async def open_server_proxy(connect: Connect, read_call: ReadToolCall, *, session: int = 1) -> AsyncIterator[Proxy]:
+    """Forward one session of an agent to a server, and record its calls.
 
     If the server could not be reached, raise that ServiceError instead of the error that the agent had because of it.
     """
-    proxy = _ServerProxy(read_call, session, user)
+    proxy = _ServerProxy(read_call, session)
     async with open_forwarding(connect, proxy.observe) as server, serve_http(server) as proxy.url:
         try:
             yield proxy

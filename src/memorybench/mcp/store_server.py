@@ -6,21 +6,25 @@ is what is tested.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import mcp_types as types
+from mcp.server.lowlevel import Server
 from pydantic import Field, ValidationError
 
+from memorybench import __version__
 from memorybench.core.agents import Operation, Serve, Served
 from memorybench.core.errors import MemorybenchError, Refused
 from memorybench.core.records import Record
 from memorybench.core.stores import MemoryStore, NewFact, StoredFact
 
-from .proxy import ToolAnswer, open_proxy
+from .proxy import USER, Proxy, serve_http
 
 DEFAULT_LIMIT = 5
 """The number of facts that a recall returns by default."""
@@ -74,22 +78,58 @@ _ARGUMENTS: Mapping[Operation, type[Record]] = {
 }
 
 
-class StoreTools:
-    """The tools of one store. All calls are made for `user`."""
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """The answer of a tool, and what the call did to the memory."""
 
-    def __init__(self, store: MemoryStore, user: str = "user") -> None:
+    text: str
+    structured: Any
+    operation: Operation | None = None
+    ids: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
+    refused: str | None = None
+    error: str | None = None
+
+
+class StoreProxy(Proxy):
+    """A proxy that offers the operations of a store as tools. Opened by `open_store_proxy`."""
+
+    def __init__(self, store: MemoryStore, session: int) -> None:
+        super().__init__(session)
         self._store = store
-        self._user = user
         operations = {"remember", *store.capabilities}
         self._offered = {name: arguments for name, arguments in _ARGUMENTS.items() if name in operations}
+        # one call at a time, so that calls are recorded in the order in which the store saw them
+        self._lock = asyncio.Lock()
 
-    async def list_tools(self) -> Sequence[types.Tool]:
-        return [
+    async def list_tools(self, _context: Any, _params: Any) -> types.ListToolsResult:
+        self.connected = True
+        tools = [
             types.Tool(name=name, description=arguments.__doc__, input_schema=_input_schema(arguments))
             for name, arguments in self._offered.items()
         ]
+        return types.ListToolsResult(tools=tools)
 
-    async def call_tool(self, name: str, arguments: Mapping[str, Any]) -> ToolAnswer:
+    async def call_tool(self, _context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+        arguments = params.arguments or {}
+        async with self._lock:
+            end = self.record(params.name, arguments)
+            answer = await self._answer(params.name, arguments)
+            end(
+                operation=answer.operation,
+                result=answer.text,
+                ids=answer.ids,
+                texts=answer.texts,
+                refused=answer.refused,
+                error=answer.error,
+            )
+        return types.CallToolResult(
+            content=[types.TextContent(type="text", text=answer.text)],
+            structured_content=answer.structured,
+            is_error=answer.refused is not None or answer.error is not None,
+        )
+
+    async def _answer(self, name: str, arguments: Mapping[str, Any]) -> _Answer:
         operation = next((offered for offered in self._offered if offered == name), None)
         if operation is None:
             return _failure(None, f"unknown tool {name!r}; expected one of {', '.join(self._offered)}")
@@ -99,12 +139,14 @@ class StoreTools:
             problems = (f"{'.'.join(map(str, one['loc'])) or 'arguments'}: {one['msg']}" for one in error.errors())
             return _failure(operation, f"invalid arguments: {'; '.join(problems)}")
         except Refused as error:
-            return ToolAnswer(f"refused: {error}", {"refused": str(error)}, operation, refused=str(error))
+            return _Answer(f"refused: {error}", {"refused": str(error)}, operation, refused=str(error))
         except MemorybenchError as error:
             return _failure(operation, str(error))
+        except Exception as error:  # a call that failed unexpectedly is recorded as well
+            return _failure(None, f"{type(error).__name__}: {error}")
 
-    async def _perform(self, operation: Operation, arguments: Record) -> ToolAnswer:
-        store, user = self._store, self._user
+    async def _perform(self, operation: Operation, arguments: Record) -> _Answer:
+        store, user = self._store, USER
         value: dict[str, Any]
         ids: tuple[str, ...]
         match arguments:
@@ -125,27 +167,41 @@ class StoreTools:
                 return _facts_answer(operation, await store.recall(user, query, limit))
             case _:
                 return _facts_answer(operation, await store.list(user))
-        return ToolAnswer(json.dumps(value, ensure_ascii=False), value, operation, ids)
+        return _Answer(json.dumps(value, ensure_ascii=False), value, operation, ids)
 
 
-def serve_store(open_store: Callable[[Path], AbstractAsyncContextManager[MemoryStore]], user: str = "user") -> Serve:
+@asynccontextmanager
+async def open_store_proxy(store: MemoryStore, *, session: int = 1) -> AsyncIterator[Proxy]:
+    """Serve a store to one session of an agent, and record its calls."""
+    proxy = StoreProxy(store, session)
+    server = Server(
+        "memory",
+        version=__version__,
+        on_list_tools=proxy.list_tools,
+        on_call_tool=proxy.call_tool,
+        # our tools read no headers; without this, the SDK lists all tools on every call to check them
+        get_tool_input_schema=lambda _name: None,
+    )
+    # our tools need no session, so that even a single request without a handshake is answered
+    async with serve_http(server, stateless=True) as proxy.url:
+        yield proxy
+
+
+def serve_store(open_store: Callable[[Path], AbstractAsyncContextManager[MemoryStore]]) -> Serve:
     """Return a function that opens the store in a folder, serves it to one session of an agent and records calls."""
 
     @asynccontextmanager
     async def serve(folder: Path, session: int) -> AsyncIterator[Served]:
-        async with (
-            open_store(folder) as store,
-            open_proxy(StoreTools(store, user), session=session, user=user) as proxy,
-        ):
+        async with open_store(folder) as store, open_store_proxy(store, session=session) as proxy:
             yield proxy
 
     return serve
 
 
-def _facts_answer(operation: Operation, facts: Sequence[StoredFact]) -> ToolAnswer:
+def _facts_answer(operation: Operation, facts: Sequence[StoredFact]) -> _Answer:
     rows = [fact.model_dump(include={"id", "content", "category"}, exclude_none=True) for fact in facts]
     ids, texts = tuple(fact.id for fact in facts), tuple(fact.content for fact in facts)
-    return ToolAnswer(json.dumps({"facts": rows}, ensure_ascii=False), {"facts": rows}, operation, ids, texts)
+    return _Answer(json.dumps({"facts": rows}, ensure_ascii=False), {"facts": rows}, operation, ids, texts)
 
 
 def _input_schema(arguments: type[Record]) -> dict[str, Any]:
@@ -163,5 +219,5 @@ def _input_schema(arguments: type[Record]) -> dict[str, Any]:
     }
 
 
-def _failure(operation: Operation | None, problem: str) -> ToolAnswer:
-    return ToolAnswer(problem, {"error": problem}, operation, error=problem)
+def _failure(operation: Operation | None, problem: str) -> _Answer:
+    return _Answer(problem, {"error": problem}, operation, error=problem)

@@ -18,7 +18,7 @@ from memorybench.files.bodies import BodyTemplate
 from memorybench.files.jsonpaths import Path
 from memorybench.files.templates import Placeholder, Template
 from memorybench.mcp.client import ToolResult
-from memorybench.mcp.proxy import ReadCall
+from memorybench.mcp.proxy import USER, ReadCall
 from memorybench.text.patterns import Pattern
 
 from .mcp_operations import Operations, ReadOperation, ToolTemplate, WriteOperation
@@ -42,10 +42,9 @@ class _Bound:
 class CallReader:
     """Translates calls of one server's tools into operations on the memory."""
 
-    def __init__(self, operations: Operations, refusal: str | None, user: str = "user") -> None:
+    def __init__(self, operations: Operations, refusal: str | None) -> None:
         self._bound = list(_list_bound(operations))
         self._refusal = Pattern(refusal) if refusal is not None else None
-        self._user = user
 
     def read(self, tool: str, arguments: Mapping[str, Any], result: ToolResult, error: str | None) -> ReadCall:
         """Return the operations of a call; none for a tool that the config does not name."""
@@ -63,7 +62,7 @@ class CallReader:
         return ReadCall(tuple(self._operation(bound, one, value, len(matches)) for one in matches), refused)
 
     def _operation(self, bound: _Bound, values: Values, result: Any, count: int) -> MemoryOperation:
-        user = str(values.pop("user", self._user))
+        user = str(values.pop("user", USER))
         ids: Sequence[str] = ()
         texts: Sequence[str] = ()
         if isinstance(bound.source, ReadOperation):
