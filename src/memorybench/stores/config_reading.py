@@ -2,38 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import PurePosixPath
-from typing import Any, get_args
+from typing import get_args
 
 from memorybench.core.errors import BadInput
 from memorybench.core.stores import Capability
 from memorybench.files.bodies import BodyTemplate
 from memorybench.files.configs import read_config
-from memorybench.files.jsonpaths import Path
 from memorybench.files.located import Document
 from memorybench.files.names import safe_name
-from memorybench.files.templates import Template, check_known
 from memorybench.mcp.config import check_connection
 from memorybench.processes.programs import check_no_private_folder
 from memorybench.text.patterns import Pattern
 from memorybench.text.spelling import join_names
 
-from .config import Facts, Files, Mcp, Read, StoreConfig, Write
+from .config import Files, Mcp, StoreConfig
+from .mcp_operations import Operations
 
 FOLDER = frozenset({"folder"})
-VARIABLES: Mapping[str, frozenset[str]] = {
-    "remember": frozenset({"user", "newId", "content", "category", "source", "trust", "retrievalCount"}),
-    "update": frozenset({"user", "id", "content", "previous", "category"}),
-    "forget": frozenset({"user", "id"}),
-    "recall": frozenset({"user", "query", "limit"}),
-    "list": frozenset({"user"}),
-    "get": frozenset({"user", "id"}),
-    "clear": frozenset({"user"}),
-}
-CURRENT = frozenset({"previous", "category"})
-"""Variables of an update whose values are read from the store with `list`."""
-_REQUIRED = {"remember": "content", "update": "content", "forget": "id", "recall": "query", "get": "id"}
 _SECTIONS = ("mcp", "provider", "command", "files")
 _ALLOWED_CAPABILITIES: Mapping[str, frozenset[Capability]] = {
     "reference": frozenset(),
@@ -46,21 +33,6 @@ _ALLOWED_CAPABILITIES: Mapping[str, frozenset[Capability]] = {
 
 def read_store(document: Document, environment: Mapping[str, str] | None = None) -> StoreConfig:
     return read_config(document, StoreConfig, _check, environment)
-
-
-def variables_in(template: Any) -> Iterator[str]:
-    """Yield the variables of a parsed template."""
-    match template:
-        case Template():
-            yield from template.names
-        case Path():
-            yield from (str(route.steps[0]) for route in template.routes)
-        case dict():
-            for inner in template.values():
-                yield from variables_in(inner)
-        case list():
-            for inner in template:
-                yield from variables_in(inner)
 
 
 def _check(config: StoreConfig, document: Document) -> None:
@@ -86,7 +58,7 @@ def _check(config: StoreConfig, document: Document) -> None:
     if config.files is not None:
         _check_files(config.files, document.at("files"))
     if config.mcp is not None:
-        _check_mcp(config.mcp, document.at("mcp"))
+        _check_mcp(config.name, config.mcp, document.at("mcp"))
     if config.command is not None:
         _check_program(document.at("command"), "run")
         check_no_private_folder(config.command.env, lambda name: document.where("command", "env", name))
@@ -120,7 +92,7 @@ def _check_program(part: Document, name: str) -> None:
             BodyTemplate.parse(part.at(key), FOLDER)
 
 
-def _check_mcp(mcp: Mcp, part: Document) -> None:
+def _check_mcp(name: str, mcp: Mcp, part: Document) -> None:
     check_connection(mcp, part)
     _check_program(part, "command")
     if mcp.refusal is not None:
@@ -128,48 +100,4 @@ def _check_mcp(mcp: Mcp, part: Document) -> None:
             Pattern(mcp.refusal)
         except ValueError as error:
             raise BadInput(part.where("refusal"), str(error)) from None
-    for name, known in VARIABLES.items():
-        operation = getattr(mcp.operations, name)
-        if operation is not None:
-            used = _check_operation(operation, part.at("operations", name), known)
-            required = _REQUIRED.get(name)
-            if required is not None and required not in used:
-                raise BadInput(
-                    part.where("operations", name),
-                    f"the operation does not send $.{required}",
-                    remedy="add it to an argument of a call",
-                )
-            if name == "update" and mcp.operations.list is None and (listed := CURRENT & used):
-                raise BadInput(
-                    part.where("operations", name),
-                    f"$.{min(listed)} needs the operation list",
-                    remedy="add operations.list",
-                )
-
-
-def _check_operation(operation: Write | Read, part: Document, known: frozenset[str]) -> frozenset[str]:
-    """Return the variables that an operation uses. Raise BadInput if it is invalid, or if one is not in `known`."""
-    if isinstance(operation, Read):
-        _check_facts(operation.facts, part.at("facts"))
-        return _used(part, known)
-    if not operation.calls:
-        raise BadInput(part.where("calls"), "the list is empty", expected="at least one call")
-    for name in operation.defaults:
-        check_known(name, known, part.where("defaults", name))
-    if operation.id is not None:
-        Path.parse(operation.id, part.where("id"))
-    calls = (part.at("calls", place) for place in range(len(operation.calls)))
-    return frozenset(name for call in calls for name in _used(call, known))
-
-
-def _used(call: Document, known: frozenset[str]) -> frozenset[str]:
-    if "arguments" not in call.value:
-        return frozenset()
-    return frozenset(variables_in(BodyTemplate.parse(call.at("arguments"), known).root))
-
-
-def _check_facts(facts: Facts, part: Document) -> None:
-    for name in Facts.model_fields:
-        path = getattr(facts, name)
-        if path is not None:
-            Path.parse(path, part.where(name))
+    Operations(name, mcp, part.at("operations"))

@@ -1,27 +1,54 @@
-"""The operations of an MCP store, parsed from its config: which tools are called, and how results are read."""
+"""The operations of an MCP store, parsed and checked: which tools are called, and how results are read."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from memorybench.core.errors import Malformed
+from memorybench.core.errors import BadInput, Malformed
 from memorybench.core.stores import Capability, StoredFact
 from memorybench.files.bodies import BodyTemplate
 from memorybench.files.jsonpaths import Path
 from memorybench.files.located import Document
+from memorybench.files.templates import Template, check_known
 from memorybench.text.sanitize import preview
 
 from .config import Facts, Mcp, Read, Write
-from .config_reading import VARIABLES, variables_in
 
+VARIABLES: Mapping[str, frozenset[str]] = {
+    "remember": frozenset({"user", "newId", "content", "category", "source", "trust", "retrievalCount"}),
+    "update": frozenset({"user", "id", "content", "previous", "category"}),
+    "forget": frozenset({"user", "id"}),
+    "recall": frozenset({"user", "query", "limit"}),
+    "list": frozenset({"user"}),
+    "get": frozenset({"user", "id"}),
+    "clear": frozenset({"user"}),
+}
+CURRENT = frozenset({"previous", "category"})
+"""Variables of an update whose values are read from the store with `list`."""
+_REQUIRED = {"remember": "content", "update": "content", "forget": "id", "recall": "query", "get": "id"}
 _FIXTURE_VARIABLES: Mapping[Capability, str] = {
     "category": "category",
     "trust": "trust",
     "retrieval_count": "retrievalCount",
 }
 """For each capability that is a field of facts: the variable of `remember` that contains the value of the field."""
+
+
+def variables_in(template: Any) -> Iterator[str]:
+    """Yield the variables of a parsed template."""
+    match template:
+        case Template():
+            yield from template.names
+        case Path():
+            yield from (str(route.steps[0]) for route in template.routes)
+        case dict():
+            for inner in template.values():
+                yield from variables_in(inner)
+        case list():
+            for inner in template:
+                yield from variables_in(inner)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,20 +117,32 @@ class ReadOperation:
 
 
 class Operations:
-    """The parsed operations of a store's config, which must have been checked before."""
+    """The parsed operations of a store's config. Raises BadInput if one of them is invalid."""
 
-    def __init__(self, name: str, mcp: Mcp) -> None:
-        # error messages name places as in the file, but without line numbers
-        part = Document(f'store "{name}"', mcp.operations.model_dump())
+    def __init__(self, name: str, mcp: Mcp, part: Document | None = None) -> None:
+        """Parse the operations. `part` is their part of the file; without it, errors name no line."""
+        part = part or Document(f'store "{name}"', mcp.operations.model_dump())
         operations = mcp.operations
-        self.remember = _write(part.at("remember"), operations.remember)
-        self.update = _write(part.at("update"), operations.update) if operations.update else None
-        self.forget = _write(part.at("forget"), operations.forget) if operations.forget else None
-        self.recall = _read(part.at("recall"), operations.recall) if operations.recall else None
-        self.list = _read(part.at("list"), operations.list) if operations.list else None
-        self.get = _read(part.at("get"), operations.get) if operations.get else None
-        self.clear = _write(part.at("clear"), operations.clear) if operations.clear else None
+        self.remember = _write(part, "remember", operations.remember)
+        self.update = _write(part, "update", operations.update) if operations.update else None
+        self.forget = _write(part, "forget", operations.forget) if operations.forget else None
+        self.recall = _read(part, "recall", operations.recall) if operations.recall else None
+        self.list = _read(part, "list", operations.list) if operations.list else None
+        self.get = _read(part, "get", operations.get) if operations.get else None
+        self.clear = _write(part, "clear", operations.clear) if operations.clear else None
         self.other_tools = mcp.other_tools
+        for name, required in _REQUIRED.items():
+            operation = getattr(self, name)
+            if operation is not None and required not in operation.names:
+                raise BadInput(
+                    part.where(name),
+                    f"the operation does not send $.{required}",
+                    remedy="add it to an argument of a call",
+                )
+        if self.update is not None and self.list is None and (listed := CURRENT & self.update.names):
+            raise BadInput(
+                part.where("update"), f"$.{min(listed)} needs the operation list", remedy="add operations.list"
+            )
 
     @property
     def tools(self) -> list[str]:
@@ -126,25 +165,29 @@ class Operations:
         return frozenset(able)
 
 
-def _write(part: Document, write: Write) -> WriteOperation:
+def _write(operations: Document, name: str, write: Write) -> WriteOperation:
+    part, known = operations.at(name), VARIABLES[name]
+    if not write.calls:
+        raise BadInput(part.where("calls"), "the list is empty", expected="at least one call")
+    for variable in write.defaults:
+        check_known(variable, known, part.where("defaults", variable))
     id = Path.parse(write.id, part.where("id")) if write.id is not None else None
-    calls = tuple(_call(part.at("calls", place)) for place in range(len(write.calls)))
+    calls = tuple(_call(part.at("calls", place), known) for place in range(len(write.calls)))
     return WriteOperation(calls, write.defaults, id)
 
 
-def _read(part: Document, read: Read) -> ReadOperation:
-    return ReadOperation(_call(part), _facts(part.at("facts"), read.facts), getattr(read, "query_words", False))
-
-
-def _call(part: Document) -> ToolTemplate:
-    known = frozenset(name for names in VARIABLES.values() for name in names)
-    return ToolTemplate(part.value["tool"], BodyTemplate.parse(part.at("arguments"), known))
-
-
-def _facts(part: Document, facts: Facts) -> FactPaths:
+def _read(operations: Document, name: str, read: Read) -> ReadOperation:
+    part = operations.at(name)
     paths = {
-        name: Path.parse(path, part.where(name))
-        for name in Facts.model_fields
-        if (path := getattr(facts, name)) is not None
+        field: Path.parse(path, part.where("facts", field))
+        for field in Facts.model_fields
+        if (path := getattr(read.facts, field)) is not None
     }
-    return FactPaths(paths.pop("results"), paths.pop("content"), paths)
+    facts = FactPaths(paths.pop("results"), paths.pop("content"), paths)
+    return ReadOperation(_call(part, VARIABLES[name]), facts, getattr(read, "query_words", False))
+
+
+def _call(part: Document, known: frozenset[str]) -> ToolTemplate:
+    has_arguments = "arguments" in part.value
+    arguments = BodyTemplate.parse(part.at("arguments"), known) if has_arguments else BodyTemplate({})
+    return ToolTemplate(part.value["tool"], arguments)

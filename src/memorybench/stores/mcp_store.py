@@ -26,9 +26,8 @@ from memorybench.text.sanitize import preview, sanitize
 from memorybench.text.words import content_words
 
 from .config import StoreConfig
-from .config_reading import CURRENT
 from .mcp_calls import CallReader
-from .mcp_operations import Operations, ReadOperation, ToolTemplate, WriteOperation
+from .mcp_operations import CURRENT, Operations, ReadOperation, ToolTemplate, WriteOperation
 from .programs import ProgramTemplate
 
 

@@ -10,7 +10,8 @@ from memorybench.files.bodies import BodyTemplate
 from memorybench.files.located import Document
 from memorybench.processes.programs import check_program, child_environment
 
-from .config_reading import FOLDER, variables_in
+from .config_reading import FOLDER
+from .mcp_operations import variables_in
 
 HOME = ".home"
 
