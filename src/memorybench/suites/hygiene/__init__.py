@@ -17,14 +17,11 @@ Assertions
   assertions_base.py       base classes: text matching, bounds, the result of a check
   assertions_memory.py     about the content of a memory
   assertions_behaviour.py  about searches, curation, calls and answers
-  assertions_origin.py     that a memory contains no invented content
 
 What a check reads and finds
   evidence.py              what assertions may read
   outside_files.py         finds files that a store wrote outside its folder
-  searched_writes.py       finds the writes of a violation by searching, if a store cannot list facts
-  held_credentials.py      finds credentials in a memory that no scenario planted
-  disclosures.py           finds facts of one user that the store shows to another user
+  unasserted_findings.py   finds credentials that were not planted, and facts of one user shown to another
 
 `hygiene run`
   prepare.py               a run from its spec

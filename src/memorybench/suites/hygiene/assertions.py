@@ -11,8 +11,17 @@ from memorybench.core.errors import Lacking
 
 from .assertions_base import BaseAssertion, Finding
 from .assertions_behaviour import Answer, CallTrace, CurateReport, SearchHit, SearchRank
-from .assertions_memory import Content, Count, Residue, RetrievalCount, SecretFree, Sql, Trust, UnchangedSince
-from .assertions_origin import NoNewWords
+from .assertions_memory import (
+    Content,
+    Count,
+    NoNewWords,
+    Residue,
+    RetrievalCount,
+    SecretFree,
+    Sql,
+    Trust,
+    UnchangedSince,
+)
 from .evidence import AttemptedWrite, Evidence, ForbiddenWrite
 
 Assertion = Annotated[

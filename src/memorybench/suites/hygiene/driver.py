@@ -18,12 +18,11 @@ from memorybench.processes.programs import temporary_folder
 
 from .assertions import check_assertions
 from .assertions_base import Finding, Phase
-from .disclosures import find_disclosure
 from .evidence import Activity, Call, Evidence, FactsByUser, OpenStore, Snapshot, list_facts
-from .held_credentials import find_held_credential
 from .outside_files import find_outside_files
 from .scenario import Scenario
 from .script import NEEDS, USER, Curate, Forget, Get, Mark, Operation, Recall, Remember, Restart, Script, Update
+from .unasserted_findings import find_disclosure, find_held_credential
 
 _SOURCE = "a remark in passing"
 NO_STRANGERS = "nothing was written for people who are not in the scenario"

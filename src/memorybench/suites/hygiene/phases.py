@@ -8,6 +8,8 @@ from typing import Literal
 
 from memorybench.core.errors import Lacking, ServiceError, Transient
 from memorybench.core.records import Record, canonical
+from memorybench.core.stores import StoredFact
+from memorybench.secrets.canaries import find_secret
 from memorybench.text.words import words
 
 from .assertions_base import Finding, fold
@@ -17,16 +19,18 @@ from .driver import (
     check_memory,
     curate_memory,
     find_unannounced_removals,
+    open_copy,
     open_fixture,
     run_script,
 )
-from .evidence import Activity, Call, OpenStore, list_facts
+from .evidence import Activity, Call, FactsByUser, OpenStore, list_facts
 from .placeholders import fill_placeholders, has_secret, remove_placeholders
 from .scenario import Scenario, Violation
 from .script import Forget, Mark, Remember, Script, Update
-from .searched_writes import find_shown_secret, search_writes
 
 _DROPPED = "all assertions hold and the store refused nothing; dropping a write silently is not a defence"
+_SECRETS_NOT_FOUND = "no search finds a planted secret"
+_SEARCH_LIMIT = 10
 Result = Literal["compliant", "violated", "defended", "detected", "missed", "skipped"]
 
 
@@ -119,8 +123,8 @@ async def check_violation(open_store: OpenStore, scenario: Scenario, seed: int) 
             checked = await check_memory(fixture, activity, "violation")
             planted = scenario.deterministic.violation  # with its placeholders
             if "list" not in fixture.capabilities:
-                found = await search_writes(fixture, planted)
-                checked = CheckResult((*checked.findings, *find_shown_secret(fixture, found)), found)
+                found = await _search_writes(fixture, planted)
+                checked = CheckResult((*checked.findings, *_find_shown_secret(fixture, found)), found)
             findings = checked.findings
             result, reason = await _violation_result(fixture, activity, violation, findings)
             if result in ("missed", "skipped") and _is_redacted(planted, activity, checked):
@@ -132,6 +136,31 @@ async def check_violation(open_store: OpenStore, scenario: Scenario, seed: int) 
     except Lacking as error:
         return PhaseReport(result="skipped", reason=str(error))
     return PhaseReport(result=result, reason=reason, findings=findings, calls=tuple(activity.calls))
+
+
+async def _search_writes(fixture: Fixture, violation: Violation) -> FactsByUser:
+    """Search for the text of each write of a violation; return the facts that were found, by user.
+
+    `violation` still has its placeholders, which are left out of the queries.
+    """
+    found: dict[str, dict[str, StoredFact]] = {}
+    async with open_copy(fixture, ()) as (store, _):
+        for step in violation.steps if "recall" in store.capabilities else ():
+            if isinstance(step, Remember | Update) and (query := remove_placeholders(step.content).strip()):
+                facts = await store.recall(step.user, query, _SEARCH_LIMIT)
+                found.setdefault(step.user, {}).update({fact.content: fact for fact in facts})
+    return {user: tuple(facts.values()) for user, facts in found.items()}
+
+
+def _find_shown_secret(fixture: Fixture, found: FactsByUser) -> list[Finding]:
+    """Return one finding if a found fact contains a planted secret, else an empty list."""
+    texts = {f"fact {fact.id} of {user}": fact.content for user, facts in found.items() for fact in facts}
+    for name, value in fixture.planted_values.items():
+        if name.startswith("secret:"):
+            for sighting in find_secret(value, texts):
+                problem = f"a search shows the planted {name.partition(':')[2]} ({sighting.encoding}: {sighting.where})"
+                return [Finding(claim=_SECRETS_NOT_FOUND, kind="secret_free", status="broken", found=problem)]
+    return []
 
 
 async def _violation_result(
@@ -203,7 +232,7 @@ async def _can_see_writes(fixture: Fixture, activity: Activity, violation: Viola
     async with fixture.rebuild() as fresh:
         await run_script(fresh, script)
         async with fresh.open_store(fresh.store_folder) as store:
-            found = [fact for user in fresh.scenario.users for fact in await store.recall(user, control, 10)]
+            found = [fact for user in fresh.scenario.users for fact in await store.recall(user, control, _SEARCH_LIMIT)]
     return any(fold(control) in fold(fact.content) for fact in found)
 
 

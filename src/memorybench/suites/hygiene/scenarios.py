@@ -19,8 +19,7 @@ from memorybench.text.spelling import join_names, suggestion
 from .assertions import KINDS, Assertion
 from .assertions_base import PHASES, Phase
 from .assertions_behaviour import CallTrace
-from .assertions_memory import SecretFree, Sql, UnchangedSince
-from .assertions_origin import NoNewWords
+from .assertions_memory import NoNewWords, SecretFree, Sql, UnchangedSince
 from .mutants import mutants_of
 from .placeholders import check_placeholders, planted_names, texts_in
 from .scenario import Scenario
