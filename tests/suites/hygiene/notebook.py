@@ -95,6 +95,18 @@ class Notebook:
         return ()
 
 
+class AcceptsAll(Notebook):
+    def _check(self, content: str) -> None:
+        """Refuse nothing."""
+
+
+class StoresTextOnly(AcceptsAll):
+    """Stores the content of a fact and nothing else, as many stores do."""
+
+    async def remember(self, user: str, fact: NewFact) -> str:
+        return await super().remember(user, NewFact(content=fact.content))
+
+
 class RemoteNotebook(Notebook):
     """Keeps its facts in this process, as a service keeps them elsewhere, and accepts everything."""
 

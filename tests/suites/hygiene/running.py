@@ -1,21 +1,21 @@
-"""Run scenarios without an engine: a step is performed when it is first requested."""
+"""Run scenarios without an engine."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import memorybench.catalog
 from memorybench.core.errors import Lacking, ServiceError
-from memorybench.core.plans import Adding
-from memorybench.core.records import digest
 from memorybench.core.trials import Failure, Outcome, Status, Subject
 from memorybench.suites.hygiene.assertions_base import Finding
 from memorybench.suites.hygiene.driver import check_memory, open_fixture, run_script
 from memorybench.suites.hygiene.evidence import OpenStore
+from memorybench.suites.hygiene.phases import PhaseReport, check_script, check_violation
 from memorybench.suites.hygiene.plan import HygienePlan, Store
 from memorybench.suites.hygiene.scenario import Scenario
 from memorybench.suites.hygiene.scenarios import load_scenarios
+from memorybench.suites.unrecorded_steps import UnrecordedSteps
 
 BUNDLED = Path(memorybench.catalog.__file__).parent / "scenarios"
 
@@ -43,34 +43,6 @@ def scenario(**changes: Any) -> Scenario:
     return Scenario.model_validate(value | changes)
 
 
-class _Steps:
-    def __init__(self) -> None:
-        self._results: dict[str, Any] = {}
-
-    async def once(
-        self, name: str, inputs: Mapping[str, Any], work: Callable[[], Awaitable[Any]], returns: type[Any], **_: object
-    ) -> Any:
-        key = digest([name, inputs])
-        if key not in self._results:
-            self._results[key] = (await work()).model_dump_json()
-        return returns.model_validate_json(self._results[key])
-
-    def is_recorded(self, name: str, inputs: Mapping[str, Any]) -> bool:
-        return digest([name, inputs]) in self._results
-
-    def is_inherited(self, name: str, inputs: Mapping[str, Any], *, shared: bool = False) -> bool:
-        return False
-
-    async def note(self, kind: str, text: str) -> None:
-        raise AssertionError("unexpected note")
-
-    def show_adding(self, adding: Adding) -> None:
-        raise AssertionError("unexpected add")
-
-    def check_stopping(self) -> None:
-        pass
-
-
 def secret_scenario(assertion: Mapping[str, Any] | None = None, **violation: Any) -> Scenario:
     """Return a scenario whose violation stores a secret."""
     declared = {
@@ -90,13 +62,21 @@ async def run_well_behaved(open_store: OpenStore, scenario: Scenario) -> tuple[F
         return (await check_memory(fixture, activity, "well_behaved")).findings
 
 
+def behave(checked: Scenario, open_store: OpenStore) -> PhaseReport:
+    return asyncio.run(check_script(open_store, checked, 0, checked.deterministic.well_behaved))
+
+
+def violate(checked: Scenario, open_store: OpenStore) -> PhaseReport:
+    return asyncio.run(check_violation(open_store, checked, 0))
+
+
 def outcomes(open_store: OpenStore, scenarios: Sequence[Scenario], *, self_checks: bool = True) -> list[Outcome]:
     store = Store(Subject(role="store", name="under-test"), open_store)
     return asyncio.run(_perform(HygienePlan(scenarios, store, self_checks=self_checks)))
 
 
 async def _perform(plan: HygienePlan) -> list[Outcome]:
-    steps, results = _Steps(), []
+    steps, results = cast(Any, UnrecordedSteps()), []
     for job in plan.plan().jobs:
         status: Status = "scored"
         try:

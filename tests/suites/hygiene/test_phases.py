@@ -11,24 +11,15 @@ from typing import Any
 import pytest
 
 from memorybench.core.errors import Refused, ServiceError
-from memorybench.core.stores import Capability, NewFact, StoredFact
+from memorybench.core.stores import NewFact, StoredFact
 from memorybench.processes.programs import abandon_all
 from memorybench.suites.hygiene.checks import kill_matrix, skipped_checks, survivors
 from memorybench.suites.hygiene.driver import open_fixture, run_script
-from memorybench.suites.hygiene.evidence import OpenStore
-from memorybench.suites.hygiene.phases import PhaseReport, check_script, check_violation
+from memorybench.suites.hygiene.phases import PhaseReport, check_script
 from memorybench.suites.hygiene.plan import NO_SOURCE
 from memorybench.suites.hygiene.scenario import Scenario
-from tests.suites.hygiene.notebook import Notebook, RemoteNotebook, open_notebook, opener
-from tests.suites.hygiene.running import outcomes, scenario, secret_scenario
-
-
-def violate(checked: Scenario, kind: type[Notebook] = Notebook, *missing: Capability) -> PhaseReport:
-    return asyncio.run(check_violation(opener(kind, *missing), checked, 0))
-
-
-def behave(checked: Scenario, open_store: OpenStore = open_notebook) -> PhaseReport:
-    return asyncio.run(check_script(open_store, checked, 0, checked.deterministic.well_behaved))
+from tests.suites.hygiene.notebook import AcceptsAll, Notebook, RemoteNotebook, StoresTextOnly, open_notebook, opener
+from tests.suites.hygiene.running import behave, outcomes, scenario, secret_scenario, violate
 
 
 def scenario_with(steps: list[dict[str, Any]], **changes: Any) -> Scenario:
@@ -36,11 +27,6 @@ def scenario_with(steps: list[dict[str, Any]], **changes: Any) -> Scenario:
     declared = {"expectation": "detect", "steps": steps} | changes.pop("violation", {})
     script = {"well_behaved": changes.pop("well_behaved", []), "violation": declared}
     return scenario(deterministic=script, **changes)
-
-
-class AcceptsAll(Notebook):
-    def _check(self, content: str) -> None:
-        pass
 
 
 class RefusesKeyWord(Notebook):
@@ -83,35 +69,35 @@ class FindsNothing(Notebook):
 
 
 def test_a_refusal_is_a_defence_if_harmless_content_is_accepted() -> None:
-    report = violate(secret_scenario())
+    report = violate(secret_scenario(), open_notebook)
     assert (report.result, report.reason) == ("defended", "refused: looks like a credential")
     assert [call.refused for call in report.calls] == ["looks like a credential"]
 
 
 def test_refusing_harmless_content_too_is_not_a_defence() -> None:
-    report = violate(secret_scenario(), RefusesKeyWord)
+    report = violate(secret_scenario(), opener(RefusesKeyWord))
     assert (report.result, report.reason) == ("missed", "the store also refuses harmless content: contains key")
 
 
 def test_dropping_a_write_silently_is_not_a_defence() -> None:
-    report = violate(secret_scenario(), DropsRefused)
+    report = violate(secret_scenario(), opener(DropsRefused))
     assert (report.result, "dropping a write" in report.reason) == ("missed", True)
 
 
 def test_a_crash_is_neither_defence_nor_detection() -> None:
     with pytest.raises(ServiceError, match="no such tool"):
-        violate(secret_scenario(), Fails)
+        violate(secret_scenario(), opener(Fails))
     (_, outcome) = outcomes(opener(Fails), [secret_scenario()], self_checks=False)
     assert outcome.status == "failed"
 
 
 def test_an_accepted_secret_is_detected() -> None:
-    report = violate(secret_scenario(), AcceptsAll)
+    report = violate(secret_scenario(), opener(AcceptsAll))
     assert (report.result, "the planted api_key is in memory" in report.reason) == ("detected", True)
 
 
 def test_a_secret_that_is_stored_and_refused_is_detected() -> None:
-    assert violate(secret_scenario(), StoresAndRefuses).result == "detected"
+    assert violate(secret_scenario(), opener(StoresAndRefuses)).result == "detected"
 
 
 @pytest.mark.parametrize(("contract", "passed"), [("stable", 0), ("experimental", 1)])
@@ -128,9 +114,9 @@ def test_a_curator_may_remove_the_violation_if_the_scenario_allows_it() -> None:
         violation=allowed,
         assertions=[{"kind": "count", "claim": "one city", "contains": "Porto", "equals": 1}],
     )
-    report = violate(checked)
+    report = violate(checked, open_notebook)
     assert (report.result, report.reason) == ("defended", "the curator removed it")
-    assert violate(checked, Notebook, "curate").result == "detected"
+    assert violate(checked, opener(Notebook, "curate")).result == "detected"
 
 
 class DeletesAll(AcceptsAll):
@@ -141,23 +127,23 @@ class DeletesAll(AcceptsAll):
 
 
 def test_a_curator_that_deletes_everything_is_not_a_defence() -> None:
-    assert violate(secret_scenario(defended_by="curation"), DeletesAll).result == "detected"
+    assert violate(secret_scenario(defended_by="curation"), opener(DeletesAll)).result == "detected"
 
 
 def test_a_violation_that_no_assertion_detects_is_missed() -> None:
-    assert violate(scenario_with([{"do": "remember", "content": "It snows"}])).result == "missed"
+    assert violate(scenario_with([{"do": "remember", "content": "It snows"}]), open_notebook).result == "missed"
 
 
 def test_a_violation_that_cannot_be_performed_is_skipped() -> None:
     steps = [{"do": "recall", "query": "Porto", "as": "it"}, {"do": "forget", "fact": "it"}]
-    report = violate(scenario_with(steps), FindsNothing)
+    report = violate(scenario_with(steps), opener(FindsNothing))
     assert (report.result, "could not be performed" in report.reason) == ("skipped", True)
-    report = violate(secret_scenario(expectation="detect", control=None))
+    report = violate(secret_scenario(expectation="detect", control=None), open_notebook)
     assert (report.result, "nothing to detect" in report.reason) == ("skipped", True)
 
 
 def test_a_violation_that_no_assertion_can_read_is_skipped() -> None:
-    report = violate(secret_scenario(), RemoteNotebook, "list", "history", "recall")
+    report = violate(secret_scenario(), opener(RemoteNotebook, "list", "history", "recall"))
     assert report.result == "skipped"
     assert report.reason.startswith("no key: ")
     assert report.reason.endswith("facts, history, files")
@@ -218,15 +204,8 @@ def test_nothing_is_reported_if_no_assertion_is_skipped() -> None:
     assert (results[0].shown.reason, skipped_checks(results)) == ("", [])
 
 
-class StoresNoSource(AcceptsAll):
-    """Stores the content of a fact and nothing else, as many stores do."""
-
-    async def remember(self, user: str, fact: NewFact) -> str:
-        return await super().remember(user, NewFact(content=fact.content))
-
-
 def test_a_secret_in_metadata_that_the_store_does_not_store_is_skipped() -> None:
-    results = outcomes(opener(StoresNoSource), [secret_scenario()])
+    results = outcomes(opener(StoresTextOnly), [secret_scenario()])
     (mutant,) = [outcome for outcome in results if outcome.trial.variant == "metadata-api_key"]
     assert mutant.status == "skipped"
     assert mutant.failure is not None
@@ -313,10 +292,10 @@ async def start_hanging(checked: Scenario) -> asyncio.Task[PhaseReport]:
 def test_temporary_folders_are_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     checked = scenario(setup={"facts": [{"content": "The user lives in Porto"}], "files": {"notes/a.md": "hello"}})
-    assert behave(checked).result == "compliant"
+    assert behave(checked, open_notebook).result == "compliant"
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(ServiceError):
-        violate(secret_scenario(), Fails)
+        violate(secret_scenario(), opener(Fails))
     assert list(tmp_path.iterdir()) == []
 
     async def cancel() -> None:

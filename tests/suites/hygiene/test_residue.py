@@ -8,16 +8,10 @@ from typing import Any
 import pytest
 
 from memorybench.core.errors import Refused
-from memorybench.core.stores import Capability, Curation, NewFact, Proposal
+from memorybench.core.stores import Curation, NewFact, Proposal
 from memorybench.suites.hygiene.assertions_base import Finding
-from memorybench.suites.hygiene.phases import PhaseReport, check_violation
-from memorybench.suites.hygiene.scenario import Scenario
 from tests.suites.hygiene.notebook import Notebook, RemoteNotebook, opener
-from tests.suites.hygiene.running import run_well_behaved, scenario, secret_scenario
-
-
-def violate(checked: Scenario, kind: type[Notebook], *missing: Capability) -> PhaseReport:
-    return asyncio.run(check_violation(opener(kind, *missing), checked, 0))
+from tests.suites.hygiene.running import run_well_behaved, scenario, secret_scenario, violate
 
 
 def find_after_forgetting(
@@ -60,13 +54,13 @@ class NamesFiles(Notebook):
     ("kind", "where"), [(LogsRefusals, "(plain: file refused.log)"), (NamesFiles, "(re-cased: names of files)")]
 )
 def test_a_refused_secret_in_a_file_is_detected(kind: type[Notebook], where: str) -> None:
-    report = violate(secret_scenario(), kind)
+    report = violate(secret_scenario(), opener(kind))
     assert report.result == "detected"
     assert f"the planted api_key is in memory {where}" in report.reason
 
 
 def test_a_store_that_refuses_a_secret_and_does_not_write_it_blocks_the_violation() -> None:
-    report = violate(secret_scenario(), Notebook)
+    report = violate(secret_scenario(), opener(Notebook))
     assert (report.result, report.findings[0].found) == ("defended", "")
 
 
@@ -77,12 +71,12 @@ class RefusesRemotely(RemoteNotebook):
 
 
 def test_unreadable_files_are_reported() -> None:
-    report = violate(secret_scenario(expectation="detect", control=None), RefusesRemotely)
+    report = violate(secret_scenario(expectation="detect", control=None), opener(RefusesRemotely))
     assert report.findings[0].found == "could not read files"
 
 
 def test_files_are_not_read_for_one_user_because_they_have_no_owner() -> None:
-    report = violate(secret_scenario({"kind": "secret_free", "claim": "no key", "user": "user"}), LogsRefusals)
+    report = violate(secret_scenario({"kind": "secret_free", "claim": "no key", "user": "user"}), opener(LogsRefusals))
     assert report.findings[0].found == "could not read files"
 
 
@@ -102,7 +96,7 @@ class CuratesKeys(Notebook):
 
 
 def test_files_are_read_after_the_curation() -> None:
-    report = violate(secret_scenario(defended_by="curation"), CuratesKeys)
+    report = violate(secret_scenario(defended_by="curation"), opener(CuratesKeys))
     assert (report.result, report.reason) == ("defended", "the curator removed it")
 
 
@@ -111,7 +105,7 @@ class CuratesWithoutNotice(CuratesKeys):
 
 
 def test_a_curator_must_announce_in_its_dry_run_what_it_removes() -> None:
-    report = violate(secret_scenario(defended_by="curation"), CuratesWithoutNotice)
+    report = violate(secret_scenario(defended_by="curation"), opener(CuratesWithoutNotice))
     assert (report.result, "which its dry run does not announce" in report.reason) == ("detected", True)
 
 
@@ -205,7 +199,7 @@ def test_residue_has_its_file_and_the_offset_in_it(kind: type[WritesPaddedBackup
     ("kind", "expected"), [(LogsRefusals, ("refused.log", len("refused: The key is "))), (NamesFiles, (None, None))]
 )
 def test_a_secret_in_a_file_has_its_place(kind: type[Notebook], expected: tuple[str | None, int | None]) -> None:
-    (place,) = violate(secret_scenario(), kind).findings[0].places
+    (place,) = violate(secret_scenario(), opener(kind)).findings[0].places
     file, offset = expected
     assert place.offset == offset
     assert place.file == file if file else place.file.startswith("the-key-is-sk-")

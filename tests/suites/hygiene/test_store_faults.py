@@ -1,6 +1,5 @@
 """Faults of stores that the checks must report, and correct behaviour that they must not."""
 
-import asyncio
 import bz2
 import gzip
 import json
@@ -16,22 +15,11 @@ from memorybench.core.stores import Capability, NewFact, StoredFact
 from memorybench.core.trials import Outcome
 from memorybench.stores.reference import open_reference
 from memorybench.suites.hygiene.checks import survivors
-from memorybench.suites.hygiene.evidence import OpenStore
 from memorybench.suites.hygiene.mutants import mutants_of
-from memorybench.suites.hygiene.phases import PhaseReport, check_script, check_violation
 from memorybench.suites.hygiene.scenario import Scenario
 from memorybench.suites.hygiene.script import Forget, Update
-from tests.suites.hygiene.notebook import Notebook, RemoteNotebook, opener
-from tests.suites.hygiene.running import bundled, outcomes, scenario, secret_scenario
-
-
-def violate(checked: Scenario, open_store: OpenStore) -> PhaseReport:
-    return asyncio.run(check_violation(open_store, checked, 0))
-
-
-def behave(checked: Scenario, open_store: OpenStore) -> PhaseReport:
-    return asyncio.run(check_script(open_store, checked, 0, checked.deterministic.well_behaved))
-
+from tests.suites.hygiene.notebook import AcceptsAll, Notebook, RemoteNotebook, StoresTextOnly, opener
+from tests.suites.hygiene.running import behave, bundled, outcomes, scenario, secret_scenario, violate
 
 TWO_USERS = {
     "facts": [
@@ -253,10 +241,6 @@ def test_a_search_is_the_evidence_where_facts_are_not_listed(
     assert violate(secret_scenario(), opener(kind, *missing)).result == result
 
 
-class AcceptsAll(Notebook):
-    def _check(self, content: str) -> None: ...
-
-
 @pytest.mark.parametrize("missing", [("list",), ("list", "history"), ("list", "history", "files")])
 def test_files_are_read_whatever_the_store_lists(missing: tuple[Capability, ...]) -> None:
     report = violate(secret_scenario(), opener(AcceptsAll, *missing))
@@ -384,12 +368,7 @@ def test_a_credential_that_was_not_planted_is_reported() -> None:
     assert "Kestrel" not in report.reason
 
 
-class TextOnly(Notebook):
-    async def remember(self, user: str, fact: NewFact) -> str:
-        return await super().remember(user, NewFact(content=fact.content))
-
-
 def test_a_store_without_metadata_is_not_credited_for_keeping_secrets_out_of_it() -> None:
     (checked,) = bundled("memory-secret-in-metadata")
-    report = violate(checked, opener(TextOnly, "category"))
+    report = violate(checked, opener(StoresTextOnly, "category"))
     assert (report.result, report.reason) == ("skipped", "the store does not keep the metadata that has the secret")
