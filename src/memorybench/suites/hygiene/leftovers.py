@@ -124,18 +124,6 @@ def _paths(place: Path) -> list[Path]:
     return [place, *sorted(place.rglob("*"))] if place.is_dir() else [place]
 
 
-@dataclass(frozen=True, slots=True)
-class _SearchedFile:
-    """The result of a search of one file."""
-
-    octets: int
-    areas: frozenset[Area]
-    has_control: bool
-    leftovers: tuple[Leftover, ...]
-    unread: tuple[str, ...]
-    """The reasons why parts of the file were not searched."""
-
-
 @dataclass(slots=True)
 class FileSearch:
     """Searches files and folders for deleted texts, and for texts that should still be there."""
@@ -152,7 +140,7 @@ class FileSearch:
     """Time in seconds since 1970, before the first fact was stored. Newer files in the system's temporary folder are
     searched, too."""
     check: Check
-    _known: dict[tuple[str, bytes], _SearchedFile] = field(default_factory=dict)
+    _known: dict[tuple[str, bytes], Searched] = field(default_factory=dict)
     """Cache of results by the name and digest of a file, so that an unchanged file is not searched again."""
     _known_labels: dict[bytes, dict[str, str]] = field(default_factory=dict)
     """Cache by file name, link target or attribute: the encoding of each deleted text that it contains."""
@@ -201,14 +189,15 @@ class FileSearch:
         if identity not in self._known:
             self._known[identity] = self._search_file(path, name, octets, _area(name, octets, is_moved=is_moved))
         found = self._known[identity]
-        searched.files += 1
+        searched.files += found.files
         searched.octets += found.octets
         searched.areas |= found.areas
-        searched.controls += found.has_control
+        searched.controls += found.controls
         searched.leftovers += found.leftovers
         return found.unread
 
-    def _search_file(self, path: Path, name: str, octets: bytes, area: Area) -> _SearchedFile:
+    def _search_file(self, path: Path, name: str, octets: bytes, area: Area) -> Searched:
+        """Return the result of one file; its `unread` has reasons without the name of the file."""
         is_database = octets.startswith(_SQLITE)
         unpacked = unpack(octets)
         copies = find_copies([*self.deleted, *self.controls], octets, unpacked, self.check)
@@ -227,13 +216,8 @@ class FileSearch:
             unpacked.note(f"packed in a format that is not read ({packing})")
         elif not has_control and looks_packed(unpacked.rest):
             unpacked.note("packed or encrypted in an unknown way")
-        return _SearchedFile(
-            octets=len(octets),
-            areas=frozenset({area, "free pages"} if is_database else {area}),
-            has_control=has_control,
-            leftovers=tuple(leftovers),
-            unread=tuple(unpacked.unread),
-        )
+        areas: set[Area] = {area, "free pages"} if is_database else {area}
+        return Searched(1, len(octets), unpacked.unread, leftovers, int(has_control), areas)
 
 
 def _is_in(path: Path, places: Iterable[Path]) -> bool:
