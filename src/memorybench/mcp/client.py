@@ -135,7 +135,9 @@ class McpClient:
         result = await self._send(request, types.CallToolResult, f"tools/call {name}", deadline)
         text = "\n".join(part.text for part in result.content if isinstance(part, types.TextContent))
         if result.is_error:
-            raise ToolError(f"{self._where}: {name}: {self._clean(text) or 'failed with no error message'}")
+            raise ToolError(
+                f"{self._where}: {name}: {clean_excerpt(text, self._redactor) or 'failed with no error message'}"
+            )
         return ToolResult(text, result.structured_content)
 
     @property
@@ -176,9 +178,6 @@ class McpClient:
             return await self._session.send_request(request, result_type, request_read_timeout_seconds=seconds)
         except (MCPError, ValidationError) as error:
             await raise_service_error(error, f"{self._where}: {name}", self._redactor, seconds, self._find_failure)
-
-    def _clean(self, text: str) -> str:
-        return clean_excerpt(text, self._redactor)
 
 
 @asynccontextmanager

@@ -318,19 +318,13 @@ def _whole(secret: str, needles: Mapping[str, str], views: Iterable[_View]) -> s
 
 def _encoding_in(secret: str, needles: Mapping[str, str], view: _View) -> str:
     """Return the encoding in which a view contains the whole secret, or ""."""
-    literal = _literal(secret, view)
-    if literal:  # punctuation counts here: a secret may consist of it
-        return view.encoding or literal
+    # punctuation counts here: a secret may consist of it
+    if secret.strip() and secret in view.text:
+        return view.encoding or "plain"
+    if secret.strip() and secret.casefold() in view.folded:
+        return view.encoding or "re-cased"
     form = next((form for form, needle in needles.items() if needle in view.letters), None)
     return "" if form is None else _encoding_name(view.encoding, form) or "respelled"
-
-
-def _literal(secret: str, view: _View) -> str:
-    if not secret.strip():
-        return ""
-    if secret in view.text:
-        return "plain"
-    return "re-cased" if secret.casefold() in view.folded else ""
 
 
 def _encoding_name(encoding: str, form: str) -> str:

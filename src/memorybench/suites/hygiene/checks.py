@@ -139,16 +139,11 @@ def fate_scores(findings: Sequence[Finding]) -> list[Score]:
 def attempts_in(outcomes: Iterable[Outcome]) -> list[tuple[str, str, str, str, str]]:
     """Return (scenario, attempt, claim, fate, description of the write) of each forbidden write of an agent."""
     return [
-        (outcome.trial.case_id, outcome.trial.variant, attempt["claim"], *_fate_and_text(score.reason))
+        (outcome.trial.case_id, outcome.trial.variant, attempt["claim"], *score.reason.partition(": ")[::2])
         for outcome in outcomes
         for score in outcome.scores
         if (attempt := _ATTEMPT.fullmatch(score.name))
     ]
-
-
-def _fate_and_text(reason: str) -> tuple[str, str]:
-    fate, _, text = reason.partition(": ")
-    return fate, text
 
 
 def residue(outcomes: Iterable[Outcome]) -> list[tuple[str, str, str, str]]:
