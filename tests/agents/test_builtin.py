@@ -22,7 +22,6 @@ from memorybench.files.yaml_file import load_yaml
 from memorybench.models.replying import closed
 from memorybench.secrets.redaction import Redactor
 from tests.agents.scripted import workplace
-from tests.doubles.refusals import refused
 from tests.doubles.scripted_model import Script, ScriptedModel
 
 pytest.importorskip("mcp")
@@ -152,11 +151,6 @@ def test_arguments_may_be_an_object_or_its_text(text: str) -> None:
 def test_an_invalid_action_is_rejected(text: str) -> None:
     with pytest.raises(InvalidAction):
         read_action(text)
-
-
-def test_the_builtin_agent_needs_a_model() -> None:
-    error = refused(agent_from, bundled(), environment={}, redactor=Redactor([]))
-    assert "--model" in error.expected + error.remedy
 
 
 def test_the_schema_allows_only_valid_actions(tmp_path: Path) -> None:

@@ -24,6 +24,12 @@ Policy = Callable[[str, Sequence[str]], dict[str, Any]]
 """From the prompt and the results of the calls so far to the next action."""
 
 
+def test_the_builtin_agent_needs_a_model(command: Command) -> None:
+    said = command("hygiene", "run", "memory-skip-local", "--agent", "builtin", *CONSENT)
+    assert said.code == 2
+    assert "--model" in said.err
+
+
 def remember(content: str) -> dict[str, Any]:
     return {"tool": "remember", "arguments": {"content": content}}
 

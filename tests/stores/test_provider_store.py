@@ -11,7 +11,7 @@ import pytest
 
 from memorybench.core.contracts import Provider, Receipt, Scope
 from memorybench.core.conversation import Memory, Session
-from memorybench.core.errors import BadInput, Lacking
+from memorybench.core.errors import Lacking
 from memorybench.core.stores import MemoryStore
 from memorybench.core.trials import Subject
 from memorybench.files.yaml_file import parse_yaml
@@ -85,8 +85,3 @@ def test_an_operation_without_a_provider_method_raises_lacking(tmp_path: Path) -
 
     asyncio.run(live())
     assert [scope.haystack for scope in silent.scopes] == [ANN]
-
-
-def test_a_provider_store_needs_an_opener(tmp_path: Path) -> None:
-    with pytest.raises(BadInput):
-        open_store(CONFIG, tmp_path, environment={}, redactor=Redactor([]))

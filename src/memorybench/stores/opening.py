@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
-from memorybench.core.errors import BadInput
 from memorybench.core.stores import MemoryStore
-from memorybench.mcp import check_sdk
 from memorybench.secrets.redaction import Redactor
 
 from .config import StoreConfig
@@ -25,10 +23,10 @@ def open_store(
 ) -> AbstractAsyncContextManager[MemoryStore]:
     """Open a store that keeps its data in `folder`. To open it again simulates a restart.
 
-    `open_provider` is needed for stores of type provider: it opens a provider by its name.
+    `open_provider` is needed for stores of type provider: it opens a provider by its name. The caller has checked that
+    the MCP SDK is there, if the store needs it.
     """
     if config.type == "mcp":
-        check_sdk(f'store "{config.name}"')
         from .mcp_store import open_mcp_store
 
         return open_mcp_store(config, folder, environment=environment, redactor=redactor)
@@ -39,12 +37,7 @@ def open_store(
     if config.type == "provider":
         from .provider_store import open_provider_store
 
-        if open_provider is None:
-            raise BadInput(
-                f'store "{config.name}"',
-                "this command does not support stores with type: provider",
-                remedy="choose another store",
-            )
+        assert open_provider is not None
         return open_provider_store(config, folder, open_provider)
     if config.type == "files":
         from .file_store import open_file_store
