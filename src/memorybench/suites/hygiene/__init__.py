@@ -60,9 +60,8 @@ What a check reads and finds
   scan_texts.py            reads the texts of files, folders and SQLite databases
   scan_statements.py       statements that repeat, contradict each other or are out of date
   scan_meaning.py          reworded duplicates and contradictions, by embeddings
-  scan_personal.py         personal data
+  scan_personal.py         personal data, and how it is hidden in what is shown
   scan_injection.py        orders to an agent, and invisible characters
   scan_model.py            asks a model what rules cannot find
-  scan_hiding.py           hides secrets and personal data in what is shown
   scan_output.py           a scan as text, JSON or SARIF; baselines
 """

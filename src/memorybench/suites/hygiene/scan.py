@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -19,11 +18,10 @@ from memorybench.secrets.hiding import mask, spans_to_hide
 from memorybench.suites.blocking import blocking
 from memorybench.suites.wiring import ResolvedModel, Wiring
 
-from .scan_hiding import hide_values
 from .scan_injection import find_injections
-from .scan_meaning import Compared, relations_by_meaning, statements_to_compare
+from .scan_meaning import Compared, open_embedder, relations_by_meaning, statements_to_compare
 from .scan_model import Hint, Kind, MaskedTexts, ask_model, plan_asking
-from .scan_personal import Severity, find_personal_data
+from .scan_personal import Severity, find_personal_data, hide_values
 from .scan_statements import Related, Statement, is_stale, relations_within, statements_in
 from .scan_texts import Reading, Text, read_paths
 
@@ -186,10 +184,8 @@ def _reworded(reading: Reading, related: Sequence[Related], wiring: Wiring) -> I
 
 
 async def _compare(compared: Sequence[Compared], wiring: Wiring) -> tuple[list[Related], int]:
-    with temporary_folder("memorybench-scan-") as folder:
-        async with AsyncExitStack() as stack:
-            embedder = await wiring.open_providers(stack, folder, run_id="scan").embedder()
-            return await relations_by_meaning(compared, embedder)
+    async with open_embedder(wiring) as embedder:
+        return await relations_by_meaning(compared, embedder)
 
 
 def _find_in_text(text: Text, places: _Places) -> Iterator[ScanFinding]:

@@ -4,18 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
-from .scan_personal import Severity
-
-
-@dataclass(frozen=True, slots=True)
-class Injection:
-    kind: str
-    severity: Severity
-    start: int
-    end: int
-
+from .scan_personal import RuleMatch, Severity
 
 _EARLIER = (
     r"(?:all|any|every|the|your|my|of|these|those|previous|prior|earlier|above|preceding|existing|former|"
@@ -157,13 +147,13 @@ def _parts(lowered: str, triggers: Sequence[str]) -> Iterator[tuple[int, int]]:
             yield start, reached
 
 
-def find_injections(text: str) -> Iterator[Injection]:
+def find_injections(text: str) -> Iterator[RuleMatch]:
     for match in _orders_in(text):
         start = text.rfind("\n", 0, match.start()) + 1
         end = text.find("\n", match.end())
         whole = text[start : end if end >= 0 else len(text)]
         if not _SPEAKS_ABOUT.search(whole) and not _QUOTED_WORDS.search(text[start : match.start()]):
-            yield Injection("order to an agent", "high", match.start(), match.end())
+            yield RuleMatch("order to an agent", "high", match.start(), match.end())
     if text.isascii():
         return
     hidden: tuple[tuple[str, Severity, re.Pattern[str]], ...] = (
@@ -178,4 +168,4 @@ def find_injections(text: str) -> Iterator[Injection]:
             line = text.rfind("\n", 0, match.start())
             if line not in lines:  # one finding per line
                 lines.add(line)
-                yield Injection(kind, severity, match.start(), match.end())
+                yield RuleMatch(kind, severity, match.start(), match.end())

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from memorybench.processes.programs import temporary_folder
 from memorybench.text.words import NEGATIONS, content_words, is_negated, stem, stems, words
 
 from .scan_statements import NAMES_OF_IDS, RECORD_OF_AN_EVENT, RECORDS, Related, Relation, Statement, statements_in
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from memorybench.core.contracts import Embedder
+    from memorybench.suites.wiring import Wiring
 
 DUPLICATE = 0.75
 """The least cosine of two statements with the same numbers that count as duplicates."""
@@ -182,6 +185,14 @@ def _names(text: Text) -> str:
     """Return the parent keys of a value, as words."""
     parts = [part for part in text.pointer.split("/") if part and not part.isdigit()]
     return re.sub(r"[_-]+", " ", " ".join(parts))
+
+
+@asynccontextmanager
+async def open_embedder(wiring: Wiring) -> AsyncIterator[Embedder]:
+    """Yield the embeddings of a scan. Raises BadInput if their package is not installed."""
+    with temporary_folder("memorybench-scan-") as folder:
+        async with AsyncExitStack() as stack:
+            yield await wiring.open_providers(stack, folder, run_id="scan").embedder()
 
 
 async def relations_by_meaning(compared: Sequence[Compared], embedder: Embedder) -> tuple[list[Related], int]:

@@ -14,7 +14,6 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -41,8 +40,8 @@ from memorybench.suites.model_runs import model_run, perform_with_model
 from memorybench.suites.wiring import ResolvedModel, Wiring
 from memorybench.text.sanitize import preview
 
-from .scan_hiding import hide_values
-from .scan_meaning import statements_to_compare
+from .scan_meaning import open_embedder, statements_to_compare
+from .scan_personal import hide_values
 from .scan_statements import NAMES_OF_IDS, Statement
 from .scan_texts import Text
 
@@ -236,12 +235,8 @@ def plan_asking(texts: MaskedTexts, candidates: Sequence[Hint], wiring: Wiring) 
 
 
 async def _compare(parts: Sequence[Sequence[Span]], texts: MaskedTexts, wiring: Wiring) -> list[Pair]:
-    from memorybench.processes.programs import temporary_folder
-
-    with temporary_folder("memorybench-scan-") as folder:
-        async with AsyncExitStack() as stack:
-            embedder = await wiring.open_providers(stack, folder, run_id="scan").embedder()
-            return await similar_pairs(parts, texts, embedder)
+    async with open_embedder(wiring) as embedder:
+        return await similar_pairs(parts, texts, embedder)
 
 
 def ask_model(

@@ -1,4 +1,4 @@
-"""Detects personal data by format, check digits and the words before it."""
+"""Detects personal data by format, check digits and the words before it; hides it, and secrets, in what is shown."""
 
 from __future__ import annotations
 
@@ -7,13 +7,19 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from operator import mul
 from typing import Literal
+
+from memorybench.secrets.hiding import mask, spans_to_hide
 
 Severity = Literal["high", "medium", "low"]
 
 
 @dataclass(frozen=True, slots=True)
-class PersonalData:
+class RuleMatch:
+    """A part of a text that a rule of the scan matches."""
+
     kind: str
     severity: Severity
     start: int
@@ -23,6 +29,21 @@ class PersonalData:
 def _digits(text: str) -> list[int]:
     return [int(letter) for letter in text if letter.isdigit()]
 
+
+def _has_sum(weights: Sequence[int], modulus: int) -> Callable[[str], bool]:
+    """Return a check that a text has one digit per weight, and that the weighted sum is divisible by the modulus."""
+
+    def check(text: str) -> bool:
+        digits = _digits(text)
+        return len(digits) == len(weights) and sum(map(mul, digits, weights)) % modulus == 0
+
+    return check
+
+
+_is_nhs_number = _has_sum((10, 9, 8, 7, 6, 5, 4, 3, 2, 1), 11)
+_is_bsn = _has_sum((9, 8, 7, 6, 5, 4, 3, 2, -1), 11)
+_is_ahv = _has_sum((1, 3, 1, 3, 1, 3, 1, 3, 1, 3, 1, 3, 1), 10)
+_is_pesel = _has_sum((1, 3, 7, 9, 1, 3, 7, 9, 1, 3, 1), 10)
 
 _SAMPLE_IBANS = frozenset(
     ("DE89370400440532013000", "GB82WEST12345698765432", "GB29NWBK60161331926819", "FR1420041010050500013M02606",
@@ -82,11 +103,6 @@ def _has_luhn_digit(text: str) -> bool:
     return (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
 
 
-def _is_nhs_number(text: str) -> bool:
-    digits = _digits(text)
-    return (11 - sum(d * w for d, w in zip(digits, range(10, 1, -1), strict=False)) % 11) % 11 == digits[9]
-
-
 def _is_belgian(text: str) -> bool:
     """Return whether the check number of a Belgian register number is right, for a birth before or since 2000."""
     number = "".join(map(str, _digits(text)))
@@ -103,29 +119,10 @@ def _is_nif(text: str) -> bool:
     return len(digits) == 9 and digits[8] == (0 if check >= 10 else check)
 
 
-def _is_ahv(text: str) -> bool:
-    digits = _digits(text)
-    return (
-        len(digits) == 13 and (10 - sum(d * (1, 3)[at % 2] for at, d in enumerate(digits[:12])) % 10) % 10 == digits[12]
-    )
-
-
-def _is_bsn(text: str) -> bool:
-    digits = _digits(text)
-    return len(digits) == 9 and sum(d * w for d, w in zip(digits, (9, 8, 7, 6, 5, 4, 3, 2, -1), strict=True)) % 11 == 0
-
-
 def _is_codice_fiscale(text: str) -> bool:
     odd = (1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24, 23)
     codes = [ord(letter) - (48 if letter.isdigit() else 65) for letter in text.upper()]
     return sum(codes[at] if at % 2 else odd[codes[at]] for at in range(15)) % 26 == codes[15]
-
-
-def _is_pesel(text: str) -> bool:
-    digits = _digits(text)
-    return (10 - sum(d * w for d, w in zip(digits, (1, 3, 7, 9, 1, 3, 7, 9, 1, 3), strict=False)) % 10) % 10 == digits[
-        10
-    ]
 
 
 def _is_phone(text: str) -> bool:
@@ -275,10 +272,10 @@ def _is_named(words: re.Pattern[str] | None, before: str, after: str) -> bool:
     return not words.pattern.endswith("$") and words.search(after) is not None
 
 
-def find_personal_data(text: str) -> Iterator[PersonalData]:
+def find_personal_data(text: str) -> Iterator[RuleMatch]:
     """Yield the personal data in a text, in order. Of two matches that overlap, only the first is yielded."""
     found = []
-    lines, starts = _telling_lines(text)
+    lines, starts, shifts = _telling_lines(text)
     for rule in _RULES:
         # most lines have neither five digits nor a mail address, and all rules but two need them
         of_few_digits = rule in _OF_FEW_DIGITS
@@ -288,8 +285,8 @@ def find_personal_data(text: str) -> Iterator[PersonalData]:
             before = searched[max(match.start() - 60, line) : match.start()]
             after = searched[match.end() : match.end() + 40].partition("\n")[0]
             if _is_named(rule.words, before, after) and rule.check(match[0]):
-                shift = 0 if of_few_digits else starts.shift(match.start())
-                found.append(PersonalData(rule.kind, rule.severity, match.start() + shift, match.end() + shift))
+                shift = 0 if of_few_digits else shifts[bisect_right(starts, match.start()) - 1]
+                found.append(RuleMatch(rule.kind, rule.severity, match.start() + shift, match.end() + shift))
     end = 0
     for one in sorted(found, key=lambda one: one.start):
         if one.start >= end:
@@ -297,24 +294,29 @@ def find_personal_data(text: str) -> Iterator[PersonalData]:
             yield one
 
 
-class _LineStarts:
-    """Maps offsets in an excerpt of some lines to offsets in the whole text."""
-
-    def __init__(self) -> None:
-        self.inside: list[int] = []
-        self.shifts: list[int] = []
-
-    def shift(self, at: int) -> int:
-        return self.shifts[bisect_right(self.inside, at) - 1]
-
-
-def _telling_lines(text: str) -> tuple[str, _LineStarts]:
-    starts = _LineStarts()
+def _telling_lines(text: str) -> tuple[str, list[int], list[int]]:
+    """Return an excerpt of the telling lines, where each begins in it, and how far each is from there in the text."""
     lines: list[str] = []
+    starts: list[int] = []
+    shifts: list[int] = []
     length = 0
     for match in _TELLING_LINE.finditer(text):
-        starts.inside.append(length)
-        starts.shifts.append(match.start() - length)
+        starts.append(length)
+        shifts.append(match.start() - length)
         lines.append(match[0])
         length += len(match[0]) + 1
-    return "\n".join(lines), starts
+    return "\n".join(lines), starts, shifts
+
+
+def hide_values(text: str, name: str = "") -> str:
+    """Return the text with asterisks in place of secrets and personal data. `name` is the key or column of the text."""
+    named = f"{name}: " if name else ""
+    whole = named + text
+    personal = [(one.start, one.end) for one in find_personal_data(whole)]
+    return mask(whole, [*spans_to_hide(whole), *personal])[len(named) :]
+
+
+@lru_cache(maxsize=10_000)
+def hide_in_pointer(pointer: str) -> str:
+    """Return a JSON pointer or other path with `****` in place of each part that has a secret or personal data."""
+    return "/".join("****" if hide_values(part) != part else part for part in pointer.split("/"))

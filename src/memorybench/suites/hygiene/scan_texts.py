@@ -20,9 +20,8 @@ import yaml
 from memorybench.core.errors import BadInput
 from memorybench.secrets.credentials import find_credentials
 
-from .scan_hiding import hide_in_pointer
 from .scan_injection import find_injections
-from .scan_personal import find_personal_data
+from .scan_personal import find_personal_data, hide_in_pointer
 
 LARGEST_FILE = 20 * 2**20
 """In bytes. Larger text files are skipped and counted."""
