@@ -26,8 +26,7 @@ What a check reads and finds
 `hygiene run`
   prepare.py               a run from its spec
   plan.py                  the jobs of a run without an agent
-  attempts.py              the jobs of a run with a real agent
-  tools.py                 which tools an agent gets: ours or the server's
+  attempts.py              the jobs of a run with a real agent, and which tools it gets
   driver.py                sets up a scenario, runs a script, checks the memory
   phases.py                runs one phase of a scenario and names its result
   mutants.py               misbehaving scripts made from well-behaved ones, and three simple agents

@@ -16,6 +16,7 @@ from memorybench.core.records import Record, canonical, digest
 from memorybench.core.stores import MemoryStore
 from memorybench.core.trials import Exhibit, Score, Subject
 from memorybench.processes.programs import temporary_folder
+from memorybench.suites.wiring import ResolvedStore
 
 from .assertions_base import Finding
 from .checks import add_skips, fate_scores, residue_scores, skip_scores
@@ -71,7 +72,6 @@ class Attempts:
     store: Store
     agent: Subject
     repeats: int = 1
-    benchmark: str = "scenarios"
     seed: int = 0
     run: str = ""
     """The id of the run."""
@@ -98,7 +98,7 @@ class Attempts:
         subject = self.agent.model_copy(update={"settings": settings})
         with_prompts = [scenario for scenario in self.scenarios if scenario.real_model is not None]
         for ordinal, (scenario, repeat) in enumerate(product(with_prompts, range(1, self.repeats + 1))):
-            trial = make_trial(scenario, self.benchmark, subject, "real_model", attempt_name(repeat))
+            trial = make_trial(scenario, subject, "real_model", attempt_name(repeat))
             perform, shown = make_perform(scenario, repeat), _exhibit(scenario)
             yield Job(trial=trial, perform=perform, ordinal=ordinal, case=scenario, shown=shown, spends=True)
 
@@ -191,6 +191,19 @@ async def _run_prompts(fixture: Fixture, agent: Agent, serve: Serve, home: Path)
 def _is_home(fixture: Fixture) -> bool:
     """Whether the agent uses its own memory files. Then no server is started and no calls are recorded."""
     return "home" in fixture.capabilities
+
+
+def choose_server(store: ResolvedStore, tools: ToolSurface | None) -> ServeStore:
+    """Return the function that connects an agent to the store, with the tools of memorybench or of the server."""
+    if tools != "server":
+        from memorybench.mcp.store_server import serve_store  # needs the MCP SDK, which other runs do without
+
+        return serve_store
+
+    def serve(_open_store: OpenStore) -> Serve:
+        return store.serve_own_tools()  # the server itself opens the folder of the play
+
+    return serve
 
 
 def check_kinds(agent: Agent, store: MemoryStore) -> None:

@@ -22,6 +22,7 @@ from .plays import Store
 from .scenario import Scenario
 from .script import USER, Script
 
+SET = "scenarios"
 UNDONE_BY_THE_STORE = "the store ends with the same facts as without it, and no call is missing"
 NO_SOURCE = "the store does not keep the source of a fact, so this mutant changes nothing that could be detected"
 
@@ -64,9 +65,9 @@ def _well_behaved(scenario: Scenario) -> ScriptTrial:
     return ScriptTrial("well_behaved", "well_behaved", "behaves well", scenario.deterministic.well_behaved)
 
 
-def make_trial(scenario: Scenario, benchmark: str, subject: Subject, phase: str, variant: str) -> Trial:
+def make_trial(scenario: Scenario, subject: Subject, phase: str, variant: str) -> Trial:
     labels = {"scenario": scenario.id, "phase": phase, "contract": scenario.contract}
-    return Trial(suite="hygiene", benchmark=benchmark, case_id=scenario.id, subject=subject, variant=variant,
+    return Trial(suite="hygiene", benchmark=SET, case_id=scenario.id, subject=subject, variant=variant,
                  labels=labels, cluster=scenario.id)  # fmt: skip
 
 
@@ -74,8 +75,6 @@ def make_trial(scenario: Scenario, benchmark: str, subject: Subject, phase: str,
 class HygienePlan:
     scenarios: Sequence[Scenario]
     store: Store
-    benchmark: str = "scenarios"
-    """The name of the scenario set."""
     seed: int = 0
     """Determines the values of placeholders."""
     self_checks: bool = True
@@ -91,7 +90,7 @@ class HygienePlan:
         ]
         jobs = [
             Job(
-                trial=make_trial(scenario, self.benchmark, self.store.subject, trial.phase, trial.variant),
+                trial=make_trial(scenario, self.store.subject, trial.phase, trial.variant),
                 perform=partial(self._perform, scenario, trial),
                 ordinal=ordinal,
                 case=scenario,

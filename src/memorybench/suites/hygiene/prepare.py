@@ -27,16 +27,14 @@ from memorybench.suites.wiring import ResolvedAgent, ResolvedStore, Wiring
 from memorybench.text.spelling import suggestion
 
 from .assertions_memory import Sql
-from .attempts import NEEDS_CONSENT, AttemptReport, Attempts, check_kinds
+from .attempts import NEEDS_CONSENT, AttemptReport, Attempts, check_kinds, choose_server
 from .measures import MEASURES
-from .plan import HygienePlan, script_trials
+from .plan import SET, HygienePlan, script_trials
 from .plays import Store, check_unused
 from .scenario import Scenario
 from .scenarios import load_scenarios
 from .spec import HygieneSpec
-from .tools import choose_server
 
-SET = "scenarios"
 _SEEDS = 10**9
 TRANSCRIPTS = "transcripts"
 BUNDLED_SCENARIOS, OWN_SCENARIOS = "scenarios", Path("scenarios")
@@ -183,14 +181,8 @@ class _HygieneRun:
                 await check_unused(opened, self.store.isolation)
                 store = Store(opened.subject, self.store.open, self.store.isolation)
         if self.agent is None:
-            return HygienePlan(
-                self.scenarios,
-                store,
-                benchmark=SET,
-                seed=self.spec.seed or 0,
-                self_checks=self.spec.mutants,
-                run=opening.run_id,
-            ).plan()
+            seed, self_checks = self.spec.seed or 0, self.spec.mutants
+            return HygienePlan(self.scenarios, store, seed, self_checks, run=opening.run_id).plan()
         agent = await self.agent.open(opening.stack)
         check_kinds(agent, opened)
         attempts = self._attempts(store, opening)
@@ -208,7 +200,6 @@ class _HygieneRun:
             store,
             Subject(role="agent", name=self.spec.agent or self.store.name),
             repeats=self.spec.repeats,
-            benchmark=SET,
             seed=self.spec.seed or 0,
             run=opening.run_id,
             tools=self.spec.tools or "ours",

@@ -18,13 +18,13 @@ from memorybench.secrets.credentials import credential_in
 from memorybench.suites.blocking import blocking
 from memorybench.suites.wiring import ResolvedStore, Wiring
 
+from .attempts import choose_server
 from .drafts import Draft, Recording, agent_draft, find_unexplained_changes, parse_draft, store_draft, write_draft
 from .evidence import OpenStore
 from .plays import Store, check_unused, new_scope, open_live
 from .replays import Replay, mend_draft, replay, replay_as_agent
 from .script import USER
 from .spec import REFERENCE
-from .tools import choose_server
 
 Shows = Literal["a fault of the store", "a fault of the agent", "good behaviour", "nothing that is proved"]
 _UNPROVED: Final = "nothing that is proved"

@@ -36,7 +36,7 @@ class _HygieneRescorer(Rescorer):
     async def rescore(self, outcome: Outcome, case: Mapping[str, Any], steps: ReplayedSteps) -> Rescored:
         spec, trial, scenario = self.run.run.spec, outcome.trial, self._scenario(case, "scores")
         phase = trial.labels.get("phase", "")
-        expected = make_trial(scenario, trial.benchmark, trial.subject, phase, trial.variant)
+        expected = make_trial(scenario, trial.subject, phase, trial.variant)
         if phase == "real_model":
             performed = _rescore_attempt(scenario, steps)
             return Rescored(performed, trial=expected)
@@ -44,7 +44,7 @@ class _HygieneRescorer(Rescorer):
         if script is None or script.phase != phase:
             raise Contradiction(f"the scenario has no script {trial.variant!r}")
         store = Store(trial.subject, _no_store)
-        plan = HygienePlan((scenario,), store, trial.benchmark, seed=spec.get("seed") or 0, run=self.run.run.id)
+        plan = HygienePlan((scenario,), store, seed=spec.get("seed") or 0, run=self.run.run.id)
         self._check_reports(scenario, steps)
         performed = await plan._perform(scenario, script, steps)
         return Rescored(performed, are_inputs_known=spec.get("seed") is not None, trial=expected)
