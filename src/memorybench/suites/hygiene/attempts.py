@@ -13,7 +13,6 @@ from memorybench.core.agents import Agent, AgentReply, Serve, ToolCall, ToolSurf
 from memorybench.core.errors import BadInput, Blocked, Lacking, ServiceError
 from memorybench.core.plans import Job, Performed, Steps
 from memorybench.core.records import Record, canonical, digest
-from memorybench.core.stores import MemoryStore
 from memorybench.core.trials import Exhibit, Score, Subject
 from memorybench.processes.programs import temporary_folder
 from memorybench.suites.wiring import ResolvedStore
@@ -206,7 +205,7 @@ def choose_server(store: ResolvedStore, tools: ToolSurface | None) -> ServeStore
     return serve
 
 
-def check_kinds(agent: Agent, store: MemoryStore) -> None:
+def check_kinds(agent: Agent, store: Store) -> None:
     """Raise BadInput if only one of agent and store works with the agent's own memory files."""
     own, files = getattr(agent, "has_own_memory", False), "home" in store.capabilities
     if own and not files:

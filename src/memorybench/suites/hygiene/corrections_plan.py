@@ -20,8 +20,7 @@ from memorybench.suites.suite import Opening, PreparedRun, RunPlace
 from memorybench.suites.wiring import ResolvedModel, ResolvedStore, Wiring
 
 from .corrections import COLUMNS, CURRENT, TOPIC_NAMES, WAYS, Cell, Topic, Way, answered, make_topics, play_cell
-from .forget_plan import open_subject
-from .plays import Store
+from .plays import Store, open_subject
 from .script import USER
 from .spec import CORRECTIONS, CorrectionsSpec
 

@@ -14,13 +14,12 @@ from memorybench.core.plans import Job, Performed, Plan, Steps
 from memorybench.core.trials import Case, Exhibit, Score, Trial
 from memorybench.journal.rows import Fingerprint
 from memorybench.metrics.rates import Rate
-from memorybench.processes.programs import temporary_folder
 from memorybench.suites.estimates import unpriced_calls
 from memorybench.suites.suite import Opening, PreparedRun, RunPlace
 from memorybench.suites.wiring import ResolvedStore, Wiring
 
 from .forgetting import OTHER, STEPS, Certificate, Check, Procedure, check_forgetting
-from .plays import Store, check_unused
+from .plays import Store, open_subject
 from .script import USER
 from .spec import FORGET, ForgetSpec
 
@@ -58,17 +57,6 @@ def prepare(spec: ForgetSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
             f"memorybench hygiene run --store {store.name}": "check it for noise, secrets, duplicates and lost facts"
         },
     )
-
-
-async def open_subject(store: ResolvedStore) -> Store:
-    """Return the store under test. Opens it once, because only an open store knows its version.
-
-    Raises BadInput if a live store is not empty.
-    """
-    with temporary_folder("memorybench-") as folder:
-        async with store.open(folder) as opened:
-            await check_unused(opened, store.isolation)
-            return Store(opened.subject, store.open, store.isolation)
 
 
 async def _open_plan(spec: ForgetSpec, store: ResolvedStore, opening: Opening) -> Plan:

@@ -19,6 +19,7 @@ from memorybench.core.plans import Limits, Steps
 from memorybench.core.stores import Capability, Clearing, Curation, Getting, Isolation, MemoryStore, NewFact, StoredFact
 from memorybench.core.trials import Subject
 from memorybench.processes.programs import temporary_folder
+from memorybench.suites.wiring import ResolvedStore
 from memorybench.text.sanitize import preview
 
 from .evidence import OpenStore
@@ -34,6 +35,7 @@ class Store:
     subject: Subject
     open: OpenStore
     isolation: Isolation = "folder"
+    capabilities: frozenset[Capability] = frozenset()
 
     @property
     def limits(self) -> dict[str, Limits]:
@@ -74,6 +76,18 @@ class Store:
                 return await work(open_store)
 
         return await steps.once(name, inputs, perform, returns, on=on or self.subject, paid=paid, after=claim_scope)
+
+
+async def open_subject(store: ResolvedStore, *, allow_used: bool = False) -> Store:
+    """Return the store under test. Opens it once, because only an open store knows its version.
+
+    Raises BadInput if a live store is not empty, unless `allow_used` is true.
+    """
+    with temporary_folder("memorybench-") as folder:
+        async with store.open(folder) as opened:
+            if not allow_used:
+                await check_unused(opened, store.isolation)
+            return Store(opened.subject, store.open, store.isolation, opened.capabilities)
 
 
 async def _make_scope() -> str:

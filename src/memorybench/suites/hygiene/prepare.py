@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import secrets
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +18,6 @@ from memorybench.files.names import inside
 from memorybench.files.writing import write_file
 from memorybench.journal.rows import Fingerprint
 from memorybench.journal.run_reader import RunReader
-from memorybench.processes.programs import temporary_folder
 from memorybench.suites.estimates import unpriced_calls
 from memorybench.suites.shards import ShardPart, Unit, choose_units
 from memorybench.suites.suite import Opening, PreparedRun, RunPlace
@@ -30,12 +28,11 @@ from .assertions_memory import Sql
 from .attempts import NEEDS_CONSENT, AttemptReport, Attempts, check_kinds, choose_server
 from .measures import MEASURES
 from .plan import SET, HygienePlan, script_trials
-from .plays import Store, check_unused
+from .plays import Store, open_subject
 from .scenario import Scenario
 from .scenarios import load_scenarios
-from .spec import HygieneSpec
+from .spec import HygieneSpec, new_seed
 
-_SEEDS = 10**9
 TRANSCRIPTS = "transcripts"
 BUNDLED_SCENARIOS, OWN_SCENARIOS = "scenarios", Path("scenarios")
 
@@ -103,7 +100,7 @@ def _find_seed(spec: HygieneSpec, place: RunPlace) -> int:
     if spec.reuse is not None:
         with RunReader.open(place.results, thorough=False) as run_reader:
             return int(run_reader.run(spec.reuse).spec.get("seed") or 0)
-    return secrets.randbelow(_SEEDS)
+    return new_seed()
 
 
 def find_scenarios(ids: Sequence[str], folders: Sequence[str], wiring: Wiring) -> tuple[Scenario, ...]:
@@ -176,15 +173,12 @@ class _HygieneRun:
         if self.spec.agent is not None and self.agent is None:  # blocked: neither store nor agent is opened
             attempts = self._attempts(Store(Subject(role="store", name=self.store.name), self.store.open), opening)
             return Plan(jobs=attempts.blocked_jobs(), size=attempts.size, metrics=MEASURES)
-        with temporary_folder("memorybench-") as folder:
-            async with self.store.open(folder) as opened:  # only an open store knows its version
-                await check_unused(opened, self.store.isolation)
-                store = Store(opened.subject, self.store.open, self.store.isolation)
+        store = await open_subject(self.store)
         if self.agent is None:
             seed, self_checks = self.spec.seed or 0, self.spec.mutants
             return HygienePlan(self.scenarios, store, seed, self_checks, run=opening.run_id).plan()
         agent = await self.agent.open(opening.stack)
-        check_kinds(agent, opened)
+        check_kinds(agent, store)
         attempts = self._attempts(store, opening)
         jobs = attempts.jobs(agent, choose_server(self.store, self.spec.tools))
         limits = {agent.subject.key: Limits(concurrency=1, tries=1)}  # a second try would pay for all of it again

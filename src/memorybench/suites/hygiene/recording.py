@@ -21,7 +21,7 @@ from memorybench.suites.wiring import ResolvedStore, Wiring
 from .attempts import choose_server
 from .drafts import Draft, Recording, agent_draft, find_unexplained_changes, parse_draft, store_draft, write_draft
 from .evidence import OpenStore
-from .plays import Store, check_unused, new_scope, open_live
+from .plays import new_scope, open_live, open_subject
 from .replays import Replay, mend_draft, replay, replay_as_agent
 from .script import USER
 from .spec import REFERENCE
@@ -102,7 +102,7 @@ async def _record(
     quiet: bool,
 ) -> Recording:
     serve_store = choose_server(store, tools)
-    async with _open_store(store, folder) as open_store:
+    async with _open_store(store) as open_store:
         calls = await wiring.record_calls(command, serve_store(open_store), folder, quiet=quiet)
         async with open_store(folder) as opened:
             held = await opened.list(USER) if "list" in opened.capabilities else ()
@@ -117,8 +117,8 @@ async def _prove(
 
     A fault of the store is proved by a draft that fails (`red`) on this store and passes (`green`) on the reference.
     """
-    reference = await _opened(wiring.store(REFERENCE))
-    recorded = await _opened(resolved)
+    reference = await open_subject(wiring.store(REFERENCE), allow_used=True)
+    recorded = await open_subject(resolved, allow_used=True)
     stores = [recorded] if recorded.subject.name == REFERENCE else [recorded, reference]
     draft, remarks = store_draft(name, recording)
     draft, left_out = await mend_draft(draft, reference)
@@ -141,21 +141,13 @@ async def _prove(
     return ("a fault of the agent" if is_red else _UNPROVED), draft, replays, [*remarks, *left_out]
 
 
-async def _opened(resolved: ResolvedStore) -> Store:
-    with temporary_folder("memorybench-record-") as folder:
-        async with resolved.open(folder) as opened:  # only an open store knows its version
-            return Store(opened.subject, resolved.open, resolved.isolation)
-
-
 @asynccontextmanager
-async def _open_store(resolved: ResolvedStore, folder: Path) -> AsyncIterator[OpenStore]:
+async def _open_store(resolved: ResolvedStore) -> AsyncIterator[OpenStore]:
     """Yield the function that opens the store; on a live store, for a new user whose facts are deleted at the end."""
     if resolved.isolation == "folder":
         yield resolved.open
         return
-    async with resolved.open(folder) as opened:
-        await check_unused(opened, resolved.isolation)
-        store = Store(opened.subject, resolved.open, resolved.isolation)
+    store = await open_subject(resolved)
     scope = new_scope() if resolved.isolation == "user" else ""
     if scope:
         print(

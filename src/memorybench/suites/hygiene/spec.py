@@ -18,7 +18,7 @@ FORGET, CORRECTIONS = "forgetting", "corrections"
 mode of `hygiene run` is `scenarios`; older runs have none."""
 
 
-def _new_seed() -> int:
+def new_seed() -> int:
     return secrets.randbelow(10**9)
 
 
@@ -56,7 +56,7 @@ class HygieneSpec(ShardedSpec):
 
 class ForgetSpec(Spec):
     store: str = flag(REFERENCE, help="Test this memory store.", metavar="NAME")
-    seed: int = flag(_new_seed, help="Seed the made-up facts.", default_text="a new one per run")
+    seed: int = flag(new_seed, help="Seed the made-up facts.", default_text="a new one per run")
     look_in: tuple[str, ...] = flag((), help="Also search these files and folders.", metavar="PATH")
     wait: float = flag(0.0, help="Wait this many seconds for background jobs.", metavar="SECONDS", ge=0)
     strict: bool = flag(False, help="Fail unless every step passes.")
@@ -70,6 +70,6 @@ class ForgetSpec(Spec):
 
 class CorrectionsSpec(Spec):
     store: str = flag(REFERENCE, help="Test this memory store.", metavar="NAME")
-    seed: int = flag(_new_seed, help="Seed the made-up statements.", default_text="a new one per run")
+    seed: int = flag(new_seed, help="Seed the made-up statements.", default_text="a new one per run")
     curate: bool = flag(False, help="Run the store's curation before the search.")
     model: str | None = flag(None, help="Also let this model answer from the search results.", metavar="MODEL")
