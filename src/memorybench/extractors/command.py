@@ -24,11 +24,12 @@ from memorybench.processes.programs import (
     run_program,
     temporary_folder,
 )
+from memorybench.secrets.redaction import redact_strings
 from memorybench.text.sanitize import printable
 
 from .config import ExtractorConfig
 from .plugin import ExtractorType, OpenContext
-from .states import Redact, find_memory, messages, redact_memory
+from .states import Redact, find_memory, messages
 
 DEADLINE = 120.0
 OUTPUT_CAP = 8 * 2**20
@@ -97,8 +98,8 @@ class CommandExtractor(ExtractorType):
             raise Malformed(f"{where}: the output of the program is not UTF-8") from None
         memory = find_memory(text, where)
         if isinstance(memory, MemoryInText):
-            return MemoryInText(redact_memory(memory.memory, self.redact))
-        return redact_memory(memory, self.redact)
+            return MemoryInText(redact_strings(memory.memory, self.redact))
+        return redact_strings(memory, self.redact)
 
 
 @asynccontextmanager

@@ -16,11 +16,11 @@ from memorybench.files.bodies import BodyTemplate
 from memorybench.files.jsonpaths import Path
 from memorybench.files.located import Document
 from memorybench.http.config import auth_headers, check_address, check_auth
-from memorybench.secrets.redaction import Redactor
+from memorybench.secrets.redaction import Redactor, redact_strings
 
 from .config import ExtractorConfig
 from .plugin import ExtractorType, OpenContext
-from .states import as_memory, dialogue, messages, redact_memory
+from .states import as_memory, dialogue, messages
 
 if TYPE_CHECKING:
     from memorybench.http.client import Http
@@ -72,7 +72,7 @@ class HttpExtractor(ExtractorType):
             memory = as_memory(matches[0] if self.output.singular else matches, reply.where)
         except Malformed as malformed:
             raise Malformed(self.redactor.clean(str(malformed))) from None
-        return redact_memory(memory, self.redactor.clean)
+        return redact_strings(memory, self.redactor.clean)  # a service may return the key that it was called with
 
 
 @asynccontextmanager

@@ -95,15 +95,3 @@ def as_memory(value: Any, where: str) -> MemoryState:
     except (TypeError, ValueError, RecursionError) as error:  # not a JSON type; NaN or a cycle; nested too deeply
         raise Malformed(f"{where}: the returned value is not JSON: {error}") from None
     return read_memory(text, where)
-
-
-def redact_memory(memory: MemoryState, redact: Redact) -> MemoryState:
-    """Return a memory without secrets. A service may return the key that it was called with."""
-    match memory:
-        case dict():
-            return {redact(name): redact_memory(block, redact) for name, block in memory.items()}
-        case list():
-            return [redact_memory(item, redact) for item in memory]
-        case str():
-            return redact(memory)
-    return memory

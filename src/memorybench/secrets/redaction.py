@@ -6,6 +6,7 @@ import base64
 import re
 from collections.abc import Callable, Iterable
 from functools import cache, cached_property
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 REDACTED = "[redacted]"
@@ -67,6 +68,17 @@ class Redactor:
             if any(anchor in text for anchor in secret.anchors):
                 text = secret.pattern.sub(_replacement, text)
         return text
+
+
+def redact_strings(value: Any, redact: Callable[[str], str]) -> Any:
+    """Return a JSON value in which `redact` was applied to all texts and keys."""
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, list):
+        return [redact_strings(one, redact) for one in value]
+    if isinstance(value, dict):
+        return {redact(key): redact_strings(one, redact) for key, one in value.items()}
+    return value
 
 
 class _Secret:

@@ -18,6 +18,7 @@ from memorybench.core.genai_names import (
 from memorybench.core.trials import STATUSES, Outcome, Trial
 from memorybench.engine.observing import EndedStep
 from memorybench.journal.rows import Run
+from memorybench.secrets.redaction import redact_strings
 
 from .conventions import content_attributes, operation_of, span_name, step_attributes
 
@@ -67,16 +68,7 @@ class RunSpans:
 
     def clean_json(self, text: str) -> Any:
         """Parse JSON and redact its strings. They are redacted after parsing, because JSON may escape a secret."""
-        return self._clean_nested(json.loads(text))
-
-    def _clean_nested(self, value: Any) -> Any:
-        if isinstance(value, str):
-            return self._redact(value)
-        if isinstance(value, list):
-            return [self._clean_nested(one) for one in value]
-        if isinstance(value, dict):
-            return {self._redact(key): self._clean_nested(one) for key, one in value.items()}
-        return value
+        return redact_strings(json.loads(text), self._redact)
 
 
 class TrialSpans:
