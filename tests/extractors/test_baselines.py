@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 
-from memorybench.extractors.baselines import open_baseline
+from memorybench.extractors.baselines import BaselineExtractor
 from tests.extractors.conversation import EXISTING, ask
 
 SENTENCES = ["We have a dog now.", "Biscuit.", "She sleeps a lot."]
 
 
 def test_amnesiac_returns_the_memory_unchanged() -> None:
-    assert ask(open_baseline("amnesiac")) == EXISTING
+    assert ask(nullcontext(BaselineExtractor("amnesiac"))) == EXISTING
 
 
 @pytest.mark.parametrize(
@@ -28,4 +29,4 @@ def test_amnesiac_returns_the_memory_unchanged() -> None:
     ],
 )
 def test_hoarder_stores_only_sentences_of_the_user(existing: Any, hoarded: Any) -> None:
-    assert ask(open_baseline("hoarder"), existing) == hoarded
+    assert ask(nullcontext(BaselineExtractor("hoarder")), existing) == hoarded

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 
 from memorybench.core.errors import Malformed, ServiceError, Transient
 from memorybench.core.extraction import Extractor
-from memorybench.extractors.callable_extractor import open_callable
+from memorybench.extractors.callable_extractor import CallableExtractor
 from tests.doubles.refusals import refused
 from tests.extractors import known
 from tests.extractors.conversation import EXISTING, LEARNED, MESSAGES, ask
+
+
+def open_callable(function: Any, name: str) -> nullcontext[CallableExtractor]:
+    return nullcontext(CallableExtractor(function, name))
 
 
 def learn(existing_memory: Any, conversation: list[dict[str, str]]) -> Any:

@@ -8,16 +8,19 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from memorybench.core.errors import BadInput, Malformed, ServiceError, Transient
-from memorybench.extractors.command import CommandExtractor, open_command, split_command
+from memorybench.extractors.command import OUTPUT_CAP, CommandExtractor, split_command
+from memorybench.extractors.config import ExtractorConfig
+from memorybench.extractors.plugin import OpenContext
 from memorybench.secrets.redaction import Redactor
 from tests.doubles.refusals import refused
 from tests.extractors.conversation import CONVERSATION, EXISTING, LEARNED, MESSAGES, ask
@@ -31,12 +34,19 @@ print(json.dumps(request["existing_memory"]))
 """
 
 
+def open_command(
+    command: Sequence[str], environment: Mapping[str, str], folder: Path, *, timeout: int = 120_000
+) -> AbstractAsyncContextManager[CommandExtractor]:
+    config = ExtractorConfig(name="ours", type="command", command=shlex.join(command), timeout=timeout)
+    redactor = Redactor([SECRET])
+    context = SimpleNamespace(name="ours", config=config, folder=folder, environment=environment, redactor=redactor)
+    return CommandExtractor.open(cast(OpenContext, context))
+
+
 def python(
     script: str, environment: Mapping[str, str] | None = None, **options: Any
 ) -> AbstractAsyncContextManager[CommandExtractor]:
-    return open_command(
-        [sys.executable, "-c", script], environment or {}, Path.cwd(), Redactor([SECRET]).clean, **options
-    )
+    return open_command([sys.executable, "-c", script], environment or {}, Path.cwd(), **options)
 
 
 def test_a_program_reads_json_and_writes_the_new_memory() -> None:
@@ -61,7 +71,7 @@ def test_function_gets_existing_memory_and_messages(tmp_path: Path) -> None:
 def test_a_command_line_is_split_without_a_shell(tmp_path: Path) -> None:
     words = split_command(f"{sys.executable} -c 'print(\"[]\")' '; touch hacked' $HOME", "--extractor-command")
     assert words[-2:] == ("; touch hacked", "$HOME")
-    assert ask(open_command(words, {}, tmp_path, str)) == []
+    assert ask(open_command(words, {}, tmp_path)) == []
     assert list(tmp_path.iterdir()) == []
 
 
@@ -72,14 +82,14 @@ def test_invalid_command_line_is_an_error(command: str) -> None:
 
 def test_missing_program_is_an_error_at_opening() -> None:
     with pytest.raises(BadInput, match="the program was not found"):
-        ask(open_command(["no-such-extractor"], {"PATH": os.defpath}, Path.cwd(), str))
+        ask(open_command(["no-such-extractor"], {"PATH": os.defpath}, Path.cwd()))
 
 
 def test_a_script_is_found_in_the_folder_it_runs_in(tmp_path: Path) -> None:
     script = tmp_path / "extract.sh"
     script.write_text("#!/bin/sh\necho '[\"noted\"]'\n")
     script.chmod(0o755)
-    assert ask(open_command(["./extract.sh"], {}, tmp_path, str)) == ["noted"]
+    assert ask(open_command(["./extract.sh"], {}, tmp_path)) == ["noted"]
 
 
 def test_program_gets_only_the_given_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,8 +143,8 @@ def test_invalid_output_is_shown_in_the_error(script: str, complaint: str) -> No
 
 
 def test_endless_output_is_limited() -> None:
-    with pytest.raises(Malformed, match="100,000 bytes"):
-        ask(python("while True: print('x' * 10000)", output_cap=100_000))
+    with pytest.raises(Malformed, match=f"{OUTPUT_CAP:,} bytes"):
+        ask(python("while True: print('x' * 10000)"))
 
 
 def test_a_secret_that_comes_back_is_redacted() -> None:
@@ -148,7 +158,7 @@ def test_a_program_need_not_read_its_input() -> None:
 
 def test_slow_program_is_stopped_and_may_be_retried() -> None:
     with pytest.raises(Transient) as raised:
-        ask(python("import time; time.sleep(600)", deadline=0.2))
+        ask(python("import time; time.sleep(600)", timeout=200))
     assert raised.value.uncertain
 
 
@@ -224,7 +234,7 @@ def test_polls_run_in_parallel() -> None:
 def test_subject_contains_the_command_without_secrets() -> None:
     async def settings() -> Any:
         command = [sys.executable, "--key", SECRET]
-        async with open_command(command, {}, Path.cwd(), Redactor([SECRET]).clean, name="ours") as extractor:
+        async with open_command(command, {}, Path.cwd()) as extractor:
             return extractor.subject
 
     subject = asyncio.run(settings())

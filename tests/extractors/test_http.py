@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from memorybench.core.errors import BadInput, Denied, Malformed, ServiceError, Transient
 from memorybench.extractors.config_reading import read_extractor
-from memorybench.extractors.http import HttpExtractor, open_http_extractor
+from memorybench.extractors.http import HttpExtractor
+from memorybench.extractors.plugin import OpenContext
 from memorybench.files.yaml_file import parse_yaml
 from memorybench.secrets.redaction import Redactor
 from tests.doubles.stub import Stub, babble, flood, half_body, hang, html, raw, redirect, reply, reset, status
@@ -25,7 +27,9 @@ def described(
 ) -> AbstractAsyncContextManager[HttpExtractor]:
     text = f"name: ours\ntype: http\nurl: {url}/extract\n{more}"
     config = read_extractor(parse_yaml(text, "ours.yaml"), environment or {})
-    return open_http_extractor(config, key=key, redactor=Redactor([KEY]))
+    keys = {"OUR_KEY": key} if key else {}
+    context = SimpleNamespace(config=config, environment=keys, redactor=Redactor([KEY]))
+    return HttpExtractor.open(cast(OpenContext, context))
 
 
 def test_default_body_is_the_input_of_programs() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from memorybench.core.contracts import Provider, Receipt, Scope
 from memorybench.core.conversation import Memory, Session
 from memorybench.core.errors import Lacking, NotReady, ServiceError
 from memorybench.core.trials import Subject
-from memorybench.extractors.provider import open_provider_extractor
+from memorybench.extractors.provider import ProviderExtractor
 from memorybench.providers.bm25 import Bm25
 from tests.extractors.conversation import CONVERSATION, EXISTING, ask
 
@@ -59,12 +59,12 @@ class Rewriter:
 
 @asynccontextmanager
 async def over(opening: Any, leaks: list[str]) -> Any:
-    async with opening as provider, open_provider_extractor(provider, "run", leaks.append) as extractor:
-        yield extractor
+    async with opening as provider:
+        yield ProviderExtractor(provider, "run", leaks.append)
 
 
 def looked_at(provider: Provider, existing: Any = EXISTING) -> Any:
-    return ask(open_provider_extractor(provider, "run", lambda leak: None), existing)
+    return ask(nullcontext(ProviderExtractor(provider, "run", lambda leak: None)), existing)
 
 
 def test_store_of_turns_contains_old_and_new_facts(tmp_path: Path) -> None:
@@ -94,8 +94,8 @@ def test_each_extraction_has_its_own_scope() -> None:
     provider = Rewriter([])
 
     async def twice() -> list[Any]:
-        async with open_provider_extractor(provider, "run", lambda leak: None) as extractor:
-            return await asyncio.gather(*(extractor.extract(EXISTING, CONVERSATION) for _ in range(2)))
+        extractor = ProviderExtractor(provider, "run", lambda leak: None)
+        return await asyncio.gather(*(extractor.extract(EXISTING, CONVERSATION) for _ in range(2)))
 
     first, second = asyncio.run(twice())
     assert first == second
@@ -172,7 +172,7 @@ def test_scope_is_cleared_after_a_failure(at: str) -> None:
 def test_failed_clear_is_reported_and_the_memory_returned() -> None:
     leaks: list[str] = []
     provider = Rewriter(["Dog"], failing="clear", error=ServiceError("HTTP 500"))
-    assert "memories" in ask(open_provider_extractor(provider, "run", leaks.append))
+    assert "memories" in ask(nullcontext(ProviderExtractor(provider, "run", leaks.append)))
     (leak,) = leaks
     assert leak.startswith("run-")
     assert leak.endswith(": HTTP 500")

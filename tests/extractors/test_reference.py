@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import AbstractAsyncContextManager
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from memorybench.core.conversation import Turn
 from memorybench.core.errors import BadInput, Malformed, Transient
 from memorybench.core.extraction import MemoryInText
 from memorybench.extractors.config_reading import read_extractor
-from memorybench.extractors.reference import ReferenceExtractor, open_reference, parse_prompt
+from memorybench.extractors.reference import ReferenceExtractor, parse_prompt
 from memorybench.files.yaml_file import load_yaml
 from tests.doubles.scripted_model import Script, ScriptedModel
 from tests.extractors import known
@@ -26,8 +26,10 @@ FILE = Path(memorybench.__file__).parent / "catalog" / "extractors" / "reference
 BUNDLED = read_extractor(load_yaml(FILE)).prompt or ""
 
 
-def over(script: Script, prompt: str = BUNDLED, **options: Any) -> AbstractAsyncContextManager[ReferenceExtractor]:
-    return open_reference(ScriptedModel(script, **options), parse_prompt(prompt, "prompt"))
+def over(script: Script, prompt: str = BUNDLED, **options: Any) -> nullcontext[ReferenceExtractor]:
+    return nullcontext(
+        ReferenceExtractor(ScriptedModel(script, **options), parse_prompt(prompt, "prompt"), "reference")
+    )
 
 
 def test_the_model_sees_memory_and_conversation_in_one_prompt(tmp_path: Path) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from copy import deepcopy
 
 from memorybench.core.conversation import Turn
@@ -27,7 +27,7 @@ class BaselineExtractor(ExtractorType):
     @classmethod
     def open(cls, context: OpenContext) -> AbstractAsyncContextManager[BaselineExtractor]:
         assert context.config.baseline is not None
-        return open_baseline(context.config.baseline)
+        return nullcontext(cls(context.config.baseline))
 
     def __init__(self, name: Baseline) -> None:
         self.subject = Subject(role="extractor", name=name, settings={"type": "baseline"})
@@ -41,11 +41,6 @@ class BaselineExtractor(ExtractorType):
         if isinstance(existing, dict):
             return {**existing, NOTES: [*_as_list(existing.get(NOTES)), *sentences]}
         return [*_as_list(existing), *sentences]
-
-
-@asynccontextmanager
-async def open_baseline(name: Baseline) -> AsyncIterator[BaselineExtractor]:
-    yield BaselineExtractor(name)
 
 
 def _as_list(block: MemoryState) -> list[MemoryState]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -45,10 +45,13 @@ class CallableExtractor(ExtractorType):
 
     @classmethod
     def open(cls, context: OpenContext) -> AbstractAsyncContextManager[CallableExtractor]:
-        return open_callable(context.load_function(), context.name)
+        return nullcontext(cls(context.load_function(), context.name))
 
-    def __init__(self, subject: Subject, function: Function) -> None:
-        self.subject = subject
+    def __init__(self, function: Function, name: str) -> None:
+        """Check that the function has two parameters. `name`, such as `module:function`, is shown in reports."""
+        _check_parameters(function, name)
+        settings = {"type": "callable", "source": _source(function)}
+        self.subject = Subject(role="extractor", name=name, settings=settings)
         self._function = function
 
     async def extract(self, existing: MemoryState, conversation: Sequence[Turn]) -> MemoryState:
@@ -69,14 +72,6 @@ class CallableExtractor(ExtractorType):
         # a plain function may block, so it runs on another thread
         result = await asyncio.to_thread(self._function, existing, conversation)
         return await result if inspect.isawaitable(result) else result
-
-
-@asynccontextmanager
-async def open_callable(function: Function, name: str) -> AsyncIterator[CallableExtractor]:
-    """Open a Python function as an extractor. `name`, such as `module:function`, is shown in messages and reports."""
-    _check_parameters(function, name)
-    settings = {"type": "callable", "source": _source(function)}
-    yield CallableExtractor(Subject(role="extractor", name=name, settings=settings), function)
 
 
 def _check_parameters(function: Function, name: str) -> None:

@@ -7,7 +7,7 @@ import os
 import shlex
 import shutil
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,7 +31,6 @@ from .config import ExtractorConfig
 from .plugin import ExtractorType, OpenContext
 from .states import Redact, find_memory, messages
 
-DEADLINE = 120.0
 OUTPUT_CAP = 8 * 2**20
 
 
@@ -54,7 +53,7 @@ class CommandExtractor(ExtractorType):
     folder: Path
     redact: Redact
     deadline: float
-    output_cap: int
+    """In seconds, for one conversation."""
 
     required_key = "command"
     keys = frozenset({"command", "timeout"})
@@ -65,15 +64,24 @@ class CommandExtractor(ExtractorType):
         split_command(config.command or "", document.where("command"))
 
     @classmethod
-    def open(cls, context: OpenContext) -> AbstractAsyncContextManager[CommandExtractor]:
-        return open_command(
-            split_command(context.config.command or "", f'extractor "{context.name}"'),
-            context.environment,  # all of it: the user chose the program, and it may need the user's keys
-            context.folder,
-            context.redactor.clean,
-            name=context.name,
-            deadline=context.config.timeout / 1000,
-        )
+    @asynccontextmanager
+    async def open(cls, context: OpenContext) -> AsyncIterator[CommandExtractor]:
+        """Open a program that runs in the folder of its config, with private folders instead of the user's home.
+
+        It gets all variables of the environment: the user chose it, and it may need the user's keys.
+        """
+        command = split_command(context.config.command or "", f'extractor "{context.name}"')
+        environment, folder, redact = context.environment, context.folder, context.redactor.clean
+        program = folder / command[0] if "/" in command[0] else Path(command[0])
+        if shutil.which(program, path=environment.get("PATH", os.defpath)) is None:
+            raise BadInput(
+                f'"{redact(command[0])}"', "the program was not found", remedy="install it, or write its path"
+            )
+        settings = {"type": "command", "command": [redact(word) for word in command]}
+        subject = Subject(role="extractor", name=context.name, settings=settings)
+        with temporary_folder("memorybench-home-") as home:
+            private = {**environment, **make_private_home(home, environment)}
+            yield cls(subject, command, private, folder, redact, deadline=context.config.timeout / 1000)
 
     async def extract(self, existing: MemoryState, conversation: Sequence[Turn]) -> MemoryState | MemoryInText:
         where = printable(self.redact(Path(self.command[0]).name))
@@ -84,7 +92,7 @@ class CommandExtractor(ExtractorType):
                 env=self.environment,
                 cwd=self.folder,
                 deadline=self.deadline,
-                output_cap=self.output_cap,
+                output_cap=OUTPUT_CAP,
                 where=where,
             )
         except ProgramTimeout as error:
@@ -100,28 +108,3 @@ class CommandExtractor(ExtractorType):
         if isinstance(memory, MemoryInText):
             return MemoryInText(redact_strings(memory.memory, self.redact))
         return redact_strings(memory, self.redact)
-
-
-@asynccontextmanager
-async def open_command(
-    command: Sequence[str],
-    environment: Mapping[str, str],
-    folder: Path,
-    redact: Redact,
-    *,
-    name: str = "command",
-    deadline: float = DEADLINE,
-    output_cap: int = OUTPUT_CAP,
-) -> AsyncIterator[CommandExtractor]:
-    """Open a program that runs in `folder`, for at most `deadline` seconds per conversation.
-
-    It gets only the variables in `environment`, and private folders instead of the user's home.
-    """
-    program = folder / command[0] if "/" in command[0] else Path(command[0])
-    if shutil.which(program, path=environment.get("PATH", os.defpath)) is None:
-        raise BadInput(f'"{redact(command[0])}"', "the program was not found", remedy="install it, or write its path")
-    settings = {"type": "command", "command": [redact(word) for word in command]}
-    subject = Subject(role="extractor", name=name, settings=settings)
-    with temporary_folder("memorybench-home-") as home:
-        private = {**environment, **make_private_home(home, environment)}
-        yield CommandExtractor(subject, command, private, folder, redact, deadline, output_cap)

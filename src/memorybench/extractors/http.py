@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from memorybench.core.conversation import Turn
-from memorybench.core.errors import BadInput, Malformed
+from memorybench.core.errors import Malformed
 from memorybench.core.extraction import MemoryState
 from memorybench.core.records import digest
 from memorybench.core.trials import Subject
@@ -52,10 +52,29 @@ class HttpExtractor(ExtractorType):
         check_auth(config.auth, document)
 
     @classmethod
-    def open(cls, context: OpenContext) -> AbstractAsyncContextManager[HttpExtractor]:
-        env_var = context.config.auth.env_var
-        key = context.environment.get(env_var) if env_var else None
-        return open_http_extractor(context.config, key=key, redactor=context.redactor)
+    @asynccontextmanager
+    async def open(cls, context: OpenContext) -> AsyncIterator[HttpExtractor]:
+        """Open the endpoint of a config whose variables have been replaced."""
+        from memorybench.http.client import open_http
+
+        config, redactor, where = context.config, context.redactor, f'extractor "{context.config.name}"'
+        assert config.url is not None
+        # a digest, because a header may contain a secret
+        request = digest(config.model_dump(mode="json", include={"method", "headers", "body", "output"}))[:16]
+        settings = {"type": "http", "url": redactor.clean(config.url), "request": request}
+        key = context.environment.get(config.auth.env_var) if config.auth.env_var else None
+        deadline = config.timeout / 1000
+        async with open_http(redactor, insecure=config.insecure, deadline=deadline, tls=config.tls) as http:
+            yield cls(
+                subject=Subject(role="extractor", name=config.name, settings=settings),
+                http=http,
+                method=config.method,
+                url=config.url,
+                headers={**config.headers, **auth_headers(config.auth, key, where)},
+                body=_parse_body(config, Document(where, None)),
+                output=Path.parse(config.output, where),
+                redactor=redactor,
+            )
 
     async def extract(self, existing: MemoryState, conversation: Sequence[Turn]) -> MemoryState:
         values = {
@@ -73,33 +92,6 @@ class HttpExtractor(ExtractorType):
         except Malformed as malformed:
             raise Malformed(self.redactor.clean(str(malformed))) from None
         return redact_strings(memory, self.redactor.clean)  # a service may return the key that it was called with
-
-
-@asynccontextmanager
-async def open_http_extractor(
-    config: ExtractorConfig, *, key: str | None, redactor: Redactor
-) -> AsyncIterator[HttpExtractor]:
-    """Open the endpoint of a config whose variables have been replaced. `key` is the value of `auth.envVar`."""
-    where = f'extractor "{config.name}"'
-    if config.url is None:
-        raise BadInput(where, "the config has no url", expected="an extractor with type: http")
-    # a digest, because a header may contain a secret
-    request = digest(config.model_dump(mode="json", include={"method", "headers", "body", "output"}))[:16]
-    settings = {"type": "http", "url": redactor.clean(config.url), "request": request}
-    headers = {**config.headers, **auth_headers(config.auth, key, where)}
-    from memorybench.http.client import open_http
-
-    async with open_http(redactor, insecure=config.insecure, deadline=config.timeout / 1000, tls=config.tls) as http:
-        yield HttpExtractor(
-            subject=Subject(role="extractor", name=config.name, settings=settings),
-            http=http,
-            method=config.method,
-            url=config.url,
-            headers=headers,
-            body=_parse_body(config, Document(where, None)),
-            output=Path.parse(config.output, where),
-            redactor=redactor,
-        )
 
 
 def _parse_body(config: ExtractorConfig, document: Document) -> BodyTemplate:

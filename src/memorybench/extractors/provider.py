@@ -37,12 +37,15 @@ class ProviderExtractor(ExtractorType):
     @classmethod
     @asynccontextmanager
     async def open(cls, context: OpenContext) -> AsyncIterator[ProviderExtractor]:
-        provider = await context.open_provider()
-        async with open_provider_extractor(provider, context.run, context.report_leak) as extractor:
-            yield extractor
+        yield cls(await context.open_provider(), context.run, context.report_leak)
 
-    def __init__(self, subject: Subject, provider: Provider, run: str, report_leak: Callable[[str], object]) -> None:
-        self.subject = subject
+    def __init__(self, provider: Provider, run: str, report_leak: Callable[[str], object]) -> None:
+        """Raise Lacking if the provider cannot list its memories."""
+        name = provider.subject.name
+        if not isinstance(provider, Listing):
+            raise Lacking(f'provider "{name}" cannot list its memories, which an extractor needs')
+        settings = {"type": "provider", "provider": provider.subject.plain()}
+        self.subject = Subject(role="extractor", name=name, settings=settings)
         self._provider = provider
         self._run = run
         self._report_leak = report_leak
@@ -77,18 +80,6 @@ class ProviderExtractor(ExtractorType):
         # random, so that data of a killed process is not found
         haystack = f"{case}-{secrets.token_hex(4)}"
         return Scope(run=self._run, benchmark="extraction", provider=self._provider.subject.name, haystack=haystack)
-
-
-@asynccontextmanager
-async def open_provider_extractor(
-    provider: Provider, run: str, report_leak: Callable[[str], object]
-) -> AsyncIterator[ProviderExtractor]:
-    """Open a provider as an extractor. Raises Lacking if it cannot list its memories."""
-    name = provider.subject.name
-    if not isinstance(provider, Listing):
-        raise Lacking(f'provider "{name}" cannot list its memories, which an extractor needs')
-    settings = {"type": "provider", "provider": provider.subject.plain()}
-    yield ProviderExtractor(Subject(role="extractor", name=name, settings=settings), provider, run, report_leak)
 
 
 def _sentence(category: str, fact: str) -> str:

@@ -55,11 +55,12 @@ class ReferenceExtractor(ExtractorType):
     @asynccontextmanager
     async def open(cls, context: OpenContext) -> AsyncIterator[ReferenceExtractor]:
         prompt = parse_prompt(context.config.prompt or "", context.name)
-        async with open_reference(await context.open_model(), prompt, name=context.name) as extractor:
-            yield extractor
+        yield cls(await context.open_model(), prompt, context.name)
 
-    def __init__(self, subject: Subject, model: Model, prompt: Template) -> None:
-        self.subject = subject
+    def __init__(self, model: Model, prompt: Template, name: str) -> None:
+        parts = digest([str(part) for part in prompt.parts])
+        settings = {"type": "reference", "model": model.subject.plain(), "prompt": parts}
+        self.subject = Subject(role="extractor", name=name, settings=settings)
         self._model = model
         self._prompt = prompt
 
@@ -99,11 +100,3 @@ def _without_fence(text: str) -> str:
     """Return the content of a code fence if the whole text is one; otherwise the text."""
     first, newline, rest = text.partition("\n")
     return rest[:-3].strip() if newline and rest.endswith("```") and _FENCE.fullmatch(first) else text
-
-
-@asynccontextmanager
-async def open_reference(
-    model: Model, prompt: Template, *, name: str = "reference"
-) -> AsyncIterator[ReferenceExtractor]:
-    settings = {"type": "reference", "model": model.subject.plain(), "prompt": digest([str(p) for p in prompt.parts])}
-    yield ReferenceExtractor(Subject(role="extractor", name=name, settings=settings), model, prompt)

@@ -14,7 +14,8 @@ from memorybench.core.extraction import MemoryInText, MemoryState
 from memorybench.files.json_text import decode, find_json
 from memorybench.text.sanitize import preview
 
-_FENCE = re.compile(r"```\w*\s*")
+_FENCED = re.compile(r"^```\w*[^\S\n]*\n(.*?)^[^\S\n]*```", re.DOTALL | re.MULTILINE)
+"""Matches a code fence; its content is the group."""
 
 Redact = Callable[[str], str]
 """Removes secrets from a text."""
@@ -65,27 +66,12 @@ def find_memory(text: str, where: str) -> MemoryState | MemoryInText:
     try:
         return read_memory(text, where)
     except Malformed:
-        candidates = _fenced_blocks(text) or [find_json(text)]
+        candidates = _FENCED.findall(text) or [find_json(text)]
         if len(candidates) != 1:
             raise
         with suppress(Malformed):
             return MemoryInText(read_memory(candidates[0], where))
         raise
-
-
-def _fenced_blocks(text: str) -> list[str]:
-    """Return the contents of the code fences in a text."""
-    blocks: list[str] = []
-    opened: list[str] | None = None
-    for line in text.split("\n"):
-        if opened is None:
-            opened = [] if _FENCE.fullmatch(line) else None
-        elif line.lstrip().startswith("```"):
-            blocks.append("\n".join(opened))
-            opened = None
-        else:
-            opened.append(line)
-    return blocks
 
 
 def as_memory(value: Any, where: str) -> MemoryState:
