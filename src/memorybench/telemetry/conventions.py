@@ -10,45 +10,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from memorybench.core.genai_names import (
-    AGENT_NAME,
-    CHAT,
-    DELETE_MEMORY,
-    ERROR_TYPE,
-    EXISTING_MEMORY,
-    FINISH_REASONS,
-    INPUT_MESSAGES,
-    INPUT_TOKENS,
-    INVOKE_AGENT,
-    MAX_TOKENS,
-    MEMORY_OPERATIONS,
-    OPERATION,
-    OUTPUT_MESSAGES,
-    OUTPUT_TOKENS,
-    PROVIDER_NAME,
-    QUERY_TEXT,
-    RECORD_COUNT,
-    RECORDS,
-    REQUEST_MODEL,
-    RESPONSE_MODEL,
-    SEARCH_MEMORY,
-    SEED,
-    SERVER_ADDRESS,
-    SERVER_PORT,
-    STORE_ID,
-    TEMPERATURE,
-    UPSERT_MEMORY,
-)
+from memorybench.core import genai_names as genai
 from memorybench.core.trials import Subject
 from memorybench.engine.observing import EndedStep
 
 _OPERATION_BY_STEP = {
-    "add": UPSERT_MEMORY,  # the store decides whether it creates or updates memories
-    "extract": UPSERT_MEMORY,
-    "search": SEARCH_MEMORY,
-    "clear": DELETE_MEMORY,
+    "add": genai.UPSERT_MEMORY,  # the store decides whether it creates or updates memories
+    "extract": genai.UPSERT_MEMORY,
+    "search": genai.SEARCH_MEMORY,
+    "clear": genai.DELETE_MEMORY,
 }
-_OPERATION_BY_ROLE = {"model": CHAT, "agent": INVOKE_AGENT}
+_OPERATION_BY_ROLE = {"model": genai.CHAT, "agent": genai.INVOKE_AGENT}
 PROVIDER_NAMES = {
     "openai": "openai",
     "anthropic": "anthropic",
@@ -70,10 +42,10 @@ def operation_of(step: EndedStep) -> str | None:
 
 
 def span_name(step: EndedStep, operation: str | None) -> str:
-    if operation == CHAT:
-        return f"{CHAT} {_split_model(step.subject)[1]}"
-    if operation == INVOKE_AGENT and step.subject is not None:
-        return f"{INVOKE_AGENT} {step.subject.name}"
+    if operation == genai.CHAT:
+        return f"{genai.CHAT} {_split_model(step.subject)[1]}"
+    if operation == genai.INVOKE_AGENT and step.subject is not None:
+        return f"{genai.INVOKE_AGENT} {step.subject.name}"
     return operation or step.name
 
 
@@ -84,28 +56,28 @@ def step_attributes(step: EndedStep, operation: str | None) -> Attributes:
     """
     subject, spent = step.subject, step.spent
     found: Attributes = {
-        OPERATION: operation,
+        genai.OPERATION: operation,
         "memorybench.step.name": step.name,
         "memorybench.step.tries": step.tries,
         "memorybench.step.target_seconds": step.seconds,
-        ERROR_TYPE: type(step.error).__name__ if step.error is not None else None,
+        genai.ERROR_TYPE: type(step.error).__name__ if step.error is not None else None,
     }
     if subject is not None:
         found |= {"memorybench.subject.name": subject.name, "memorybench.subject.role": subject.role}
     if spent.calls:
-        is_model_call = operation in (CHAT, INVOKE_AGENT)
+        is_model_call = operation in (genai.CHAT, genai.INVOKE_AGENT)
         # a service that reports no tokens has not used none
         if spent.input_tokens or spent.output_tokens:
-            found[INPUT_TOKENS if is_model_call else "memorybench.usage.input_tokens"] = spent.input_tokens
-            found[OUTPUT_TOKENS if is_model_call else "memorybench.usage.output_tokens"] = spent.output_tokens
+            found[genai.INPUT_TOKENS if is_model_call else "memorybench.usage.input_tokens"] = spent.input_tokens
+            found[genai.OUTPUT_TOKENS if is_model_call else "memorybench.usage.output_tokens"] = spent.output_tokens
         found |= {"memorybench.usage.calls": spent.calls, "memorybench.usage.cost_usd": spent.cost}
     result = _parse(step.result)
-    if operation == CHAT:
+    if operation == genai.CHAT:
         found |= _chat_attributes(subject, result)
-    elif operation == INVOKE_AGENT and subject is not None:
-        found |= {AGENT_NAME: subject.name, PROVIDER_NAME: "memorybench"}
-    elif operation in MEMORY_OPERATIONS and subject is not None:
-        found |= {STORE_ID: subject.name, RECORD_COUNT: _count_records(result)}
+    elif operation == genai.INVOKE_AGENT and subject is not None:
+        found |= {genai.AGENT_NAME: subject.name, genai.PROVIDER_NAME: "memorybench"}
+    elif operation in genai.MEMORY_OPERATIONS and subject is not None:
+        found |= {genai.STORE_ID: subject.name, genai.RECORD_COUNT: _count_records(result)}
     return found
 
 
@@ -115,20 +87,20 @@ def content_attributes(step: EndedStep, operation: str | None, inputs: Mapping[s
     fields: Mapping[str, Any] = result if isinstance(result, Mapping) else {}
     found: Attributes = {}
     if isinstance(inputs.get("prompt"), str):
-        found[INPUT_MESSAGES] = _dump([_message("user", inputs["prompt"])])
+        found[genai.INPUT_MESSAGES] = _dump([_message("user", inputs["prompt"])])
     reply = next((fields[key] for key in ("text", "reply") if isinstance(fields.get(key), str) and fields[key]), None)
-    if operation == CHAT and reply is not None:
+    if operation == genai.CHAT and reply is not None:
         finish = {"finish_reason": fields["finish"]} if fields.get("finish") else {}
-        found[OUTPUT_MESSAGES] = _dump([{**_message("assistant", reply), **finish}])
+        found[genai.OUTPUT_MESSAGES] = _dump([{**_message("assistant", reply), **finish}])
     elif step.name == "search":
-        found[QUERY_TEXT] = inputs.get("query")
-        found[RECORDS] = _dump([_record(memory) for memory in fields.get("memories", ())])
+        found[genai.QUERY_TEXT] = inputs.get("query")
+        found[genai.RECORDS] = _dump([_record(memory) for memory in fields.get("memories", ())])
     elif step.name == "extract":
         turns = inputs.get("conversation", ())
-        found[INPUT_MESSAGES] = _dump([_message(turn["role"], turn["content"]) for turn in turns])
-        found[EXISTING_MEMORY] = _dump(inputs.get("existing"))
+        found[genai.INPUT_MESSAGES] = _dump([_message(turn["role"], turn["content"]) for turn in turns])
+        found[genai.EXISTING_MEMORY] = _dump(inputs.get("existing"))
         if step.result is not None:
-            found[RECORDS] = _dump([{"content": fields.get("memory")}])
+            found[genai.RECORDS] = _dump([{"content": fields.get("memory")}])
     elif result is not None:
         found["memorybench.step.result"] = _dump(result)
     if step.error is not None:
@@ -142,15 +114,15 @@ def _chat_attributes(subject: Subject | None, result: Any) -> Attributes:
     address = urlsplit(str(settings.get("base_url") or ""))
     fields: Mapping[str, Any] = result if isinstance(result, Mapping) else {}
     return {
-        PROVIDER_NAME: provider,
-        REQUEST_MODEL: model,
-        RESPONSE_MODEL: _word(fields.get("model")) if "text" in fields else None,
-        FINISH_REASONS: [finish] if (finish := _word(fields.get("finish"))) and "text" in fields else None,
-        TEMPERATURE: settings.get("temperature"),
-        SEED: settings.get("seed"),
-        MAX_TOKENS: settings.get("max_tokens"),
-        SERVER_ADDRESS: address.hostname,
-        SERVER_PORT: address.port,
+        genai.PROVIDER_NAME: provider,
+        genai.REQUEST_MODEL: model,
+        genai.RESPONSE_MODEL: _word(fields.get("model")) if "text" in fields else None,
+        genai.FINISH_REASONS: [finish] if (finish := _word(fields.get("finish"))) and "text" in fields else None,
+        genai.TEMPERATURE: settings.get("temperature"),
+        genai.SEED: settings.get("seed"),
+        genai.MAX_TOKENS: settings.get("max_tokens"),
+        genai.SERVER_ADDRESS: address.hostname,
+        genai.SERVER_PORT: address.port,
     }
 
 

@@ -8,13 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from memorybench.core.genai_names import (
-    ERROR_TYPE,
-    EVALUATION_EVENT,
-    EVALUATION_NAME,
-    EVALUATION_VALUE,
-    EXPLANATION,
-)
+from memorybench.core import genai_names as genai
 from memorybench.core.trials import STATUSES, Outcome, Trial
 from memorybench.engine.observing import EndedStep
 from memorybench.journal.rows import Run
@@ -129,7 +123,7 @@ class TrialSpans:
         self._run.count(outcome.status)
         attributes: dict[str, Any] = {"memorybench.trial.status": outcome.status}
         if outcome.failure is not None:
-            attributes[ERROR_TYPE] = outcome.failure.kind
+            attributes[genai.ERROR_TYPE] = outcome.failure.kind
         if outcome.status == "failed":
             span.set_status(Status(StatusCode.ERROR))
         if self._with_content:
@@ -142,11 +136,11 @@ class TrialSpans:
             }
         span.set_attributes(self._run.clean(attributes))
         for score in outcome.scores:
-            result = {EVALUATION_NAME: score.name, EVALUATION_VALUE: score.value}
+            result = {genai.EVALUATION_NAME: score.name, genai.EVALUATION_VALUE: score.value}
             if self._with_content:
                 explanation = score.reason or (outcome.shown.reason if score.name == "correct" else "")
-                result |= {EXPLANATION: explanation or None}
-            span.add_event(EVALUATION_EVENT, self._run.clean(result))
+                result |= {genai.EXPLANATION: explanation or None}
+            span.add_event(genai.EVALUATION_EVENT, self._run.clean(result))
         span.end()
 
 

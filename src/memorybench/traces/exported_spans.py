@@ -13,18 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from memorybench.core import genai_names as genai
 from memorybench.core.errors import BadInput
-from memorybench.core.genai_names import (
-    INPUT_MESSAGES,
-    MEMORY_OPERATIONS,
-    OPERATION,
-    OUTPUT_MESSAGES,
-    QUERY_TEXT,
-    RECORDS,
-    SEARCH_MEMORY,
-    UPSERT_MEMORY,
-    WRITES,
-)
 from memorybench.text.sanitize import preview
 
 from .contents import is_conversation, messages, parsed, query, records, unflatten, written
@@ -83,16 +73,16 @@ def operation_of(name: str, attributes: Mapping[str, Any], kind: str, names: Spa
     kind.
     """
     if name in names.searches:
-        return SEARCH_MEMORY
+        return genai.SEARCH_MEMORY
     if name in names.writes:
-        return UPSERT_MEMORY
-    declared = str(attributes.get(OPERATION, ""))
-    if declared in MEMORY_OPERATIONS:
+        return genai.UPSERT_MEMORY
+    declared = str(attributes.get(genai.OPERATION, ""))
+    if declared in genai.MEMORY_OPERATIONS:
         return declared
-    if name in MEMORY_OPERATIONS:
+    if name in genai.MEMORY_OPERATIONS:
         return name
     if kind in _RETRIEVERS and not names.searches:
-        return SEARCH_MEMORY
+        return genai.SEARCH_MEMORY
     return declared
 
 
@@ -101,18 +91,18 @@ def described(span: Span, content: Content, names: SpanNames) -> Span:
     known = dict(span.attributes)
     operation = operation_of(span.name, known, content.kind, names)
     found: dict[str, Any] = {}
-    if operation == SEARCH_MEMORY:
-        found[QUERY_TEXT] = query(content.input)
-        found[RECORDS] = records(content.documents if content.documents is not None else content.output)
-    elif operation in WRITES:
-        found[RECORDS] = written(content.output, content.input)
+    if operation == genai.SEARCH_MEMORY:
+        found[genai.QUERY_TEXT] = query(content.input)
+        found[genai.RECORDS] = records(content.documents if content.documents is not None else content.output)
+    elif operation in genai.WRITES:
+        found[genai.RECORDS] = written(content.output, content.input)
         if is_conversation(content.input):
-            found[INPUT_MESSAGES] = messages(content.input, "user")
+            found[genai.INPUT_MESSAGES] = messages(content.input, "user")
     elif content.kind in _SPEAKERS or not span.parent:
-        found[INPUT_MESSAGES] = messages(content.input, "user")
-        found[OUTPUT_MESSAGES] = messages(content.output, "assistant")
+        found[genai.INPUT_MESSAGES] = messages(content.input, "user")
+        found[genai.OUTPUT_MESSAGES] = messages(content.output, "assistant")
     missing = {key: value for key, value in found.items() if value is not None and key not in known}
-    attributes = {**known, **missing, OPERATION: operation}
+    attributes = {**known, **missing, genai.OPERATION: operation}
     return Span(span.trace, span.id, span.parent, span.start, span.line, span.name, span.is_error, attributes)
 
 

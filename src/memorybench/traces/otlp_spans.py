@@ -17,19 +17,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from memorybench.core import genai_names as genai
 from memorybench.core.errors import BadInput, JournalError
-from memorybench.core.genai_names import (
-    EXISTING_MEMORY,
-    INPUT_MESSAGES,
-    OPERATION,
-    OUTPUT_MESSAGES,
-    RECORDS,
-    SEARCH_MEMORY,
-    TOOL_ARGUMENTS,
-    TOOL_NAME,
-    TOOL_RESULT,
-    WRITES,
-)
 from memorybench.text.sanitize import preview, printable
 
 from .exported_spans import (
@@ -45,7 +34,7 @@ from .exported_spans import (
 from .messages import InvalidConversation, messages_in, turns_of
 from .span_files import numbered_batches
 
-_JSON_ATTRIBUTES = frozenset({INPUT_MESSAGES, OUTPUT_MESSAGES, RECORDS, EXISTING_MEMORY})
+_JSON_ATTRIBUTES = frozenset({genai.INPUT_MESSAGES, genai.OUTPUT_MESSAGES, genai.RECORDS, genai.EXISTING_MEMORY})
 """Attributes that contain JSON; most exporters write it as a text, which must be parsed."""
 _NAMESPACES = ("gen_ai.", "memorybench.")
 OTLP = "otlp"
@@ -84,7 +73,7 @@ class SpanTable:
         self._database = database
 
     def writes_by_conversation(
-        self, operations: Collection[str] = WRITES
+        self, operations: Collection[str] = genai.WRITES
     ) -> Iterator[tuple[StoredSpan | None, list[StoredSpan]]]:
         """Yield each conversation, oldest first, with the spans that wrote memories from it.
 
@@ -112,7 +101,7 @@ class SpanTable:
         nearest: StoredSpan | None = span
         seen: set[str] = set()
         while nearest is not None and nearest.id not in seen:
-            if INPUT_MESSAGES in nearest.attributes:
+            if genai.INPUT_MESSAGES in nearest.attributes:
                 return nearest
             seen.add(nearest.id)
             nearest = self._span(span.trace, nearest.parent)
@@ -121,7 +110,7 @@ class SpanTable:
 
     def searches(self) -> Iterator[StoredSpan]:
         """Yield the searches in a memory, oldest first."""
-        return self._select("operation = ? ORDER BY start, trace, id", SEARCH_MEMORY)
+        return self._select("operation = ? ORDER BY start, trace, id", genai.SEARCH_MEMORY)
 
     def reply_after(self, span: StoredSpan) -> StoredSpan | None:
         """Return the span with the reply that was given after this span; None if there is none.
@@ -240,12 +229,12 @@ def _read(span: Mapping[str, Any], where: str, line: int, names: SpanNames) -> S
     read = Span(ids[0], ids[1], ids[2], _nanoseconds(span, where), line, name, is_error, attributes)
     if is_openinference:
         return described(read, openinference(values), names)
-    tool = str(attributes.get(TOOL_NAME, ""))
+    tool = str(attributes.get(genai.TOOL_NAME, ""))
     if tool in names.searches | names.writes or name in names.searches | names.writes:
         named = tool if tool in names.searches | names.writes else name
-        content = Content(input=attributes.get(TOOL_ARGUMENTS), output=attributes.get(TOOL_RESULT))
+        content = Content(input=attributes.get(genai.TOOL_ARGUMENTS), output=attributes.get(genai.TOOL_RESULT))
         return described(replace(read, name=named), content, names)
-    return replace(read, attributes={**attributes, OPERATION: operation_of("", attributes, "", names)})
+    return replace(read, attributes={**attributes, genai.OPERATION: operation_of("", attributes, "", names)})
 
 
 def _is_named(pair: Mapping[str, Any]) -> bool:
@@ -254,7 +243,7 @@ def _is_named(pair: Mapping[str, Any]) -> bool:
 
 def _columns(span: Span) -> tuple[Any, ...]:
     values = ((key, _attribute(key, value)) for key, value in span.attributes.items())
-    attributes = {key: value for key, value in values if value is not None or key == EXISTING_MEMORY}
+    attributes = {key: value for key, value in values if value is not None or key == genai.EXISTING_MEMORY}
     return (
         span.trace,
         span.id,
@@ -262,8 +251,8 @@ def _columns(span: Span) -> tuple[Any, ...]:
         span.start,
         span.line,
         span.name,
-        str(attributes.get(OPERATION, "")),
-        INPUT_MESSAGES in attributes,
+        str(attributes.get(genai.OPERATION, "")),
+        genai.INPUT_MESSAGES in attributes,
         _reply(attributes),
         span.is_error,
         json.dumps(attributes),
@@ -272,7 +261,7 @@ def _columns(span: Span) -> tuple[Any, ...]:
 
 def _reply(attributes: Mapping[str, Any]) -> str:
     try:
-        return "\n".join(turn.content for turn in turns_of(messages_in(attributes, OUTPUT_MESSAGES)))
+        return "\n".join(turn.content for turn in turns_of(messages_in(attributes, genai.OUTPUT_MESSAGES)))
     except InvalidConversation:
         return ""
 
