@@ -90,7 +90,7 @@ def sending_spans(
             with suppress(Exception):
                 sender.close()
     if sender.lost:
-        reason = f": {sender.problem}" if sender.problem else ""
+        reason = f": {sender.session.problem}" if sender.session.problem else ""
         with suppress(OSError):
             text = f"memorybench: {FLAG}: {sender.lost} of {sender.ended} spans were not sent to {endpoint}{reason}"
             print(redact(text), file=sys.stderr)
@@ -121,7 +121,7 @@ class _Sender:
 
         self.ended = 0
         self._sent = 0
-        self._session = _session()
+        self.session = _session()
         self._is_failing = False
         self._deadline: float | None = None
         sender = self
@@ -146,7 +146,7 @@ class _Sender:
             def generate_trace_id(self) -> int:
                 return secrets.randbits(128) or 1
 
-        self._exporter: SpanExporter = OTLPSpanExporter(endpoint, timeout=_TIMEOUT, session=self._session)
+        self._exporter: SpanExporter = OTLPSpanExporter(endpoint, timeout=_TIMEOUT, session=self.session)
         self._processor: Any = BatchSpanProcessor(
             Exporter(), max_queue_size=_QUEUE, schedule_delay_millis=1000, max_export_batch_size=256
         )
@@ -163,11 +163,6 @@ class _Sender:
     def lost(self) -> int:
         return self.ended - self._sent
 
-    @property
-    def problem(self) -> str:
-        problem: str = self._session.problem
-        return problem
-
     def close(self) -> None:
         """Send the queued spans, unless the collector does not reply."""
         self._deadline = time.monotonic() + _LAST_SECONDS
@@ -178,18 +173,18 @@ class _Sender:
         ending.start()
         ending.join(_LAST_SECONDS)
         if ending.is_alive():
-            self._session.problem = "timed out"
+            self.session.problem = "timed out"
 
     def _send(self, spans: Sequence[ReadableSpan]) -> bool:
         from opentelemetry.sdk.trace.export import SpanExportResult
 
         if self._deadline is not None and (self._is_failing or time.monotonic() > self._deadline):
             return False
-        self._session.rejected = 0
+        self.session.rejected = 0
         result = self._exporter.export(spans)
         self._is_failing = result is not SpanExportResult.SUCCESS
         if not self._is_failing:
-            self._sent += len(spans) - self._session.rejected
+            self._sent += len(spans) - self.session.rejected
         return not self._is_failing
 
 

@@ -17,7 +17,6 @@ from memorybench.secrets.redaction import redact_strings
 from .conventions import content_attributes, operation_of, span_name, step_attributes
 
 if TYPE_CHECKING:
-    from opentelemetry.context import Context
     from opentelemetry.trace import Span, Tracer
 
 Redact = Callable[[str], str]
@@ -29,9 +28,9 @@ class RunSpans:
     def __init__(self, tracer: Tracer, run: Run, redact: Redact, *, with_content: bool, is_resumed: bool) -> None:
         from opentelemetry.trace import set_span_in_context
 
-        self._tracer = tracer
+        self.tracer = tracer
+        self.with_content = with_content
         self._redact = redact
-        self._with_content = with_content
         self._counts: Counter[str] = Counter()
         attributes = {
             "memorybench.run.id": run.id,
@@ -42,10 +41,10 @@ class RunSpans:
             "memorybench.run.resumed": is_resumed,
         }
         self._span = tracer.start_span(f"run {run.suite}", attributes=self.clean(attributes))
-        self._context = set_span_in_context(self._span)
+        self.context = set_span_in_context(self._span)
 
     def start(self, trial: Trial | None) -> TrialSpans:
-        return TrialSpans(self, self._tracer, self._context, trial, with_content=self._with_content)
+        return TrialSpans(self, trial)
 
     def count(self, status: str) -> None:
         self._counts[status] += 1
@@ -60,6 +59,10 @@ class RunSpans:
         """Return the attributes with secrets removed, and without those that are None."""
         return clean_attributes(attributes, self._redact)
 
+    def clean_text(self, text: str) -> str:
+        """Return a text with secrets removed."""
+        return _encodable(self._redact(text))
+
     def clean_json(self, text: str) -> Any:
         """Parse JSON and redact its strings. They are redacted after parsing, because JSON may escape a secret."""
         return redact_strings(json.loads(text), self._redact)
@@ -68,15 +71,11 @@ class RunSpans:
 class TrialSpans:
     """Creates the spans of a trial and its steps. Implements memorybench.engine.observing.TrialObserver."""
 
-    def __init__(
-        self, run: RunSpans, tracer: Tracer, context: Context, trial: Trial | None, *, with_content: bool
-    ) -> None:
+    def __init__(self, run: RunSpans, trial: Trial | None) -> None:
         from opentelemetry.trace import set_span_in_context
 
         self._run = run
-        self._tracer = tracer
-        self._context = context
-        self._with_content = with_content
+        self._context = run.context
         self._span: Span | None = None
         if trial is not None:
             attributes = {
@@ -87,8 +86,8 @@ class TrialSpans:
                 "memorybench.subject.name": trial.subject.name,
                 "memorybench.subject.role": trial.subject.role,
             }
-            name = run.clean({"name": f"trial {trial.subject.name}"})["name"]
-            self._span = tracer.start_span(name, context, attributes=run.clean(attributes))
+            name = run.clean_text(f"trial {trial.subject.name}")
+            self._span = run.tracer.start_span(name, run.context, attributes=run.clean(attributes))
             self._context = set_span_in_context(self._span)
 
     def add_step(self, step: EndedStep) -> None:
@@ -96,11 +95,10 @@ class TrialSpans:
 
         operation = operation_of(step)
         attributes = step_attributes(step, operation)
-        if self._with_content:
-            inputs = self._run.clean_json(step.inputs)
-            attributes |= content_attributes(step, operation, inputs)
-        span = self._tracer.start_span(
-            self._run.clean({"name": span_name(step, operation)})["name"],
+        if self._run.with_content:
+            attributes |= content_attributes(step, operation, self._run.clean_json(step.inputs))
+        span = self._run.tracer.start_span(
+            self._run.clean_text(span_name(step, operation)),
             self._context,
             SpanKind.CLIENT if operation else SpanKind.INTERNAL,
             self._run.clean(attributes),
@@ -126,7 +124,7 @@ class TrialSpans:
             attributes[genai.ERROR_TYPE] = outcome.failure.kind
         if outcome.status == "failed":
             span.set_status(Status(StatusCode.ERROR))
-        if self._with_content:
+        if self._run.with_content:
             shown = outcome.shown
             attributes |= {
                 "memorybench.trial.asked": shown.asked or None,
@@ -137,7 +135,7 @@ class TrialSpans:
         span.set_attributes(self._run.clean(attributes))
         for score in outcome.scores:
             result = {genai.EVALUATION_NAME: score.name, genai.EVALUATION_VALUE: score.value}
-            if self._with_content:
+            if self._run.with_content:
                 explanation = score.reason or (outcome.shown.reason if score.name == "correct" else "")
                 result |= {genai.EXPLANATION: explanation or None}
             span.add_event(genai.EVALUATION_EVENT, self._run.clean(result))
