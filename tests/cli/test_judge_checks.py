@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 import memorybench
-from memorybench.judging.canaries import choose_canaries
-from memorybench.judging.canary_cases import RIGHT
+from memorybench.judging.canaries import RIGHT, choose_canaries
 from memorybench.judging.prompts import JUDGE_PROMPTS, named_prompt
 from tests.cli.command import Command
 from tests.cli.test_audit import SAMPLE

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from memorybench.judging.canaries import choose_canaries
-from memorybench.judging.canary_cases import PARTIAL, RIGHT
+from memorybench.judging.canaries import PARTIAL, RIGHT, choose_canaries
 from memorybench.judging.prompts import named_prompt
 from tests.cli.command import Command
 from tests.doubles.stub import Call, Stub, completion

@@ -19,8 +19,7 @@ from memorybench.engine.run import Ending
 from memorybench.files.prompts import AUDIT_JUDGE_PROMPTS, JUDGE_PROMPTS
 from memorybench.journal.rows import Run
 from memorybench.journal.run_reader import RunReader
-from memorybench.judging.canaries import CanaryReport, check_judge
-from memorybench.judging.canary_cases import CASES, KINDS, RIGHT
+from memorybench.judging.canaries import CASES, KINDS, RIGHT, CanaryReport, check_judge
 from memorybench.judging.judge import EMPTY, Judge, Verdict, self_judged, talks_to_judge
 from memorybench.judging.prompts import named_prompt
 from tests.doubles.scripted_model import Line, ScriptedModel

@@ -10,8 +10,7 @@ from memorybench.core.plans import Plan, Steps
 from memorybench.engine.run import Ending
 from memorybench.journal.rows import Run
 from memorybench.journal.run_reader import RunReader
-from memorybench.judging.canaries import CanaryReport
-from memorybench.judging.canary_cases import PAIRS
+from memorybench.judging.canaries import PAIRS, CanaryReport
 from memorybench.judging.facts import MemoryFact, facts_of
 from memorybench.judging.judge import Judge
 from memorybench.judging.matching import Grid, Matching, match

@@ -14,9 +14,8 @@ from memorybench.files.prompts import load_prompt
 from memorybench.files.templates import Template
 
 from .asking import all_of
+from .canaries import PAIRS, RIGHT, CanaryReport, report_verdicts, take_turns
 from .canaries import STEP as CANARY
-from .canaries import CanaryReport, report_verdicts, take_turns
-from .canary_cases import PAIRS, RIGHT
 from .facts import MemoryFact
 from .judge import Judge
 from .matching import Comparison, Grid, Matching, Pair, match
