@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from memorybench.core.errors import BadInput, JournalError
+from memorybench.core.errors import BadInput
 from memorybench.core.extraction import Trace
 from memorybench.core.genai_names import DELETE_MEMORY, QUERY_TEXT, RECORD_COUNT, RECORDS, STORE_ID, WRITES
 from memorybench.core.operations import MemorySearch, MemoryWrite
@@ -27,7 +25,7 @@ from .exported_spans import SpanNames
 from .otlp import extraction_row
 from .otlp_spans import NO_NAMES, OTLP, SpanTable, StoredSpan, open_spans
 from .paths import OF_FILES, TracePaths, UnusableTrace
-from .spool import create_private
+from .spool import private_draft
 
 SEARCHES, WRITTEN = "searches", "writes"
 KINDS = (SEARCHES, WRITTEN)
@@ -110,29 +108,23 @@ def collect(
     searches, writes = (folder / f"{kind}{_SUFFIX}" for kind in KINDS)
     if not is_collected(folder):
         try:
-            _collect(path, source, selection, searches, writes, redact)
+            with open_spans(path, source, selection.names) as table:
+                sizes = [
+                    _write(writes, _writes(table, selection, path) if WRITTEN in selection.kinds else (), redact),
+                    _write(searches, _searches(table, selection) if SEARCHES in selection.kinds else (), redact),
+                ]
+            if not any(sizes):
+                raise BadInput(
+                    str(path),
+                    "no span searches or writes a memory",
+                    expected=f"spans with gen_ai.operation.name: {', '.join(('search_memory', *sorted(WRITES)))}",
+                    remedy="check --since, or name the spans with --search-name and --write-name",
+                )
         except BaseException:
             for file in (searches, writes):
                 file.unlink(missing_ok=True)
             raise
     return OperationFiles(subject, RecordFile.open(searches, MemorySearch), RecordFile.open(writes, MemoryWrite))
-
-
-def _collect(
-    path: Path, source: str, selection: Selection, searches: Path, writes: Path, redact: Callable[[str], str]
-) -> None:
-    with open_spans(path, source, selection.names) as table:
-        sizes = [
-            _write(writes, _writes(table, selection, path) if WRITTEN in selection.kinds else (), redact),
-            _write(searches, _searches(table, selection) if SEARCHES in selection.kinds else (), redact),
-        ]
-    if not any(sizes):
-        raise BadInput(
-            str(path),
-            "no span searches or writes a memory",
-            expected=f"spans with gen_ai.operation.name: {', '.join(('search_memory', *sorted(WRITES)))}",
-            remedy="check --since, or name the spans with --search-name and --write-name",
-        )
 
 
 def _searches(table: SpanTable, selection: Selection) -> Iterator[MemorySearch]:
@@ -195,21 +187,10 @@ def _memory_write(source: StoredSpan | None, writes: list[StoredSpan], paths: Tr
 
 
 def _write(path: Path, records: Iterable[Record], redact: Callable[[str], str]) -> int:
-    """Write a file, which gets its name only when it is complete; return the number of its records."""
-    unfinished, size = path.with_name(f"{path.name}.part"), 0
-    try:
-        with create_private(unfinished) as file:
-            for record in records:
-                file.write(f"{redact(record.model_dump_json())}\n".encode())
-                size += 1
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(unfinished, path)
-    except OSError as error:
-        raise JournalError(
-            f"{path}: cannot write the memory operations: {error.strerror or error}; free some disk space"
-        ) from None
-    finally:
-        with suppress(OSError):
-            unfinished.unlink(missing_ok=True)
+    """Write a file of records; return their number."""
+    size = 0
+    with private_draft(path, "memory operations") as file:
+        for record in records:
+            file.write(f"{redact(record.model_dump_json())}\n".encode())
+            size += 1
     return size

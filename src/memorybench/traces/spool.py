@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -53,51 +53,17 @@ class Spool:
 async def spool(source: TraceSource, path: Path, redact: Callable[[str], str] = str) -> Spool:
     """Fetch the traces of `source` into the file `path`, unless it exists.
 
-    The file gets its name only when it is complete. After an interruption, all traces are fetched again, because the
-    cursors of services expire within a day. Raise BadInput if there is no trace, or if a path finds nothing in any.
+    After an interruption, all traces are fetched again, because the cursors of services expire within a day. Raise
+    BadInput if there is no trace, or if a path finds nothing in any.
     """
     if path.exists():  # noqa: ASYNC240  one call, before anything else runs
         return Spool.open(path)
-    unfinished = path.with_name(f"{path.name}.part")
-    try:
-        size, unusable = await _write(source.traces(), unfinished, redact)
-        if not size:
-            raise BadInput(
-                source.subject.name,
-                "the source has no matching traces",
-                remedy="check the project, the tag and --since",
-            )
-        for option, count in Counter(trace.missing for trace in unusable).items():
-            if option and count == size:
-                raise BadInput(
-                    source.subject.name,
-                    f"{unusable[0].problem}; all {size} traces have this problem",
-                    remedy=f"set {option}",
-                )
-        os.replace(unfinished, path)
-    except OSError as error:
-        raise JournalError(
-            f"{path}: cannot write the traces: {error.strerror or error}; free some disk space"
-        ) from None
-    finally:
-        with suppress(OSError):
-            unfinished.unlink(missing_ok=True)
-    return Spool(path, size, {trace.id: trace.problem for trace in unusable})
-
-
-async def _write(
-    traces: AsyncIterator[Trace], path: Path, redact: Callable[[str], str]
-) -> tuple[int, Sequence[UnusableTrace]]:
-    """Write the traces to a file; return their number, and those that cannot be judged.
-
-    A trace that the service returns twice is stored once: runs move to later pages when new runs are added.
-    """
     ids: set[str] = set()
     unusable: list[UnusableTrace] = []
-    with create_private(path) as file:
-        async for trace in traces:
+    with private_draft(path, "traces") as file:
+        async for trace in source.traces():
             if trace.id in ids:
-                continue
+                continue  # runs move to later pages when new runs are added
             ids.add(trace.id)
             if isinstance(trace, UnusableTrace):
                 unusable.append(trace)
@@ -106,9 +72,39 @@ async def _write(
             else:
                 row = trace.model_dump_json()
             file.write(f"{redact(row)}\n".encode())
-        file.flush()
-        os.fsync(file.fileno())
-    return len(ids), unusable
+        _check_usable(source.subject.name, len(ids), unusable)
+    return Spool(path, len(ids), {trace.id: trace.problem for trace in unusable})
+
+
+def _check_usable(source: str, size: int, unusable: Sequence[UnusableTrace]) -> None:
+    if not size:
+        raise BadInput(source, "the source has no matching traces", remedy="check the project, the tag and --since")
+    for option, count in Counter(trace.missing for trace in unusable).items():
+        if option and count == size:
+            problem = f"{unusable[0].problem}; all {size} traces have this problem"
+            raise BadInput(source, problem, remedy=f"set {option}")
+
+
+@contextmanager
+def private_draft(path: Path, content: str) -> Iterator[BinaryIO]:
+    """Create a file that gets its name only when the block ends, so that it is complete.
+
+    Raise JournalError if it cannot be written. `content` says what it contains, for the error.
+    """
+    unfinished = path.with_name(f"{path.name}.part")
+    try:
+        with create_private(unfinished) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(unfinished, path)
+    except OSError as error:
+        raise JournalError(
+            f"{path}: cannot write the {content}: {error.strerror or error}; free some disk space"
+        ) from None
+    finally:
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
 
 
 def create_private(path: Path) -> BinaryIO:
