@@ -14,39 +14,20 @@ from memorybench.files.parquet import stream_parquet
 from memorybench.files.rows import numbered_jsonl, stream_csv
 from memorybench.text.sanitize import preview
 
+from .span_files import files_in
+
 SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".parquet")
 _LISTS = ("data", "observations", "spans", "runs")
 """Keys that contain the list of rows in replies of the services."""
 
 
-def export_files(path: Path) -> list[Path]:
-    """Return the file itself, or all files below a folder with a known suffix, without hidden and empty ones."""
-    if not path.is_dir():
-        return [path]
-    found = [
-        file
-        for file in sorted(path.rglob("*"))
-        if _suffix(file) in SUFFIXES
-        and not any(part.startswith(".") for part in file.relative_to(path).parts)
-        and file.is_file()
-        and file.stat().st_size
-    ]
-    if not found:
-        raise BadInput(
-            str(path), "the folder contains no exported files", expected=f"files named *{', *'.join(SUFFIXES)}"
-        )
-    return found
-
-
 def exported_rows(path: Path) -> Iterator[tuple[str, int, Mapping[str, Any]]]:
     """Yield each row of a file, or of all files below a folder, after its place for errors and its number."""
-    for file in export_files(path):
+    for file in files_in(path, "**/*", SUFFIXES, "exported files"):
         for number, row in _rows(file):
             where = f"{file}:{number}"
-            if not isinstance(row, dict):
-                raise BadInput(where, f"invalid row {preview(row)}", expected="an object")
-            nested = next((row[key] for key in _LISTS if isinstance(row.get(key), list)), None)
-            for one in [row] if nested is None else nested:
+            lists = [row[key] for key in _LISTS if isinstance(row.get(key), list)] if isinstance(row, dict) else []
+            for one in lists[0] if lists else [row]:
                 if not isinstance(one, dict):
                     raise BadInput(where, f"invalid row {preview(one)}", expected="an object")
                 yield where, number, one

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import mmap
 import os
 import re
 from collections.abc import Iterator
@@ -19,26 +20,27 @@ FILE_SIZE = 64 * 2**20
 _NAME = re.compile(r"spans-(\d{6,})\.jsonl")
 _SUFFIXES = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
 _LOCK = ".lock"
-_BLOCK = 2**16
 
 
 class FolderFull(JournalError):
     """The files have reached their size limit, or the disk is full."""
 
 
-def span_files(path: Path) -> list[Path]:
-    """Return the file itself, or the files of a folder sorted by name, without hidden and empty ones."""
+def files_in(path: Path, pattern: str, suffixes: tuple[str, ...], content: str) -> list[Path]:
+    """Return the file itself, or the files of a folder with these suffixes, sorted, without hidden and empty ones."""
     if not path.is_dir():
         return [path]
     found = [
         file
-        for file in sorted(path.iterdir())
-        if file.name.lower().endswith(_SUFFIXES) and not file.name.startswith(".") and file.stat().st_size
+        for file in sorted(path.glob(pattern))
+        if file.name.lower().removesuffix(".gz").endswith(suffixes)
+        and not any(part.startswith(".") for part in file.relative_to(path).parts)
+        and file.is_file()
+        and file.stat().st_size
     ]
     if not found:
-        raise BadInput(
-            str(path), "the folder contains no files of spans", expected=f"files named *{', *'.join(_SUFFIXES)}"
-        )
+        expected = f"files named *{', *'.join(suffixes)}"
+        raise BadInput(str(path), f"the folder contains no {content}", expected=expected)
     return found
 
 
@@ -49,7 +51,7 @@ def numbered_batches(path: Path) -> Iterator[tuple[Path, int, Any]]:
     confirm it, so the sender sends it again.
     """
     is_folder = path.is_dir()
-    for file in span_files(path):
+    for file in files_in(path, "*", _SUFFIXES, "files of spans"):
         for number, line in read_lines(file):
             if line.isspace():
                 continue
@@ -155,12 +157,7 @@ class SpanFiles:
 def _complete_size(path: Path) -> int:
     """Return the size of a file up to its last line end."""
     with path.open("rb") as file:
-        end = file.seek(0, os.SEEK_END)
-        while end:
-            start = max(0, end - _BLOCK)
-            file.seek(start)
-            found = file.read(end - start).rfind(b"\n")
-            if found >= 0:
-                return start + found + 1
-            end = start
-    return 0
+        if not os.fstat(file.fileno()).st_size:
+            return 0  # an empty file cannot be mapped
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            return content.rfind(b"\n") + 1
