@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from .otlp_spans import NO_NAMES, OTLP, StoredSpan, open_spans
 from .paths import TracePaths
 
 
+@dataclass(frozen=True, slots=True)
 class OtlpTraces:
     """Reads extractions from a file of OTLP JSON, or from a file that a tracing service exported.
 
@@ -26,38 +28,32 @@ class OtlpTraces:
     conversation are one extraction.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        paths: TracePaths,
-        *,
-        source: str = OTLP,
-        names: SpanNames = NO_NAMES,
-        since: datetime | None = None,
-        limit: int | None = None,
-    ) -> None:
-        self.subject = Subject(role="traces", name=path.name, settings={"source": source, "paths": paths.texts})
-        self._source = source
-        self._names = names
-        self._path = path
-        self._paths = paths
-        self._since = since
-        self._limit = limit
+    path: Path
+    paths: TracePaths
+    source: str = OTLP
+    names: SpanNames = NO_NAMES
+    since: datetime | None = None
+    limit: int | None = None
+
+    @property
+    def subject(self) -> Subject:
+        settings = {"source": self.source, "paths": self.paths.texts}
+        return Subject(role="traces", name=self.path.name, settings=settings)
 
     async def traces(self) -> AsyncIterator[Trace]:
         count, found = 0, False
-        with open_spans(self._path, self._source, self._names) as table:
+        with open_spans(self.path, self.source, self.names) as table:
             for source, writes in table.writes_by_conversation():
                 found = True
-                if self._since is not None and writes[0].at < self._since:
+                if self.since is not None and writes[0].at < self.since:
                     continue
-                if count == self._limit:
+                if count == self.limit:
                     return
                 count += 1
-                yield self._paths.trace(extraction_row(source, writes), f"{self._path}:{writes[0].line}")
+                yield self.paths.trace(extraction_row(source, writes), f"{self.path}:{writes[0].line}")
         if not found:
             raise BadInput(
-                str(self._path),
+                str(self.path),
                 "no span writes memories",
                 expected=f"spans with gen_ai.operation.name: {', '.join(sorted(WRITES))}",
             )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from types import MappingProxyType
 from typing import Any
 
 from memorybench.core.errors import BadInput
@@ -30,7 +29,6 @@ OF_FILES: Mapping[str, str] = {
 }
 """The default paths for lines of a file: plain keys, or those of an exported run of LangSmith."""
 
-NOTHING_SET: Mapping[str, str | None] = MappingProxyType({})
 _WORDS = {"conversation": "conversation", "existing": "existing memory", "output": "output"}
 
 
@@ -50,9 +48,9 @@ class TracePaths:
     """The roles whose path the user has set, instead of the default."""
 
     @classmethod
-    def of(cls, usual: Mapping[str, str], own: Mapping[str, str | None] = NOTHING_SET) -> TracePaths:
+    def of(cls, usual: Mapping[str, str], own: Mapping[str, str | None] | None = None) -> TracePaths:
         """Parse the path for each role: the user's, which an option has set (`own`), or else the default (`usual`)."""
-        overrides = {role: text for role, text in own.items() if text is not None}
+        overrides = {role: text for role, text in (own or {}).items() if text is not None}
         paths = {role: Path.parse(text, option(role)) for role, text in {**usual, **overrides}.items()}
         return cls(paths, frozenset(overrides))
 

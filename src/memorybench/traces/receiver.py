@@ -84,7 +84,8 @@ class Receiver:
             )
         self._waiting += 1
         try:
-            if _is_small(request):
+            length = request.content_length  # of the body, which may be compressed
+            if length is not None and length <= _SMALL_BODY:
                 return await self._store(request, await _read_body(request))
             async with self._reading:  # not `_working`: a slow sender must not hold up small requests
                 return await self._store(request, await _read_body(request))
@@ -132,12 +133,6 @@ class _Refused(Exception):
     def __init__(self, status: int, code: int, message: str, retry_after: int | None = None) -> None:
         super().__init__(message)
         self.status, self.code, self.retry_after = status, code, retry_after
-
-
-def _is_small(request: web.Request) -> bool:
-    """Return whether the request says that its body, which may be compressed, is small."""
-    length = request.content_length
-    return length is not None and length <= _SMALL_BODY
 
 
 def _encoding(request: web.Request) -> str:
