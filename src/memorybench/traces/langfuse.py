@@ -9,7 +9,6 @@ from uuid import UUID, uuid5
 from memorybench.http.client import Http
 
 API_URL = "https://cloud.langfuse.com"
-_SHARES = ("precision", "recall", "f1", "used")
 _NAMESPACE = UUID("6b1f5c7e-0c53-5b0e-9a55-3f0f4f1d8c11")
 
 
@@ -21,28 +20,21 @@ class LangfuseScores:
         self._url = url.rstrip("/")
         self._authorization = base64.b64encode(f"{public_key}:{secret_key}".encode()).decode()
 
-    async def post(self, trace: str, scores: Mapping[str, float], comment: str) -> None:
-        """Post each of the scores in _SHARES. `trace` is TRACE/OBSERVATION: the ids of a trace and of an observation.
+    async def post(self, trace: str, name: str, value: float, counts: Mapping[str, float], comment: str) -> None:
+        """Post one score. `trace` is TRACE/OBSERVATION: the ids of a trace and of an observation.
 
         The id of a score is derived from these ids and its name, so that posting again replaces it.
         """
         trace_id, _, observation = trace.rpartition("/")
-        counts = {name: value for name, value in scores.items() if name not in _SHARES}
-        for name in _SHARES:
-            if name in scores:
-                score = {
-                    "id": str(uuid5(_NAMESPACE, f"{trace}/{name}")),
-                    "traceId": trace_id,
-                    "observationId": observation,
-                    "name": name,
-                    "value": scores[name],
-                    "dataType": "NUMERIC",
-                    "comment": comment,
-                    "metadata": {"program": "memorybench", **counts},
-                }
-                await self._http.request(
-                    "POST",
-                    f"{self._url}/api/public/scores",
-                    headers={"authorization": f"Basic {self._authorization}"},
-                    json=score,
-                )
+        score = {
+            "id": str(uuid5(_NAMESPACE, f"{trace}/{name}")),
+            "traceId": trace_id,
+            "observationId": observation,
+            "name": name,
+            "value": value,
+            "dataType": "NUMERIC",
+            "comment": comment,
+            "metadata": {"program": "memorybench", **counts},
+        }
+        headers = {"authorization": f"Basic {self._authorization}"}
+        await self._http.request("POST", f"{self._url}/api/public/scores", headers=headers, json=score)

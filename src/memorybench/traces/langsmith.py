@@ -27,8 +27,6 @@ API_URL = "https://api.smith.langchain.com"
 TAG = "memory_extraction"
 PAGE = 100
 """Runs per page: the default of the service, and the maximum of the older API."""
-SHARES = ("precision", "recall", "f1", "used")
-"""Names of the scores that are posted as feedback; all other scores are attached to each feedback as `extra`."""
 
 _NOT_SUPPORTED = frozenset({404, 405, 501})
 _CONFLICT = 409
@@ -67,8 +65,8 @@ class LangSmith:
         query: RunQuery,
         paths: TracePaths,
         *,
+        attempt: Attempt,
         url: str = API_URL,
-        attempt: Attempt | None = None,
     ) -> None:
         settings = {"source": "langsmith", "tag": query.tag, "paths": paths.texts}
         self.subject = Subject(role="traces", name=query.project, settings=settings)
@@ -77,7 +75,7 @@ class LangSmith:
         self._query = query
         self._paths = paths
         self._url = url.rstrip("/")
-        self._attempt = attempt or _send_once
+        self._attempt = attempt
         self._resolving = asyncio.Lock()
         self._resolved: _Project | None = None
 
@@ -95,23 +93,19 @@ class LangSmith:
             if count == self._query.limit:
                 return
 
-    async def post(self, trace: str, scores: Mapping[str, float], comment: str) -> None:
-        """Post one feedback for each of the scores in SHARES.
+    async def post(self, trace: str, name: str, value: float, counts: Mapping[str, float], comment: str) -> None:
+        """Post one score as feedback, with the counts as its `extra`.
 
         The id of a feedback is derived from run and name, so that posting again creates no second one. `trace` is the
         id of a run, or TRACE/RUN: the ids of its trace and of the run.
         """
-        trace = trace.rpartition("/")[2]
         project = await self._project()
-        counts = {name: value for name, value in scores.items() if name not in SHARES}
-        for name in SHARES:
-            if name in scores:
-                feedback = _feedback(trace, project.id, name, scores[name], counts, comment)
-                try:
-                    await self._send("POST", f"{self._url}/feedback", feedback)
-                except ServiceError as error:
-                    if error.status != _CONFLICT:  # it exists already
-                        raise
+        feedback = _feedback(trace.rpartition("/")[2], project.id, name, value, counts, comment)
+        try:
+            await self._send("POST", f"{self._url}/feedback", feedback)
+        except ServiceError as error:
+            if error.status != _CONFLICT:  # it exists already
+                raise
 
     async def runs(self) -> AsyncIterator[Mapping[str, Any]]:
         """Yield the runs in the order of the service, newest first."""
@@ -222,7 +216,3 @@ def _feedback(
         "feedback_source": {"type": "model", "metadata": {"program": "memorybench"}},
         "extend_trace_retention": False,  # feedback must not make a trace more expensive to store
     }
-
-
-async def _send_once(ask: Ask) -> Reply:
-    return await ask()

@@ -48,11 +48,11 @@ class Sink:
         self.ledger = ledger
         self._errors = list(errors)
 
-    async def post(self, trace: str, scores: Mapping[str, float], comment: str) -> None:
+    async def post(self, trace: str, name: str, value: float, counts: Mapping[str, float], comment: str) -> None:
         if self._errors:
             raise self._errors.pop(0)
         with self.ledger.open("a") as file:
-            file.write(json.dumps({"trace": trace, "scores": dict(scores), "comment": comment}) + "\n")
+            file.write(json.dumps({"trace": trace, "scores": {name: value, **counts}, "comment": comment}) + "\n")
 
     @property
     def posts(self) -> list[dict[str, Any]]:
@@ -304,6 +304,11 @@ def test_an_unreadable_judge_leaves_the_trace_unscored_without_feedback(folder: 
     assert sink.posts == []
 
 
+def test_an_undefined_score_is_not_sent(folder: Path, sink: Sink) -> None:
+    judge_traces(folder, [trace("a", TWO, memory())], feedback=sink)
+    assert [set(SHARES) & post["scores"].keys() for post in sink.posts] == [{"recall"}, {"f1"}]
+
+
 def test_there_is_no_feedback_by_default(folder: Path) -> None:
     judge_traces(folder, [trace("a", TWO, memory(*TWO))])
     assert steps(folder, "feedback") == []
@@ -375,9 +380,9 @@ class LangSmithSink:
     def __init__(self, server: LangSmithServer) -> None:
         self._server = server
 
-    async def post(self, trace: str, scores: Mapping[str, float], comment: str) -> None:
+    async def post(self, trace: str, name: str, value: float, counts: Mapping[str, float], comment: str) -> None:
         async with open_langsmith(self._server) as sink:
-            await sink.post(trace, scores, comment)
+            await sink.post(trace, name, value, counts, comment)
 
 
 def test_a_sink_that_denies_access_is_not_called_again(folder: Path, tmp_path: Path) -> None:

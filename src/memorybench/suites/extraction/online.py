@@ -243,13 +243,14 @@ async def post_feedback(
     Each is a recorded step, so that a resumed run does not send it again.
     """
     values = {score.name: score.value for score in scores}
+    explaining = {name: value for name, value in values.items() if name in counts}
     for name in shares:
         if name in values:
-            feedback = {name: values[name], **{count: values[count] for count in values if count in counts}}
+            feedback = {name: values[name], **explaining}
             await steps.once(
                 FEEDBACK,
                 {"source": source, "trace": trace, "scores": feedback, "comment": comment},
-                partial(sink.post, trace, feedback, comment),
+                partial(sink.post, trace, name, values[name], explaining, comment),
                 type(None),
                 on=source,
                 shared=True,
