@@ -223,19 +223,11 @@ class SimulatedSet:
 
     def findings(self, matching: Matching) -> Findings:
         gold = Gold(kept=(), added=tuple(self.gold), removed=(), replaces={}, categories=frozenset())
-        return findings_of(_Expected(gold), matching)
+        return findings_of(gold, matching)
 
     def judge(self, turns: Sequence[Turn]) -> Line:
         first, second = notes(turns)
         return "yes" if {(first, second), (second, first)} & self.truth or first == second else "no"
-
-
-class _Expected:
-    conversation: tuple[Turn, ...] = ()
-    must_not_store: tuple[str, ...] = ()
-
-    def __init__(self, gold: Gold) -> None:
-        self.gold = gold
 
 
 @pytest.mark.parametrize("seed", range(50))

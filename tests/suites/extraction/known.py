@@ -73,7 +73,7 @@ def case(values: Mapping[str, Any], folder: Path) -> ExtractionCase:
 
 def compare_output(case: ExtractionCase, output: Any) -> Findings:
     """Compares an output with a case by code, without a judge."""
-    return findings_of(case, match_output(case, output))
+    return findings_of(case.gold, match_output(case, output), must_not_store=case.must_not_store)
 
 
 def judge_output(case: ExtractionCase, output: Any, says: Callable[[str, str], bool]) -> Findings:

@@ -258,7 +258,7 @@ def test_the_same_fact_of_several_owners_is_no_duplicate(tmp_path: Path) -> None
 def test_a_remark_names_the_owner_of_a_fact(tmp_path: Path) -> None:
     (case,) = load_cases(write(tmp_path, FAMILY))
     without_ines = {"family": {"Paul": {"town": "Ghent"}}, "town": "Ghent"}
-    findings = findings_of(case, match_output(case, without_ines))
+    findings = findings_of(case.gold, match_output(case, without_ines))
     assert list(map(str, findings.remarks)) == ["lost: family / ines / town: town: Ghent"]
 
 
@@ -302,7 +302,7 @@ def test_exchanged_values_of_two_owners_are_two_updates(tmp_path: Path) -> None:
     )
     (loaded,) = load_cases(write(tmp_path, case))
     assert loaded.gold.replaces == {0: 0, 1: 1}
-    kept = findings_of(loaded, match_output(loaded, loaded.existing_memory))
+    kept = findings_of(loaded.gold, match_output(loaded, loaded.existing_memory))
     assert (kept.tp, kept.fn, kept.operations.update.done) == (0, 4, 0)
 
 

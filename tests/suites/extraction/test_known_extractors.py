@@ -337,9 +337,9 @@ def test_comparing_the_whole_memory_with_expected_facts_penalizes_the_gold(tmp_p
 def test_a_decision_of_the_judge_replaces_undecided(tmp_path: Path) -> None:
     one = case(DENYING, tmp_path)
     undecided = match_output(one, {"constraints": ["A subscription model is not what we want"]})
-    assert findings_of(one, undecided).undecided == 1
+    assert findings_of(one.gold, undecided).undecided == 1
     decisions = dict.fromkeys(undecided.open_pairs, SAME)
-    findings = findings_of(one, match(replace(undecided.grid, judged=decisions)))
+    findings = findings_of(one.gold, match(replace(undecided.grid, judged=decisions)))
     assert (findings.tp, findings.undecided) == (1, 0)
 
 

@@ -17,8 +17,7 @@ lies between `tp` and `tp + tp_open`, however the pairs are decided.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 from memorybench.core.conversation import Turn
 from memorybench.core.plans import Steps
@@ -39,7 +38,6 @@ Label = Literal[
 output, in this order of precedence: undecided, misfiled (correct, in a wrong category), duplicate (repeats a fact),
 piece (part of a fact), stale (repeats a removed fact), unlisted (the user said it, but the case does not list it),
 hallucinated (the user did not say it), unexpected (not expected, and no judge decided whether the user said it)."""
-NO_SUPPORT: Mapping[int, bool] = MappingProxyType({})
 
 
 class Remark(NamedTuple):
@@ -121,19 +119,6 @@ class Findings(NamedTuple):
         return not (self.fp or self.fn or self.violations or self.conflict_resolved is False)
 
 
-class Expectation(Protocol):
-    """What an output is compared with. An ExtractionCase is one."""
-
-    @property
-    def gold(self) -> Gold: ...
-
-    @property
-    def conversation(self) -> Sequence[Turn]: ...
-
-    @property
-    def must_not_store(self) -> Sequence[str]: ...
-
-
 async def examine(steps: Steps, case: ExtractionCase, output: Any, judge: EntailmentJudge | None = None) -> Findings:
     """Compares an output with a case; the judge decides what code cannot.
 
@@ -141,24 +126,29 @@ async def examine(steps: Steps, case: ExtractionCase, output: Any, judge: Entail
     """
     matching = match_output(case, output)
     if judge is None or possibly_merged(matching):
-        return findings_of(case, matching)
+        return findings_of(case.gold, matching, must_not_store=case.must_not_store)
     matching = await judge.decide(steps, matching)
-    support = await find_support(steps, judge, case, matching)
+    support = await find_support(steps, judge, case.gold, case.conversation, matching)
     forbidden = await _find_forbidden(steps, judge, case, matching)
-    return findings_of(case, matching, support, forbidden)
+    return findings_of(case.gold, matching, support, case.must_not_store, forbidden)
 
 
 def match_output(case: ExtractionCase, output: Any) -> Matching:
     """Matches the facts of an output with those of the gold, by code alone."""
     gold = case.gold
-    to_remove = range(len(gold.kept) + len(gold.added), len(gold.targets))
+    to_remove = range(gold.valid, len(gold.targets))
     return match(Grid(gold.targets, recorded_facts(output), gold.categories, to_remove))
 
 
-async def find_support(steps: Steps, judge: EntailmentJudge, case: Expectation, matching: Matching) -> dict[int, bool]:
-    """Asks the judge for each unexpected fact whether the user said it. Returns the answers by index of the fact."""
-    said = user_text(case.conversation)
-    places = _without_support(matching, len(case.gold.kept) + len(case.gold.added))
+async def find_support(
+    steps: Steps, judge: EntailmentJudge, gold: Gold, conversation: Sequence[Turn], matching: Matching
+) -> dict[int, bool]:
+    """Ask the judge whether the user said the found facts that no gold fact says; return its answers by index.
+
+    Facts that repeat another one are left out.
+    """
+    said = "\n".join(turn.content for turn in split_turns(conversation) if turn.role in ("user", ""))
+    places = [place for place in matching.open_found if matching.supported(place, range(gold.valid)) is False]
     if not said:
         return dict.fromkeys(places, False)
     verdicts = await all_of(*(judge.supports(steps, said, matching.grid.found[place]) for place in places))
@@ -178,31 +168,19 @@ async def _find_forbidden(
     return dict(zip(texts, await all_of(*(judge.says(steps, notes, text) for text in texts)), strict=True))
 
 
-def user_text(conversation: Sequence[Turn]) -> str:
-    return "\n".join(turn.content for turn in split_turns(conversation) if turn.role in ("user", ""))
-
-
-def _without_support(matching: Matching, valid: int) -> list[int]:
-    """Return the indexes of found facts that no gold fact says. Facts that repeat another one are left out.
-
-    `valid` is the number of gold facts to keep and to add, which come first.
-    """
-    targets = range(valid)
-    return [place for place in matching.open_found if matching.supported(place, targets) is False]
-
-
 def findings_of(
-    case: Expectation,
+    gold: Gold,
     matching: Matching,
-    support: Mapping[int, bool] = NO_SUPPORT,
+    support: Mapping[int, bool] | None = None,
+    must_not_store: Sequence[str] = (),
     forbidden: Mapping[str, bool] | None = None,
 ) -> Findings:
-    """Count and label the changes in a matching whose gold facts are `case.gold.targets`.
+    """Count and label the changes in a matching whose gold facts are `gold.targets`.
 
-    `support` says, by index of an unexpected fact, whether the user said it. `forbidden` says, by forbidden text,
-    whether it is stored in other words. Both come from a judge; without one, this is unknown.
+    `support` says, by index of an unexpected fact, whether the user said it. `forbidden` says, by text that must not be
+    stored, whether it is stored in other words. Both come from a judge; without one, this is unknown.
     """
-    examination = _Examination(case, matching, support, forbidden)
+    examination = _Examination(gold, matching, support or {}, must_not_store, forbidden)
     unclear = possibly_merged(matching)
     return examination.undecided_findings(unclear) if unclear else examination.findings()
 
@@ -222,18 +200,25 @@ class _Examination:
     """Examines one output. Targets are indexes of the gold facts: first those to keep, then to add, then to remove."""
 
     def __init__(
-        self, case: Expectation, matching: Matching, support: Mapping[int, bool], forbidden: Mapping[str, bool] | None
+        self,
+        gold: Gold,
+        matching: Matching,
+        support: Mapping[int, bool],
+        must_not_store: Sequence[str],
+        forbidden: Mapping[str, bool] | None,
     ) -> None:
-        self._case = case
-        self._gold: Gold = case.gold
+        self._gold = gold
         self._matching = matching
         self._support = support
-        self._forbidden = forbidden
-        kept, added, removed = len(self._gold.kept), len(self._gold.added), len(self._gold.removed)
-        self._kept = range(kept)
-        self._added = range(kept, kept + added)
-        self._valid = range(kept + added)
-        self._removed = range(kept + added, kept + added + removed)
+        self._kept = range(len(gold.kept))
+        self._added = range(len(gold.kept), gold.valid)
+        self._valid = range(gold.valid)
+        self._removed = range(gold.valid, len(gold.targets))
+        self._forbidden = len(must_not_store)
+        said = {text for text, is_said in (forbidden or {}).items() if is_said}
+        found = matching.grid.found
+        self._violations = tuple([text for text in must_not_store if text in said or find_stored(text, found)])
+        self._is_all_checked = forbidden is not None or not matching.open_found
 
     def findings(self) -> Findings:
         matching = self._matching
@@ -249,10 +234,11 @@ class _Examination:
         coverage = [matching.covered(t) for t in self._added if t not in pairs]
         supported = {f: self._is_supported(f) for f in unmatched}
         support = list(supported.values())
+        unsaid = [f for f in unmatched if f in matching.twins or self._support.get(f) is False]
+        said = [f for f in unmatched if f not in unsaid and (supported[f] or self._support.get(f))]
         kept_coverage = [matching.covered(t) for t in lost]
         fp = len(lost) - open_kept + len(unmatched) - open_all
         changes = len(self._added) + len(self._removed)
-        violations = [text for text in self._case.must_not_store if self._is_forbidden(text)]
         return Findings(
             tp=len(added) + gone,
             fp=fp,
@@ -267,12 +253,14 @@ class _Examination:
             supported=len(added) + support.count(True) + gone,
             unsupported=support.count(False) + kept_coverage.count(False),
             unsupported_open=support.count(None) + kept_coverage.count(None) + open_removed,
-            **self._said_counts(len(added), supported),
+            said=len(added) + len(said),
+            unsaid=len(unsaid),
+            unsaid_open=len(unmatched) - len(said) - len(unsaid),
             conflict_resolved=self._conflict_resolved(),
             unchanged=None if changes else False if fp else None if open_all else True,
-            forbidden=len(self._case.must_not_store),
-            violations=tuple(violations),
-            possible_violations=self._count_possible_violations(len(violations)),
+            forbidden=self._forbidden,
+            violations=self._violations,
+            possible_violations=0 if self._is_all_checked else self._forbidden - len(self._violations),
             operations=self._operations(),
             facts=len(output),
             added=tuple([fact for f, fact in enumerate(output) if f not in partners or partners[f] in self._added]),
@@ -285,7 +273,6 @@ class _Examination:
         due = sum(gold[t].most_parts for t in (*self._added, *self._removed))
         written = sum(fact.most_parts for fact in output)
         wrong = written + sum(gold[t].most_parts for t in self._kept)
-        violations = [text for text in self._case.must_not_store if self._is_forbidden(text)]
         return Findings(
             tp_open=due,
             fp_open=wrong,
@@ -294,26 +281,13 @@ class _Examination:
             uncovered_open=due,
             unsupported_open=wrong + len(self._removed),
             unsaid_open=written,
-            forbidden=len(self._case.must_not_store),
-            violations=tuple(violations),
-            possible_violations=len(self._case.must_not_store) - len(violations),
+            forbidden=self._forbidden,
+            violations=self._violations,
+            possible_violations=self._forbidden - len(self._violations),
             operations=Operations(*(Operation(due=one.due, open=one.due) for one in self._operations())),
             facts=len(output),
             remarks=tuple(Remark("undecided", fact.with_path) for fact in unclear),
         )
-
-    def _said_counts(self, added: int, supported: Mapping[int, bool | None]) -> dict[str, int]:
-        """Counts the added facts that the user said, as far as the gold or a judge decides that.
-
-        `added` is the number of matched facts; `supported` says of each unmatched fact whether the gold supports it.
-        """
-        unsaid = [f for f in supported if f in self._matching.twins or self._support.get(f) is False]
-        said = [f for f in supported if f not in unsaid and (supported[f] or self._support.get(f))]
-        return {
-            "said": added + len(said),
-            "unsaid": len(unsaid),
-            "unsaid_open": len(supported) - len(said) - len(unsaid),
-        }
 
     def _is_supported(self, place: int) -> bool | None:
         """Whether the gold supports an unmatched fact; None if it may be a fact to remove, or repeats an open fact."""
@@ -321,20 +295,11 @@ class _Examination:
         supported = matching.supported(place, self._valid)
         if supported is not False:
             return supported
-        same = {place, *(f for f in matching.open_found if place in matching.twins and self._repeats(f, place))}
+        same = {place}
+        if place in matching.twins:
+            found = matching.grid.found
+            same |= {f for f in matching.open_found if repeats(found[f], found[place])}
         return None if any(f in same for _, f in matching.open_pairs) else False
-
-    def _repeats(self, one: int, other: int) -> bool:
-        found = self._matching.grid.found
-        return repeats(found[one], found[other])
-
-    def _is_forbidden(self, text: str) -> bool:
-        stored = find_stored(text, self._matching.grid.found) is not None
-        return stored or (self._forbidden or {}).get(text, False)
-
-    def _count_possible_violations(self, certain: int) -> int:
-        undecided = self._forbidden is None and bool(self._matching.open_found)
-        return len(self._case.must_not_store) - certain if undecided else 0
 
     def _is_gone(self, target: int) -> bool | None:
         """Whether a fact to remove is no longer stored; None if that is undecided."""

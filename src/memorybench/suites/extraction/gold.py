@@ -34,6 +34,11 @@ class Gold:
     def targets(self) -> tuple[MemoryFact, ...]:
         return (*self.kept, *self.added, *self.removed)
 
+    @property
+    def valid(self) -> int:
+        """The number of facts to keep and to add, which come first in `targets`."""
+        return len(self.kept) + len(self.added)
+
 
 def recorded_facts(memory: Any) -> tuple[MemoryFact, ...]:
     """Return the facts of a memory with sorted keys, as the journal has it.

@@ -78,7 +78,7 @@ def run_mutants(case: ExtractionCase) -> MutationResult:
     """Scores every mutant of a case by code alone. A mutant that needs a judge is undecided, not killed."""
     kinds: dict[str, list[str]] = {"killed": [], "undecided": [], "survived": []}
     for mutant in mutants_of(case):
-        findings = findings_of(case, match_output(case, mutant.output))
+        findings = findings_of(case.gold, match_output(case, mutant.output), must_not_store=case.must_not_store)
         result = "killed" if not findings.flawless else "undecided" if findings.undecided else "survived"
         kinds[result].append(mutant.kind)
     return MutationResult(case=case.id, **{result: tuple(names) for result, names in kinds.items()})

@@ -14,7 +14,6 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from memorybench.core.conversation import Turn
 from memorybench.core.errors import Malformed
 from memorybench.core.extraction import FeedbackSink, Trace
 from memorybench.core.plans import Job, Performed, Plan, Steps
@@ -86,15 +85,6 @@ class PairsToReview(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class _StatedFacts:
-    """The facts that the user stated, as an Expectation: all are to be added, none to be kept or removed."""
-
-    gold: Gold
-    conversation: Sequence[Turn]
-    must_not_store: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class JudgedTrace:
     stated: tuple[MemoryFact, ...]
     written: tuple[MemoryFact, ...]
@@ -154,19 +144,17 @@ class TraceJudge:
                 [fact for place, fact in enumerate(listed) if place not in old and _folded(fact) not in texts]
             )
         by_code = match(Grid(stated, written))
-        case = _StatedFacts(
-            Gold(kept=(), added=stated, removed=(), replaces={}, categories=frozenset()), trace.conversation
-        )
+        gold = Gold(kept=(), added=stated, removed=(), replaces={}, categories=frozenset())
         judge = self.entailment
         if judge is None:
             old_facts = await follow_old_facts(steps, before, after)
-            findings = old_facts.add_to(findings_of(case, by_code), by_code)
+            findings = old_facts.add_to(findings_of(gold, by_code), by_code)
             return JudgedTrace(stated, written, findings, tuple(_pairs_to_review(trace.id, by_code)), _UNKNOWN)
         matching = await judge.decide(steps, by_code)
-        support = await find_support(steps, judge, case, matching)
+        support = await find_support(steps, judge, gold, trace.conversation, matching)
         withdrawn = await self.enumerator.withdrawn(steps, conversation, existing, categories) if before else ()
         old_facts = await follow_old_facts(steps, before, after, withdrawn, judge)
-        findings = old_facts.add_to(findings_of(case, matching, support), matching)
+        findings = old_facts.add_to(findings_of(gold, matching, support), matching)
         return JudgedTrace(stated, written, findings, tuple(_pairs_to_review(trace.id, by_code, matching)))
 
 
