@@ -17,7 +17,6 @@ from memorybench.core.trials import Outcome
 from memorybench.core.uses import Consent
 from memorybench.files.expressions import canonical_name
 from memorybench.journal.places import results_folder
-from memorybench.judging.enumeration import Enumerator
 from memorybench.judging.judge import Judge
 from memorybench.judging.matching_judge import EntailmentJudge
 from memorybench.metrics.names import ALIASES
@@ -280,6 +279,6 @@ def extraction_evaluator(judge_model: str, paths: Mapping[str, str] | None = Non
         """
         async with AsyncExitStack() as stack:
             model = await judge_of_run.open(stack)
-            yield TraceJudge(Enumerator(model), EntailmentJudge(Judge(model)))
+            yield TraceJudge(model, EntailmentJudge(Judge(model)))
 
     return MemoryExtractionEvaluator(open_judge, TracePaths.of(OF_RUNS, paths or {}).judgeable)

@@ -15,7 +15,7 @@ from memorybench.core.trials import Exhibit, Outcome, Score, Subject, Trial
 from memorybench.engine.run import Ending
 from memorybench.journal.rows import Run
 from memorybench.journal.run_reader import RunReader
-from memorybench.judging.enumeration import STATED, WRITTEN, Enumerated, Enumerator, prompt, read_facts
+from memorybench.judging.enumeration import STATED, WRITTEN, Enumerated, list_facts, prompt, read_facts
 from memorybench.judging.facts import MemoryFact
 from tests.doubles.scripted_model import Line, ScriptedModel
 from tests.engine.workload import run_once
@@ -34,7 +34,7 @@ def completion(text: str, finish: str = "stop") -> Completion:
 
 def enumerated(folder: Path, model: ScriptedModel, conversations: Sequence[str] = ("I sell to bakeries.",)) -> Ending:
     async def perform(conversation: str, steps: Steps) -> Performed:
-        facts = await Enumerator(model).stated(steps, conversation, "")
+        facts = await list_facts(steps, model, STATED, {"conversation": conversation, "existing-memory": ""})
         shown = Exhibit(got=" | ".join(map(str, facts)))
         return Performed(scores=(Score(name="facts", value=len(facts)),), shown=shown)
 

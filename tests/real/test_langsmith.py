@@ -15,7 +15,6 @@ from uuid import UUID
 
 import pytest
 
-from memorybench.judging.enumeration import Enumerator
 from memorybench.suites.extraction.evaluator import MemoryExtractionEvaluator
 from memorybench.suites.extraction.online import TraceJudge
 from memorybench.traces.langsmith import LangSmith
@@ -208,7 +207,7 @@ def test_the_evaluator_works_inside_the_clients_evaluate(client: Any) -> None:
 
     @asynccontextmanager
     async def opening() -> AsyncIterator[TraceJudge]:
-        yield TraceJudge(Enumerator(ScriptedModel(lister)))
+        yield TraceJudge(ScriptedModel(lister))
 
     evaluator = MemoryExtractionEvaluator(opening, TracePaths.of(OF_RUNS).judgeable)
     rows = client.evaluate(extract, data=examples, evaluators=[evaluator], upload_results=False)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from memorybench.core.contracts import Completion, Model
@@ -25,7 +24,11 @@ from .prompts import fenced, mark_for
 from .verdicts import check_finished
 
 STATED, WRITTEN, WITHDRAWN = "stated", "written", "withdrawn"
-"""The names of the three steps; the prompt of each is catalog/prompts/extraction-NAME.txt."""
+"""The names of the three steps; the prompt of each is catalog/prompts/extraction-NAME.txt.
+
+They list the facts that the user stated or agreed to and the memory did not contain; the facts of the new memory that
+the old one did not contain; and the facts of the old memory that the user corrected, replaced or took back.
+"""
 
 _CATEGORIES = """
 Begin each entry with its category and a colon. Use one of these categories where one fits: {names}.
@@ -54,47 +57,23 @@ class Enumerated(Record):
     facts: tuple[MemoryFact, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Enumerator:
-    model: Model
+async def list_facts(
+    steps: Steps, model: Model, name: str, material: Mapping[str, str], categories: Collection[str] = ()
+) -> tuple[MemoryFact, ...]:
+    """Let a model list facts, as the step STATED, WRITTEN or WITHDRAWN. `material` has the texts to show, by name.
 
-    async def stated(
-        self, steps: Steps, conversation: str, existing: str, categories: Collection[str] = ()
-    ) -> tuple[MemoryFact, ...]:
-        """List the facts that the user stated or agreed to in the conversation and that `existing` does not contain.
-
-        `existing` is the memory before the conversation. A fact that is listed twice is returned once. Raises
-        Unreadable if two replies in a row cannot be read or the judge cannot be reached.
-        """
-        material = {"conversation": conversation, "existing-memory": existing}
-        facts = await self._list_facts(steps, STATED, material, categories)
-        return tuple(dict.fromkeys(facts))
-
-    async def written(
-        self, steps: Steps, existing: str, output: str, categories: Collection[str] = ()
-    ) -> tuple[MemoryFact, ...]:
-        """List the facts of `output`, the new memory, that `existing` does not contain. Raises as `stated` does."""
-        return await self._list_facts(steps, WRITTEN, {"existing-memory": existing, "new-memory": output}, categories)
-
-    async def withdrawn(
-        self, steps: Steps, conversation: str, existing: str, categories: Collection[str] = ()
-    ) -> tuple[MemoryFact, ...]:
-        """List the facts of `existing` that the user corrected, replaced or took back. Raises as `stated` does."""
-        material = {"conversation": conversation, "existing-memory": existing}
-        return await self._list_facts(steps, WITHDRAWN, material, categories)
-
-    async def _list_facts(
-        self, steps: Steps, name: str, material: Mapping[str, str], categories: Collection[str]
-    ) -> tuple[MemoryFact, ...]:
-        text = prompt(name, material, categories)
-        found = await ask_judge(steps, name, self.model, text, _ONCE_MORE, read_facts, Enumerated, schema=_SCHEMA)
-        return found.facts
+    A fact that the user stated twice is returned once. Raises Unreadable if two replies in a row cannot be read or the
+    judge cannot be reached.
+    """
+    text = prompt(name, material, categories)
+    found = await ask_judge(steps, name, model, text, _ONCE_MORE, read_facts, Enumerated, schema=_SCHEMA)
+    return tuple(dict.fromkeys(found.facts)) if name == STATED else found.facts
 
 
 def prompt(name: str, material: Mapping[str, str], categories: Collection[str] = ()) -> str:
     """Return the full prompt for the judge; the same inputs give the same text.
 
-    `material` has the texts to show, by name. The judge is told to use `categories` where one fits; if they are empty,
+    The judge is told to use `categories` where one fits; if they are empty,
     it chooses categories itself. All calls about one trace get the same `categories`, so that their lists can be
     compared.
     """

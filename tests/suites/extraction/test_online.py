@@ -18,7 +18,6 @@ from memorybench.core.trials import Outcome, Subject
 from memorybench.engine.run import Ending
 from memorybench.journal.rows import Run
 from memorybench.journal.run_reader import RunReader
-from memorybench.judging.enumeration import Enumerator
 from memorybench.judging.judge import Judge
 from memorybench.judging.matching_judge import EntailmentJudge
 from memorybench.suites.calibration import read_labels
@@ -96,7 +95,7 @@ def judge_traces(
     concurrency: int = 4,
     **more: Any,
 ) -> Ending:
-    judge = TraceJudge(Enumerator(model or ScriptedModel(lister)), entailment)
+    judge = TraceJudge(model or ScriptedModel(lister), entailment)
     plan = OnlinePlan(SOURCE, traces, len(traces), judge, **more).plan()
     return run_once(folder, plan, run=RUN, fault=fault, concurrency=concurrency)
 
@@ -509,7 +508,7 @@ class LangSmithRun:
 def evaluator(script: Callable[[Sequence[Turn]], Line] = lister) -> MemoryExtractionEvaluator:
     @asynccontextmanager
     async def open_judge() -> AsyncIterator[TraceJudge]:
-        yield TraceJudge(Enumerator(ScriptedModel(script)))
+        yield TraceJudge(ScriptedModel(script))
 
     return MemoryExtractionEvaluator(open_judge, TracePaths.of(OF_RUNS).judgeable)
 

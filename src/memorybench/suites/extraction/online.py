@@ -14,13 +14,14 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+from memorybench.core.contracts import Model
 from memorybench.core.errors import Malformed
 from memorybench.core.extraction import FeedbackSink, Trace
 from memorybench.core.plans import Job, Performed, Plan, Steps
 from memorybench.core.records import Record
 from memorybench.core.trials import Case, Exhibit, Score, Subject, Trial
 from memorybench.files.prompts import load_prompt
-from memorybench.judging.enumeration import STATED, WITHDRAWN, WRITTEN, Enumerator
+from memorybench.judging.enumeration import STATED, WITHDRAWN, WRITTEN, list_facts
 from memorybench.judging.facts import MemoryFact, categories_of, facts_of
 from memorybench.judging.matching import Grid, Matching, match
 from memorybench.judging.matching_judge import PROMPT, SUPPORT_PROMPT, EntailmentJudge
@@ -111,7 +112,8 @@ class JudgedTrace:
 
 @dataclass(frozen=True, slots=True)
 class TraceJudge:
-    enumerator: Enumerator
+    model: Model
+    """Lists the facts that were stated, written and withdrawn."""
     entailment: EntailmentJudge | None = None
     """Decides pairs of facts that code cannot decide; None: they stay undecided."""
 
@@ -130,11 +132,13 @@ class TraceJudge:
         names = categories_of(trace.existing, before) | categories_of(trace.output, after)
         # longer keys are sentences or ids, not categories
         categories = sorted(name for name in names if len(name) <= _LONGEST_CATEGORY)[:_MOST_CATEGORIES]
-        conversation, existing = transcript(trace.conversation), _as_text(trace.existing)
-        stated = await self.enumerator.stated(steps, conversation, existing, categories)
+        existing = _as_text(trace.existing)
+        said = {"conversation": transcript(trace.conversation), "existing-memory": existing}
+        stated = await list_facts(steps, self.model, STATED, said, categories)
         written: tuple[MemoryFact, ...] = ()
         if trace.output != trace.existing and _has_content(trace.output):
-            listed = await self.enumerator.written(steps, existing, _as_text(trace.output), categories)
+            memories = {"existing-memory": existing, "new-memory": _as_text(trace.output)}
+            listed = await list_facts(steps, self.model, WRITTEN, memories, categories)
             # A judge may list a kept fact as new; it counts as new only if the user stated it again.
             old = {new for _, new in Grid(before, listed).same}
             if old:
@@ -152,7 +156,7 @@ class TraceJudge:
             return JudgedTrace(stated, written, findings, tuple(_pairs_to_review(trace.id, by_code)), _UNKNOWN)
         matching = await judge.decide(steps, by_code)
         support = await find_support(steps, judge, gold, trace.conversation, matching)
-        withdrawn = await self.enumerator.withdrawn(steps, conversation, existing, categories) if before else ()
+        withdrawn = await list_facts(steps, self.model, WITHDRAWN, said, categories) if before else ()
         old_facts = await follow_old_facts(steps, before, after, withdrawn, judge)
         findings = old_facts.add_to(findings_of(gold, matching, support), matching)
         return JudgedTrace(stated, written, findings, tuple(_pairs_to_review(trace.id, by_code, matching)))

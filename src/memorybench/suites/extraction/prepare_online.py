@@ -7,7 +7,6 @@ from memorybench.core.plans import Plan
 from memorybench.files.writing import write_file
 from memorybench.journal.rows import Fingerprint
 from memorybench.journal.run_reader import RunReader
-from memorybench.judging.enumeration import Enumerator
 from memorybench.judging.judge import Judge
 from memorybench.judging.matching_judge import CANARIES, EntailmentJudge
 from memorybench.judging.prompts import prompts_text
@@ -65,7 +64,7 @@ def prepare_online(spec: OnlineSpec, wiring: Wiring, place: RunPlace) -> Prepare
             subject,
             traces,
             len(traces),
-            TraceJudge(Enumerator(model), EntailmentJudge(Judge(model))),
+            TraceJudge(model, EntailmentJudge(Judge(model))),
             problems=traces.problems,
             feedback=await source.open_feedback(opening.stack) if spec.feedback else None,
             canaries=canaries,

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from memorybench.core.errors import BadInput
 from memorybench.core.plans import Plan
 from memorybench.journal.rows import Fingerprint
-from memorybench.judging.enumeration import Enumerator
 from memorybench.judging.judge import Judge
 from memorybench.judging.matching_judge import CANARIES as PAIRS
 from memorybench.judging.matching_judge import EntailmentJudge
@@ -52,7 +51,7 @@ def prepare(spec: OnlineSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
         judges = (
             None
             if model is None
-            else Judges(UseJudge(Judge(model)), TraceJudge(Enumerator(model), EntailmentJudge(Judge(model))), canaries)
+            else Judges(UseJudge(Judge(model)), TraceJudge(model, EntailmentJudge(Judge(model))), canaries)
         )
         sink = await source.open_feedback(opening.stack) if spec.feedback else None
         return OnlinePlan(operations.subject, searches, writes, judges, spec.top_k, sink).plan()
