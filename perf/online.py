@@ -23,6 +23,8 @@ from memorybench.http.client import open_http
 from memorybench.journal.rows import Run
 from memorybench.journal.run_opening import open_run
 from memorybench.judging.enumeration import STATED, WRITTEN, prompt
+from memorybench.judging.judge import Judge
+from memorybench.judging.matching_judge import EntailmentJudge
 from memorybench.models.openai import OpenAIModel
 from memorybench.models.presets import Options, resolve
 from memorybench.secrets.redaction import Redactor
@@ -93,7 +95,9 @@ def ours(folder: Path, items: int, address: str) -> Usage:
         file.writelines(json.dumps(_trace(n)) + "\n" for n in range(items))
 
     def plan(model: OpenAIModel) -> Plan:
-        return OnlinePlan(_TRACES, traces, len(traces), TraceJudge(model), traces.problems).plan()
+        return OnlinePlan(
+            _TRACES, traces, len(traces), TraceJudge(model, EntailmentJudge(Judge(model))), traces.problems
+        ).plan()
 
     with usage_measured() as reading:
         traces = asyncio.run(spool(JsonlTraces(source, TracePaths.of(OF_FILES)), folder / "spool.jsonl"))

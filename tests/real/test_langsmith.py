@@ -15,6 +15,8 @@ from uuid import UUID
 
 import pytest
 
+from memorybench.judging.judge import Judge
+from memorybench.judging.matching_judge import EntailmentJudge
 from memorybench.suites.extraction.evaluator import MemoryExtractionEvaluator
 from memorybench.suites.extraction.online import TraceJudge
 from memorybench.traces.langsmith import LangSmith
@@ -25,6 +27,7 @@ from tests.standins.base import KEY, running
 from tests.standins.langsmith import NOW, PROJECT, TAG, LangSmithServer
 from tests.standins.requests import flat
 from tests.suites.extraction.listing import lister, user_says
+from tests.suites.extraction.test_losses import oracle
 from tests.traces.opening import open_langsmith, read_all
 
 pytestmark = [
@@ -207,7 +210,7 @@ def test_the_evaluator_works_inside_the_clients_evaluate(client: Any) -> None:
 
     @asynccontextmanager
     async def opening() -> AsyncIterator[TraceJudge]:
-        yield TraceJudge(ScriptedModel(lister))
+        yield TraceJudge(ScriptedModel(lister), EntailmentJudge(Judge(ScriptedModel(oracle))))
 
     evaluator = MemoryExtractionEvaluator(opening, TracePaths.of(OF_RUNS).judgeable)
     rows = client.evaluate(extract, data=examples, evaluators=[evaluator], upload_results=False)

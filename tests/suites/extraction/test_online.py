@@ -90,7 +90,7 @@ def judge_traces(
     traces: Sequence[Trace],
     model: ScriptedModel | None = None,
     *,
-    entailment: EntailmentJudge | None = ORACLE,
+    entailment: EntailmentJudge = ORACLE,
     fault: Callable[[], None] | None = None,
     concurrency: int = 4,
     **more: Any,
@@ -217,13 +217,6 @@ def test_operations_of_a_trace_are_counted(folder: Path) -> None:
         for name in ("added", "to_add", "to_update", "deleted", "to_delete", "kept", "to_keep")
     }
     assert counts == {"added": 0, "to_add": 1, "to_update": 0, "deleted": 1, "to_delete": 1, "kept": 1, "to_keep": 2}
-
-
-def test_without_a_judge_of_pairs_a_missing_fact_is_undecided(folder: Path) -> None:
-    judge_traces(folder, [trace("a", TWO, memory(*TWO), memory(*OLD))], entailment=None)
-    outcome = outcomes(folder)["a"]
-    assert [outcome.score(name) for name in (*COUNTS, "fp_open", "precision")] == [2, 0, 0, 2, 2, None]
-    assert outcome.score("to_add") is None, "nobody listed what the user withdrew"
 
 
 def test_a_stated_fact_can_replace_only_one_old_fact(folder: Path) -> None:
@@ -462,15 +455,6 @@ def pairs_to_review(folder: Path) -> list[dict[str, Any]]:
     return [row.model_dump(exclude_none=True) for row in rows]
 
 
-def test_without_a_judge_undecided_pairs_are_recorded_for_review(folder: Path, tmp_path: Path) -> None:
-    judge_traces(folder, [trace("a", PARAPHRASE[:1], memory(PARAPHRASE[1]))], entailment=None)
-    [row] = pairs_to_review(folder)
-    assert (row["id"], row["answer"], row["response"], row["label"]) == ("a/1", *PARAPHRASE, "")
-    labels = tmp_path / "labels.jsonl"
-    labels.write_text(json.dumps({**row, "label": "yes"}) + "\n")
-    assert read_labels(labels).labels == (True,)
-
-
 def entailing(verdict: str) -> EntailmentJudge:
     return EntailmentJudge(Judge(ScriptedModel(lambda _: verdict, name="entails")))
 
@@ -478,7 +462,8 @@ def entailing(verdict: str) -> EntailmentJudge:
 def test_pairs_that_the_judge_decided_are_recorded_for_review(folder: Path, tmp_path: Path) -> None:
     judge_traces(folder, [trace("a", PARAPHRASE[:1], memory(PARAPHRASE[1]))], entailment=entailing("yes"))
     [row] = pairs_to_review(folder)
-    assert (row["label"], row["verdict"]) == ("", "yes")
+    assert (row["id"], row["answer"], row["response"], row["label"]) == ("a/1", *PARAPHRASE, "")
+    assert row["verdict"] == "yes"
     labels = tmp_path / "labels.jsonl"
     labels.write_text(json.dumps({**row, "label": "no"}) + "\n")
     read = read_labels(labels)
@@ -508,7 +493,7 @@ class LangSmithRun:
 def evaluator(script: Callable[[Sequence[Turn]], Line] = lister) -> MemoryExtractionEvaluator:
     @asynccontextmanager
     async def open_judge() -> AsyncIterator[TraceJudge]:
-        yield TraceJudge(ScriptedModel(script))
+        yield TraceJudge(ScriptedModel(script), ORACLE)
 
     return MemoryExtractionEvaluator(open_judge, TracePaths.of(OF_RUNS).judgeable)
 

@@ -27,11 +27,6 @@ class OldFacts(NamedTuple):
     """Facts that the user withdrew, but that are still stored."""
     gone: tuple[MemoryFact, ...] = ()
     """Facts that the user withdrew and that are no longer stored."""
-    open: tuple[MemoryFact, ...] = ()
-    """Facts that are no longer stored in the same words, if there is no judge.
-
-    They may be lost, reworded or withdrawn.
-    """
 
     def add_to(self, findings: Findings, matching: Matching) -> Findings:
         """Return the findings with these old facts counted in.
@@ -40,20 +35,17 @@ class OldFacts(NamedTuple):
         """
         withdrawn, lost, stale, gone = len(self.gone) + len(self.stale), *map(len, (self.lost, self.stale, self.gone))
         unchanged = None if withdrawn else findings.unchanged  # None if a change was expected
-        if unchanged is not None and (self.lost or self.open):
-            unchanged = False if self.lost or not unchanged else None
+        if unchanged is not None and self.lost:
+            unchanged = False
         operations = self._operations(matching)
         return findings._replace(
             tp=findings.tp + gone,
             fp=findings.fp + lost,
             fn=findings.fn + stale,
-            fp_open=findings.fp_open + len(self.open),
-            undecided=findings.undecided + len(self.open),
             covered=findings.covered + gone,
             uncovered=findings.uncovered + stale,
             supported=findings.supported + gone,
             unsupported=findings.unsupported + lost,
-            unsupported_open=findings.unsupported_open + len(self.open),
             conflict_resolved=_is_resolved(operations) if withdrawn else None,
             unchanged=unchanged,
             operations=operations,
@@ -61,7 +53,6 @@ class OldFacts(NamedTuple):
                 *findings.remarks,
                 *[Remark("lost", fact.with_path) for fact in self.lost],
                 *[Remark("stale", fact.with_path) for fact in self.stale],
-                *[Remark("undecided", fact.with_path, about="no longer in memory") for fact in self.open],
             ),
         )
 
@@ -78,7 +69,7 @@ class OldFacts(NamedTuple):
             add=Operation(sum(place in matching.pairs for place in to_add), len(to_add), matching.most(to_add)),
             update=Operation(sum(old in gone for old in written), len(replaces), sum(old in gone for old in maybe)),
             delete=Operation(sum(old in gone for old in deletions), len(deletions)),
-            keep=Operation(self.kept, self.kept + len(self.lost) + len(self.open), len(self.open)),
+            keep=Operation(self.kept, self.kept + len(self.lost)),
         )
 
 
@@ -93,8 +84,8 @@ async def follow_old_facts(
     steps: Steps,
     before: Sequence[MemoryFact],
     after: Sequence[MemoryFact],
-    withdrawn: Sequence[MemoryFact] = (),
-    judge: EntailmentJudge | None = None,
+    withdrawn: Sequence[MemoryFact],
+    judge: EntailmentJudge,
 ) -> OldFacts:
     """Find what happened to the old facts after a conversation; `withdrawn` are those that the user withdrew.
 
@@ -104,8 +95,6 @@ async def follow_old_facts(
     kept, found = {old for old, _ in pairs}, {new for _, new in pairs}
     same = [fact for place, fact in enumerate(before) if place in kept]
     changed = [fact for place, fact in enumerate(before) if place not in kept]
-    if judge is None:
-        return OldFacts(kept=len(same), open=tuple(changed))
     new = "\n".join(fact.with_path for place, fact in enumerate(after) if place not in found)
     asked = [judge.says(steps, new, fact.with_path) for fact in changed if new]
     reworded = await all_of(*asked) or [False] * len(changed)

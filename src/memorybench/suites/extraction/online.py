@@ -34,7 +34,7 @@ from .gold import Gold
 from .losses import follow_old_facts
 from .measures import measures
 from .plan import MAX_SHOWN, SUITE, check_entailments
-from .scores import OPERATIONS, scores_of
+from .scores import scores_of
 from .transcripts import transcript
 
 FEEDBACK, DISAGREEMENTS = "feedback", "disagreements"
@@ -43,8 +43,6 @@ SHARES = ("precision", "recall", "f1")
 """The names of the scores that are sent as feedback."""
 _FEEDBACK_COUNTS = ("tp", "fp", "fn", "undecided", "hallucinated")
 """The names of the counts that are sent together with each score in SHARES."""
-_UNKNOWN = frozenset(name for operation, *counts in OPERATIONS for name in counts if operation != "keep")
-"""The names of scores that a trace has only if a judge lists the facts that the user withdrew."""
 TRACE_PROMPTS: tuple[JudgePrompt | str, ...] = (
     PROMPT,
     SUPPORT_PROMPT,
@@ -74,7 +72,7 @@ class PairToReview(Record):
     label: str = ""
     """The decision of a person, "yes" or "no"; empty if there is none yet."""
     verdict: str | None = None
-    """The decision of the judge; None if there is no judge."""
+    """The decision of the judge; None if a journal has none."""
     note: str = ""
 
 
@@ -91,12 +89,10 @@ class JudgedTrace:
     written: tuple[MemoryFact, ...]
     findings: Findings
     pairs_to_review: tuple[PairToReview, ...]
-    unknown: frozenset[str] = frozenset()
-    """The names of scores that are unknown for this trace, for example because there is no judge."""
 
     @property
     def scores(self) -> tuple[Score, ...]:
-        return scores_of(self.findings, self.unknown)
+        return scores_of(self.findings)
 
     @property
     def comment(self) -> str:
@@ -114,8 +110,8 @@ class JudgedTrace:
 class TraceJudge:
     model: Model
     """Lists the facts that were stated, written and withdrawn."""
-    entailment: EntailmentJudge | None = None
-    """Decides pairs of facts that code cannot decide; None: they stay undecided."""
+    entailment: EntailmentJudge
+    """Decides pairs of facts that code cannot decide."""
 
     async def judge(self, steps: Steps, trace: Trace) -> JudgedTrace:
         """Scores one trace.
@@ -150,10 +146,6 @@ class TraceJudge:
         by_code = match(Grid(stated, written))
         gold = Gold(kept=(), added=stated, removed=(), replaces={}, categories=frozenset())
         judge = self.entailment
-        if judge is None:
-            old_facts = await follow_old_facts(steps, before, after)
-            findings = old_facts.add_to(findings_of(gold, by_code), by_code)
-            return JudgedTrace(stated, written, findings, tuple(_pairs_to_review(trace.id, by_code)), _UNKNOWN)
         matching = await judge.decide(steps, by_code)
         support = await find_support(steps, judge, gold, trace.conversation, matching)
         withdrawn = await list_facts(steps, self.model, WITHDRAWN, said, categories) if before else ()
@@ -177,8 +169,7 @@ class OnlinePlan:
     """The number of canaries, pairs of facts with a known answer, that the judge is checked with."""
 
     def plan(self) -> Plan:
-        judge = self.judge.entailment
-        opening = None if judge is None else partial(check_entailments, judge, self.canaries)
+        opening = partial(check_entailments, self.judge.entailment, self.canaries)
         return Plan(jobs=self._jobs(), size=self.size, metrics=measures(), opening=opening)
 
     def _jobs(self) -> Iterator[Job]:
@@ -249,16 +240,15 @@ async def post_feedback(
             )
 
 
-def _pairs_to_review(trace: str, by_code: Matching, by_judge: Matching | None = None) -> Iterator[PairToReview]:
-    """Yield pairs that code could not decide, each fact in one pair only, with the judge's verdict if there is one."""
+def _pairs_to_review(trace: str, by_code: Matching, by_judge: Matching) -> Iterator[PairToReview]:
+    """Yield pairs that code could not decide, each fact in one pair only, with the judge's verdict."""
     gold_facts, found_facts = by_code.grid.gold, by_code.grid.found
     for number, (gold, found) in enumerate(sorted(by_code.undecided.items()), 1):
-        says = None if by_judge is None else by_judge.grid.compare((gold, found)).says
         yield PairToReview(
             id=f"{trace}/{number}",
             answer=gold_facts[gold].with_path,
             response=found_facts[found].with_path,
-            verdict=None if says is None else "yes" if says else "no",
+            verdict="yes" if by_judge.grid.compare((gold, found)).says else "no",
             note="code cannot decide this pair; label it yes or no",
         )
 

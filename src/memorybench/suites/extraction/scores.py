@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from functools import lru_cache
 from operator import attrgetter
 
@@ -29,8 +28,8 @@ IN_TEXT = "json_in_text"
 _counts = attrgetter(*COUNTS)
 
 
-def scores_of(findings: Findings, unknown: Collection[str] = ()) -> tuple[Score, ...]:
-    """Return all defined scores, except those in `unknown`.
+def scores_of(findings: Findings) -> tuple[Score, ...]:
+    """Return all defined scores.
 
     A rate that undecided pairs could change is undefined. Counts are the least that is certain.
     """
@@ -54,7 +53,7 @@ def scores_of(findings: Findings, unknown: Collection[str] = ()) -> tuple[Score,
     values.update(zip(COUNTED, map(labels.count, COUNTED), strict=True))
     for (_, *names), counts in zip(OPERATIONS, findings.operations, strict=True):
         values.update(zip(names, counts, strict=True))
-    return tuple([_score(name, value) for name, value in values.items() if value is not None and name not in unknown])
+    return tuple([_score(name, value) for name, value in values.items() if value is not None])
 
 
 def _keeps_out(findings: Findings) -> bool | None:

@@ -56,7 +56,7 @@ class Judges:
         if SEARCHES in self.canaries:
             subject, count = self.use.judge.model.subject, self.canaries[SEARCHES]
             await record_judge_check(steps, subject, (PROMPT,), count, partial(self.use.check, steps, count))
-        if WRITES in self.canaries and self.facts.entailment is not None:
+        if WRITES in self.canaries:
             await check_entailments(self.facts.entailment, self.canaries[WRITES], steps)
 
 
