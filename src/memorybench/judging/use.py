@@ -1,9 +1,8 @@
-"""A judge that decides whether a reply uses a memory that was found. Canaries, cases with a known answer, check it."""
+"""Lets a judge decide whether a reply uses a memory that was found. Canaries, cases with a known answer, check it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from memorybench.core.plans import Steps
 from memorybench.core.questions import Question
@@ -37,17 +36,16 @@ CANARIES: Sequence[tuple[str, str, str, str]] = (
 """The kind, the query, the memory and the reply of each canary. Used and unused memories alternate."""
 
 
-@dataclass(frozen=True, slots=True)
-class UseJudge:
-    judge: Judge
+async def is_used(steps: Steps, judge: Judge, query: str, memory: str, reply: str, step: str = USED) -> bool:
+    """Whether the reply uses the memory that the query found. Raises Unreadable if the judge's reply is unclear."""
+    question = Question(id="", haystack="", question=query, answers=(memory,))
+    return (await judge.ask(steps, step, PROMPT, question, reply, shared=True)).correct
 
-    async def uses(self, steps: Steps, query: str, memory: str, reply: str, step: str = USED) -> bool:
-        """Whether the reply uses the memory that the query found. Raises Unreadable if the judge's reply is unclear."""
-        question = Question(id="", haystack="", question=query, answers=(memory,))
-        return (await self.judge.ask(steps, step, PROMPT, question, reply, shared=True)).correct
 
-    async def check(self, steps: Steps, limit: int) -> CanaryReport:
-        """Ask about the first `limit` canaries. Unreadable replies are counted separately."""
-        chosen = CANARIES[:limit]
-        rows = [(PROMPT, kind, self.uses(steps, query, memory, reply, CANARY)) for kind, query, memory, reply in chosen]
-        return await report_verdicts(self.judge, rows)
+async def check_use_judge(steps: Steps, judge: Judge, limit: int) -> CanaryReport:
+    """Ask about the first `limit` canaries. Unreadable replies are counted separately."""
+    rows = [
+        (PROMPT, kind, is_used(steps, judge, query, memory, reply, CANARY))
+        for kind, query, memory, reply in CANARIES[:limit]
+    ]
+    return await report_verdicts(judge, rows)

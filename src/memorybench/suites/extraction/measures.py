@@ -159,7 +159,7 @@ def measures() -> tuple[Metric, ...]:
         ),
         _one_sided("text_precision", ("said", "unsaid", "unsaid_open")),
         *(_operation(f"{name}_done", scores) for name, *scores in OPERATIONS),
-        Pooled("duplicates", ("duplicate", "facts"), _ratio, higher_is_better=False),
+        Pooled("duplicates", ("duplicate", "facts"), ratio, higher_is_better=False),
         *(Total(label, label, unit="facts") for label in COUNTED if label != "duplicate"),
         Total("contradiction", "contradiction", unit="facts"),  # only runs of version 0.1 count these
         Total("violations", "violations", unit="facts"),
@@ -192,9 +192,9 @@ def _operation(name: str, scores: Sequence[str]) -> Bounded:
     return Bounded(
         name,
         tuple(scores),
-        _ratio,
-        least=_ratio,
-        most=lambda sums: _ratio((min(sums[0] + sums[2], sums[1]), sums[1])),
+        ratio,
+        least=ratio,
+        most=lambda sums: ratio((min(sums[0] + sums[2], sums[1]), sums[1])),
     )
 
 
@@ -214,7 +214,7 @@ def _share(sums: Sequence[float]) -> float | None:
     return share(sums[0], sums[1])
 
 
-def _ratio(sums: Sequence[float]) -> float | None:
+def ratio(sums: Sequence[float]) -> float | None:
     return sums[0] / sums[1] if sums[1] else None
 
 

@@ -6,7 +6,7 @@ what the user stated, as in `extraction online`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -17,7 +17,8 @@ from memorybench.core.operations import MemorySearch, MemoryWrite
 from memorybench.core.plans import Job, Performed, Plan, Steps
 from memorybench.core.trials import Case, Exhibit, Failure, Score, Subject, Trial
 from memorybench.judging.asking import all_of
-from memorybench.judging.use import PROMPT, UseJudge
+from memorybench.judging.judge import Judge
+from memorybench.judging.use import PROMPT, check_use_judge, is_used
 from memorybench.suites.extraction.online import TraceJudge, post_feedback
 from memorybench.suites.extraction.plan import check_entailments
 from memorybench.suites.extraction.transcripts import transcript
@@ -47,15 +48,16 @@ class RecordedOperation(Case):
 
 @dataclass(frozen=True, slots=True)
 class Judges:
-    use: UseJudge
+    use: Judge
     facts: TraceJudge
     canaries: Mapping[str, int] = field(default_factory=dict)
     """By kind of operation: the number of canaries, cases with a known answer, that the judge is checked with."""
 
     async def check(self, steps: Steps) -> None:
         if SEARCHES in self.canaries:
-            subject, count = self.use.judge.model.subject, self.canaries[SEARCHES]
-            await record_judge_check(steps, subject, (PROMPT,), count, partial(self.use.check, steps, count))
+            count = self.canaries[SEARCHES]
+            check = partial(check_use_judge, steps, self.use, count)
+            await record_judge_check(steps, self.use.model.subject, (PROMPT,), count, check)
         if WRITES in self.canaries:
             await check_entailments(self.facts.entailment, self.canaries[WRITES], steps)
 
@@ -81,35 +83,36 @@ class OnlinePlan:
                 got=shorten(search.reply or "", _MAX_SHOWN),
                 context=shorten("\n".join(search.records or ()), _MAX_SHOWN),
             )
-            yield Job(
-                trial=self._trial(SEARCHES, search.id, search.trace, search.store, search.at),
-                perform=partial(self._measure_search, search, shown),
-                ordinal=index,
-                shown=shown,
-                spends=self.judges is not None,
-                case=_case(SEARCHES, search),
-            )
+            yield self._job(SEARCHES, index, search, shown, partial(self._measure_search, search, shown))
         for index, write in enumerate(self.writes, len(self.searches)):
             said = transcript(write.extraction.conversation) if write.extraction is not None else ""
             shown = Exhibit(asked=shorten(said, _MAX_SHOWN))
-            yield Job(
-                trial=self._trial(WRITES, write.id, write.trace, write.store, write.at),
-                perform=partial(self._measure_write, write, shown),
-                ordinal=index,
-                shown=shown,
-                spends=self.judges is not None,
-                case=_case(WRITES, write),
-            )
+            yield self._job(WRITES, index, write, shown, partial(self._measure_write, write, shown))
 
-    def _trial(self, kind: str, id: str, trace: str, store: str, at: datetime | None) -> Trial:
-        labels = {DAY: at.date().isoformat() if at else "", STORE: store}
-        return Trial(
-            suite=SUITE,
-            benchmark=kind,
-            case_id=id,
-            subject=self.source,
-            labels={label: value for label, value in labels.items() if value},
-            cluster=trace,
+    def _job(
+        self,
+        kind: str,
+        index: int,
+        operation: MemorySearch | MemoryWrite,
+        shown: Exhibit,
+        perform: Callable[[Steps], Awaitable[Performed]],
+    ) -> Job:
+        id, at = operation.id, operation.at
+        labels = {DAY: at.date().isoformat() if at else "", STORE: operation.store}
+        return Job(
+            trial=Trial(
+                suite=SUITE,
+                benchmark=kind,
+                case_id=id,
+                subject=self.source,
+                labels={label: value for label, value in labels.items() if value},
+                cluster=operation.trace,
+            ),
+            perform=perform,
+            ordinal=index,
+            shown=shown,
+            spends=self.judges is not None,
+            case=RecordedOperation(id=id, kind=kind, is_error=operation.is_error, count=operation.count, at=at),
         )
 
     async def _measure_search(self, search: MemorySearch, shown: Exhibit, steps: Steps) -> Performed:
@@ -122,7 +125,7 @@ class OnlinePlan:
             return Performed(scores=tuple(scores), shown=shown)
         judge, judged = self.judges.use, search.records[: self.top_k]
         try:
-            verdicts = await all_of(*(judge.uses(steps, search.query, memory, reply) for memory in judged))
+            verdicts = await all_of(*(is_used(steps, judge, search.query, memory, reply) for memory in judged))
         except Unreadable as error:
             failure = Failure(kind="Unreadable", message=str(error))
             return Performed(scores=tuple(scores), shown=shown, unscored=failure)
@@ -162,9 +165,3 @@ class OnlinePlan:
             "reason": judged.comment,
         }
         return Performed(scores=(*scores, *judged.scores), shown=shown.model_copy(update=found))
-
-
-def _case(kind: str, operation: MemorySearch | MemoryWrite) -> RecordedOperation:
-    return RecordedOperation(
-        id=operation.id, kind=kind, is_error=operation.is_error, count=operation.count, at=operation.at
-    )

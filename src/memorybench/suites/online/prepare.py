@@ -11,7 +11,7 @@ from memorybench.judging.judge import Judge
 from memorybench.judging.matching_judge import CANARIES as PAIRS
 from memorybench.judging.matching_judge import EntailmentJudge
 from memorybench.judging.prompts import prompts_text
-from memorybench.judging.use import CANARIES, PROMPT, UseJudge
+from memorybench.judging.use import CANARIES, PROMPT
 from memorybench.suites.estimates import canary_calls, unpriced_calls
 from memorybench.suites.extraction.online import TRACE_PROMPTS, TraceJudge
 from memorybench.suites.fetching import fetched
@@ -47,12 +47,10 @@ def prepare(spec: OnlineSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
     }
 
     async def open_plan(opening: Opening) -> Plan:
-        model = await judge.open(opening.stack) if judge is not None else None
-        judges = (
-            None
-            if model is None
-            else Judges(UseJudge(Judge(model)), TraceJudge(model, EntailmentJudge(Judge(model))), canaries)
-        )
+        judges = None
+        if judge is not None:
+            model = await judge.open(opening.stack)
+            judges = Judges(Judge(model), TraceJudge(model, EntailmentJudge(Judge(model))), canaries)
         sink = await source.open_feedback(opening.stack) if spec.feedback else None
         return OnlinePlan(operations.subject, searches, writes, judges, spec.top_k, sink).plan()
 

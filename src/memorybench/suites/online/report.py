@@ -12,7 +12,7 @@ from memorybench.journal.rows import Run
 from memorybench.metrics.drift import drifts
 from memorybench.metrics.rates import Mean, Pooled, Rate
 from memorybench.suites import report_parts as sections
-from memorybench.suites.extraction.measures import measures
+from memorybench.suites.extraction.measures import measures, ratio
 from memorybench.suites.extraction.online import SHARES
 from memorybench.suites.judge_check import check_document, check_warnings, judge_checks
 from memorybench.suites.stored_run import StoredRun
@@ -35,11 +35,6 @@ MEANINGS = {
 }
 MAIN_MEASURES = ("used", "found_any", "precision", "recall", "f1", "succeeded")
 _JUDGED_WRITES = ("precision", "recall", "f1", "keep_done", "duplicates", "hallucinated", "undecided")
-
-
-def _share(sums: Sequence[float]) -> float | None:
-    used, judged = sums
-    return used / judged if judged else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +60,7 @@ class OfKind:
 
 _OF_SEARCHES: tuple[Metric, ...] = (
     Rate("used", USED),
-    Pooled("used_memories", (USED_COUNT, JUDGED_COUNT), _share),
+    Pooled("used_memories", (USED_COUNT, JUDGED_COUNT), ratio),
     Rate("found_any", FOUND_ANY),
     Mean("found", FOUND, unit="memories"),
 )
