@@ -104,15 +104,7 @@ def _rows(document: Document) -> list[Document]:
         )
     if not document.value:
         raise BadInput(document.where(), "the list of cases is empty", expected="at least one", remedy="add a case")
-    rows = [document.at(index) for index in range(len(document.value))]
-    for row in rows:
-        if not isinstance(row.value, dict):
-            raise BadInput(
-                row.where(),
-                f"invalid case {preview(row.value)}",
-                expected="an object with the keys id, conversation, …",
-            )
-    return rows
+    return [document.at(index) for index in range(len(document.value))]
 
 
 def _case(row: Document) -> ExtractionCase:
