@@ -16,9 +16,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, TypeVar
 
 from memorybench.core.contracts import Model
@@ -99,62 +98,55 @@ class ProbeModel:
             raise Lacking("leak: the question contains a word of its answer")
         passed = [Check(name="no leak", by="code")]
         for name, reason, check in self._checks(steps, probe, conversation):
-            if not await check():
+            if not await check:
                 raise Lacking(f"{reason}: {probe.question}")
             passed.append(Check(name=name, by=self.model.subject.name))
         return probe.model_copy(update={"checks": (*probe.checks, *passed)})
 
-    def _checks(self, steps: Steps, probe: Probe, conversation: Sequence[Turn]) -> list[_NamedCheck]:
-        """Return the checks of a probe, the cheapest first, each with its name and the reason for a rejection."""
-        current = _values(probe)[0]
-
-        def answers(turns: Sequence[Turn], value: str, question: str = probe.question) -> _Check:
-            return partial(_agree, partial(self._answers, steps, question, turns, value))
-
+    def _checks(self, steps: Steps, probe: Probe, conversation: Sequence[Turn]) -> Iterator[_Check]:
+        """Yield the checks of a probe, the cheapest first."""
+        question, current = probe.question, _values(probe)[0]
         if probe.abstain:
-            return [("told nowhere", "told", partial(self._is_absent, steps, probe.question, conversation))]
-        from_evidence: _NamedCheck = (
-            "answered from its evidence", "not answerable from its evidence", answers(probe.gold_context, current)
-        )  # fmt: skip
-        unknown: _NamedCheck = (
-            "needs the conversation", "answerable without the conversation",
-            partial(_agree, partial(self._is_unknown, steps, probe.question, current)),
-        )  # fmt: skip
+            yield "told nowhere", "told", self._is_absent(steps, question, conversation)
+            return
+        asked = asked_order(probe) if probe.options else 0
         if probe.options:
-            asked = asked_order(probe)
-            dates: _NamedCheck = ("dates", _NOT_DATED, partial(self._is_ordered, steps, probe, asked))
-            return [dates, unknown] if asked else [dates, unknown, from_evidence]
-        found = [unknown, from_evidence]
+            yield "dates", _NOT_DATED, self._is_ordered(steps, probe, asked)
+        is_unknown = self._answers(steps, question, (), current, wanted=False)
+        yield "needs the conversation", "answerable without the conversation", is_unknown
+        if not asked:
+            from_evidence = self._answers(steps, question, probe.gold_context, current)
+            yield "answered from its evidence", "not answerable from its evidence", from_evidence
+        if probe.options:
+            return
+        reason = "the conversation gives another answer"
         if probe.type == "conflict":
-            outdated = list(dict.fromkeys(probe.stale))
-            old_turns = partial(_all_hold, [answers(_own_turns(probe, value), value) for value in outdated])
-            found.append(("old turns give the old values", "the facts do not answer one question", old_turns))
-            differ = partial(_all_hold, [partial(self._differ, steps, probe, current, value) for value in outdated])
-            found.append(("values differ", "the values do not differ", differ))
+            outdated, reason = list(dict.fromkeys(probe.stale)), "both values may be true"
+            old_turns = _all_hold(self._answers(steps, question, _own_turns(probe, old), old) for old in outdated)
+            yield "old turns give the old values", "the facts do not answer one question", old_turns
+            differ = _all_hold(self._differ(steps, question, current, old) for old in outdated)
+            yield "values differ", "the values do not differ", differ
         # without the request to name both values
-        from_all = answers(conversation, current, probe.question.removesuffix(FLAG_REQUEST))
-        reason = "both values may be true" if probe.type == "conflict" else "the conversation gives another answer"
-        found.append(("answered from the conversation", reason, from_all))
-        return found
+        from_all = self._answers(steps, question.removesuffix(FLAG_REQUEST), conversation, current)
+        yield "answered from the conversation", reason, from_all
 
     async def _reply(self, steps: Steps, question: str, turns: Sequence[Turn], attempt: int) -> Reply:
         source = shown_turns(turns) or "(nothing: answer from what is generally known)"
         values = {"question": question, "source": source}
         return await self.ask(steps, STEP, "probe-answer", values, _read_reply, Reply, attempt)
 
-    async def _answers(self, steps: Steps, question: str, turns: Sequence[Turn], value: str, attempt: int) -> bool:
-        """Return whether the model, given these turns, answers the question with the value."""
-        reply = await self._reply(steps, question, turns, attempt)
-        if reply.answer is None:
-            return False
-        return is_same(reply.answer, value) or await self._says(True, steps, question, reply.answer, value)
+    async def _answers(
+        self, steps: Steps, question: str, turns: Sequence[Turn], value: str, *, wanted: bool = True
+    ) -> bool:
+        """Return whether the model, given these turns, answers with the value, or another way if `wanted` is False."""
 
-    async def _is_unknown(self, steps: Steps, question: str, value: str, attempt: int) -> bool:
-        """Return whether the model, without the conversation, does not answer the question with the value."""
-        reply = await self._reply(steps, question, (), attempt)
-        if reply.answer is None:
-            return True
-        return not is_same(reply.answer, value) and await self._says(False, steps, question, reply.answer, value)
+        async def is_as_wanted(attempt: int) -> bool:
+            answer = (await self._reply(steps, question, turns, attempt)).answer
+            if answer is None or is_same(answer, value):
+                return wanted == (answer is not None)
+            return await self._says(wanted, steps, question, answer, value)
+
+        return await _agree(is_as_wanted)
 
     async def _says(self, same: bool, steps: Steps, question: str, answer: str, other: str) -> bool:
         """Return whether the model agrees that two answers mean the same (`same` is True) or differ (False).
@@ -168,8 +160,8 @@ class ProbeModel:
 
         return await _agree(has_verdict)
 
-    async def _differ(self, steps: Steps, probe: Probe, current: str, value: str) -> bool:
-        return not overlaps(current, value) and await self._says(False, steps, probe.question, value, current)
+    async def _differ(self, steps: Steps, question: str, current: str, value: str) -> bool:
+        return not overlaps(current, value) and await self._says(False, steps, question, value, current)
 
     async def find_order(self, steps: Steps, probe: Probe) -> int:
         """Return -1 if the expected event happened before the other, 1 if after it, 0 if that is unknown."""
@@ -238,15 +230,15 @@ async def _agree(check: Callable[[int], Awaitable[bool]]) -> bool:
     return passed == _AGREEING
 
 
-async def _all_hold(checks: Sequence[_Check]) -> bool:
+async def _all_hold(checks: Iterable[Awaitable[bool]]) -> bool:
     for check in checks:
-        if not await check():
+        if not await check:
             return False
     return True
 
 
-_Check = Callable[[], Awaitable[bool]]
-_NamedCheck = tuple[str, str, _Check]
+_Check = tuple[str, str, Awaitable[bool]]
+"""A name, the reason for a rejection, and whether the probe passes."""
 _ATTEMPTS = (1, 2, 3, 4)
 _AGREEING = 3
 
