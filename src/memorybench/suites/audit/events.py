@@ -9,13 +9,14 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from memorybench.core.records import digest
 from memorybench.datasets.audit import AuditFact
 
 from .answers import MONTHS, content, leaks
+from .evidence import IndexedConversation
 from .probes import Probe, Question, probe
 from .recall import Material
 from .templates import USER
@@ -69,7 +70,9 @@ def event_probes(material: Material, *, with_recall: bool = True) -> Iterator[Pr
         if reason is not None:
             _leave_out(material, reason, [one.fact, other.fact], with_recall)
             continue
-        yield from _both_orders(material, one, other, next(ask))
+        text, options, places = next(ask), (one.option, other.option), sorted({one.place, other.place})
+        question = Question(text, one.option if text == FIRST else other.option, "structured")
+        yield from both_orders(material.indexed, (one.fact, other.fact), options, question, places, _CHECKS)
         yield from _duration(material, one, other)
 
 
@@ -114,16 +117,22 @@ def _reject(material: Material, one: Event, other: Event) -> str | None:
     return None if is_answerable else "undated"
 
 
-def _both_orders(material: Material, first: Event, second: Event, asked: str) -> Iterator[Probe]:
-    stem = f"order/{first.fact.id}+{second.fact.id}"
-    expected = first.option if asked == FIRST else second.option
-    for number, options in enumerate(((first.option, second.option), (second.option, first.option)), 1):
-        question = Question(f"{asked} {shown_options(options)}", expected, "structured")
+def both_orders(
+    indexed: IndexedConversation,
+    facts: tuple[AuditFact, AuditFact],
+    options: tuple[str, str],
+    asked: Question,
+    places: Sequence[int],
+    checks: Sequence[str] = (),
+) -> Iterator[Probe]:
+    """Yield a probe that asks about the order of two events, and its twin with exchanged options."""
+    stem = f"order/{facts[0].id}+{facts[1].id}"
+    for number, (first, second) in enumerate((options, options[::-1]), 1):
         yield probe(
-            material.indexed, f"{stem}/{number}", "temporal", "order", question,
-            places=sorted({first.place, second.place}), options=options,
-            related_facts=(first.fact.id, second.fact.id), category=first.fact.category, reversed=number == 2,
-            twin=f"{material.indexed.conversation.id}/{stem}/{3 - number}", checks=_CHECKS,
+            indexed, f"{stem}/{number}", "temporal", "order",
+            replace(asked, text=f"{asked.text} (A) {first}. (B) {second}."), places=places, options=(first, second),
+            related_facts=[fact.id for fact in facts], category=facts[0].category, reversed=number == 2,
+            twin=f"{indexed.conversation.id}/{stem}/{3 - number}", checks=checks,
         )  # fmt: skip
 
 
@@ -134,10 +143,6 @@ def order_questions(conversation: str) -> Iterator[str]:
     """
     begin = int(digest(conversation), 16) % 2  # most conversations have one pair
     return itertools.cycle((FIRST, LAST) if begin == 0 else (LAST, FIRST))
-
-
-def shown_options(options: Sequence[str]) -> str:
-    return f"(A) {options[0]}. (B) {options[1]}."
 
 
 def asked_order(probe: Probe) -> int:

@@ -13,7 +13,7 @@ from memorybench.datasets.audit import AuditConversation, AuditDataset, AuditFac
 from memorybench.text.sanitize import preview
 
 from .changes import FLAG_REQUEST
-from .events import asked_order, option_text, order_questions, shown_options
+from .events import asked_order, both_orders, option_text, order_questions
 from .evidence import IndexedConversation
 from .generation import NOT_TOLD, absent_probes
 from .history import UNDATED, history
@@ -115,15 +115,8 @@ def _orders(indexed: IndexedConversation, events: Sequence[AuditFact], dropped: 
         if first is None or second is None or not _places(indexed, one, other):
             dropped["option tells the time" if first is None or second is None else UNDATED] += 1
             continue
-        options = (first, second)
-        stem, asked = f"order/{one.id}+{other.id}", next(ask)
-        for number, shown in enumerate((options, options[::-1]), 1):
-            question = Question(f"{asked} {shown_options(shown)}", options[0], "model")
-            yield probe(
-                indexed, f"{stem}/{number}", "temporal", "order", question, places=_places(indexed, one, other),
-                options=shown, related_facts=(one.id, other.id),
-                category=one.category, reversed=number == 2, twin=f"{indexed.conversation.id}/{stem}/{3 - number}",
-            )  # fmt: skip
+        question = Question(next(ask), first, "model")
+        yield from both_orders(indexed, (one, other), (first, second), question, _places(indexed, one, other))
 
 
 def _absent(indexed: IndexedConversation, facts: Sequence[AuditFact], has_recalls: bool) -> Iterator[Probe]:
