@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import datetime
 
 from memorybench.datasets.audit import AuditFact
 
 from .answers import find_date
 from .evidence import IndexedConversation
 from .templates import attribute_name
-from .time_words import names_plan
+from .time_words import has_time_words
 
 PLAN = "a plan"
 """The reason for a fact that becomes true after the conversation, or for a plan that may be outdated at its end."""
@@ -82,21 +82,16 @@ def _is_outdated_plan(fact: AuditFact, indexed: IndexedConversation) -> bool:
     """
     is_free_text = not (fact.attribute or fact.question)
     topics = (attribute_name(fact.attribute or ""), fact.question or "", fact.content if is_free_text else "")
-    is_plan = any(names_plan(topic, indexed.languages) for topic in filter(None, topics))
+    is_plan = any(has_time_words("plan", topic, indexed.languages) for topic in filter(None, topics))
     if not is_plan and not (is_free_text and _INTENDS.search(fact.content)):
         return False
-    told, now = indexed.told(fact), indexed.now
-    if told is None or now is None:
+    stated, now = indexed.told(fact), indexed.now
+    if stated is None or now is None:
         return True
-    starts = fact.valid_from.date() if fact.valid_from else told.date()
-    planned = starts if starts > told.date() else _find_day(fact, told.date(), is_free_text=is_free_text)
-    return told.date() < now.date() if planned is None else planned <= now.date()
-
-
-def _find_day(fact: AuditFact, told: date, *, is_free_text: bool) -> date | None:
-    """Return the date in the value of a fact, else, in free text, the one in its statement; None if there is none."""
-    found = find_date(fact.value or "", told)
-    return found or (find_date(fact.content, told) if is_free_text else None)
+    told = stated.date()
+    planned = fact.valid_from.date() if fact.valid_from and fact.valid_from.date() > told else None
+    planned = planned or find_date(fact.value or "", told) or (find_date(fact.content, told) if is_free_text else None)
+    return told < now.date() if planned is None else planned <= now.date()
 
 
 def _chains(

@@ -174,7 +174,8 @@ def _judge_by_code(probe: Probe, response: str) -> Judgement | None:
         return Judgement(correct=probe.abstain, reason="declines to answer")
     if probe.abstain:
         return None
-    if is_same(response, probe.expected_answer) or _is_days(probe, response):
+    days = [(probe.expected_answer, "days"), (probe.expected_answer, "day")] if probe.kind == "duration" else []
+    if is_same(response, probe.expected_answer) or tokens(response) in days:
         return Judgement(correct=True, reason="equals the expected answer")
     if any(is_same(response, value) for value in probe.stale):
         return Judgement(correct=False, reason="equals a value of another time")
@@ -189,10 +190,3 @@ def _chosen_option(response: str, options: Sequence[str]) -> int | None:
         if said in (letter, f"option {letter}", text, f"{letter} {text}"):
             return place
     return None
-
-
-def _is_days(probe: Probe, response: str) -> bool:
-    return probe.kind == "duration" and tokens(response) in (
-        (probe.expected_answer, "days"),
-        (probe.expected_answer, "day"),
-    )

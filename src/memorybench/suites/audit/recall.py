@@ -16,7 +16,7 @@ from .evidence import IndexedConversation
 from .history import History, history
 from .probes import Question
 from .templates import GAP, ask_now, attribute_name, named_subject, question_for
-from .time_words import is_relative, says_now
+from .time_words import has_time_words
 
 RELATIVE = "relative time"
 """The reason for rejecting a value that depends on when it was said, such as `tomorrow`."""
@@ -86,7 +86,7 @@ class Material:
         return frozenset(fact.supersedes for fact in self.indexed.conversation.facts)
 
     def is_relative(self, value: str) -> bool:
-        return is_relative(value, self.indexed.languages)
+        return has_time_words("relative", value, self.indexed.languages)
 
     def ask_now(self, question: Question) -> str:
         """Return the text of the question, worded so that it asks about the present."""
@@ -170,7 +170,8 @@ class Material:
         asks_again = fact.id in self._replaced
         for earlier in self._earlier(fact):
             if question.origin == "cloze":
-                if _words_around_gap(question) <= content(earlier.content) and not says_now(question.text, ("en",)):
+                asks_now = has_time_words("now", question.text, ("en",))
+                if _words_around_gap(question) <= content(earlier.content) and not asks_now:
                     return None
             elif any(normalise(one.text) == normalise(question.text) for one in self.questions(earlier)):
                 asks_again = True

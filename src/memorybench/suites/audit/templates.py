@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import re
 
-from .time_words import as_of_now, says_now
+from .time_words import as_of_now, has_time_words
 
 USER = "the user"
 GAP = "____"
@@ -127,7 +127,7 @@ def ask_now(question: str, *, given_in: str | None = None) -> str:
     `given_in` is the language of a question that the author of the dataset wrote. It gets a prefix in that language, or
     none if the language is not in the table.
     """
-    if says_now(question, (given_in or "en",)):
+    if has_time_words("now", question, (given_in or "en",)):
         return question
     if given_in:
         return f"{as_of_now(given_in) or ''}{question}"
@@ -140,7 +140,7 @@ def ask_now(question: str, *, given_in: str | None = None) -> str:
 
 def ask_then(question: str, when: str) -> str | None:
     """Return the question, worded to ask about another time, such as `in May 2024`; None if it has no past form."""
-    if says_now(question, ("en",)):
+    if has_time_words("now", question, ("en",)):
         return None
     if GAP in question:
         return _with_time(question, f"as things stood {when}")

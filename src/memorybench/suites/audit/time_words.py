@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 
 class TimeWords(NamedTuple):
@@ -102,26 +102,12 @@ TIME_WORDS = {
 }  # fmt: skip
 
 
-def is_relative(value: str, languages: Iterable[str]) -> bool:
-    """Return whether a value depends on when it was said: `tomorrow at ten`."""
-    return _occurs("relative", value, languages)
-
-
-def names_plan(text: str, languages: Iterable[str]) -> bool:
-    """Return whether an attribute or question is about the future, such as `next appointment`."""
-    return _occurs("plan", text, languages)
-
-
-def says_now(text: str, languages: Iterable[str]) -> bool:
-    """Return whether a question already asks about the present."""
-    return _occurs("now", text, languages)
+def has_time_words(kind: Literal["relative", "plan", "now"], text: str, languages: Iterable[str]) -> bool:
+    """Return whether a text has words of this kind, a field of TimeWords, in one of these languages."""
+    patterns = (getattr(TIME_WORDS[language], kind) for language in languages if language in TIME_WORDS)
+    return any(re.search(pattern, text, re.IGNORECASE) for pattern in patterns)
 
 
 def as_of_now(language: str) -> str | None:
     """Return the prefix that makes a question ask about the present; None if the language is not in the table."""
     return TIME_WORDS[language].as_of_now if language in TIME_WORDS else None
-
-
-def _occurs(field: str, text: str, languages: Iterable[str]) -> bool:
-    patterns = (getattr(TIME_WORDS[language], field) for language in languages if language in TIME_WORDS)
-    return any(re.search(pattern, text, re.IGNORECASE) for pattern in patterns)
