@@ -44,7 +44,7 @@ class Transcripts:
 
     def __init__(self, dataset: AuditDataset) -> None:
         self.name = dataset.id
-        self._dataset = dataset
+        self.dataset = dataset
         self._places = {conversation.id: place for place, conversation in enumerate(dataset.conversations)}
         # consecutive probes are about the same few conversations
         self.transcript = lru_cache(maxsize=SIDE_BY_SIDE)(self._transcript)
@@ -55,7 +55,7 @@ class Transcripts:
         return self._places.keys()
 
     def conversation(self, id: str) -> AuditConversation:
-        return self._dataset.conversations[self._places[id]]
+        return self.dataset.conversations[self._places[id]]
 
     def haystack(self, id: str) -> Haystack:
         days: dict[str, list[Turn]] = {}

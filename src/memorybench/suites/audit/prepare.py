@@ -121,21 +121,8 @@ def prepare(spec: AuditSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
     if spec.shard is not None:
         part = choose_units(spec.shard, units)
         asked = PackedSequence(probe for probe in asked if (dataset.id, probe.conversation) in part)
-    run = _AuditRun(
-        spec,
-        wiring,
-        dataset,
-        Transcripts(dataset),
-        generated,
-        providers,
-        models,
-        judge,
-        writer,
-        limits,
-        prompt,
-        asked=asked,
-        part=part,
-    )
+    transcripts = Transcripts(dataset)
+    run = _AuditRun(spec, wiring, transcripts, generated, providers, models, judge, writer, limits, prompt, asked, part)
     if not providers or any(provider.name == FULL_CONTEXT for provider in providers):
         run.check_windows()
     return PreparedRun(
@@ -182,7 +169,6 @@ class _AuditRun:
 
     spec: AuditSpec
     wiring: Wiring
-    dataset: AuditDataset
     transcripts: Transcripts
     generated: Probes
     providers: tuple[ResolvedProvider, ...]
@@ -199,7 +185,7 @@ class _AuditRun:
 
     def totals(self, probes: Sequence[Probe]) -> dict[tuple[str, str], int]:
         """Return the number of planned trials, by dataset and subject."""
-        return {(self.dataset.id, subject): len(probes) * self.spec.repeats for subject in self.names()}
+        return {(self.transcripts.name, subject): len(probes) * self.spec.repeats for subject in self.names()}
 
     def name(self, provider: ResolvedProvider | None, model: ResolvedModel) -> str:
         """Return the name of a subject: of the provider, with the model if there are several; else of the model."""
@@ -245,7 +231,7 @@ class _AuditRun:
             texts["probe model"] = self.writer.described()
             texts["probe prompts"] = prompts_text(load_prompt(f"probe-{name}") for name in PROBE_PROMPTS)
         found = {name: Fingerprint.of(text) for name, text in texts.items()}
-        found[f"dataset {self.dataset.id}"] = Fingerprint.of_parts(self.dataset.canonical_parts())
+        found[f"dataset {self.transcripts.name}"] = Fingerprint.of_parts(self.transcripts.dataset.canonical_parts())
         found["probes"] = Fingerprint.of_list(self.generated.probes)
         return found
 
@@ -310,7 +296,7 @@ class _AuditRun:
             for model in self.models
         ]
         trials = (
-            trial_of(probe, self.dataset.id, subject, repeat)
+            trial_of(probe, self.transcripts.name, subject, repeat)
             for subject in subjects
             for probe in self.asked
             for repeat in range(1, self.spec.repeats + 1)
@@ -332,7 +318,7 @@ class _AuditRun:
 
     def estimate(self) -> Iterator[Estimate]:
         """Yield an estimate of the calls of each stage. The answer to a twin is recorded, so it counts once."""
-        name, probes, transcripts = self.dataset.id, self.asked, self.transcripts
+        name, probes, transcripts = self.transcripts.name, self.asked, self.transcripts
         first = self.providers[0] if self.providers else None
         for provider in self.providers or (None,):
             for model in self.models:
@@ -343,7 +329,7 @@ class _AuditRun:
                     cost = None if provider.spends else 0.0
                     yield Estimate(benchmark=name, subject=subject, stage="add", calls=sessions, cost=cost)
                     yield Estimate(benchmark=name, subject=subject, stage="search", calls=len(probes), cost=cost)
-                sizes = [self._context_tokens(transcripts, probe, provider) + PROMPT_TOKENS for probe in probes]
+                sizes = [self._context_tokens(probe, provider) + PROMPT_TOKENS for probe in probes]
                 yield model_calls(name, subject, "answer", model, sizes * self.spec.repeats, REPLY_TOKENS)
                 bare: list[int] = []
                 if self.spec.verify_probes and provider is first:  # the answers are the same for all providers
@@ -362,14 +348,14 @@ class _AuditRun:
     def _canaries(self) -> int:
         return canary_limit(self.spec.canaries, sum(self.totals(self.generated.probes).values()))
 
-    def _context_tokens(self, transcripts: Transcripts, probe: Probe, provider: ResolvedProvider | None) -> int:
+    def _context_tokens(self, probe: Probe, provider: ResolvedProvider | None) -> int:
+        transcripts, limits = self.transcripts, self.search_limits
         whole = estimated_tokens(transcripts.transcript(probe.conversation))
         if provider is None or provider.name == FULL_CONTEXT:
             return whole
         if provider.is_baseline:
             return estimated_tokens(context_of(transcripts.evidence(probe))) if provider.name != "none" else 0
         turns = len(transcripts.conversation(probe.conversation).turns)
-        limits = self.search_limits
         return min(round(whole * min(1.0, limits.shown / turns)), limits.token_budget or whole)
 
 

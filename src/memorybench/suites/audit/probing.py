@@ -33,9 +33,9 @@ class Verified:
     probes: Sequence[Probe]
     rejected: Mapping[str, int]
     """The number of rejected probes, by reason."""
-    failed: int = 0
+    failed: int
     """The number of probes that could not be checked because a call of the model failed."""
-    run_id: str = ""
+    run_id: str
 
 
 def verify_all(
@@ -64,8 +64,19 @@ def verify_all(
         return Plan(jobs=_jobs(dataset, candidates, ProbeModel(opened)), size=len(candidates))
 
     perform_with_model(plan, run, model, results, wiring, concurrency=concurrency, budget=budget)
+    passed: dict[str, Probe] = {}
+    rejected: Counter[str] = Counter()
     with RunReader.open(results) as run_reader:
-        return _read(run_reader, run.id, candidates)
+        for outcome in run_reader.outcomes(run.id):
+            trial = outcome.trial
+            if outcome.status == "scored":
+                case = run_reader.case(run.id, trial.benchmark, trial.case_id)
+                passed[trial.case_id] = Probe.model_validate(case)
+            elif outcome.status == "skipped" and outcome.failure is not None:
+                rejected[outcome.failure.message.partition(":")[0]] += 1
+    probes = [passed[probe.id] for probe in candidates if probe.id in passed]
+    failed = len(candidates) - len(passed) - rejected.total()
+    return Verified(probes, dict(rejected.most_common()), failed, run.id)
 
 
 def _jobs(dataset: AuditDataset, candidates: Sequence[Probe], model: ProbeModel) -> Iterator[Job]:
@@ -91,18 +102,3 @@ def _jobs(dataset: AuditDataset, candidates: Sequence[Probe], model: ProbeModel)
             case=partial(checked.get, probe.id),
             spends=True,
         )
-
-
-def _read(run_reader: RunReader, run_id: str, candidates: Sequence[Probe]) -> Verified:
-    passed: dict[str, Probe] = {}
-    rejected: Counter[str] = Counter()
-    for outcome in run_reader.outcomes(run_id):
-        trial = outcome.trial
-        if outcome.status == "scored":
-            case = run_reader.case(run_id, trial.benchmark, trial.case_id)
-            passed[trial.case_id] = Probe.model_validate(case)
-        elif outcome.status == "skipped" and outcome.failure is not None:
-            rejected[outcome.failure.message.partition(":")[0]] += 1
-    probes = [passed[probe.id] for probe in candidates if probe.id in passed]
-    failed = len(candidates) - len(passed) - rejected.total()
-    return Verified(probes, dict(rejected.most_common()), failed, run_id)
