@@ -95,9 +95,7 @@ def ours(folder: Path, items: int, address: str) -> Usage:
         file.writelines(json.dumps(_trace(n)) + "\n" for n in range(items))
 
     def plan(model: OpenAIModel) -> Plan:
-        return OnlinePlan(
-            _TRACES, traces, len(traces), TraceJudge(model, EntailmentJudge(Judge(model))), traces.problems
-        ).plan()
+        return OnlinePlan(_TRACES, traces, TraceJudge(model, EntailmentJudge(Judge(model)))).plan()
 
     with usage_measured() as reading:
         traces = asyncio.run(spool(JsonlTraces(source, TracePaths.of(OF_FILES)), folder / "spool.jsonl"))

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from memorybench.core.errors import BadInput
-from memorybench.core.extraction import Trace
+from memorybench.core.extraction import Trace, UnusableTrace
 from memorybench.traces.jsonl import JsonlTraces
-from memorybench.traces.paths import OF_FILES, TracePaths, UnusableTrace
+from memorybench.traces.paths import OF_FILES, TracePaths
 
 from .opening import read_all
 

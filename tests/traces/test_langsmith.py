@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from memorybench.core.errors import BadInput, Denied, Malformed, ServiceError, Transient
-from memorybench.core.extraction import Trace
+from memorybench.core.extraction import Trace, UnusableTrace
 from memorybench.core.plans import Limits
 from memorybench.engine.limiter import RateLimiter
 from memorybench.engine.retries import RetryState, with_retries
@@ -16,7 +16,7 @@ from memorybench.engine.stopping import Stop
 from memorybench.http.client import open_http
 from memorybench.secrets.redaction import Redactor
 from memorybench.traces.langsmith import LangSmith, RunQuery
-from memorybench.traces.paths import OF_RUNS, TracePaths, UnusableTrace
+from memorybench.traces.paths import OF_RUNS, TracePaths
 from tests.doubles.stub import html, reply, status
 from tests.standins.base import KEY, running
 from tests.standins.langsmith import BEGAN, NOW, PROJECT, LangSmithServer

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from memorybench.core.extraction import Trace
+from memorybench.core.extraction import Trace, UnusableTrace
 from memorybench.traces.otlp import OtlpTraces
-from memorybench.traces.paths import OF_FILES, TracePaths, UnusableTrace
+from memorybench.traces.paths import OF_FILES, TracePaths
 from tests.doubles.refusals import refused
 
 from .opening import read_all

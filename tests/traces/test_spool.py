@@ -9,11 +9,11 @@ import pytest
 
 from memorybench.core.conversation import Turn
 from memorybench.core.errors import BadInput, JournalError, Transient
-from memorybench.core.extraction import Trace, TraceSource
+from memorybench.core.extraction import Trace, TraceSource, UnusableTrace
 from memorybench.core.trials import Subject
 from memorybench.secrets.redaction import Redactor
-from memorybench.traces.paths import OF_RUNS, TracePaths, UnusableTrace
-from memorybench.traces.spool import Spool, spool
+from memorybench.traces.paths import OF_RUNS, TracePaths
+from memorybench.traces.spool import RecordFile, parse_trace, spool
 from tests.standins.base import running
 from tests.standins.langsmith import LangSmithServer
 
@@ -45,7 +45,7 @@ def unusable(id: str, option: str = "--output-path") -> UnusableTrace:
     return UnusableTrace(id=id, conversation=(), problem=f"run {id}: $.out finds no output", missing=option)
 
 
-def fetch_into(source: TraceSource, path: Path) -> Spool:
+def fetch_into(source: TraceSource, path: Path) -> RecordFile[Trace]:
     return asyncio.run(spool(source, path))
 
 
@@ -60,7 +60,6 @@ def test_a_spool_returns_the_fetched_traces_on_each_iteration(file: Path) -> Non
     assert list(spooled) == traces
     assert list(spooled) == traces
     assert len(spooled) == 3
-    assert spooled.problems == {"b": "run b: $.out finds no output"}
     assert file.stat().st_mode & 0o777 == 0o600
 
 
@@ -126,7 +125,7 @@ def test_memory_use_does_not_grow_with_the_traces(count: int, file: Path) -> Non
 
 
 def test_all_pages_of_langsmith_are_fetched(file: Path) -> None:
-    async def fetch(server: LangSmithServer) -> Spool:
+    async def fetch(server: LangSmithServer) -> RecordFile[Trace]:
         async with open_langsmith(server) as source:
             return await spool(source, file)
 
@@ -135,11 +134,11 @@ def test_all_pages_of_langsmith_are_fetched(file: Path) -> None:
             server.add(inputs={"messages": [["user", f"{number}"]]}, outputs={"memory": [number]} if number else None)
         spooled = asyncio.run(fetch(server))
     assert [one.output for one in spooled] == [None, *([n] for n in range(1, 230))]
-    assert len(spooled.problems) == 1
+    assert sum(isinstance(one, UnusableTrace) for one in spooled) == 1
 
 
 def test_a_wrong_path_is_an_error_before_any_trace_is_judged(file: Path) -> None:
-    async def fetch(server: LangSmithServer) -> Spool:
+    async def fetch(server: LangSmithServer) -> RecordFile[Trace]:
         async with open_langsmith(server, paths=TracePaths.of(OF_RUNS, {"output": "$.outputs.wrong"})) as source:
             return await spool(source, file)
 
@@ -154,4 +153,4 @@ def test_secrets_in_traces_are_not_written(tmp_path: Path) -> None:
         spool(ListSource(trace("a", "My key is sk-Sentinel.")), tmp_path / "t", Redactor(["sk-Sentinel"]).clean)
     )
     assert "sk-Sentinel" not in (tmp_path / "t").read_text()
-    assert [one.id for one in Spool.open(tmp_path / "t")] == ["a"]
+    assert [one.id for one in RecordFile.open(tmp_path / "t", parse_trace)] == ["a"]

@@ -44,6 +44,14 @@ class Trace(Record):
     at: datetime | None = None
 
 
+class UnusableTrace(Trace):
+    """A trace that cannot be judged. It counts as failed; `problem` says why. Other traces are judged."""
+
+    problem: str
+    missing: str = ""
+    """The command-line option whose path finds nothing in this run; "" if it finds an invalid value."""
+
+
 class TraceSource(Protocol):
     @property
     def subject(self) -> Subject: ...

@@ -13,5 +13,5 @@ rows.py       reads the rows of exported files: JSON, JSONL, CSV, Parquet
 exported_spans.py reads spans that Langfuse, Phoenix and LangSmith export, as spans of OpenTelemetry
 contents.py   finds messages, queries and memories in what a service recorded of a span
 langfuse.py   LangfuseScores: posts scores to Langfuse
-spool.py      spool, Spool: fetches traces once, into a file in the folder of memorybench's run
+spool.py      spool: fetches traces once, into a file in the folder of memorybench's run
 """

@@ -15,13 +15,13 @@ from typing import Any
 from uuid import UUID, uuid5
 
 from memorybench.core.errors import BadInput, Malformed, ServiceError
-from memorybench.core.extraction import Trace
+from memorybench.core.extraction import Trace, UnusableTrace
 from memorybench.core.trials import Subject
 from memorybench.http.client import Http
 from memorybench.http.replies import Reply
 from memorybench.text.sanitize import preview
 
-from .paths import TracePaths, UnusableTrace
+from .paths import TracePaths
 
 API_URL = "https://api.smith.langchain.com"
 TAG = "memory_extraction"

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from memorybench.core.errors import BadInput
-from memorybench.core.extraction import Trace
+from memorybench.core.extraction import Trace, UnusableTrace
 from memorybench.core.genai_names import DELETE_MEMORY, QUERY_TEXT, RECORD_COUNT, RECORDS, STORE_ID, WRITES
 from memorybench.core.operations import MemorySearch, MemoryWrite
 from memorybench.core.records import Record
@@ -24,36 +24,13 @@ from memorybench.core.trials import Subject
 from .exported_spans import SpanNames
 from .otlp import extraction_row
 from .otlp_spans import NO_NAMES, OTLP, SpanTable, StoredSpan, open_spans
-from .paths import OF_FILES, TracePaths, UnusableTrace
-from .spool import private_draft
+from .paths import OF_FILES, TracePaths
+from .spool import RecordFile, private_draft
 
 SEARCHES, WRITTEN = "searches", "writes"
 KINDS = (SEARCHES, WRITTEN)
 _SUFFIX = ".jsonl"
 _BLOCK = 2**20
-T = TypeVar("T", bound=Record)
-
-
-@dataclass(frozen=True, slots=True)
-class RecordFile(Generic[T]):
-    """The records in a file, one per line. Each iteration reads the file again."""
-
-    path: Path
-    record: type[T]
-    size: int
-
-    @classmethod
-    def open(cls, path: Path, record: type[T]) -> RecordFile[T]:
-        with path.open("rb") as file:
-            return cls(path, record, sum(1 for _ in file))
-
-    def __len__(self) -> int:
-        return self.size
-
-    def __iter__(self) -> Iterator[T]:
-        with self.path.open("rb") as file:
-            for line in file:
-                yield self.record.model_validate_json(line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +101,11 @@ def collect(
             for file in (searches, writes):
                 file.unlink(missing_ok=True)
             raise
-    return OperationFiles(subject, RecordFile.open(searches, MemorySearch), RecordFile.open(writes, MemoryWrite))
+    return OperationFiles(
+        subject,
+        RecordFile.open(searches, MemorySearch.model_validate_json),
+        RecordFile.open(writes, MemoryWrite.model_validate_json),
+    )
 
 
 def _searches(table: SpanTable, selection: Selection) -> Iterator[MemorySearch]:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from memorybench.core.errors import BadInput
-from memorybench.core.extraction import Trace
+from memorybench.core.extraction import Trace, UnusableTrace
 from memorybench.files.jsonpaths import Path
 from memorybench.text.sanitize import preview
 
@@ -30,14 +30,6 @@ OF_FILES: Mapping[str, str] = {
 """The default paths for lines of a file: plain keys, or those of an exported run of LangSmith."""
 
 _WORDS = {"conversation": "conversation", "existing": "existing memory", "output": "output"}
-
-
-class UnusableTrace(Trace):
-    """A trace that cannot be judged. It counts as failed; `problem` says why. Other traces are judged."""
-
-    problem: str
-    missing: str = ""
-    """The command-line option whose path finds nothing in this run; "" if it finds an invalid value."""
 
 
 @dataclass(frozen=True, slots=True)

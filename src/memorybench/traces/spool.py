@@ -5,59 +5,54 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Generic, TypeVar
 
 from memorybench.core.errors import BadInput, JournalError
-from memorybench.core.extraction import Trace, TraceSource
+from memorybench.core.extraction import Trace, TraceSource, UnusableTrace
 
-from .paths import UnusableTrace
-
+T = TypeVar("T")
 _UNUSABLE = b'{"problem":'
 _BUFFER = 2**16
 
 
 @dataclass(frozen=True, slots=True)
-class Spool:
-    """The traces in a file. Each iteration reads the file again."""
+class RecordFile(Generic[T]):
+    """The records in a file, one per line. Each iteration reads the file again."""
 
     path: Path
+    parse: Callable[[bytes], T]
     size: int
-    problems: Mapping[str, str]
-    """For each trace that cannot be judged, the reason, by trace id."""
 
     @classmethod
-    def open(cls, path: Path) -> Spool:
-        size, problems = 0, {}
+    def open(cls, path: Path, parse: Callable[[bytes], T]) -> RecordFile[T]:
         with path.open("rb") as file:
-            for line in file:
-                size += 1
-                if line.startswith(_UNUSABLE):
-                    row = json.loads(line)
-                    problems[row["id"]] = row["problem"]
-        return cls(path, size, problems)
+            return cls(path, parse, sum(1 for _ in file))
 
     def __len__(self) -> int:
         return self.size
 
-    def __iter__(self) -> Iterator[Trace]:
+    def __iter__(self) -> Iterator[T]:
         with self.path.open("rb") as file:
-            for line in file:
-                record = UnusableTrace if line.startswith(_UNUSABLE) else Trace
-                yield record.model_validate_json(line)
+            yield from map(self.parse, file)
 
 
-async def spool(source: TraceSource, path: Path, redact: Callable[[str], str] = str) -> Spool:
+def parse_trace(line: bytes) -> Trace:
+    record = UnusableTrace if line.startswith(_UNUSABLE) else Trace
+    return record.model_validate_json(line)
+
+
+async def spool(source: TraceSource, path: Path, redact: Callable[[str], str] = str) -> RecordFile[Trace]:
     """Fetch the traces of `source` into the file `path`, unless it exists.
 
     After an interruption, all traces are fetched again, because the cursors of services expire within a day. Raise
     BadInput if there is no trace, or if a path finds nothing in any.
     """
     if path.exists():  # noqa: ASYNC240  one call, before anything else runs
-        return Spool.open(path)
+        return RecordFile.open(path, parse_trace)
     ids: set[str] = set()
     unusable: list[UnusableTrace] = []
     with private_draft(path, "traces") as file:
@@ -73,7 +68,7 @@ async def spool(source: TraceSource, path: Path, redact: Callable[[str], str] = 
                 row = trace.model_dump_json()
             file.write(f"{redact(row)}\n".encode())
         _check_usable(source.subject.name, len(ids), unusable)
-    return Spool(path, len(ids), {trace.id: trace.problem for trace in unusable})
+    return RecordFile(path, parse_trace, len(ids))
 
 
 def _check_usable(source: str, size: int, unusable: Sequence[UnusableTrace]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memorybench.core.errors import BadInput
-from memorybench.core.extraction import FeedbackSink, TraceSource
+from memorybench.core.extraction import FeedbackSink, Trace, TraceSource
 from memorybench.core.plans import Limits
 from memorybench.core.trials import Subject
 from memorybench.engine.limiter import RateLimiter
@@ -27,7 +27,7 @@ from memorybench.traces.langsmith import API_URL, TAG, Ask, LangSmith, RunQuery
 from memorybench.traces.operations import OperationFiles, Selection, collect, is_collected
 from memorybench.traces.otlp import OtlpTraces
 from memorybench.traces.paths import OF_FILES, OF_RUNS, TracePaths
-from memorybench.traces.spool import Spool, create_private, spool
+from memorybench.traces.spool import RecordFile, create_private, spool
 
 from .environment import first_variable, redactor
 
@@ -53,7 +53,7 @@ class FileTraces:
     source: TraceSource
     origin: str = "jsonl"
 
-    async def fetch(self, path: Path) -> tuple[Subject, Spool]:
+    async def fetch(self, path: Path) -> tuple[Subject, RecordFile[Trace]]:
         return self.source.subject, await spool(self.source, path, redactor().clean)
 
     async def open_feedback(self, stack: AsyncExitStack) -> FeedbackSink | None:
@@ -66,7 +66,7 @@ class LangSmithTraces:
     paths: TracePaths
     key: str
 
-    async def fetch(self, path: Path) -> tuple[Subject, Spool]:
+    async def fetch(self, path: Path) -> tuple[Subject, RecordFile[Trace]]:
         async with self.open() as source:
             return source.subject, await spool(source, path, redactor().clean)
 

@@ -13,7 +13,7 @@ import pytest
 
 from memorybench.core.conversation import Turn
 from memorybench.core.errors import Denied, ServiceError
-from memorybench.core.extraction import Trace
+from memorybench.core.extraction import Trace, UnusableTrace
 from memorybench.core.trials import Outcome, Subject
 from memorybench.engine.run import Ending
 from memorybench.journal.rows import Run
@@ -24,7 +24,7 @@ from memorybench.suites.calibration import read_labels
 from memorybench.suites.extraction.evaluator import MemoryExtractionEvaluator
 from memorybench.suites.extraction.online import DISAGREEMENTS, SHARES, OnlinePlan, PairsToReview, TraceJudge
 from memorybench.traces.paths import OF_RUNS, TracePaths
-from memorybench.traces.spool import Spool, spool
+from memorybench.traces.spool import RecordFile, spool
 from tests.doubles.scripted_model import Line, ScriptedModel
 from tests.doubles.stub import status
 from tests.engine.workload import in_child, run_once
@@ -96,7 +96,7 @@ def judge_traces(
     **more: Any,
 ) -> Ending:
     judge = TraceJudge(model or ScriptedModel(lister), entailment)
-    plan = OnlinePlan(SOURCE, traces, len(traces), judge, **more).plan()
+    plan = OnlinePlan(SOURCE, traces, judge, **more).plan()
     return run_once(folder, plan, run=RUN, fault=fault, concurrency=concurrency)
 
 
@@ -278,10 +278,10 @@ def test_an_unchanged_or_empty_output_needs_no_list_of_written_facts(folder: Pat
 
 
 def test_an_invalid_trace_fails_without_a_call_of_the_judge(folder: Path, calls: Path, sink: Sink) -> None:
-    invalid = Trace(id="b", conversation=())
     problem = "run b: $.outputs.output finds no output"
+    invalid = UnusableTrace(id="b", conversation=(), problem=problem)
     model = ScriptedModel(lister, ledger=calls)
-    judge_traces(folder, [trace("a", TWO, memory(*TWO)), invalid], model, problems={"b": problem}, feedback=sink)
+    judge_traces(folder, [trace("a", TWO, memory(*TWO)), invalid], model, feedback=sink)
     by_id = outcomes(folder)
     assert (by_id["a"].status, by_id["b"].status) == ("scored", "failed")
     assert by_id["b"].failure is not None
@@ -340,13 +340,13 @@ def test_a_resumed_run_retries_failed_feedback_without_a_call_of_the_judge(
 def test_langsmith_runs_are_fetched_judged_and_sent_feedback_once(folder: Path, tmp_path: Path) -> None:
     """Some feedback fails in the first run; the resumed run sends the rest."""
 
-    async def fetch(server: LangSmithServer) -> Spool:
+    async def fetch(server: LangSmithServer) -> RecordFile[Trace]:
         async with open_langsmith(server) as source:
             return await spool(source, tmp_path / "traces.jsonl")
 
     def evaluate(server: LangSmithServer) -> None:
         traces = asyncio.run(fetch(server))
-        judge_traces(folder, list(traces), problems=traces.problems, feedback=LangSmithSink(server))
+        judge_traces(folder, list(traces), feedback=LangSmithSink(server))
 
     with running(LangSmithServer()) as server:
         for number in range(120):

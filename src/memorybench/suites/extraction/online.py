@@ -8,15 +8,15 @@ facts that the user withdrew; losses.py counts which of the old facts were kept.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
 from memorybench.core.contracts import Model
 from memorybench.core.errors import Malformed
-from memorybench.core.extraction import FeedbackSink, Trace
+from memorybench.core.extraction import FeedbackSink, Trace, UnusableTrace
 from memorybench.core.plans import Job, Performed, Plan, Steps
 from memorybench.core.records import Record
 from memorybench.core.trials import Case, Exhibit, Score, Subject, Trial
@@ -27,6 +27,7 @@ from memorybench.judging.matching import Grid, Matching, match
 from memorybench.judging.matching_judge import PROMPT, SUPPORT_PROMPT, EntailmentJudge
 from memorybench.judging.normal_form import normal_form
 from memorybench.judging.prompts import JudgePrompt
+from memorybench.suites.wiring import SizedRecords
 from memorybench.text.sanitize import preview, shorten
 
 from .findings import Findings, find_support, findings_of
@@ -158,11 +159,8 @@ class TraceJudge:
 class OnlinePlan:
     source: Subject
     """Where the traces come from. It is the subject of the run, because the extractor is not known."""
-    traces: Iterable[Trace]
-    size: int
+    traces: SizedRecords[Trace]
     judge: TraceJudge
-    problems: Mapping[str, str] = field(default_factory=dict)
-    """By trace id: why the trace cannot be judged. Such a trace fails without a call of the judge."""
     feedback: FeedbackSink | None = None
     """Receives the scores of each trace once; None: nothing is sent."""
     canaries: int = 0
@@ -170,7 +168,7 @@ class OnlinePlan:
 
     def plan(self) -> Plan:
         opening = partial(check_entailments, self.judge.entailment, self.canaries)
-        return Plan(jobs=self._jobs(), size=self.size, metrics=measures(), opening=opening)
+        return Plan(jobs=self._jobs(), size=len(self.traces), metrics=measures(), opening=opening)
 
     def _jobs(self) -> Iterator[Job]:
         benchmark = str(self.source.settings.get("source", ""))
@@ -188,8 +186,8 @@ class OnlinePlan:
             )
 
     async def _perform(self, trace: Trace, asked: str, steps: Steps) -> Performed:
-        if trace.id in self.problems:
-            raise Malformed(self.problems[trace.id])
+        if isinstance(trace, UnusableTrace):
+            raise Malformed(trace.problem)
         judged = await self.judge.judge(steps, trace)
         scores = judged.scores
         if judged.pairs_to_review:

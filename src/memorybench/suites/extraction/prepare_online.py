@@ -63,9 +63,7 @@ def prepare_online(spec: OnlineSpec, wiring: Wiring, place: RunPlace) -> Prepare
         return OnlinePlan(
             subject,
             traces,
-            len(traces),
             TraceJudge(model, EntailmentJudge(Judge(model))),
-            problems=traces.problems,
             feedback=await source.open_feedback(opening.stack) if spec.feedback else None,
             canaries=canaries,
         ).plan()
