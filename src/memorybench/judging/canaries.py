@@ -110,18 +110,14 @@ class CanaryReport(Record):
 
     def sentence(self) -> str:
         """Returns a line such as `judge gpt-4o on canaries: sensitivity 8 of 8, specificity 15 of 16`."""
-        (hits, right), (passes, wrong) = self.sensitivity, self.specificity
-        kinds = dict.fromkeys((*KINDS, *(count.kind for count in self.counts)))
-        counts = {kind: [one for one in self.counts if one.kind == kind] for kind in kinds}
-        missed = {kind: sum(one.n - one.agreed for one in own) for kind, own in counts.items()}
-        faults = [
-            f"{kind}: {number} of {sum(one.n for one in counts[kind])} wrong"
-            for kind, number in missed.items()
-            if number
-        ]
+        faults = []
+        for kind in dict.fromkeys((*KINDS, *(count.kind for count in self.counts))):
+            own = [count for count in self.counts if count.kind == kind]
+            if missed := sum(count.n - count.agreed for count in own):
+                faults.append(f"{kind}: {missed} of {sum(count.n for count in own)} wrong")
         faults += [f"{self.unreadable} unreadable"] if self.unreadable else []
         remark = f" ({', '.join(faults)})" if faults else ""
-        checked = {"sensitivity": (hits, right), "specificity": (passes, wrong)}
+        checked = {"sensitivity": self.sensitivity, "specificity": self.specificity}
         rates = ", ".join(
             f"{name} {n} of {total}" if total else f"{name} not checked" for name, (n, total) in checked.items()
         )

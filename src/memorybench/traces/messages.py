@@ -72,21 +72,14 @@ def _gather(turns: list[Turn], value: Any, depth: int) -> None:
 def _add_message(turns: list[Turn], message: Mapping[str, Any]) -> None:
     inner = message.get("kwargs") or message.get("data")  # LangChain: `dumps`, and `messages_to_dict`
     if isinstance(inner, Mapping) and "content" in inner:
-        role = inner.get("role") or inner.get("type") or _class_name(message) or message.get("type")
+        path = message.get("id")  # such as ["langchain", "schema", "messages", "HumanMessage"]
+        class_name = str(path[-1]) if isinstance(path, list) and path else None
+        role = inner.get("role") or inner.get("type") or class_name or message.get("type")
         _add(turns, role, inner["content"], inner.get("name"))
     elif "content" in message:
         _add(turns, message.get("role") or message.get("type"), message["content"], message.get("name"))
     else:
         raise InvalidConversation(f"the message {preview(dict(message))} has no content")
-
-
-def _class_name(message: Mapping[str, Any]) -> str | None:
-    """Return the class of a LangChain message, the last part of its id; None if it has no such id.
-
-    For `["langchain", "schema", "messages", "HumanMessage"]`, it is `HumanMessage`.
-    """
-    path = message.get("id")
-    return str(path[-1]) if isinstance(path, list) and path else None
 
 
 def _add(turns: list[Turn], role: Any, content: Any, speaker: Any = None) -> None:

@@ -219,7 +219,8 @@ def _read(span: Mapping[str, Any], where: str, line: int, names: SpanNames) -> S
     ids = [span.get(name, "") for name in ("traceId", "spanId", "parentSpanId")]
     if not all(isinstance(id, str) for id in ids) or not ids[0] or not ids[1]:
         raise BadInput(f"{where}: span", f"invalid ids {preview(ids)}", expected="traceId and spanId as text")
-    pairs = [(pair["key"], pair.get("value")) for pair in _objects(span, "attributes", where) if _is_named(pair)]
+    given = _objects(span, "attributes", where)
+    pairs = [(pair["key"], pair.get("value")) for pair in given if isinstance(pair.get("key"), str)]
     is_openinference = any(key == OPENINFERENCE_KIND for key, _ in pairs)
     values = {key: _value(value, where) for key, value in pairs if is_openinference or key.startswith(_NAMESPACES)}
     attributes = {key: value for key, value in values.items() if key.startswith(_NAMESPACES)}
@@ -235,10 +236,6 @@ def _read(span: Mapping[str, Any], where: str, line: int, names: SpanNames) -> S
         content = Content(input=attributes.get(genai.TOOL_ARGUMENTS), output=attributes.get(genai.TOOL_RESULT))
         return described(replace(read, name=named), content, names)
     return replace(read, attributes={**attributes, genai.OPERATION: operation_of("", attributes, "", names)})
-
-
-def _is_named(pair: Mapping[str, Any]) -> bool:
-    return isinstance(pair.get("key"), str)
 
 
 def _columns(span: Span) -> tuple[Any, ...]:
@@ -302,11 +299,9 @@ def _value(value: Any, where: str, depth: int = 0) -> Any:
         case {"boolValue": bool(flag)}:
             return flag
         case {"intValue": int(number) | str(number)}:
-            with _invalid_number(where, number):
-                return int(number)
+            return _number(int, number, where)
         case {"doubleValue": int(number) | float(number) | str(number)}:
-            with _invalid_number(where, number):
-                return float(number)
+            return _number(float, number, where)
         case {"bytesValue": str(text)}:
             return text
         case {"arrayValue": dict(inner)}:
@@ -321,10 +316,9 @@ def _value(value: Any, where: str, depth: int = 0) -> Any:
     )
 
 
-@contextmanager
-def _invalid_number(where: str, value: Any) -> Iterator[None]:
+def _number(kind: type[int] | type[float], value: Any, where: str) -> float:
     try:
-        yield
+        return kind(value)
     except ValueError:
         raise BadInput(f"{where}: attributes", f"invalid number {preview(value)}", expected="a number") from None
 

@@ -208,13 +208,9 @@ async def serve(receiver: Receiver, host: str, port: int) -> AsyncIterator[str]:
 
 
 def can_read_protobuf() -> bool:
-    return all(map(_is_installed, ("google.protobuf", "opentelemetry.proto.collector", "google.rpc")))
-
-
-def _is_installed(module: str) -> bool:
     try:
-        return find_spec(module) is not None
-    except ModuleNotFoundError:  # of its parent
+        return all(map(find_spec, ("google.protobuf", "opentelemetry.proto.collector", "google.rpc")))
+    except ModuleNotFoundError:  # a parent of one of them is not installed
         return False
 
 
