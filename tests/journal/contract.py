@@ -229,11 +229,12 @@ class JournalContract:
 
     def test_a_process_that_joins_changes_neither_the_spec_nor_a_complete_run(self, results: Path) -> None:
         with open_run(results, RUN) as run_writer:
+            run_writer.end("complete", "2026-01-01T00:00:00.000+00:00")
+        with join_run(results, spec_changes={"budget": 2.5}) as run_writer:
             run_writer.end("complete")
-        with join_run(results, spec_changes={"budget": 2.5}):
-            pass
         with reading(results) as run_reader:
-            assert run_reader.run(RUN.id).status == "complete"
+            run = run_reader.run(RUN.id)
+            assert (run.status, run.finished) == ("complete", "2026-01-01T00:00:00.000+00:00"), "as its report says"
             assert run_reader.run(RUN.id).spec == RUN.spec
 
     def test_notes_keep_their_order_and_any_text(self, results: Path) -> None:

@@ -111,6 +111,8 @@ class RunWriter:
         self._redact = redact
         self._fault = fault
         self._reuse = reuse
+        self.is_joined = False
+        """Whether this process only helps the process that began or resumed the run."""
         # random, so that no commit has to return an id; consecutive, so that rows share pages
         self._process = int.from_bytes(os.urandom(5))
         self._attempts = count(self._process << PROCESS_BITS)
@@ -421,8 +423,8 @@ class RunWriter:
 
         Failed trials are not performed again; a complete run stays complete.
         """
-        sql, values = _set_status(self.run.id, "running", None)
-        self._writer.write_now([*self._end_earlier_attempts(), (f"{sql} AND status <> 'complete'", values)])
+        self.is_joined = True
+        self._writer.write_now([*self._end_earlier_attempts(), self._set_status("running", None)])
         self._lock.share()
 
     def _end_earlier_attempts(self) -> list[Statement]:
@@ -466,7 +468,15 @@ class RunWriter:
         If several processes may write the run, "partial" is not recorded, because other processes may continue it.
         """
         if self.is_begun and not (self.is_shared and status == "partial"):
-            self._writer.write_now([_set_status(self.run.id, status, time or now())])
+            self._writer.write_now([self._set_status(status, time or now())])
+
+    def _set_status(self, status: RunStatus, finished: str | None) -> Statement:
+        """Return the statement that records the status; a process that joined the run leaves a complete run as it is.
+
+        The report of the process that completed the run has the time of its end.
+        """
+        sql, values = _set_status(self.run.id, status, finished)
+        return (f"{sql} AND status <> 'complete'" if self.is_joined else sql), values
 
     def close(self) -> None:
         if self.is_begun:
