@@ -108,6 +108,13 @@ def test_runs_are_listed_tagged_renamed_and_deleted(command: Command, database: 
     assert json.loads((command.folder / "results/third/report.json").read_bytes())["run_id"] == "third"
     assert command("runs", "delete", "third", *at, "--yes").code == 0
     assert [row["id"] for row in command("runs", *at, "--json").json] == ["first"]
+    with closing(journal_of(results_folder(Path(), database)).open_for_reading()) as db:
+        tables = db.execute(
+            "SELECT table_name FROM information_schema.columns WHERE table_schema = ? AND column_name = ?",
+            ("memorybench", "run"),
+        ).fetchall()
+        runs = {row[0] for (table,) in tables for row in db.execute(f"SELECT run FROM {table}")}
+    assert runs == {"first"}, "no table has a row of a deleted run"
 
 
 def test_a_killed_run_resumes_to_the_same_figures(command: Command, database: str) -> None:

@@ -89,6 +89,8 @@ class Journal(ABC):
     """The results folder, which contains the reports and other files of the runs."""
     can_share: bool
     """Whether several processes may write the same run at the same time."""
+    shared_tables: Sequence[str] = ()
+    """Tables of what the processes of a run share while they perform it. Their rows have no checksums."""
     name: str
     """The name of the database in error messages: the path of a file, or an address without password."""
 

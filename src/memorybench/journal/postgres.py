@@ -157,6 +157,7 @@ class PostgresConnection(Connection):
 
 class PostgresJournal(Journal):
     can_share = True
+    shared_tables = ("spending", "turns")
 
     def __init__(self, folder: Path, url: str, name: str) -> None:
         """`url` may contain a password. `name` must not, because errors show it."""

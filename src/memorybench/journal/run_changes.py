@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -49,7 +49,7 @@ def change_tags(folder: Path, run: str, add: Sequence[str], remove: Sequence[str
 
 def delete_rows(folder: Path, run: str, fault: Fault = None) -> None:
     """Delete all rows of a run. Runs that reused its steps are not affected: they have copies."""
-    _commit(folder, [(f"DELETE FROM {table} WHERE {_id(table)} = ?", (run,)) for table in CHECKSUMS], fault)  # noqa: S608  ours
+    _commit(folder, _deletes(run, (*CHECKSUMS, *journal_of(folder).shared_tables)), fault)
 
 
 def rename_rows(folder: Path, run: str, new: str, fault: Fault = None) -> None:
@@ -71,7 +71,12 @@ def rename_rows(folder: Path, run: str, new: str, fault: Fault = None) -> None:
             found = references(user, run)
             changes = {key: new if value == run else {**value, "run": new} for key, value in found.items()}
             statements += spec_statements(db, user.id, canonical({**user.spec, **changes})) if found else []
-        writer.write_now(statements)
+        # a process that resumes the run writes these rows again
+        writer.write_now([*statements, *_deletes(run, writer.journal.shared_tables)])
+
+
+def _deletes(run: str, tables: Iterable[str]) -> list[Statement]:
+    return [(f"DELETE FROM {table} WHERE {_id(table)} = ?", (run,)) for table in tables]  # noqa: S608  ours
 
 
 def free_space(folder: Path) -> None:
