@@ -34,7 +34,7 @@ def refusal(command: Command, *arguments: str) -> ConsentRequired:
     """The refusal of a command, whose text is one line, with exit code 2."""
     seen: list[Exception] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("memorybench.cli.main._explain", lambda program, error, debug: seen.append(error) or 2)
+        patch.setattr("memorybench.cli.main._explain", lambda program, error, debug, given: seen.append(error) or 2)
         assert command(*arguments).code == 2
     assert isinstance(seen[0], ConsentRequired), seen
     assert "\n" not in str(seen[0])

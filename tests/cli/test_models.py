@@ -50,7 +50,7 @@ def card(url: str, **more: Any) -> dict[str, Any]:
 def refusal(command: Command, *arguments: str) -> BadInput:
     seen: list[Exception] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("memorybench.cli.main._explain", lambda program, error, debug: seen.append(error) or 2)
+        patch.setattr("memorybench.cli.main._explain", lambda program, error, debug, given: seen.append(error) or 2)
         assert command(*arguments).code == 2
     assert isinstance(seen[0], BadInput), seen
     return seen[0]

@@ -57,6 +57,17 @@ def test_an_address_that_cannot_be_reached_is_shown_without_its_password(command
             assert "two" not in refused.err
 
 
+@pytest.mark.parametrize(
+    "words", [("runs", "ADDRESS"), ("results", "--jurnal=ADDRESS"), ("results", "ADDRESS"), ("ADDRESS",)]
+)
+def test_an_address_in_the_wrong_place_is_shown_without_its_password(command: Command, words: tuple[str, ...]) -> None:
+    given = [word.replace("ADDRESS", "postgresql://me:pw1@127.0.0.1:1/db") for word in words]
+    refused = command(*given)
+    assert refused.code == 2
+    assert "pw1" not in refused.err
+    assert "pw1" not in command(*given, "--debug").err
+
+
 def test_the_redactor_learns_the_password_as_written_and_decoded(command: Command) -> None:
     address = "postgresql://me:hunter%23two@127.0.0.1:1/db"
     assert command("runs", "--journal", address).code == 2

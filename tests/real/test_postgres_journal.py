@@ -241,6 +241,17 @@ def test_a_password_is_neither_shown_nor_stored(command: Command, database: str,
     assert "hunter" not in f"{printed}{files}{rows}"
 
 
+def test_a_merged_run_has_no_password(command: Command, database: str) -> None:
+    secret = database.replace("tester@", "tester:pw1@")  # too short for the redactor
+    words = ("eval", "--providers", "bm25", "--limit", "24", "--journal", secret)
+    for shard in "12":
+        assert command(*words, "--shard", f"{shard}/2", "--run-id", shard).code == 0
+    assert command("merge", "1", "2", "--run-id", "all", "--journal", secret).code == 0
+    files = "".join(path.read_text() for path in command.folder.rglob("*") if path.is_file())
+    specs = [row["spec"] for row in command("runs", "--journal", database, "--json").json]
+    assert "pw1" not in f"{files}{specs}"
+
+
 def test_python_reads_and_compares_runs_of_a_database(command: Command, database: str) -> None:
     result = api.evaluate(providers="bm25", end=24, run_id="first", journal=database)
     loaded = api.load_run("first", journal=database)

@@ -118,10 +118,7 @@ def _run(
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except Exception as error:
-        for word in given:
-            if "://" in word:  # an address where none is expected, such as after a misspelled --journal
-                learn_journal(word)
-        return _explain(program, error, debug)
+        return _explain(program, error, debug, given)
     if failure is not None:
         print(f"{program}: standard output: cannot be written ({failure.strerror})", file=sys.stderr)
     return code or (EXIT_FAILED if failure is not None else 0)
@@ -185,10 +182,17 @@ def is_action(given: Sequence[str], action: str) -> bool:
     return [word for word in given if not word.startswith("-")][1:2] == [action]
 
 
-def _explain(program: str, error: Exception, debug: bool) -> int:
+def _explain(program: str, error: Exception, debug: bool, given: Sequence[str]) -> int:
+    from memorybench.journal.places import hide_passwords_of
     from memorybench.reporting.typed_commands import as_typed
 
-    redact = redactor().clean
+    def redact(text: str) -> str:
+        for word in given:
+            if "://" in word:  # an address where none is expected, such as after a misspelled --journal
+                learn_journal(word)
+                text = hide_passwords_of(word, text)  # the redactor ignores short ones
+        return redactor().clean(text)
+
     if debug:
         import traceback
 

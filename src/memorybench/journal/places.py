@@ -86,6 +86,14 @@ def hide_password(text: str) -> str:
     )
 
 
+def hide_passwords_of(url: str, text: str) -> str:
+    """Return a text in which the passwords of one Postgres address are replaced by ***, however short they are."""
+    text = text.replace(url, hide_password(url))
+    for match in _USER_PASSWORD.finditer(url):
+        text = text.replace(f":{match[2]}", ":***@")  # where the address was taken for a path, and // became /
+    return text
+
+
 def passwords_in(url: str) -> list[str]:
     """Return each password in a Postgres address twice: as written, and URL-decoded.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from memorybench.core.errors import BadInput
 from memorybench.files.names import safe_run_id, safe_tag
 from memorybench.journal.merging import write_merged
-from memorybench.journal.places import journal_of, results_folder
+from memorybench.journal.places import hide_password, journal_of, results_folder
 from memorybench.journal.rows import Run, differences
 from memorybench.journal.run_reader import RunReader
 from memorybench.journal.sqlite import FILE_NAME
@@ -102,7 +102,7 @@ def merge(
         command = suite_of(shards[0].run).command_of(shards[0].run)
         place = RunPlace(results_folder(results or Path(command.output), journal), run_id)
         repair(place.results)
-        run = _merged_run(run_id, shards, [wiring.redact(word) for word in command_line])
+        run = _merged_run(run_id, shards, [wiring.redact(hide_password(word)) for word in command_line])
         is_new = not _is_merged(place, run)
         if is_new:
             tags_of = (shard.run_reader.tags().get(shard.run.id, ()) for shard in shards)
