@@ -28,7 +28,7 @@ from tests.cli.command import Command, measured
 from tests.cli.test_extraction import KNOWN
 from tests.engine.sweep import CONCURRENCY
 from tests.engine.workload import FINGERPRINTS, PRICE, RUN, Ledger, committed, killer, plan, report, run_once
-from tests.journal.contract import JournalContract, execute
+from tests.journal.contract import JournalContract, execute, outcome, step
 
 pytest_plugins = ("tests.real.local_postgres",)
 pytestmark = pytest.mark.real
@@ -397,6 +397,31 @@ def test_workers_share_the_rate_of_a_subject(database: str, tmp_path: Path) -> N
         assert [round(wait, -1) for wait in waits] == [0, 10, 20]
         assert writers[0].next_turn("reader", 10.0) <= 0
     assert workers.crashes == 0
+
+
+def test_workers_share_a_run_in_a_database_with_another_isolation(database: str, tmp_path: Path) -> None:
+    set_default(database, "default_transaction_isolation = 'serializable'")
+    workers = Workers(tmp_path, database)
+    assert sum(workers.work()) == 40
+
+
+def test_settings_of_the_database_and_the_machine_change_no_row(
+    results: Path, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_default(database, "extra_float_digits = 0")
+    monkeypatch.setenv("PGCLIENTENCODING", "LATIN1")
+    with open_run(results, RUN) as run_writer:
+        asyncio.run(run_writer.record_step(step(seconds=0.1 + 0.2)))
+        asyncio.run(run_writer.note("kind", "日本"))
+    assert check_rows(journal_of(results)).rows == 3
+    with RunReader.open(results) as run_reader:
+        assert run_reader.notes(RUN.id) == [("kind", "日本")]
+        assert run_reader.stages(RUN.id)[0].seconds == (0.1 + 0.2,)
+
+
+def set_default(database: str, setting: str) -> None:
+    """Change a setting of all later connections to the database."""
+    execute(results_folder(Path(), database), f"ALTER DATABASE {database.rpartition('/')[2]} SET {setting}")
 
 
 def test_workers_finish_a_run_whose_driver_was_killed(command: Command, database: str) -> None:

@@ -53,6 +53,8 @@ _CONNECTION_STATES = (None, "57P01", "57P02", "57P03", *_EXPIRED_STATES)
 _SETTINGS = {
     "search_path": "memorybench",
     "synchronous_commit": "on",  # COMMIT returns after the log is on disk
+    "default_transaction_isolation": "read committed",  # with others, processes that add to the same total fail
+    "extra_float_digits": "1",  # numbers are read as they were written, to the last digit
     "tcp_keepalives_idle": "30",  # the leases of a machine that is cut off end after a minute
     "tcp_keepalives_interval": "10",
     "tcp_keepalives_count": "3",
@@ -256,7 +258,8 @@ class PostgresJournal(Journal):
         """Do nothing: Postgres frees the space itself (autovacuum)."""
 
     def _connect(self, *, read_only: bool = False) -> PostgresConnection:
-        options: dict[str, Any] = {"application_name": f"memorybench {socket.gethostname()} {os.getpid()}"}
+        name = f"memorybench {socket.gethostname()} {os.getpid()}"
+        options: dict[str, Any] = {"application_name": name, "client_encoding": "utf8"}
         try:
             if "connect_timeout" not in self.driver.conninfo.conninfo_to_dict(self._url):
                 options["connect_timeout"] = _CONNECT_SECONDS
