@@ -277,6 +277,26 @@ def test_every_suite_writes_and_the_viewer_shows_it(command: Command, database: 
             assert run in get(client, f"/run/0/{run}")
 
 
+def test_the_viewer_shows_a_question_that_was_committed_late(results: Path) -> None:
+    """Of two processes that write a run, the one that began its commit first may end it last."""
+    pytest.importorskip("jinja2")
+    from memorybench.view.index import Filter
+    from memorybench.view.results import Results
+
+    view = Results([results])
+    with open_run(results, RUN) as run_writer:
+        asyncio.run(run_writer.record_outcome(outcome("second"), 1))
+        execute(results, "UPDATE outcomes SET rowid = rowid + 1")
+        with RunReader.open(results) as run_reader:
+            assert view.index.count(view.index.update(run_reader, run_reader.run(RUN.id)), Filter()) == 1
+        execute(results, "ALTER TABLE outcomes ALTER COLUMN rowid RESTART")
+        asyncio.run(run_writer.record_outcome(outcome("first"), 0))
+        run_writer.end("complete")
+    with RunReader.open(results) as run_reader:
+        assert view.index.count(view.index.update(run_reader, run_reader.run(RUN.id)), Filter()) == 2
+    view.close()
+
+
 class Workers:
     """Four processes that perform one run, each in a folder of its own; a killed one is started again."""
 

@@ -168,6 +168,8 @@ class QuestionIndex:
         number, last, known_state = self._entry(folder, run)
         if known_state == state and run.status == "complete":
             return number
+        if known_state != state:
+            last = 0  # of several processes that write a run, one may commit a row with a lower number later
         rows = reader.outcome_rows(run.id, last)
         with self._updating, reader.errors():
             with self._lock:
