@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -285,6 +286,23 @@ def test_the_error_about_an_unknown_run_names_the_database(command: Command, dat
         listed = shlex.split(refused.err.split("`")[1])
         assert listed == ["memorybench", "runs", "--journal", database]
         assert command(*listed[1:]).code == 0
+
+
+def test_a_watch_follows_the_processes_of_other_machines(
+    command: Command, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = ("--journal", database)
+    assert command.killed(*EVAL, *at, at=9)
+    elsewhere = journal_of(results_folder(command.folder / "elsewhere", database)).lock("first", shared=True)
+
+    def finish_run(seconds: float) -> None:
+        elsewhere.release()
+        assert main(["worker", *at]) == 0
+
+    monkeypatch.setattr("memorybench.cli.watch.time", SimpleNamespace(sleep=finish_run))
+    watched = command("results", "--watch", "first", *at)
+    assert watched.code == 0, watched.out
+    assert "--resume" not in watched.out, "nothing is left to resume"
 
 
 def test_a_judge_is_calibrated_in_the_database(command: Command, database: str) -> None:

@@ -90,7 +90,7 @@ def _show(args: argparse.Namespace) -> int:
 def _watch(args: argparse.Namespace) -> int:
     """Show the progress of a run that another process performs until it ends, then its results."""
     from memorybench.journal.lock import is_held
-    from memorybench.journal.places import results_folder
+    from memorybench.journal.places import journal_of, results_folder
     from memorybench.reporting.progress import read_progress
     from memorybench.reporting.progress_view import follow_progress
     from memorybench.suites.run_list import find_run
@@ -105,10 +105,11 @@ def _watch(args: argparse.Namespace) -> int:
     if own is None:
         row = find_run(name, folders(args))
         own = row.folder / row.run.id
-    with follow_progress(lambda: read_progress(own)):
-        while is_held(own):
-            time.sleep(_SECONDS_BETWEEN_LOOKS)
     results = results_folder(own.parent, args.journal)
+    journal = journal_of(results)
+    with follow_progress(lambda: read_progress(own)):
+        while is_held(own) or journal.is_locked(own.name):  # processes on other machines have the lock in the database
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
     run = find_run(own.name, [results]).run
     code = _show(argparse.Namespace(**{**vars(args), "runs": [own.name], "results": [own.parent]}))
     if run.status == "complete":
