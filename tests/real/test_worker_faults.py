@@ -465,6 +465,17 @@ def test_a_worker_whose_clock_differs_completes_the_run(
     assert_figures_of_a_whole_run(command, database)
 
 
+def test_a_worker_writes_no_reports(command: Command, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process of `eval` writes them: to make them, each worker would read the whole run."""
+    at = ("--journal", database)
+    assert command.killed(*EVAL, *at, at=9)
+    written: list[object] = []
+    monkeypatch.setattr("memorybench.suites.running.write_reports", lambda *values: written.append(values))
+    assert command("worker", *at).code == 0
+    assert written == []
+    assert_figures_of_a_whole_run(command, database)
+
+
 def test_an_error_of_a_full_disk_stops_the_run_and_it_resumes(command: Command, database: str) -> None:
     """The server raises the error of a full disk for the sixth outcome."""
     assert command.killed(*EVAL, "--journal", database, at=9)

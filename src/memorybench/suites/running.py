@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext, suppress
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from memorybench.core.errors import JournalError
 from memorybench.engine.budget import Budget
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from .starting import Start
 
 
+T = TypeVar("T")
 STORES = "stores"
 Show = Callable[[RunProgress], AbstractContextManager[None]]
 """Shows the progress of a run while its context is open."""
@@ -62,15 +63,44 @@ def run(
     show: Show = show_nothing,
     stopping: Stop | None = None,
     elsewhere: PerformElsewhere | None = None,
-    is_joining: bool = False,
     start_page: StartPage = start_without_charts,
 ) -> FinishedRun:
     """Perform a run and write its reports. `announce` gets the facts for the header, `show` the progress.
 
     Setting `stopping` has the effect of Ctrl-C. `elsewhere` lets other processes perform the trials; this process then
-    only begins and ends the run. `is_joining`: this process is a worker that joins a run in progress, which
-    `options.resume` names; see `reopen_run`.
+    only begins and ends the run.
     """
+
+    def finish(run_writer: RunWriter, ending: Ending) -> FinishedRun:
+        return _finish(start, run_writer, ending, start_page)
+
+    return _run(start, finish, announce, show, stopping, elsewhere)
+
+
+def join(start: Start, *, show: Show, stopping: Stop) -> Ending:
+    """Perform trials of the run that `start.options.resume` names, which another process began: see `reopen_run`.
+
+    No reports are written: the process that began the run writes them.
+    """
+
+    def finish(run_writer: RunWriter, ending: Ending) -> Ending:
+        run_writer.end(ending.status)
+        return ending
+
+    return _run(start, finish, lambda facts: None, show, stopping, is_joining=True)
+
+
+def _run(
+    start: Start,
+    finish: Callable[[RunWriter, Ending], T],
+    announce: Callable[[Mapping[str, str]], None],
+    show: Show,
+    stopping: Stop | None,
+    elsewhere: PerformElsewhere | None = None,
+    *,
+    is_joining: bool = False,
+) -> T:
+    """Perform a run, call `finish` while the run is still locked, and return its result."""
     prepared, place, wiring = start.prepared, start.place, start.wiring
     done: Counter[tuple[str, str]] = Counter()
     budget = Budget(start.budget)
@@ -108,7 +138,7 @@ def run(
                 ending = blocking(_perform(start, run_writer, budget, progress, stopping, elsewhere, observer))
                 if observer is not None:
                     observer.end(ending.status)
-            return _finish(start, run_writer, ending, start_page)
+            return finish(run_writer, ending)
         except BaseException:
             with suppress(JournalError):
                 run_writer.end("partial")
@@ -133,6 +163,8 @@ def _observing(start: Start, run_writer: RunWriter) -> AbstractContextManager[Ru
 def _finish(start: Start, run_writer: RunWriter, ending: Ending, start_page: StartPage) -> FinishedRun:
     """Write the reports, then record the end of the run, so that a killed run still gets its reports when resumed."""
     prepared, place, time = start.prepared, start.place, now()
+    if not prepared.blocked:
+        start.suite.write_files(place)
     has_page = len(prepared.formats) == len(FORMATS)
     with (
         start_page(run_writer.run) if has_page else nullcontext() as make_page,
@@ -204,5 +236,4 @@ async def _perform(
         ending = await elsewhere(run_writer, budget, progress)
     if ending.status == "complete":
         await asyncio.to_thread(shutil.rmtree, stores, ignore_errors=True)
-    await asyncio.to_thread(start.suite.write_files, place)
     return ending

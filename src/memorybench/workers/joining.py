@@ -66,7 +66,7 @@ def join_run(
 def _join_once(
     journal: str, run_id: str, given: Mapping[str, Any], show: Show, values: Mapping[str, Any], stopping: Stop
 ) -> JoinedRun:
-    """Join the run once and perform trials until none is left. Reports and stores go to a temporary folder.
+    """Join the run once and perform trials until none is left. Stores of memories go to a temporary folder.
 
     Trials that failed or were blocked are not repeated; only `--resume` repeats them.
     """
@@ -80,8 +80,9 @@ def _join_once(
         start = start_run(chosen_suite, chosen_suite.command_of(chosen), given, options, LiveWiring())
         if start.prepared.blocked:  # this process must not record the run as blocked for all
             raise RunConflict(f"run {chosen.id}: {start.prepared.blocked}")
-        finished = running.run(start, show=show, stopping=stopping, is_joining=True)
-    counts, ending = finished.summary.counts, finished.ending
+        ending = running.join(start, show=show, stopping=stopping)
+        with RunReader.open(start.place.results, thorough=False) as run_reader:
+            counts = run_reader.status_counts(chosen.id)
     is_good = ending.status == "complete" and not (counts["failed"] or counts["unscored"])
     return JoinedRun(chosen.id, ending, is_good or (ending.is_blocked and not ending.performed))
 
