@@ -24,6 +24,7 @@ from aiohttp import web
 from memorybench.cli.main import main
 from memorybench.core.errors import DatabaseLost, Transient
 from memorybench.core.plans import Limits
+from memorybench.engine import run
 from memorybench.engine.limiter import RateLimiter
 from memorybench.engine.retries import RetryState, with_retries
 from memorybench.engine.stopping import Stop
@@ -355,6 +356,29 @@ def test_a_worker_with_other_data_is_refused_with_the_difference(command: Comman
     assert "boxes" in refused.err
     data.write_text(saved)
     assert command("worker", *at).code == 0
+
+
+def test_the_progress_of_eval_counts_the_trials_of_workers(
+    command: Command, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = ("--journal", database, "--concurrency", "1")
+    performed, trials = run._perform_job, 0
+
+    async def let_a_worker_help(*values: Any) -> Any:
+        nonlocal trials
+        trials += 1
+        if trials == 1:
+            environment = {**os.environ, "MEMORYBENCH_FAULT_AT": "40"}
+            words = [sys.executable, "-m", "memorybench", "worker", *at]
+            ended = await asyncio.to_thread(subprocess.run, words, env=environment, check=False)
+            assert ended.returncode == -signal.SIGKILL
+        return await performed(*values)
+
+    monkeypatch.setattr(run, "_perform_job", let_a_worker_help)
+    said = command("eval", "--providers", "bm25", "--limit", "24", *at, "--run-id", "first")
+    assert said.code == 0, said.err
+    assert trials < 24, "the worker has performed some"
+    assert "starter × bm25: 24/24" in said.err
 
 
 MODELS = ("--answering-model", "gpt-4o", "--judge-model", "gpt-4o", "--concurrency", "1")

@@ -3,6 +3,7 @@
 run.py       workers take jobs from the plan and record outcomes
 steps.py     `once`: a recorded step is not repeated
 leases.py    several processes share a run
+following.py shows the outcomes of all processes of a run
 limiter.py   concurrency and rate limits of one subject
 retries.py   repeats failed calls
 budget.py    how much may be spent

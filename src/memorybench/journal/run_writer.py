@@ -270,14 +270,14 @@ class RunWriter:
         sql = "SELECT trial FROM outcomes WHERE run = ? AND (status = 'scored' OR rowid > ?)"
         return {trial for (trial,) in self._reads.execute(sql, (self.run.id, self._tried_again_up_to))}
 
-    def outcomes_after(self, row: int) -> list[tuple[int, Outcome]]:
-        """Return the outcomes that any process has recorded after row number `row`, each after its row number.
+    def outcomes_after(self, row: int) -> list[tuple[int, str, str]]:
+        """Return the outcomes that any process has recorded after row number `row`.
 
-        Outcomes from before the run was last resumed are left out.
+        Each is its row number, the key of its trial, and its JSON. Outcomes from before the run was last resumed are
+        left out.
         """
-        sql = "SELECT rowid, body FROM outcomes WHERE run = ? AND rowid > ? ORDER BY rowid"
-        rows = self._reads.execute(sql, (self.run.id, max(row, self._tried_again_up_to)))
-        return [(row, Outcome.model_validate_json(body)) for row, body in rows]
+        sql = "SELECT rowid, trial, body FROM outcomes WHERE run = ? AND rowid > ? ORDER BY rowid"
+        return self._reads.execute(sql, (self.run.id, max(row, self._tried_again_up_to))).fetchall()
 
     def newly_ended_trials(self) -> set[str]:
         """Return the keys of trials with an outcome since the last call, from any process, and some from before it.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from memorybench.core.errors import JournalError
 from memorybench.engine.budget import Budget
+from memorybench.engine.following import following
 from memorybench.engine.run import Ending, perform
 from memorybench.journal.run_opening import open_run as begin_run
 from memorybench.journal.run_opening import reopen_run
@@ -36,6 +37,7 @@ from .thresholds import (
 
 if TYPE_CHECKING:
     from memorybench.engine.observing import Observer
+    from memorybench.engine.steps import Watch
     from memorybench.engine.stopping import Stop
     from memorybench.journal.run_writer import RunWriter
     from memorybench.telemetry.spans import RunSpans
@@ -217,12 +219,15 @@ async def _perform(
             elif start.options.tags:
                 run_writer.add_tags(start.options.tags)
             if elsewhere is None or prepared.blocked:
+                watch: Watch = progress
+                if run_writer.is_shared and not run_writer.is_joined:  # a worker shows its own progress
+                    watch = await stack.enter_async_context(following(run_writer, budget, progress))
                 ending = await perform(
                     plan,
                     run_writer,
                     concurrency=start.options.concurrency or spec.get("concurrency", CONCURRENCY),
                     budget=budget,
-                    watch=progress,
+                    watch=watch,
                     stopping=stopping,
                     observer=observer,
                 )

@@ -13,7 +13,6 @@ import shutil
 import signal
 import socket
 import sys
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
@@ -24,6 +23,7 @@ from typing import Any
 from memorybench import __version__
 from memorybench.core.errors import BadInput, JournalError
 from memorybench.engine.budget import Budget
+from memorybench.engine.following import OutcomeFeed
 from memorybench.engine.run import Ending
 from memorybench.engine.stopping import Stop, stop_on_signals
 from memorybench.journal.run_writer import RunWriter
@@ -45,8 +45,6 @@ _KILL_SECONDS = 10.0
 _POLL_SECONDS = 0.5
 _MOST_FILES = 500 * 2**20
 """The most bytes of files, in total, that Ray accepts for a job."""
-_LATE_ROWS = 1000
-"""How many rows before the newest one are read again, because rows may be committed out of order."""
 
 
 @contextmanager
@@ -199,7 +197,7 @@ class _Driver:
     async def perform(self, run_writer: RunWriter, budget: Budget, progress: RunProgress) -> Ending:
         stopping = self._stopping
         budget.read_total, budget.recount = run_writer.spending, run_writer.recount_spending
-        outcomes = _OutcomeFeed(run_writer, budget, progress)
+        outcomes = OutcomeFeed(run_writer, budget, progress)
         calls = self._calls = {actor.perform.remote(self._task): n for n, actor in enumerate(self._actors)}
         with stop_on_signals(stopping):
             try:
@@ -210,7 +208,7 @@ class _Driver:
                     for call in ended:
                         self._end(calls.pop(call), call)
                     self._read_news(calls.values(), progress)
-                    outcomes.read()
+                    outcomes.read_sometimes()
                     await asyncio.sleep(_POLL_SECONDS)
             finally:
                 if calls:  # the driver cannot go on, and nothing follows the workers any more
@@ -284,35 +282,6 @@ class _Driver:
                         progress.add_sessions(one)
         for number in set(numbers) - set(self._news.values()):
             self._news[self._actors[number].news.options(max_task_retries=0).remote()] = number
-
-
-class _OutcomeFeed:
-    """Reads the outcomes that workers record, and shows them in the progress display."""
-
-    def __init__(self, run_writer: RunWriter, budget: Budget, progress: RunProgress) -> None:
-        self._run_writer = run_writer
-        self._budget = budget
-        self._progress = progress
-        self._newest = 0
-        self._shown: set[str] = set()
-        self._next = 0.0
-
-    def read(self) -> None:
-        """Show new outcomes.
-
-        Do nothing if the last call was too recent, so that this takes at most a tenth of the time.
-        """
-        began = time.monotonic()
-        if began < self._next:
-            return
-        self._budget.refresh()
-        for row, outcome in self._run_writer.outcomes_after(self._newest - _LATE_ROWS):
-            self._newest = max(self._newest, row)
-            if outcome.trial.key not in self._shown:
-                self._shown.add(outcome.trial.key)
-                with suppress(Exception):  # an error in showing progress must not stop the run
-                    self._progress.add_outcome(outcome)
-        self._next = time.monotonic() + 9 * (time.monotonic() - began)
 
 
 def _report(text: str) -> None:
