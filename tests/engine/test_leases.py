@@ -10,6 +10,7 @@ import pytest
 
 from memorybench.core.plans import Job, Performed, Plan, Steps
 from memorybench.core.trials import Subject, Trial
+from memorybench.engine import leases
 from memorybench.engine import run as engine
 from memorybench.engine.budget import Budget
 from memorybench.engine.leases import LeasedJobs
@@ -122,3 +123,34 @@ def test_trials_that_ended_elsewhere_need_no_lease() -> None:
     leased = LeasedJobs(iter(jobs), cast(RunWriter, leases), Stop())
     assert asyncio.run(leased.next()) is jobs[90]
     assert (len(leases.names), leased.ended()) == (1, 90)
+
+
+class BusyRun(Leases):
+    """A run whose only unit another process has, until it ends the last trial."""
+
+    def __init__(self, trials: set[str]) -> None:
+        super().__init__()
+        self.tries = self.reads = self.whole_reads = 0
+        self._trials = trials
+
+    def try_lease(self, name: str) -> bool:
+        self.tries += 1
+        return False
+
+    def newly_ended_trials(self) -> set[str]:
+        self.reads += 1
+        return self._trials if self.reads == 10 else set()
+
+    def ended_trials(self) -> set[str]:
+        self.whole_reads += 1
+        return set()
+
+
+def test_a_process_that_waits_asks_once_for_all_jobs_of_a_unit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leases, "_SECONDS_BETWEEN_TRIES", 0.0)
+    trials = [Trial(suite="bench", case_id=f"q{n}", subject=SUBJECT, cluster="h") for n in range(100)]
+    run = BusyRun({trial.key for trial in trials})
+    jobs = iter([Job(trial, perform, ordinal) for ordinal, trial in enumerate(trials)])
+    assert asyncio.run(LeasedJobs(jobs, cast(RunWriter, run), Stop()).next()) is None
+    assert run.tries < 100 + run.reads, "once per job when it comes first, then once per unit"
+    assert run.whole_reads < 9, "not whenever it looks for a free unit"

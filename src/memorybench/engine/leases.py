@@ -19,6 +19,8 @@ jobs."""
 _SECONDS_BETWEEN_TRIES = 0.2
 _SECONDS_BETWEEN_READS = 0.5
 """The seconds between two reads of other processes' outcomes, while there are jobs to begin."""
+_SECONDS_BETWEEN_WHOLE_READS = 5.0
+"""The seconds between two reads of all trials that have ended, which is slow in a large run."""
 
 
 @asynccontextmanager
@@ -53,6 +55,7 @@ class LeasedJobs:
         self._ended: set[str] = set()
         """Keys of trials that have ended in any process. Those that ended a moment ago may be missing."""
         self._next_read = 0.0
+        self._next_whole_read = 0.0
 
     async def next(self) -> Job | None:
         """Return the next job; None if every job has an outcome or is in flight in this process."""
@@ -92,13 +95,16 @@ class LeasedJobs:
             while self._waiting:
                 self._ended |= self._run_writer.newly_ended_trials()
                 self._drop_ended()
-                free = next((job for job in self._waiting if self._has_lease(_unit(job))), None)
+                free = next(filter(self._has_lease, dict.fromkeys(map(_unit, self._waiting))), None)
                 if free is not None:
                     self._run_writer.end_lost_attempts()  # the process that had the lease may have died
-                    self._waiting = [job for job in self._waiting if job is not free]
-                    return free
-                self._ended = self._run_writer.ended_trials()  # all of them: none may be missing now
-                self._drop_ended()
+                    job = next(job for job in self._waiting if _unit(job) == free)
+                    self._waiting = [one for one in self._waiting if one is not job]
+                    return job
+                if time.monotonic() >= self._next_whole_read:
+                    self._ended = self._run_writer.ended_trials()  # all of them, because some may be missing
+                    self._next_whole_read = time.monotonic() + _SECONDS_BETWEEN_WHOLE_READS
+                    self._drop_ended()
                 if self._waiting:
                     await self._stopping.pause(_SECONDS_BETWEEN_TRIES)
         return None
