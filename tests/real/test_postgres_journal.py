@@ -215,12 +215,15 @@ def test_of_two_processes_that_begin_a_run_one_is_refused(tmp_path: Path, databa
     assert not (tmp_path / "other").exists()
 
 
-def test_commands_in_hints_name_the_database_and_rename_leaves_no_folder(command: Command, database: str) -> None:
+def test_commands_in_hints_name_the_database_and_changes_leave_no_folder(command: Command, database: str) -> None:
     at = ("--journal", database)
     assert command(*EVAL, *at, "--output", "out").code == 0
     assert f"memorybench results --journal {database}" in command("compare", "first", "nosuch", *at).err
     renamed = command("runs", "rename", "first", "second", *at)
     assert (renamed.code, renamed.err.count("\n")) == (0, 1), "it says that the files are elsewhere"
+    assert not (command.folder / "results").exists()
+    assert f"memorybench plot second --journal {database}" in command("plot", "second", "--spec", *at).err
+    assert command("runs", "delete", "second", "--yes", *at).code == 0
     assert not (command.folder / "results").exists()
 
 

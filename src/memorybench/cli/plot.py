@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from memorybench.core.errors import BadInput
 from memorybench.suites.registry import read_run
 from memorybench.text.spelling import unknown_name
 
-from .arguments import add_json, add_results, folders, split_list
+from .arguments import add_json, add_results, folders, place_words, split_list
 
 if TYPE_CHECKING:
     from memorybench.charts.parts import Spec
@@ -102,7 +103,8 @@ def _find(args: argparse.Namespace) -> Spec:
 
 
 def _remedy(args: argparse.Namespace) -> str:
-    return f"list the charts of the run: memorybench plot {args.run}"
+    words = ["memorybench", "plot", args.run, *place_words(args)]
+    return f"list the charts of the run: {shlex.join(words)}"
 
 
 def _slope(args: argparse.Namespace) -> Spec:

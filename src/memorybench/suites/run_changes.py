@@ -88,6 +88,7 @@ def delete(rows: Sequence[ListedRun], fault: Fault = None) -> int:
     for row in rows:
         _check_not_written(row)
     folders = dict.fromkeys(row.folder for row in rows)
+    new = [folder for folder in folders if not folder.exists()]  # of runs in a database, whose files are elsewhere
     before = sum(_size(folder) for folder in folders)
     for row in rows:
         with _locked(row.folder, row.run.id):
@@ -99,6 +100,9 @@ def delete(rows: Sequence[ListedRun], fault: Fault = None) -> int:
         if not any(journal_of(folder).is_locked(path.name) for path in folder.iterdir() if path.is_dir()):
             with suppress(JournalError):  # needs as much free space as the file; the rows are deleted in any case
                 run_changes.free_space(folder)
+    for folder in new:
+        with suppress(OSError):
+            folder.rmdir()
     return max(0, before - sum(_size(folder) for folder in folders))
 
 

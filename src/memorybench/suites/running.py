@@ -36,8 +36,8 @@ from .thresholds import (
 )
 
 if TYPE_CHECKING:
+    from memorybench.core.plans import Watch
     from memorybench.engine.observing import Observer
-    from memorybench.engine.steps import Watch
     from memorybench.engine.stopping import Stop
     from memorybench.journal.run_writer import RunWriter
     from memorybench.telemetry.spans import RunSpans
