@@ -18,6 +18,7 @@ from typing import Any
 import yaml
 
 from memorybench.core.errors import BadInput
+from memorybench.files.json_text import unique_object
 from memorybench.secrets.credentials import find_credentials
 
 from .scan_injection import find_injections
@@ -40,6 +41,7 @@ _FOLDERS = frozenset((".git", ".hg", ".svn", "node_modules", "__pycache__", ".ve
 _COMMENT = re.compile(r"^[ \t]*#[^\n]*(?:\n[ \t]*#[^\n]*)*|(?<=[ \t])#[^\n]*", re.M)
 """A YAML comment. Comments that fill consecutive lines are one match."""
 _SQLITE = b"SQLite format 3\0"
+_UNREADABLE = "unreadable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,36 +83,60 @@ class Reading:
 
 
 def read_paths(paths: list[str]) -> Reading:
-    """Read the texts of files and folders. Raises BadInput if a path does not exist; unreadable files are counted."""
+    """Read the texts of files and folders, each file once.
+
+    Raises BadInput if a path does not exist, or names a file that cannot be read. Unreadable files of folders are
+    counted.
+    """
     reading = Reading()
+    seen: set[Path] = set()
     for name in paths:
         path = Path(name)
-        if not path.exists():
-            raise BadInput(name, "not found", expected="a file or folder")
+        try:
+            path.stat()
+        except OSError as error:  # also without permission for its folder
+            raise BadInput(name, error.strerror or "not found", expected="a file or folder") from None
         if not path.is_dir() and not path.is_file():  # reading from a pipe or a device may never end
             raise BadInput(name, "is a pipe or a device", expected="a file or folder")
+        unreadable = reading.skipped[_UNREADABLE]
         for file in _files(path, reading) if path.is_dir() else [path]:
             if reading.files >= MOST_FILES:
                 reading.skipped["too many files"] += 1
                 continue
+            real = file.resolve()
+            if real in seen:  # such as CLAUDE.md, a link to AGENTS.md: its statements would be duplicates
+                reading.skipped["read already"] += 1
+                continue
+            seen.add(real)
             texts = _read_file(file, reading)
             if texts is not None:
                 reading.files += 1
                 reading.texts += texts
+        if path.is_file() and reading.skipped[_UNREADABLE] > unreadable:
+            raise BadInput(
+                name, "cannot be read", expected="a text file or an SQLite database", remedy="check its permissions"
+            )
     return reading
 
 
 def _files(folder: Path, reading: Reading) -> Iterator[Path]:
     """Yield the files of a folder in order. Links that leave the folder are not followed."""
     root = folder.resolve()
-    for current, folders, names in os.walk(folder):
+
+    def count_unreadable(_: OSError) -> None:
+        reading.skipped[_UNREADABLE] += 1
+
+    for current, folders, names in os.walk(folder, onerror=count_unreadable):
         folders[:] = sorted(name for name in folders if name not in _FOLDERS)
-        for name in sorted(names):
+        links = [name for name in folders if Path(current, name).is_symlink()]  # os.walk does not follow them
+        for name in sorted([*names, *links]):
             path = Path(current, name)
             if path.is_symlink() and not path.resolve().is_relative_to(root):
                 reading.skipped["link out of the folder"] += 1
             elif path.is_file():
                 yield path
+            elif not path.is_dir():  # a pipe, a device, or a link to nothing
+                reading.skipped[_UNREADABLE] += 1
 
 
 def _read_file(path: Path, reading: Reading) -> list[Text] | None:
@@ -129,7 +155,7 @@ def _read_file(path: Path, reading: Reading) -> list[Text] | None:
             file.seek(0)
             octets = file.read()
     except (OSError, sqlite3.Error):
-        reading.skipped["unreadable"] += 1
+        reading.skipped[_UNREADABLE] += 1
         return None
     text = _decode(octets)
     if text is None:
@@ -157,13 +183,13 @@ def _read_structure(file: str, suffix: str, text: str, reading: Reading) -> list
     """Return the values of a JSON, JSONL or YAML file with their places; of other and invalid files, the whole text."""
     try:
         if suffix == ".json":
-            return list(_values(json.loads(text), file, text))
+            return list(_values(_load(text), file, text))
         if suffix in (".jsonl", ".ndjson"):
             return [
                 value
                 for number, line in enumerate(text.split("\n"), start=1)
                 if line.strip()
-                for value in _values(json.loads(line), file, line, number)
+                for value in _values(_load(line), file, line, number)
             ]
         if suffix in (".yaml", ".yml"):
             nodes = list(yaml.compose_all(text, Loader=yaml.SafeLoader))
@@ -173,6 +199,11 @@ def _read_structure(file: str, suffix: str, text: str, reading: Reading) -> list
     except (ValueError, RecursionError, yaml.YAMLError):
         reading.skipped["invalid JSON, JSONL or YAML (scanned as plain text)"] += 1
     return [Text(file, text, group=file)]
+
+
+def _load(text: str) -> Any:
+    """Return a JSON value. Raise ValueError if a key occurs twice: only its last value would be scanned."""
+    return json.loads(text, object_pairs_hook=unique_object)
 
 
 def _values(value: Any, file: str, source: str, line: int = 0) -> Iterator[Text]:
@@ -257,6 +288,9 @@ def _is_sensitive(text: str) -> bool:
 
 def _read_database(path: Path, reading: Reading) -> Iterator[Text]:
     """Yield every text of every table. The file is opened read-only; SQLite creates no lock and no journal."""
+    log = path.with_name(f"{path.name}-wal")
+    if log.is_file() and log.stat().st_size:
+        reading.skipped["write-ahead log of a database (not read; close the program that writes to it)"] += 1
     uri = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
     with closing(sqlite3.connect(uri, uri=True)) as db:
         db.text_factory = lambda octets: octets.decode("utf-8", "replace")
