@@ -98,9 +98,16 @@ def test_the_exit_code_follows_the_severity(command: Command, memory: Path) -> N
         (["memory", "--baseline", "memory/clean.md"], "memory/clean.md"),
         (["memory", "--output", "absent/out.json"], "absent/out.json"),
         (["--store", "reference"], "store"),
+        (["a" * 300], "a" * 300),
+        (["memory/damaged.db"], "memory/damaged.db"),
+        (["memory", "--user", "ana"], "--user"),
+        (["memory", "--dry-run"], "--dry-run"),
+        (["memory", "--budget", "1"], "--budget"),
+        (["memory", "--results", "replies"], "--results"),
     ],
 )
 def test_wrong_input_is_named(command: Command, memory: Path, arguments: list[str], where: str) -> None:
+    (memory / "damaged.db").write_bytes(b"SQLite format 3\0damaged")
     said = command("hygiene", "scan", *arguments)
     assert said.code == 2
     assert where in said.err
@@ -275,6 +282,53 @@ def test_links_out_of_the_folder_and_binary_files_are_counted(command: Command, 
     (memory / "photo.md").write_bytes(b"\x89PNG\0\0\1")
     said = command("hygiene", "scan", "memory", "--format", "json")
     assert said.json["skipped"] == {"binary": 1, "link out of the folder": 1}
+
+
+def test_folders_and_links_that_are_not_read_are_counted(
+    command: Command, memory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A link to a folder elsewhere, a link to nothing, a damaged database, and a folder without permission."""
+    (command.folder / "elsewhere").mkdir()
+    (command.folder / "elsewhere" / "keys.md").write_text(f"key {KEY}\n", encoding="utf-8")
+    (memory / "linked").symlink_to(command.folder / "elsewhere")
+    (memory / "gone.md").symlink_to(memory / "nothing.md")
+    (memory / "damaged.db").write_bytes(b"SQLite format 3\0damaged")
+    (memory / "locked").mkdir()
+    list_folder = os.scandir
+
+    def refuse(path: str) -> Any:
+        if str(path).endswith("locked"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return list_folder(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)  # root may read every folder
+    said = command("hygiene", "scan", "memory", "--format", "json")
+    assert said.json["skipped"] == {"link out of the folder": 1, "unreadable": 3}
+
+
+def test_a_file_with_several_names_is_read_once(command: Command, memory: Path) -> None:
+    """AGENTS.md is often a link to CLAUDE.md, and a file may be named beside its folder."""
+    alone = findings(command, "memory")
+    (memory / "AGENTS.md").symlink_to("clean.md")
+    (memory / "zz.md").symlink_to("MEMORY.md")
+    said = command("hygiene", "scan", "memory", "memory/MEMORY.md", "--format", "json").json
+    assert said["findings"] == alone
+    assert (said["files"], said["skipped"]) == (2, {"read already": 3})
+
+
+def test_a_key_that_occurs_twice_hides_no_secret(command: Command) -> None:
+    (command.folder / "twice.json").write_text('{"password": "Larkspur!19", "password": ""}\n', encoding="utf-8")
+    assert [one["category"] for one in findings(command, "twice.json")] == ["secret"]
+
+
+def test_a_write_ahead_log_that_is_not_read_is_counted(command: Command) -> None:
+    writer = sqlite3.connect(command.folder / "memory.db")
+    writer.execute("PRAGMA journal_mode = WAL")
+    writer.execute("CREATE TABLE facts (text)")
+    writer.commit()
+    said = command("hygiene", "scan", "memory.db", "--format", "json")
+    writer.close()
+    assert [reason.partition(" (")[0] for reason in said.json["skipped"]] == ["write-ahead log of a database"]
 
 
 @pytest.mark.parametrize("name", ["broken.json", "broken.jsonl", "broken.yaml"])

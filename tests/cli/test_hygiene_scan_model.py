@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +130,32 @@ def test_a_dry_run_asks_nothing_and_writes_nothing(command: Command, stub: Stub,
     assert said.code == 0, said.err
     assert not stub.calls
     assert [file.name for file in command.folder.iterdir()] == ["MEMORY.md"]
+
+
+def test_a_dry_run_can_be_read_by_a_program(command: Command, stub: Stub, memory: Path) -> None:
+    said = command("hygiene", "scan", "MEMORY.md", "--model", "gpt-4o", "--dry-run", "--json")
+    assert said.json["expected"]["calls"] > 0
+    assert not stub.calls
+
+
+def test_a_model_and_a_baseline_are_used_together(command: Command, stub: Stub, memory: Path) -> None:
+    scan = ("hygiene", "scan", "MEMORY.md", "--model", "gpt-4o", "--budget", "1")
+    assert command(*scan, "--write-baseline", "known.json").code == 0
+    said = command(*scan, "--baseline", "known.json", "--json")
+    assert said.code == 0, said.err
+    assert (said.json["findings"], said.json["accepted"]) == ([], 5)
+
+
+def test_an_interrupted_scan_exits_with_130(command: Command, stub: Stub, memory: Path) -> None:
+    def interrupt(call: Call) -> str:
+        if call is stub.calls[0]:  # the second signal would end the process
+            os.kill(os.getpid(), signal.SIGINT)
+        return model(call)
+
+    stub.always(completion(interrupt))
+    assert command("hygiene", "scan", "MEMORY.md", "--model", "gpt-4o").code == 130
+    stub.always(completion(model))
+    assert command("hygiene", "scan", "MEMORY.md", "--model", "gpt-4o").code == 3
 
 
 @pytest.mark.slow

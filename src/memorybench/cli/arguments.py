@@ -189,7 +189,8 @@ def given_budget(args: argparse.Namespace) -> float | None:
     """Return the limit of --budget in dollars; None without --budget or with `--budget none`."""
     from memorybench.suites.spec import RunOptions, make_spec
 
-    budget = make_spec(RunOptions, given_fields(args, RunOptions)).budget
+    given = given_fields(args, RunOptions)
+    budget = make_spec(RunOptions, {name: given[name] for name in given if name == "budget"}).budget
     return None if budget in (None, "none") else float(budget)
 
 

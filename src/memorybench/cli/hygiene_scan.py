@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +15,14 @@ if TYPE_CHECKING:
     from memorybench.wiring.live import LiveWiring
 
 
+_RESULTS = Path("hygiene-results")
+
+
 def add_scan(actions: Any) -> None:
     scan = add_action(actions, "scan", "scan a memory for secrets, personal data and stale facts")
     scan.add_argument("paths", metavar="PATH", nargs="*", help="Read these files and folders")
     scan.add_argument("--store", metavar="NAME", help="Read the facts that this store lists")
-    scan.add_argument("--user", metavar="NAME", default="user", help="List the facts of this user (default: user)")
+    scan.add_argument("--user", metavar="NAME", help="With --store: list the facts of this user (default: user)")
     scan.add_argument(
         "--format", choices=("text", "json", "sarif"), default="text", help="Choose the format (default: text)"
     )
@@ -36,11 +41,10 @@ def add_scan(actions: Any) -> None:
         "--results",
         metavar="DIR",
         type=Path,
-        default=Path("hygiene-results"),
-        help="Record the model's replies in this folder (default: ./hygiene-results)",
+        help=f"With --model: record its replies in this folder (default: ./{_RESULTS})",
     )
     add_budget(scan)
-    scan.add_argument("--dry-run", action="store_true", help="Show how often the model would be asked")
+    scan.add_argument("--dry-run", action="store_true", help="With --model: only show how often it would be asked")
     add_consent(scan)
     add_config_dir(scan)
     scan.set_defaults(handler=_scan)
@@ -57,14 +61,25 @@ def _scan(args: argparse.Namespace) -> int:
 
     from .arguments import given_consent
 
+    _check_flags(args)
     # only `list` is called, so no private scope is needed
     consent = replace(given_consent(args), reads_only=True)
     wiring = LiveWiring(split_list(args.config_dir), consent, need_keys=not args.dry_run)
     accepted = read_baseline(args.baseline) if args.baseline else []
     reader = _reader(args, wiring) if args.model else None
-    report = scan(args.paths, store=args.store, user=args.user, baseline=accepted, wiring=wiring, reader=reader)
+    user = args.user or "user"
+    try:
+        report = scan(args.paths, store=args.store, user=user, baseline=accepted, wiring=wiring, reader=reader)
+    except KeyboardInterrupt:
+        print("memorybench: interrupted; repeat the command to continue", file=sys.stderr)
+        raise
     if reader is not None and reader.dry_run:
-        print(f"{args.model} would be asked {report.prompts} times, and again about what it finds; nothing was sent")
+        if args.format == "json":
+            print(json.dumps({"expected": {"model": args.model, "calls": report.prompts}}, indent=2))
+        else:
+            print(
+                f"{args.model} would be asked {report.prompts} times, and again about what it finds; nothing was sent"
+            )
         return 0
     if args.format == "sarif":
         text = as_sarif(report, __version__)
@@ -88,7 +103,22 @@ def _scan(args: argparse.Namespace) -> int:
     return 3 if fails else 0
 
 
+def _check_flags(args: argparse.Namespace) -> None:
+    """Raise BadInput for a flag that has no effect without another flag."""
+    from memorybench.core.errors import BadInput
+
+    given = {
+        "--user": ("--store NAME", args.user is not None, args.store),
+        "--results": ("--model NAME", args.results is not None, args.model),
+        "--budget": ("--model NAME", given_budget(args) is not None, args.model),
+        "--dry-run": ("--model NAME", args.dry_run, args.model),
+    }
+    for flag, (needed, is_given, other) in given.items():
+        if is_given and other is None:
+            raise BadInput(flag, f"is valid only with {needed.split()[0]}", remedy=f"add {needed}")
+
+
 def _reader(args: argparse.Namespace, wiring: LiveWiring) -> ModelReader:
     from memorybench.suites.hygiene.scan import ModelReader
 
-    return ModelReader(wiring.model(args.model), args.results, given_budget(args), dry_run=args.dry_run)
+    return ModelReader(wiring.model(args.model), args.results or _RESULTS, given_budget(args), dry_run=args.dry_run)

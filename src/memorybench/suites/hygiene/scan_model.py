@@ -251,7 +251,8 @@ def ask_model(
 ) -> ModelFindings:
     """Ask the model, and return what it confirmed and denied. Stop when `budget` dollars are spent; None: no limit.
 
-    What earlier scans of the same texts with the same model spent on the same day counts, too.
+    What earlier scans of the same texts with the same model spent on the same day counts, too. Raises KeyboardInterrupt
+    after Ctrl-C; replies until then are recorded.
     """
     check_prices((model,), budget)
     marks = {
@@ -265,7 +266,8 @@ def ask_model(
     def plan(opened: Model) -> Plan:
         return Plan(jobs=_jobs(asked, _Reader(opened, texts, today)), size=len(asked))
 
-    perform_with_model(plan, run, model, results, wiring, budget=budget)
+    if perform_with_model(plan, run, model, results, wiring, budget=budget).interrupted:
+        raise KeyboardInterrupt
     with RunReader.open(results) as run_reader:
         outcomes = list(run_reader.outcomes(run.id))
         parts = [
