@@ -1,6 +1,8 @@
 """`audit probes` lists, writes and verifies probes; `audit --probes` asks those of a file."""
 
 import json
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -349,3 +351,37 @@ def test_a_reply_of_many_brackets_is_unreadable(command: Command, stub: Stub, da
     stub.always(completion(lambda call: "{" * 10**6, model="", tokens=(9, 1)))
     said = command("audit", "probes", dataset, "--probe-model", "gpt-4o", "--json")
     assert (said.json["probes"], said.json["rejected"]["no question was written"]) == ([], 5)
+
+
+def test_an_interrupted_check_of_probes_exits_with_130_and_writes_no_probes(
+    command: Command, stub: Stub, dataset: str
+) -> None:
+    def interrupt(call: Call) -> str:
+        if call is stub.calls[0]:  # the second signal would end the process
+            os.kill(os.getpid(), signal.SIGINT)
+        return "none"
+
+    stub.always(completion(interrupt))
+    (command.folder / "x.jsonl").write_text("earlier probes\n")
+    said = command("audit", "probes", dataset, "--probe-model", "gpt-4o", "--concurrency", "1", "--output", "x.jsonl")
+    assert said.code == 130, said.err
+    assert (command.folder / "x.jsonl").read_text() == "earlier probes\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "where"),
+    [
+        (("--probes", "mine.jsonl", "--output", "./mine.jsonl"), "--output"),
+        (("--output", "mine.json"), "--output"),
+        (("--dry-run", "--output", "x.jsonl"), "--dry-run"),
+        (("--budget", "1"), "--budget"),
+    ],
+)
+def test_a_file_that_is_read_is_not_replaced_and_flags_have_an_effect(
+    command: Command, dataset: str, arguments: tuple[str, ...], where: str
+) -> None:
+    assert command("audit", "probes", "mine.json", "--output", "mine.jsonl").code == 0
+    before = {file.name: file.read_bytes() for file in command.folder.iterdir()}
+    said = command("audit", "probes", "mine.json", *arguments)
+    assert (said.code, said.err.split(": ")[1]) == (2, where)
+    assert {file.name: file.read_bytes() for file in command.folder.iterdir()} == before

@@ -14,6 +14,7 @@ from .arguments import add_budget, add_concurrency, add_fields, add_json, given_
 
 if TYPE_CHECKING:
     from memorybench.suites.audit.probes import Probe
+    from memorybench.suites.audit.spec import AuditSpec
     from memorybench.suites.estimates import Estimate
 
 ACTION = "probes"
@@ -52,6 +53,7 @@ def run(args: argparse.Namespace) -> int:
     from memorybench.wiring.live import LiveWiring
 
     spec = make_spec(AuditSpec, given_fields(args, AuditSpec))
+    _check_flags(args, spec)
     dataset = load_audit(spec.dataset)
     made = make_probes(spec, dataset)
     probes, failed = made.probes, 0
@@ -63,7 +65,11 @@ def run(args: argparse.Namespace) -> int:
             return _show_estimate(probe_calls(dataset.id, model, Transcripts(dataset), probes), args.json)
         budget = given_budget(args)
         check_prices((model,), budget)
-        verified = verify_all(dataset, probes, model, args.results, wiring, args.concurrency, budget)
+        try:
+            verified = verify_all(dataset, probes, model, args.results, wiring, args.concurrency, budget)
+        except KeyboardInterrupt:
+            print("memorybench: interrupted; repeat the command to continue", file=sys.stderr)
+            raise
         probes, failed = verified.probes, verified.failed
         rejected.update(verified.rejected)
     if args.output is not None:
@@ -76,6 +82,20 @@ def run(args: argparse.Namespace) -> int:
     if failed:
         print(f"memorybench: {failed} probes could not be checked; repeat the command to check them", file=sys.stderr)
     return 1 if failed else 0
+
+
+def _check_flags(args: argparse.Namespace, spec: AuditSpec) -> None:
+    """Raise BadInput for a flag without effect, and if the output would replace a file that is read."""
+    from memorybench.core.errors import BadInput
+
+    for flag, is_given in (("--dry-run", args.dry_run), ("--budget", given_budget(args) is not None)):
+        if is_given and spec.probe_model is None:
+            raise BadInput(flag, "is valid only with --probe-model", remedy="add --probe-model MODEL")
+    read = [Path(name).resolve() for name in (spec.dataset, *spec.probe_file)]
+    if args.output is not None and args.output.resolve() in read:
+        raise BadInput(
+            "--output", f"{args.output} is read by this command and would be replaced", remedy="name another file"
+        )
 
 
 def _show_estimate(estimate: Estimate, as_json: bool) -> int:

@@ -50,7 +50,8 @@ def verify_all(
     """Let the model write and verify the candidates, and return those that pass.
 
     Stops when `budget` dollars are spent. What earlier commands spent on the run counts, too. The run id is derived
-    from dataset, candidates, model and the version of the checks, so repeating the command resumes the run.
+    from dataset, candidates, model and the version of the checks, so repeating the command resumes the run. Raises
+    KeyboardInterrupt after Ctrl-C; replies until then are recorded.
     """
     marks = {
         "dataset": Fingerprint.of_parts(dataset.canonical_parts()),
@@ -63,7 +64,9 @@ def verify_all(
     def plan(opened: Model) -> Plan:
         return Plan(jobs=_jobs(dataset, candidates, ProbeModel(opened)), size=len(candidates))
 
-    perform_with_model(plan, run, model, results, wiring, concurrency=concurrency, budget=budget)
+    ending = perform_with_model(plan, run, model, results, wiring, concurrency=concurrency, budget=budget)
+    if ending.interrupted:
+        raise KeyboardInterrupt
     passed: dict[str, Probe] = {}
     rejected: Counter[str] = Counter()
     with RunReader.open(results) as run_reader:
