@@ -93,12 +93,12 @@ VALUES: Mapping[str, Sequence[Any]] = {
     "around_turns": (1, 2, 3),
     "around_words": (40, 60, 80, 120),
     "around_weight": (0.3, 0.5, 0.7),
-    "before_weight": (0.0, 0.25, 0.5, 0.75),
+    "before_weight": (0.0, 0.25, 0.5, 0.75, 1.0),
     "after_weight": (0.0, 0.25, 0.5, 0.75),
     "fusion": ("sum", "reciprocal ranks"),
     "dense_weight": (0.4, 0.5, 0.6, 0.7),
-    "speaker_weight": (0.0, 0.25, 0.5, 0.75),
-    "session_weight": (0.0, 0.2, 0.4, 0.6),
+    "speaker_weight": (0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5),
+    "session_weight": (0.0, 0.2, 0.4, 0.6, 0.8),
 }
 WINDOWS = [(turns, size) for turns in VALUES["around_turns"] for size in VALUES["around_words"]]
 

@@ -40,7 +40,7 @@ class HybridSettings(LexicalSettings, DenseSettings):
     """Weight of the vector of the turn after."""
     dense_weight: float = Field(default=DENSE_WEIGHT, ge=0, le=1)
     """Weight of the scores by vectors; scores by words have the weight 1 minus this."""
-    speaker_weight: float = Field(default=0.75, ge=0)
+    speaker_weight: float = Field(default=1.25, ge=0)
     """Added to the score of a turn if the question names its speaker."""
     session_weight: float = Field(default=0.6, ge=0)
     """Weight of the mean score of the three best turns of a turn's session."""
