@@ -6,9 +6,10 @@ import argparse
 import json
 import shlex
 import sys
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .arguments import add_action, add_fields, add_json, given_fields
 from .output import print_wrapped
@@ -147,14 +148,14 @@ def _show_finished(finished: FinishedRun, options: RunOptions, args: argparse.Na
 
 
 def _show_plan(start: Start, missing: list[str], as_json: bool) -> None:
-    from memorybench.reporting.estimates import show_estimates, unknown_costs
     from memorybench.reporting.terminal import console
     from memorybench.suites.starting import estimates
 
     prepared = start.prepared
     rows = [row.model_dump() for row in estimates(start)]
+    unknown = list(dict.fromkeys(f"{row['subject']}: {row['stage']}" for row in rows if row["cost"] is None))
     if as_json:
-        cost = {"known": sum(row["cost"] or 0 for row in rows), "unknown": unknown_costs(rows)}
+        cost = {"known": sum(row["cost"] or 0 for row in rows), "unknown": unknown}
         samples = prepared.details.get("samples", {})
         notes = prepared.details.get("data_notes", {})
         plan = {
@@ -167,7 +168,7 @@ def _show_plan(start: Start, missing: list[str], as_json: bool) -> None:
         }
         print(json.dumps(plan, indent=2))
     elif rows:
-        show_estimates(console(), prepared.planned, rows)
+        _show_estimates(rows, prepared.planned, unknown)
     else:
         trials = ", ".join(f"{n} of {benchmark} × {name}" for (benchmark, name), n in prepared.totals.items())
         print(f"{prepared.planned} trials planned ({trials}); nothing was done")
@@ -177,6 +178,33 @@ def _show_plan(start: Start, missing: list[str], as_json: bool) -> None:
             console().print(f"missing for a run: {line}", markup=False, highlight=False)
     if prepared.discard is not None and not start.resuming:
         prepared.discard()
+
+
+def _show_estimates(rows: Sequence[Mapping[str, Any]], planned: int, unknown: Sequence[str]) -> None:
+    """Print the table of --dry-run. `unknown` are the stages whose cost is unknown."""
+    from memorybench.core.report_sections import Column, Table, columns_and_rows, text_column
+    from memorybench.reporting.formatting import about
+    from memorybench.reporting.terminal import console, show_table
+
+    # shown if they have any value; a narrow terminal shows only the first ones
+    amounts = {"reused": "reused", "tokens in": "input_tokens", "tokens out": "output_tokens"}
+    columns, cells = columns_and_rows(
+        rows,
+        (text_column("benchmark", wrap=True), lambda row: row["benchmark"]),
+        (text_column("provider", wrap=True), lambda row: row["subject"]),
+        (text_column("stage", wrap=True), lambda row: row["stage"]),
+        (Column("calls"), lambda row: row["calls"]),
+        *(
+            (Column(heading, priority=place), lambda row, key=key: row[key] or None)
+            for place, (heading, key) in enumerate(amounts.items(), 1)
+            if any(row[key] for row in rows)
+        ),
+        (Column("cost"), lambda row: "?" if row["cost"] is None else about(row["cost"])),
+    )
+    out = console()
+    show_table(out, Table("DRY RUN: nothing was called", columns, cells))
+    more = f" + ? (unknown prices: {', '.join(unknown)})" if unknown else ""
+    out.print(f"{planned} trials planned; cost about {about(sum(row['cost'] or 0 for row in rows))}{more}")
 
 
 def _show_samples(prepared: PreparedRun) -> None:

@@ -16,6 +16,5 @@ Rows
 While a command runs
   progress.py        counts how far a run is, for displays and other processes
   progress_view.py   progress bars and lines on standard error
-  estimates.py       the table of --dry-run
   typed_commands.py  commands in hints, spelled as the user started the program
 """
