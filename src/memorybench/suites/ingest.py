@@ -68,26 +68,24 @@ class _NotEmpty(ServiceError):
         self.refusal = refusal
 
 
+@dataclass(frozen=True, eq=False)
 class _Add:
     """One call that adds sessions."""
 
-    def __init__(self, sessions: Sequence[Session], store: Mapping[str, Any], history: str | None = None) -> None:
-        """Set the sessions to add. `store` are the step inputs that identify the store.
-
-        `history` is the digest of a haystack if the call adds all of its sessions.
-        """
-        self.sessions = sessions
-        self._store = store
-        self._history = history
+    sessions: Sequence[Session]
+    store: Mapping[str, Any]
+    """The step inputs that identify the store."""
+    history: str | None = None
+    """The digest of a haystack if the call adds all of its sessions; else None."""
 
     @cached_property
     def inputs(self) -> dict[str, Any]:
         """The inputs of the step that records this call. Computed when first needed, so that requests start sooner."""
-        if self._history is not None:
-            return {**self._store, "haystack": self._history}
+        if self.history is not None:
+            return {**self.store, "haystack": self.history}
         if len(self.sessions) == 1:
-            return {**self._store, "session": digest(self.sessions[0])}
-        return {**self._store, "sessions": [digest(session) for session in self.sessions]}
+            return {**self.store, "session": digest(self.sessions[0])}
+        return {**self.store, "sessions": [digest(session) for session in self.sessions]}
 
 
 @dataclass(frozen=True, slots=True)
