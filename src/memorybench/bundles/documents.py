@@ -61,6 +61,8 @@ _FIELDS: Mapping[str, Sequence[tuple[str, str, str]]] = {
 def ro_crate(run: RunRow) -> dict[str, Any]:
     """Return RO-Crate 1.1 metadata, without digests, which are in the manifest."""
     others = [name for name in (*CONTENT, MANIFEST) if name != RO_CRATE]
+    started = run.spec.get(STARTED_WITH)
+    command_line = started.get("command_line", ()) if isinstance(started, Mapping) else ()
     graph: list[dict[str, Any]] = [
         {
             "@id": RO_CRATE,
@@ -80,7 +82,7 @@ def ro_crate(run: RunRow) -> dict[str, Any]:
         {
             "@id": "#run",
             "@type": "CreateAction",
-            "name": " ".join(map(str, _started(run).get("command_line", ()))) or _title(run),
+            "name": " ".join(map(str, command_line)) or _title(run),
             "startTime": run.created,
             "endTime": run.finished or run.created,
             "instrument": {"@id": "#program"},
@@ -209,11 +211,6 @@ def _models(run: RunRow) -> dict[str, str]:
     """Return the names of the answering model and the judge, for which the schema has no fields of its own."""
     names = {"answering_model": run.spec.get("answerer"), "judge": run.spec.get("judge")}
     return {key: str(name) for key, name in names.items() if name}
-
-
-def _started(run: RunRow) -> Mapping[str, Any]:
-    started = run.spec.get(STARTED_WITH)
-    return started if isinstance(started, Mapping) else {}
 
 
 def _title(run: RunRow) -> str:

@@ -222,6 +222,7 @@ def _sample(outcome: Outcome, epoch: int, at: str, case: Mapping[str, Any], mode
     answered = model is not None and outcome.status in _COMPLETED
     reply = {"role": "assistant", "content": shown.got}
     answers = case.get("answers") or [shown.expected]
+    failure = outcome.failure or Failure(kind=outcome.status, message="no reason was recorded")
     return {
         "id": trial.case_id,
         "epoch": epoch,
@@ -242,7 +243,7 @@ def _sample(outcome: Outcome, epoch: int, at: str, case: Mapping[str, Any], mode
         "role_usage": {},
         "completed_at": at,
         "uuid": trial.key,
-        **({} if outcome.status in _COMPLETED else {"error": _error(_failure(outcome))}),
+        **({} if outcome.status in _COMPLETED else {"error": _error(failure)}),
         "attachments": {},
     }
 
@@ -265,10 +266,6 @@ def _scored(score: Score, outcome: Outcome) -> dict[str, Any]:
         **({"explanation": why} if why else {}),
         "history": [],
     }
-
-
-def _failure(outcome: Outcome) -> Failure:
-    return outcome.failure or Failure(kind=outcome.status, message="no reason was recorded")
 
 
 def _error(failure: Failure) -> dict[str, str]:
