@@ -21,12 +21,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from memorybench.bundles.leaderboard import PAGE, build_leaderboard
-    from memorybench.core.errors import BadInput
-    from memorybench.suites.html_report import is_installed
+    from memorybench.suites.html_report import check_installed
     from memorybench.wiring.live import LiveWiring
 
-    if not is_installed():
-        raise BadInput("leaderboard", "jinja2 is not installed", remedy="pip install 'memorybench[view]'")
+    check_installed("leaderboard")
     given, wiring = split_list(args.data), LiveWiring(split_list(args.config_dir))
     found = build_leaderboard(
         args.folder,

@@ -52,10 +52,10 @@ def is_installed() -> bool:
     return find_spec("jinja2") is not None
 
 
-def check_installed() -> None:
+def check_installed(where: str = "--format html") -> None:
     if not is_installed():
         problem, remedy = MISSING.split("; ")
-        raise BadInput("--format html", problem, remedy=remedy)
+        raise BadInput(where, problem, remedy=remedy)
 
 
 def to_html(
