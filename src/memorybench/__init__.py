@@ -9,39 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-_HOMES = {
-    "audit": "memorybench.api",
-    "compare": "memorybench.api",
-    "evaluate": "memorybench.api",
-    "extraction_evaluator": "memorybench.api",
-    "load_run": "memorybench.api",
-    "merge": "memorybench.api",
-    "run": "memorybench.api",
-    "scan": "memorybench.api",
-    "RunResult": "memorybench.api",
-    "Completion": "memorybench.core.contracts",
-    "Embedder": "memorybench.core.contracts",
-    "Listing": "memorybench.core.contracts",
-    "Model": "memorybench.core.contracts",
-    "Provider": "memorybench.core.contracts",
-    "Receipt": "memorybench.core.contracts",
-    "Scope": "memorybench.core.contracts",
-    "Haystack": "memorybench.core.conversation",
-    "Memory": "memorybench.core.conversation",
-    "Session": "memorybench.core.conversation",
-    "Turn": "memorybench.core.conversation",
-    "Measure": "memorybench.core.measures",
-    "Metric": "memorybench.core.measures",
-    "RetrievalMetric": "memorybench.core.measures",
-    "Extractor": "memorybench.core.extraction",
-    "MemoryStore": "memorybench.core.stores",
-    "Dataset": "memorybench.core.questions",
-    "Question": "memorybench.core.questions",
-    "Outcome": "memorybench.core.trials",
-    "Subject": "memorybench.core.trials",
-    "MemorybenchError": "memorybench.core.errors",
-    "ProviderContract": "memorybench.testing",
+_NAMES = {
+    "memorybench.api": (
+        *("audit", "compare", "evaluate", "extraction_evaluator", "load_run", "merge", "run", "scan"),
+        "RunResult",
+    ),
+    "memorybench.core.contracts": ("Completion", "Embedder", "Listing", "Model", "Provider", "Receipt", "Scope"),
+    "memorybench.core.conversation": ("Haystack", "Memory", "Session", "Turn"),
+    "memorybench.core.errors": ("MemorybenchError",),
+    "memorybench.core.extraction": ("Extractor",),
+    "memorybench.core.measures": ("Measure", "Metric", "RetrievalMetric"),
+    "memorybench.core.questions": ("Dataset", "Question"),
+    "memorybench.core.stores": ("MemoryStore",),
+    "memorybench.core.trials": ("Outcome", "Subject"),
+    "memorybench.testing": ("ProviderContract",),
 }
+_HOMES = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = ["__version__", *sorted(_HOMES)]
 
 if TYPE_CHECKING:
