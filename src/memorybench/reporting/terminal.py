@@ -8,18 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
-from memorybench.core.report_sections import (
-    Case,
-    Cases,
-    Cell,
-    Column,
-    Notes,
-    Provenance,
-    Report,
-    Section,
-    Table,
-    Text,
-)
+from memorybench.core.report_sections import Case, Cases, Cell, Column, Notes, Provenance, Report, Section, Table, Text
 from memorybench.text.sanitize import PLAIN, sanitize, shorten
 
 from .formatting import cell_text, footnotes

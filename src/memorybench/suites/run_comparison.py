@@ -12,12 +12,7 @@ from typing import Any, Literal
 from memorybench.core.errors import BadInput
 from memorybench.core.measures import Metric
 from memorybench.core.records import Record
-from memorybench.core.report_sections import (
-    Notes,
-    Provenance,
-    Report,
-    Section,
-)
+from memorybench.core.report_sections import Notes, Provenance, Report, Section
 from memorybench.journal.rows import Fingerprint
 from memorybench.metrics.names import ALIASES
 from memorybench.text.spelling import suggestion

@@ -30,10 +30,7 @@ from .run_row import CONCURRENCY, new_row, saved_baseline
 from .saved_report import save_report
 from .shards import plan_of_shard
 from .suite import SCOPE_SUFFIX, Opening
-from .thresholds import (
-    add_checks,
-    threshold_checks,
-)
+from .thresholds import add_checks, threshold_checks
 
 if TYPE_CHECKING:
     from memorybench.core.plans import Watch

@@ -22,12 +22,7 @@ from .run_changes import repair
 from .spec import changed_flag, check_not_empty, check_otel, check_ray, make_spec, saved_programs, saved_spec
 from .stored_run import new_run_id
 from .suite import SAVED_BASELINE, RunPlace
-from .thresholds import (
-    check_thresholds,
-    parse_thresholds,
-    saved_thresholds,
-    thresholds_to_save,
-)
+from .thresholds import check_thresholds, parse_thresholds, saved_thresholds, thresholds_to_save
 
 if TYPE_CHECKING:
     from .estimates import Estimate
