@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import calendar
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from memorybench.core.records import Record
 from memorybench.judging.facts import MemoryFact
 
 from .cases import ExtractionCase
@@ -32,25 +31,8 @@ _PAST_OF = {"is": "was", "are": "were", "has": "had", "lives": "lived", "works":
 _PRESENT = re.compile(rf"\b(?:{'|'.join(_PAST_OF)})\b", re.IGNORECASE)
 
 
-class Mutant(Record):
-    kind: str
-    """How the output was made wrong: drop, negate, swap, word order, renumber, sign, doubt, tense, used to, third
-    party, invent, stale, forbid or amnesia."""
-    output: Any
-
-
-class MutationResult(Record):
-    """The kinds of the mutants of one case: `killed` were scored as wrong, `survived` were not."""
-
-    case: str
-    killed: tuple[str, ...]
-    undecided: tuple[str, ...] = ()
-    """Mutants that differ from the gold, but that only a judge could score as wrong."""
-    survived: tuple[str, ...]
-
-
-def mutants_of(case: ExtractionCase) -> Iterator[Mutant]:
-    """Yields every mutant of a case.
+def mutants_of(case: ExtractionCase) -> Iterator[tuple[str, Any]]:
+    """Yields every mutant of a case: how it was made wrong, such as `drop`, and the output.
 
     Each new fact (each kept fact, if none is new) is dropped and altered in every way. An invented fact, each removed
     fact and each forbidden text is added. If a change is expected, one mutant leaves the memory unchanged.
@@ -61,34 +43,40 @@ def mutants_of(case: ExtractionCase) -> Iterator[Mutant]:
     names = {name for text in texts for name in _NAME.findall(text) if not name.startswith(_CALENDAR)}
     for fact in gold.added or gold.kept:
         others = [other for other in whole if other is not fact]
-        yield Mutant(kind="drop", output=_memory(others))
+        yield "drop", _memory(others)
         for kind, text in _alterations(fact.text, names):
-            yield Mutant(kind=kind, output=_memory([*others, MemoryFact(text, fact.categories)]))
+            yield kind, _memory([*others, MemoryFact(text, fact.categories)])
     categories = next((fact.categories for fact in whole), ())
-    yield Mutant(kind="invent", output=_memory([*whole, MemoryFact(INVENTED, categories)]))
+    yield "invent", _memory([*whole, MemoryFact(INVENTED, categories)])
     for fact in gold.removed:
-        yield Mutant(kind="stale", output=_memory([*whole, fact]))
+        yield "stale", _memory([*whole, fact])
     for text in case.must_not_store:
-        yield Mutant(kind="forbid", output=_memory([*whole, MemoryFact(text, categories)]))
+        yield "forbid", _memory([*whole, MemoryFact(text, categories)])
     if gold.added or gold.removed:
-        yield Mutant(kind="amnesia", output=case.existing_memory)
+        yield "amnesia", case.existing_memory
 
 
-def run_mutants(case: ExtractionCase) -> MutationResult:
-    """Scores every mutant of a case by code alone. A mutant that needs a judge is undecided, not killed."""
+def run_mutants(case: ExtractionCase) -> dict[str, list[str]]:
+    """Score every mutant of a case by code alone; return their kinds, by result: killed, undecided or survived.
+
+    A mutant that needs a judge is undecided, not killed.
+    """
     kinds: dict[str, list[str]] = {"killed": [], "undecided": [], "survived": []}
-    for mutant in mutants_of(case):
-        findings = findings_of(case.gold, match_output(case, mutant.output), must_not_store=case.must_not_store)
+    for kind, output in mutants_of(case):
+        findings = findings_of(case.gold, match_output(case, output), must_not_store=case.must_not_store)
         result = "killed" if not findings.flawless else "undecided" if findings.undecided else "survived"
-        kinds[result].append(mutant.kind)
-    return MutationResult(case=case.id, **{result: tuple(names) for result, names in kinds.items()})
+        kinds[result].append(kind)
+    return kinds
 
 
-def mutation_summary(results: Sequence[MutationResult]) -> str:
-    """Returns a line such as `mutation score 80 of 80 cases (100%); 412 of 435 mutants killed, 20 undecided`."""
-    useful = sum(bool(result.killed) for result in results)
-    killed, undecided = (sum(len(getattr(result, name)) for result in results) for name in ("killed", "undecided"))
-    survivors = [f"{result.case} {kind}" for result in results for kind in result.survived]
+def mutation_summary(results: Mapping[str, Mapping[str, Sequence[str]]]) -> str:
+    """Returns a line such as `mutation score 80 of 80 cases (100%); 412 of 435 mutants killed, 20 undecided`.
+
+    `results` are those of `run_mutants`, by id of the case.
+    """
+    useful = sum(bool(result["killed"]) for result in results.values())
+    killed, undecided = (sum(len(result[name]) for result in results.values()) for name in ("killed", "undecided"))
+    survivors = [f"{case} {kind}" for case, result in results.items() for kind in result["survived"]]
     return (
         f"mutation score {useful} of {len(results)} cases ({useful / len(results) if results else 0.0:.0%}); "
         f"{killed} of {killed + undecided + len(survivors)} mutants killed, {undecided} undecided"

@@ -18,7 +18,7 @@ def _describe_file(path: Path, first: Mapping[str, Any]) -> str | None:
     from .mutants import mutation_summary, run_mutants
 
     cases = load_cases(path)
-    return f"{len(cases)} extraction cases; {mutation_summary([run_mutants(case) for case in cases])}"
+    return f"{len(cases)} extraction cases; {mutation_summary({case.id: run_mutants(case) for case in cases})}"
 
 
 def _write_files(place: RunPlace) -> None:
