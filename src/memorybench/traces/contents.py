@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 _MESSAGE_TEXTS = ("content", "contents", "parts", "kwargs", "data")
@@ -173,8 +173,8 @@ def _record(one: Any) -> dict[str, Any] | None:
     return None
 
 
-def _text(record: Mapping[str, Any], keys: Iterable[str] = _RECORD_TEXTS) -> str | None:
-    for key in keys:
+def _text(record: Mapping[str, Any]) -> str | None:
+    for key in _RECORD_TEXTS:
         inner = record.get(key)
         if isinstance(inner, str):
             return inner

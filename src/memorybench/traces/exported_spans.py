@@ -8,7 +8,7 @@ LangSmith: runs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -103,7 +103,7 @@ def described(span: Span, content: Content, names: SpanNames) -> Span:
         found[genai.OUTPUT_MESSAGES] = messages(content.output, "assistant")
     missing = {key: value for key, value in found.items() if value is not None and key not in known}
     attributes = {**known, **missing, genai.OPERATION: operation}
-    return Span(span.trace, span.id, span.parent, span.start, span.line, span.name, span.is_error, attributes)
+    return replace(span, attributes=attributes)
 
 
 def exported_spans(path: Path, source: str, names: SpanNames) -> Iterator[Span]:
@@ -136,15 +136,9 @@ def _langfuse(row: Mapping[str, Any], where: str, line: int) -> tuple[Span, Cont
     metadata = parsed(row.get("metadata"))
     given = parsed(metadata.get("attributes", metadata)) if isinstance(metadata, Mapping) else {}
     attributes = given if isinstance(given, Mapping) else {}
-    span = _span(
-        (trace, row.get("id"), row.get("parent_observation_id") or row.get("parentObservationId")),
-        start,
-        line,
-        row.get("name"),
-        str(row.get("level", "")).upper() == "ERROR",
-        attributes,
-        where,
-    )
+    ids = (trace, row.get("id"), row.get("parent_observation_id") or row.get("parentObservationId"))
+    is_error = str(row.get("level", "")).upper() == "ERROR"
+    span = _span(ids, start, line, row.get("name"), is_error, attributes, where)
     return span, Content(str(row.get("type") or "").upper(), row.get("input"), row.get("output"))
 
 
