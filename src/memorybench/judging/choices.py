@@ -37,17 +37,13 @@ def read_choice(response: str, choices: Sequence[Choice]) -> str | None:
         return whole.pop()
     named = {choice.label for choice in choices if _names(rest, choice.label) or _is_text(rest, choice)}
     cited = {choice.label for choice in choices if _cites(text, choice.label)} - named
-    if cited and _NEGATION.search(text):
-        problem = "a choice in a sentence with a negation"
-        raise Unreadable(
-            f"the answer to a multiple-choice question names {problem}: {preview(response)}; expected one label"
-        )
+    is_negated = bool(cited) and _NEGATION.search(text) is not None
     named |= cited
-    if len(named) == 1:
+    if len(named) == 1 and not is_negated:
         return named.pop()
     if not named and _NO_ANSWER.search(text):
         return None
-    problem = "several choices" if named else "no choice"
+    problem = "a choice in a sentence with a negation" if is_negated else "several choices" if named else "no choice"
     raise Unreadable(
         f"the answer to a multiple-choice question names {problem}: {preview(response)}; expected one label"
     )

@@ -85,8 +85,8 @@ async def judge_answer(steps: Steps, judge: Judge | None, probe: Probe, response
         raise Unreadable(f"code cannot decide whether the answer {preview(response)} is right; add --judge-model MODEL")
     verdict = await judge.verdict(steps, question_of(probe), response)
     reason = " ".join((verdict.reason, *(f"({flag})" for flag in verdict.flags)))
-    choice = _LETTERS.find(verdict.choice) if verdict.choice in _LETTERS else -1
-    return Judgement(verdict.correct, reason, by_judge=True, choice=choice if verdict.choice and choice >= 0 else None)
+    choice = _LETTERS.index(verdict.choice) if verdict.choice in tuple(_LETTERS) else None
+    return Judgement(verdict.correct, reason, by_judge=True, choice=choice)
 
 
 async def is_declined(steps: Steps, judge: Judge | None, probe: Probe, response: str) -> bool | None:
