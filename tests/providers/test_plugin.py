@@ -94,8 +94,8 @@ def test_a_plug_in_of_either_version_is_opened_and_searched(
 
     async def search() -> tuple[Sequence[Memory], str, int | None]:
         async with AsyncExitStack() as stack:
-            opener = ProviderOpener(stack, catalog, tmp_path / "s", run="r", consent=Consent(), threshold=None)
-            opened = await opener.open(entry)
+            opener = ProviderOpener(stack, catalog, tmp_path / "s", "r", Consent())
+            opened = await opener.open(entry.name)
             assert opened.provider.subject.name == "toy"
             await fill(opened.provider, [session("s1", "I own a dog.")])
             return await opened.provider.search(HOME, "dog", 5), opened.provider.store_id, opened.limits.concurrency
@@ -171,8 +171,8 @@ def test_code_of_a_config_needs_permission(tmp_path: Path) -> None:
 
     async def open_provider() -> None:
         async with AsyncExitStack() as stack:
-            opener = ProviderOpener(stack, catalog, tmp_path / "s", run="r", consent=Consent(), threshold=None)
-            await opener.open(entry)
+            opener = ProviderOpener(stack, catalog, tmp_path / "s", "r", Consent())
+            await opener.open(entry.name)
 
     with pytest.raises(BadInput) as caught:
         check_provider(catalog, entry, Consent())

@@ -65,8 +65,8 @@ class ResolvedExtractor:
 
         async def open_provider() -> Provider:
             assert self.provider is not None
-            opener = ProviderOpener(stack, self.catalog, stores, run=run, consent=self.consent, threshold=None)
-            return (await opener.open(self.provider)).provider
+            opener = ProviderOpener(stack, self.catalog, stores, run, self.consent)
+            return (await opener.open(self.provider.name)).provider
 
         context = OpenContext(
             name=self.name,

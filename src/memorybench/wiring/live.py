@@ -23,7 +23,6 @@ from .source_code import code_of
 if TYPE_CHECKING:
     from memorybench.catalog.entries import Entry
     from memorybench.core.agents import Serve, ToolCall
-    from memorybench.core.contracts import Embedder
     from memorybench.core.questions import Dataset, Question
     from memorybench.core.uses import Use
     from memorybench.datasets.config import BenchmarkConfig, ModelChoice
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from .agents import ResolvedAgent
     from .extractors import ResolvedExtractor
     from .models import ModelResolver, ResolvedModel
-    from .providers import Opened
     from .stores import ResolvedStore
     from .traces import FileOperations, FileTraces, LangSmithOperations, LangSmithTraces
 
@@ -72,20 +70,6 @@ class ResolvedProvider:
 
     def described(self) -> str:
         return described(self.catalog, self.entry)
-
-
-@dataclass(frozen=True, slots=True)
-class Providers:
-    """Opens the providers of one run."""
-
-    catalog: Catalog
-    opener: ProviderOpener
-
-    async def open(self, name: str) -> Opened:
-        return await self.opener.open(self.catalog.chosen("provider", name))
-
-    async def embedder(self) -> Embedder:
-        return await self.opener.embedder()
 
 
 class LiveWiring:
@@ -170,11 +154,8 @@ class LiveWiring:
 
     def open_providers(
         self, stack: AsyncExitStack, folder: Path, *, run_id: str, threshold: float | None = None
-    ) -> Providers:
-        return Providers(
-            self.catalog,
-            ProviderOpener(stack, self.catalog, folder, run=run_id, consent=self._consent, threshold=threshold),
-        )
+    ) -> ProviderOpener:
+        return ProviderOpener(stack, self.catalog, folder, run_id, self._consent, threshold)
 
     def store(self, name: str) -> ResolvedStore:
         from .stores import resolve_store

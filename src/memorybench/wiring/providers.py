@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -146,44 +146,35 @@ class Opened:
     unordered: bool
 
 
+@dataclass(eq=False)
 class ProviderOpener:
     """Opens the providers of one run. They share the local embedder."""
 
-    def __init__(
-        self,
-        stack: AsyncExitStack,
-        catalog: Catalog,
-        stores: Path,
-        *,
-        run: str,
-        consent: Consent,
-        threshold: float | None,
-        keep_on_disk: bool = False,
-    ) -> None:
-        """Use the folder `stores` for the data of local providers.
+    stack: AsyncExitStack
+    catalog: Catalog
+    stores: Path
+    """The folder for the data of local providers."""
+    run: str
+    consent: Consent
+    threshold: float | None = None
+    keep_on_disk: bool = False
+    """Whether all local providers store their data in `stores`; otherwise only those whose calls may cost money."""
+    _local_embedder: Embedder | None = field(default=None, init=False)
 
-        With `keep_on_disk`, all of them store their data there; otherwise only those whose calls may cost money.
-        """
-        self._stack = stack
-        self._catalog = catalog
-        self._stores = stores
-        self._run = run
-        self._consent = consent
-        self._threshold = threshold
-        self._keep_on_disk = keep_on_disk
-        self._local_embedder: Embedder | None = None
-        stores.mkdir(parents=True, exist_ok=True, mode=0o700)
+    def __post_init__(self) -> None:
+        self.stores.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     @cached_property
     def _models(self) -> ModelResolver:
         from .models import ModelResolver
 
-        return ModelResolver(self._catalog, self._consent)
+        return ModelResolver(self.catalog, self.consent)
 
-    async def open(self, entry: Entry) -> Opened:
-        check_consent(self._catalog, entry, self._consent)
-        config = self._catalog.provider(entry.name, environment())
-        registered = registered_class(self._catalog, config)
+    async def open(self, name: str) -> Opened:
+        entry = self.catalog.chosen("provider", name)
+        check_consent(self.catalog, entry, self.consent)
+        config = self.catalog.provider(entry.name, environment())
+        registered = registered_class(self.catalog, config)
         if registered is not None:
             opening = registered.open(self._context(entry, config, registered))
         elif config.type == "local":
@@ -192,8 +183,7 @@ class ProviderOpener:
             opening = await self._open_http(entry, config)
         # settings of a plug-in identify its subject, too: with others, no recorded search may be reused
         settings = config.settings if (config.adapter or "").startswith(PLUGIN) else {}
-        provider = rename_provider(await self._stack.enter_async_context(opening), entry.name, settings)
-        remote = config.type != "local"
+        provider = rename_provider(await self.stack.enter_async_context(opening), entry.name, settings)
         rate = config.rate_limit
         limits = Limits(
             concurrency=rate.concurrency or (1 if registered is not None and registered.single_threaded else None),
@@ -206,7 +196,7 @@ class ProviderOpener:
         return Opened(
             provider,
             limits,
-            remote=remote,
+            remote=config.type != "local",
             spends=may_spend(config),
             unordered=config.capabilities.unordered,
         )
@@ -217,13 +207,13 @@ class ProviderOpener:
             if self._local_embedder is None:
                 from memorybench.embedding.local import open_local_embedder
 
-                self._local_embedder = await self._stack.enter_async_context(open_local_embedder())
+                self._local_embedder = await self.stack.enter_async_context(open_local_embedder())
             return self._local_embedder
         if self._models.has_server(embedding.model):
-            return await self._models.resolve(embedding.model).open_embedder(self._stack, embedding.dimensions)
+            return await self._models.resolve(embedding.model).open_embedder(self.stack, embedding.dimensions)
         from memorybench.embedding.openai import open_openai_embedder
 
-        return await self._stack.enter_async_context(
+        return await self.stack.enter_async_context(
             open_openai_embedder(
                 key=_embedder_key(embedding),
                 redactor=redactor(),
@@ -237,19 +227,19 @@ class ProviderOpener:
     def _context(self, entry: Entry, config: ProviderConfig, registered: type[LocalProvider]) -> OpenContext:
         return OpenContext(
             config=config,
-            folder=self._stores / folder_name(entry.name),
+            folder=self.stores / folder_name(entry.name),
             config_file=entry.file,
             environment=environment(),
             redactor=redactor(),
             open_embedder=partial(self.embedder, config.local.embedding if config.local else None),
             open_model=partial(self._model, config),
             settings=read_settings(registered.settings_model, config),
-            keep_on_disk=self._keep_on_disk or may_spend(config),
+            keep_on_disk=self.keep_on_disk or may_spend(config),
         )
 
     async def _model(self, config: ProviderConfig) -> Model | None:
         name = config.enhancement_model
-        return await self._models.resolve(name).open(self._stack) if name else None
+        return await self._models.resolve(name).open(self.stack) if name else None
 
     async def _open_file(self, entry: Entry, config: ProviderConfig) -> AbstractAsyncContextManager[Provider]:
         from memorybench.providers.adapters import open_adapter
@@ -259,7 +249,7 @@ class ProviderOpener:
         return open_adapter(
             config,
             entry.file,
-            self._stores / folder_name(config.name),
+            self.stores / folder_name(config.name),
             embedder=await self.embedder(local.embedding) if local and wants_embedder else None,
             model=await self._model(config),
         )
@@ -274,19 +264,19 @@ class ProviderOpener:
             stack = open_docker(
                 config,
                 # equal run ids in two folders are two stacks
-                run=f"{self._run}-{digest(str(self._stores.absolute()))[:6]}",
+                run=f"{self.run}-{digest(str(self.stores.absolute()))[:6]}",
                 config_file=entry.file,
-                environment=compose_environment(self._catalog.provider(entry.name), environment()),
+                environment=compose_environment(self.catalog.provider(entry.name), environment()),
                 redactor=redactor(),
                 report_leak=lambda line: print(line, file=sys.stderr),
             )
-            store_id = await self._stack.enter_async_context(stack)
+            store_id = await self.stack.enter_async_context(stack)
         return open_http_provider(
             config,
             key=environment().get(config.auth.env_var) if config.auth.env_var else None,
             redactor=redactor(),
             embedder=await self.embedder(config.embedding) if config.embedding else None,
-            threshold=self._threshold,
+            threshold=self.threshold,
             store_id=store_id,
             sign=self._load_signer(entry, config),
         )

@@ -80,16 +80,9 @@ class ResolvedStore:
     @asynccontextmanager
     async def _open_provider(self, name: str, folder: Path) -> AsyncIterator[Provider]:
         async with AsyncExitStack() as stack:
-            opener = ProviderOpener(
-                stack,
-                self.catalog,
-                folder,
-                run="hygiene",
-                consent=self.consent,
-                threshold=None,
-                keep_on_disk=True,  # scenarios open a store again, and search its files
-            )
-            yield (await opener.open(self.catalog.chosen("provider", name))).provider
+            # scenarios open a store again, and search its files
+            opener = ProviderOpener(stack, self.catalog, folder, "hygiene", self.consent, keep_on_disk=True)
+            yield (await opener.open(name)).provider
 
 
 def resolve_store(catalog: Catalog, name: str, consent: Consent, *, need_keys: bool = True) -> ResolvedStore:
