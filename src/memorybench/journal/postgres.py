@@ -15,6 +15,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
 from importlib import import_module
@@ -347,20 +348,18 @@ class PostgresJournal(Journal):
         return JournalError(f"{self.name}: {text}")
 
 
+@dataclass(eq=False)
 class _PostgresLock:
     """The lock of a run: a file lock for this machine, and an advisory lock of the database for all machines.
 
     The connection that writes the run holds the advisory lock. So a process that loses the lock cannot write any more.
     """
 
-    def __init__(
-        self, folder_lock: RunLock, connection: PostgresConnection, run: str, shared: bool, is_alone: bool
-    ) -> None:
-        self.is_alone = is_alone
-        self._folder_lock = folder_lock
-        self._connection = connection
-        self._run = run
-        self._shared = shared
+    _folder_lock: RunLock
+    _connection: PostgresConnection
+    _run: str
+    _shared: bool
+    is_alone: bool
 
     def share(self) -> None:
         if self._shared and self.is_alone:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 import socket
 import sys
 import traceback
@@ -44,7 +43,6 @@ class WorkerProcess:
     host: str
     pid: int
     version: str
-    python: str
 
     def __str__(self) -> str:
         return f"pid {self.pid} on {self.host}"
@@ -69,7 +67,7 @@ class RayWorker:
         self._adding: dict[tuple[str, str, str], Adding] = {}
 
     def process(self) -> WorkerProcess:
-        return WorkerProcess(socket.gethostname(), os.getpid(), __version__, platform.python_version())
+        return WorkerProcess(socket.gethostname(), os.getpid(), __version__)
 
     def perform(self, task: WorkerTask) -> WorkerResult:
         """Join the run and perform trials until none is left, as `memorybench worker` does."""
