@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from operator import itemgetter
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from memorybench.core.errors import BadInput
@@ -358,6 +357,8 @@ class Catalog:
 
             plugins = [source.entry.name for source in self._plugins if source.entry.kind == "metric"]
             return read_benchmark(document, environment, metrics=known_metrics(plugins))
+        from pkgutil import resolve_name
+
         config: Record = resolve_name(_READERS[kind])(document, environment)
         return config
 

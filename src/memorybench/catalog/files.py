@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Literal, get_args
 
 from memorybench.core.errors import BadInput
@@ -35,6 +34,8 @@ SCENARIOS = Path(__file__).parent / "scenarios"
 
 def record_of(kind: Described) -> type[Record]:
     """Return the class of configs of this kind. It is imported only now, because importing all classes takes long."""
+    from pkgutil import resolve_name
+
     record: type[Record] = resolve_name(_RECORDS[kind])
     return record
 
