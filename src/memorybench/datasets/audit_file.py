@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import StrictInt
 
@@ -13,6 +13,7 @@ from memorybench.core.records import Record
 from memorybench.files.json_text import decode, load_json
 from memorybench.files.located import Document
 from memorybench.files.reading import read_lines
+from memorybench.files.rows import row_document
 from memorybench.files.validation import problems
 from memorybench.text.sanitize import preview
 
@@ -136,7 +137,7 @@ def _rows(path: Path, id: str) -> AuditFile:
         if not line.strip():
             continue
         try:
-            document = _row(path, decode(line, str(path), number), number)
+            document = row_document(path, decode(line, str(path), number), number)
         except BadInput as bad:
             if not line.endswith("\n"):  # only the last line: a writer or a download was interrupted
                 problem, remedy = f"the last line is incomplete: {bad.problem}", "complete or remove the line"
@@ -147,10 +148,6 @@ def _rows(path: Path, id: str) -> AuditFile:
         if isinstance(document.value, dict):
             conversations.append(document)
     return AuditFile(path, id, tuple(conversations), tuple(found))
-
-
-def _row(path: Path, value: Any, number: int) -> Document:
-    return Document(str(path), value, lambda _: number)
 
 
 def _type_problems(document: Document, record: type[Record]) -> tuple[BadInput, ...]:

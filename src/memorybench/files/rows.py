@@ -18,7 +18,7 @@ from .reading import LARGEST, LONGEST_LINE, read_lines
 def stream_jsonl(path: Path | str, largest: int = LARGEST) -> Iterator[Document]:
     """Yield each row. Blank lines are skipped."""
     for number, value in numbered_jsonl(path, largest):
-        yield _row(path, value, number)
+        yield row_document(path, value, number)
 
 
 def numbered_jsonl(path: Path | str, largest: int = LARGEST) -> Iterator[tuple[int, Any]]:
@@ -44,7 +44,7 @@ def stream_csv(path: Path | str, largest: int = LARGEST) -> Iterator[Document]:
                 expected="one cell for each column",
                 remedy="quote cells that contain commas or line ends",
             )
-        yield _row(path, dict(zip(header, cells, strict=True)), number)
+        yield row_document(path, dict(zip(header, cells, strict=True)), number)
 
 
 def load_jsonl(path: Path | str, largest: int = LARGEST) -> Document:
@@ -55,7 +55,8 @@ def load_csv(path: Path | str, largest: int = LARGEST) -> Document:
     return _collect(path, stream_csv(path, largest))
 
 
-def _row(path: Path | str, value: Any, line: int) -> Document:
+def row_document(path: Path | str, value: Any, line: int) -> Document:
+    """Return a value as a Document whose places all have the same line."""
     return Document(str(path), value, lambda _: line)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cache, lru_cache
-from typing import Protocol
+from typing import Any
 
 from .stop_words import FUNCTION_WORDS, STOP_WORDS
 
@@ -47,20 +47,15 @@ def stems(words: Sequence[str]) -> tuple[str, ...]:
 @lru_cache(maxsize=65_536)
 def stem(word: str, language: str = "en") -> str:
     """Return the Snowball stem of a word in lower case; for English that is "Porter2"."""
-    return _stemmer(language).stemWord(word)
-
-
-class _Stemmer(Protocol):
-    def stemWord(self, word: str) -> str: ...  # noqa: N802  the library's name
+    return str(_stemmer(language).stemWord(word))
 
 
 @cache
-def _stemmer(language: str) -> _Stemmer:
+def _stemmer(language: str) -> Any:
     # loads the stemmers of all languages, so only where words are compared
     from snowballstemmer import stemmer
 
-    found: _Stemmer = stemmer(_SNOWBALL[language])
-    return found
+    return stemmer(_SNOWBALL[language])
 
 
 _SNOWBALL = {"en": "english", "de": "german", "fr": "french", "es": "spanish"}

@@ -69,7 +69,10 @@ def _check(config: ProviderConfig, document: Document) -> None:
     _check_kind(config, document)
     _check_addresses(config, document)
     check_auth(config.auth, document)
-    _check_signer(config.connection.sign, document)
+    sign = config.connection.sign
+    if sign is not None and not re.fullmatch(r".+\.py:[A-Za-z_]\w*", sign):
+        where = document.where("connection", "sign")
+        raise BadInput(where, f"invalid function {preview(sign)}", expected="./file.py:function")
     for place, embedding in _embeddings(config):
         if embedding.env_var is not None:
             check_variable_name(embedding.env_var, document, (*place, "env_var"))
@@ -157,12 +160,6 @@ def _check_adapter(adapter: str, where: str) -> None:
         raise BadInput(
             where, f"invalid adapter {preview(adapter)}", expected="builtin:NAME, plugin:NAME or ./file.py:Class"
         )
-
-
-def _check_signer(sign: str | None, document: Document) -> None:
-    if sign is not None and not re.fullmatch(r".+\.py:[A-Za-z_]\w*", sign):
-        where = document.where("connection", "sign")
-        raise BadInput(where, f"invalid function {preview(sign)}", expected="./file.py:function")
 
 
 def _is_set(section: Record, key: str) -> bool:
