@@ -121,7 +121,8 @@ def find_secret(secret: str, texts: Mapping[str, str]) -> list[Sighting]:
     rest: list[_Piece] = []
     for name, text in texts.items():
         views = list(_views(secret, text))
-        pieces = [] if (encoding := _whole(secret, needles, views)) else list(_pieces(needles, views, name))
+        encoding = next(filter(None, (_encoding_in(secret, needles, view) for view in views)), "")
+        pieces = [] if encoding else list(_pieces(needles, views, name))
         encoding = encoding or _occurrence(secret, pieces, len(needles.get("", "")))
         if encoding:
             sightings.append(Sighting(encoding=encoding, where=name))
@@ -309,11 +310,6 @@ def _decoded_views(text: str) -> Iterator[_View]:
 def _cached_views(text: str) -> tuple[_View, ...]:
     """Return the decodings of a text. Cached, because several secrets are searched for in the same text."""
     return tuple(_decoded_views(text))
-
-
-def _whole(secret: str, needles: Mapping[str, str], views: Iterable[_View]) -> str:
-    """Return the simplest encoding in which the whole secret occurs, or ""."""
-    return next((encoding for view in views if (encoding := _encoding_in(secret, needles, view))), "")
 
 
 def _encoding_in(secret: str, needles: Mapping[str, str], view: _View) -> str:
