@@ -374,9 +374,8 @@ def _store_assertions(script: _Script, capabilities: Collection[Capability]) -> 
     # a violation with offences only does not make the accepted steps
     phases = ["well_behaved"] if script.offences else ["well_behaved", "violation"]
     assertions = [] if script.offences else [{**_is_absent("noise is not stored", NOISE), "phases": phases}]
-    alike = Counter(
-        map(fold_punctuation, current)
-    )  # a store must keep texts that differ in their punctuation, unless it is curated
+    # a store must keep texts that differ in their punctuation, unless it is curated
+    alike = Counter(map(fold_punctuation, current))
     for text in current:
         match = {"normalised": text, "user": USER, "rate": "adoption", "phases": ["well_behaved"]}
         number = 1 if script.is_curated else alike[fold_punctuation(text)]

@@ -86,20 +86,19 @@ def scan(
     user: str = "user",
     baseline: Sequence[str] = (),
     wiring: Wiring,
-    today: date | None = None,
     reader: ModelReader | None = None,
 ) -> ScanReport:
     """Scan files, folders and a store for problems.
 
     `baseline` has the fingerprints of findings to leave out. `reader` is a model that also reads the memory; None: no
-    model. `today` decides what is out of date; None: the current date.
+    model.
     """
     if not paths and store is None:
         raise BadInput("PATH", "missing", expected="files or folders, or --store NAME")
     reading = read_paths(list(paths))
     if store is not None:
         reading.texts += blocking(_read_store(store, user, wiring))
-    places, today = _Places(), today or date.today()
+    places, today = _Places(), date.today()
     findings = list(_find(reading, today, wiring, places))
     prompts = 0
     if reader is not None:
