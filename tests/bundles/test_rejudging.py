@@ -206,7 +206,8 @@ def test_a_contradicted_bundle_costs_nothing(command: Command, bundle: MakeBundl
 
 
 @pytest.mark.parametrize(
-    "option", [("--sample", "3"), ("--budget", "1"), ("--seed", "1"), ("--results", "r"), ("--dry-run",)]
+    "option",
+    [("--sample", "3"), ("--budget", "1"), ("--seed", "1"), ("--results", "r"), ("--concurrency", "3"), ("--dry-run",)],
 )
 def test_options_of_a_sample_need_a_judge(command: Command, bundle: MakeBundle, option: tuple[str, ...]) -> None:
     said = command("verify", str(bundle("judged")), *option)

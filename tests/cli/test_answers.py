@@ -80,6 +80,25 @@ def test_a_resumed_run_keeps_its_concurrency(command: Command, stub: Stub) -> No
     assert stub.peak > 2
 
 
+def test_scoring_reads_the_card_of_its_judge_from_a_folder(command: Command, stub: Stub) -> None:
+    models = ("--answering-model", "scripted/quote", "--judge-model", "scripted/judge", "--canaries", "off")
+    assert command("eval", "--providers", "bm25", "--end", "3", *models, "--run-id", "a").code == 0
+    (command.folder / "cards").mkdir()
+    (command.folder / "cards" / "ours.yaml").write_text(f"name: ours\nbaseUrl: {stub.url}/v1\nmodel: big\n")
+    said = command(
+        "score", "a", "--judge-model", "ours", "--config-dir", "cards", "--canaries", "off", "--run-id", "b", "--json"
+    )
+    assert said.code == 0, said.err
+    assert {call.json["model"] for call in stub.calls} == {"big"}, "as its card names it"
+    assert command("eval", "--resume", "b").code == 0
+
+
+@pytest.mark.parametrize("flag", [("--reuse", "a"), ("--store-is-disposable",)])
+def test_scoring_has_no_flags_without_effect(command: Command, flag: tuple[str, ...]) -> None:
+    said = command("score", "a", "--judge-model", "scripted/judge", *flag)
+    assert (said.code, said.err.split(": ")[1]) == (2, flag[0])
+
+
 @pytest.mark.slow
 def test_interrupted_scoring_is_resumed(command: Command, stub: Stub) -> None:
     command(*ARMS, "--judge-model", "gpt-4o", "--run-id", "a", "--json")

@@ -14,7 +14,6 @@ from memorybench.text.spelling import suggestion
 
 from .arguments import (
     add_budget,
-    add_concurrency,
     add_config_dir,
     add_consent,
     add_json,
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
 
 
 _SAMPLE = 50
+_CONCURRENCY = 10
 _RESULTS = Path("verify-results")
 _MOST_SHOWN = 20
 
@@ -57,7 +57,9 @@ def _add_rejudging(parser: argparse.ArgumentParser) -> None:
         "--seed", metavar="N", type=int, help="With --rejudge: draw the sample with this seed (default: 0)"
     )
     add_budget(parser)
-    add_concurrency(parser)
+    parser.add_argument(
+        "--concurrency", metavar="N", type=positive, help="With --rejudge: limit the calls in flight (default: 10)"
+    )
     parser.add_argument(
         "--results",
         metavar="DIR",
@@ -77,6 +79,7 @@ def run(args: argparse.Namespace) -> int:
         "--sample": args.sample is not None,
         "--seed": args.seed is not None,
         "--budget": given_budget(args) is not None,
+        "--concurrency": args.concurrency is not None,
         "--results": args.results is not None,
         "--dry-run": args.dry_run,
     }
@@ -209,7 +212,8 @@ def _rejudge(args: argparse.Namespace, sample: Sample, found: Verification, wiri
 
     model, budget = wiring.model(args.rejudge), given_budget(args)
     check_prices((model,), budget)
-    return rejudge(sample, found, model, args.results or _RESULTS, wiring, concurrency=args.concurrency, budget=budget)
+    concurrency = args.concurrency or _CONCURRENCY
+    return rejudge(sample, found, model, args.results or _RESULTS, wiring, concurrency=concurrency, budget=budget)
 
 
 def _show_estimate(args: argparse.Namespace, sample: Sample) -> int:

@@ -219,6 +219,7 @@ def prepare_scoring(spec: ScoreSpec, wiring: Wiring, place: RunPlace) -> Prepare
         "repeats": spec.repeats or answers,
         "reuse": spec.run,
         "answers_of": spec.run,
+        "config_dirs": tuple(dict.fromkeys((*saved.get("config_dirs", ()), *spec.config_dirs))),
     }
     old = saved_spec(BenchSpec, saved, changes)
     return prepare(old, wiring.configured(old.config_dirs, spec.consent), place)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from memorybench.core.errors import BadInput
 from memorybench.suites.searching import SearchSpec
@@ -80,6 +80,10 @@ class BenchSpec(SearchSpec, RepeatedSpec):
 
 
 class ScoreSpec(JudgedSpec):
+    reuse: str | None = None
+    """Not a flag: the steps of the scored run are reused."""
+    store_is_disposable: bool = Field(False, exclude=True)
+    """Not a flag: the command opens no memory."""
     run: str = flag(help="Judge the answers of this run (required).", name="run", metavar="RUN")
     judge_model: str = flag(help="Judge with this model (required).", metavar="MODEL")
     repeats: int | None = flag(

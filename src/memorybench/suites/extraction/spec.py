@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from memorybench.core.errors import BadInput
 from memorybench.suites.spec import JudgedSpec, RepeatedSpec, flag
@@ -64,6 +64,8 @@ class OnlineSpec(JudgedSpec):
     existing_path: str | None = flag(None, help="Find the memory before extraction here.", metavar="JSONPATH")
     output_path: str | None = flag(None, help="Find the extracted memory here.", metavar="JSONPATH")
     baseline: str | None = flag(None, help="Exit with 3 if significantly worse than this run.", metavar="RUN")
+    store_is_disposable: bool = Field(False, exclude=True)
+    """Not a flag: the command opens no memory."""
 
     @property
     def paths(self) -> dict[str, str]:

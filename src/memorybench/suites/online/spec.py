@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from pydantic import Field
+
 from memorybench.suites.spec import JudgedSpec, flag
 
 SEARCHES, WRITES = "searches", "writes"
@@ -41,6 +43,8 @@ class OnlineSpec(JudgedSpec):
     )
     top_k: int = flag(3, help="Judge the first N memories of each search.", metavar="N", ge=1)
     feedback: bool = flag(False, help="Write the scores back to LangSmith or Langfuse.")
+    store_is_disposable: bool = Field(False, exclude=True)
+    """Not a flag: the command opens no memory."""
 
     @property
     def kinds(self) -> tuple[str, ...]:
