@@ -125,9 +125,16 @@ class _Accumulator:
             self.clusters.setdefault(name, []).append(cluster)
 
     def measures(
-        self, metrics: Sequence[Metric], selective: Sequence[Selective], planned: int, selected: Mapping[str, int]
+        self,
+        metrics: Sequence[Metric],
+        selective: Sequence[Selective],
+        planned: int,
+        selected: Mapping[str, int],
+        elsewhere: Iterable[str],
     ) -> tuple[Measure, ...]:
+        """Return the measures. `elsewhere` are the names of metrics of other benchmarks."""
         concerned = {one.name: max(self.concerned[one.name], selected.get(one.name, 0)) for one in selective}
+        concerned |= dict.fromkeys(elsewhere, 0)
         return tuple(
             metric.measure(
                 self.rows.get(metric.name, []),
@@ -197,6 +204,7 @@ def measure(
         (benchmark, subject, None): _Accumulator() for benchmark in planned for subject in subjects
     }
     selective = [metric for metric in metrics if isinstance(metric, Selective)]  # slow: once only
+    owners = {metric.name: owner for metric in metrics if (owner := getattr(metric, "benchmark", ""))}
     clusters: dict[str, str] = {}  # one object for equal names, and for equal rows: a run may have a million outcomes
     known_rows: dict[tuple[float, ...], tuple[float, ...]] = {}
     for (benchmark, subject, *_), same in groupby(outcomes, key=lambda outcome: outcome.trial.item):
@@ -218,6 +226,7 @@ def measure(
                 selective,
                 one.items if group else max(one.items, planned.get(benchmark, 0)),
                 NOTHING_SELECTED if group else selected,
+                [name for name, owner in owners.items() if owner != benchmark],
             ),
         )
         for (benchmark, subject, group), one in groups.items()

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
-from memorybench.core.measures import Measure, Metric
+from memorybench.core.measures import Metric
 from memorybench.core.report_sections import Case, Cases, Notes, Report
-from memorybench.core.trials import Outcome, Trial
+from memorybench.core.trials import Outcome
 from memorybench.journal.rows import Run
 from memorybench.metrics.drift import drifts
-from memorybench.metrics.rates import Mean, Pooled, Rate
+from memorybench.metrics.rates import Mean, Pooled, Rate, Total
 from memorybench.suites import report_parts as sections
 from memorybench.suites.extraction.measures import measures, ratio
 from memorybench.suites.extraction.online import SHARES
+from memorybench.suites.failures import failure_text
 from memorybench.suites.judge_check import check_document, check_warnings, judge_checks
 from memorybench.suites.stored_run import StoredRun
 
@@ -37,40 +38,17 @@ MAIN_MEASURES = ("used", "found_any", "precision", "recall", "f1", "succeeded")
 _JUDGED_WRITES = ("precision", "recall", "f1", "keep_done", "duplicates", "hallucinated", "undecided")
 
 
-@dataclass(frozen=True, slots=True)
-class OfKind:
-    """A metric that covers only one kind of operation; other operations do not count as planned."""
-
-    metric: Metric
-    kind: str
-
-    @property
-    def name(self) -> str:
-        return self.metric.name
-
-    def concerns(self, trial: Trial) -> bool:
-        return trial.benchmark == self.kind
-
-    def read(self, outcome: Outcome) -> tuple[float, ...] | None:
-        return self.metric.read(outcome) if self.concerns(outcome.trial) else None
-
-    def measure(self, rows: Sequence[tuple[float, ...]], clusters: Sequence[str], planned: int) -> Measure:
-        return self.metric.measure(rows, clusters, planned)
-
-
-_OF_SEARCHES: tuple[Metric, ...] = (
-    Rate("used", USED),
-    Pooled("used_memories", (USED_COUNT, JUDGED_COUNT), ratio),
-    Rate("found_any", FOUND_ANY),
-    Mean("found", FOUND, unit="memories"),
-)
-_OF_WRITES: tuple[Metric, ...] = (
-    *(measure for measure in measures() if measure.name in _JUDGED_WRITES),
-    Mean("written", WRITTEN, unit="memories"),
-)
 METRICS: tuple[Metric, ...] = (
-    *(OfKind(metric, SEARCHES) for metric in _OF_SEARCHES),
-    *(OfKind(metric, WRITES) for metric in _OF_WRITES),
+    Rate("used", USED, benchmark=SEARCHES),
+    Pooled("used_memories", (USED_COUNT, JUDGED_COUNT), ratio, benchmark=SEARCHES),
+    Rate("found_any", FOUND_ANY, benchmark=SEARCHES),
+    Mean("found", FOUND, unit="memories", benchmark=SEARCHES),
+    *(
+        replace(metric, benchmark=WRITES)
+        for metric in measures()
+        if metric.name in _JUDGED_WRITES and isinstance(metric, Pooled | Total)
+    ),
+    Mean("written", WRITTEN, unit="memories", benchmark=WRITES),
     Rate("succeeded", SUCCEEDED),
 )
 _DRIFTING = {
@@ -155,7 +133,7 @@ def _failures(outcomes: Iterable[Outcome]) -> list[Cases]:
             continue
         counts[kind] += 1
         if len(cases[kind]) < _MAX_CASES:
-            why = outcome.failure.message if outcome.failure else shown.reason or "it failed"
+            why = failure_text(outcome)
             fields = _SHOWN[kind]
             texts = tuple((label, str(getattr(shown, name))) for label, name in fields.items())
             names = (outcome.trial.case_id, outcome.trial.labels.get(DAY, outcome.status))
