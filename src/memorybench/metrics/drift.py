@@ -47,7 +47,7 @@ class Drift(Record):
         """Return the change and its p-value as one line."""
         if self.difference is None or self.value is None or self.baseline is None:
             return f"{self.name}: nothing to compare ({self.n} traces {now}, {self.baseline_n} {then})"
-        moved = f"{self.name}: {self.value:.3f} {now}, {self.baseline:.3f} {then} ({self.difference:+.3f})"
+        moved = f"{self.name}: {self.value:.3f} {now}, {self.baseline:.3f} {then} ({self.difference:+z.3f})"
         if self.adjusted_p is None:
             return f"{moved}; too few traces for a test"
         found = "worse" if self.worse else "better" if self.better else "no significant change"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from statistics import fmean
 
 from memorybench.core.measures import Metric
 from memorybench.core.report_sections import Case, Cases, Notes, Report
 from memorybench.core.trials import Outcome
 from memorybench.journal.rows import Run
 from memorybench.metrics.drift import drifts
+from memorybench.metrics.intervals import cluster_sums
 from memorybench.metrics.rates import Mean, Pooled, Rate, Total
 from memorybench.suites import report_parts as sections
 from memorybench.suites.extraction.measures import measures, ratio
@@ -57,6 +59,8 @@ _DRIFTING = {
 }
 """By kind of operation: the scores by which the last day is compared, and the names of their means."""
 _MAX_CASES = 15
+_Value = tuple[str, float]
+"""The trace of an operation, and one of its scores."""
 
 
 def metrics(run: StoredRun) -> tuple[Metric, ...]:
@@ -100,25 +104,42 @@ def last_day_lines(outcomes: Iterable[Outcome]) -> list[str]:
 
     Empty if all operations are of one day.
     """
-    by_day: dict[str, dict[str, dict[str, list[float]]]] = {kind: {} for kind in _DRIFTING}
+    by_day: dict[str, dict[str, dict[str, list[_Value]]]] = {kind: {} for kind in _DRIFTING}
     for outcome in outcomes:
         kind, day = outcome.trial.benchmark, outcome.trial.labels.get(DAY)
         for score, name in _DRIFTING.get(kind, {}).items():
             value = outcome.score(score)
             if day is not None and value is not None:
-                by_day[kind].setdefault(day, {}).setdefault(name, []).append(value)
+                by_day[kind].setdefault(day, {}).setdefault(name, []).append((outcome.trial.cluster, value))
     return [line for kind, days in by_day.items() for line in _changes(kind, days)]
 
 
-def _changes(kind: str, by_day: Mapping[str, Mapping[str, list[float]]]) -> list[str]:
+def _changes(kind: str, by_day: Mapping[str, Mapping[str, list[_Value]]]) -> list[str]:
     *earlier, last = sorted(by_day) or [""]
     if not earlier:
         return []
     names = _DRIFTING[kind].values()
     before = {name: [value for day in earlier for value in by_day[day].get(name, ())] for name in names}
-    today = {name: values for name in names if (values := by_day[last].get(name)) and before[name]}
+    today = {name: _by_trace(values) for name in names if (values := by_day[last].get(name)) and before[name]}
     where = last if kind == SEARCHES else f"{last}, {kind}"
-    return [f"{where}: {change.sentence('that day', 'before')}" for change in drifts(today, before)]
+    return [
+        f"{where}: {change.sentence('that day', 'before')}"
+        for change in drifts(today, {name: _by_trace(before[name]) for name in today})
+    ]
+
+
+def _by_trace(values: Sequence[_Value]) -> list[float]:
+    """Return one value per trace, because a test must not take the operations of a trace for independent ones.
+
+    Their mean is that of all values: a trace has the mean plus its deviations from it, divided by the average number
+    of operations of a trace (the linearised ratio of sums to counts).
+    """
+    traces, numbers = zip(*values, strict=True)
+    mean = fmean(numbers)
+    deviations = cluster_sums([(number - mean,) for number in numbers], traces)
+    if len(deviations) == len(numbers):
+        return list(numbers)
+    return [mean + deviation * len(deviations) / len(numbers) for (deviation,) in deviations]
 
 
 def _failures(outcomes: Iterable[Outcome]) -> list[Cases]:
