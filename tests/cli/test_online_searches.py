@@ -116,6 +116,29 @@ def test_days_are_shown_and_the_last_is_compared_with_those_before(command: Comm
     assert "1970-01-02: used: 0.500 that day, 0.750 before (-0.250)" in report
 
 
+def test_searches_of_one_trace_are_not_tested_as_if_they_were_independent(command: Command) -> None:
+    """Two traces per day: whatever their ten searches found, the days cannot differ significantly."""
+    spans = [
+        search(f"s{number}", "", *(() if day else ("tea",)), trace=f"t{day}{trace}", at=day * DAY + number)
+        for day in (0, 1)
+        for trace in (0, 1)
+        for number in range(10)
+    ]
+    (command.folder / "spans.json").write_text(json.dumps(batch(*spans)) + "\n")
+    assert command("online", "spans.json", "--run-id", "r").code == 0
+    report = (command.folder / "results" / "r" / "report.md").read_text()
+    assert "found_any: 0.000 that day, 1.000 before (-1.000): no significant change" in report
+
+
+def test_a_killed_run_is_measured_against_all_operations_of_its_plan(command: Command, stub: Stub) -> None:
+    write_turns(command)
+    assert command.killed(*ONLINE, "--run-id", "r", "--concurrency", "1", at=20)
+    (whole,) = (row for row in command("results", "r", "--json").json["results"] if not row["group"])
+    planned = {measure["name"]: measure["planned"] for measure in whole["measures"]}
+    assert {planned[name] for name in ("used", "used_memories", "found_any", "found", "succeeded")} == {10}
+    assert planned["recall"] == 0, "searches write nothing"
+
+
 def test_without_a_judge_only_what_code_knows_is_measured(command: Command, stub: Stub) -> None:
     write_turns(command)
     measured = figures(command("online", "spans.json", "--json").json)
@@ -216,12 +239,20 @@ def test_the_judge_is_checked_with_canaries(command: Command, stub: Stub) -> Non
         ("online", "spans.json", "--since", "soon"),
         ("online", "spans.json", "--since", "2020-01-01"),
         ("online", "spans.json", "--canaries", "5"),
+        ("online", "spans.json", "--store-is-disposable"),
     ],
 )
 def test_what_cannot_be_measured_is_refused(command: Command, arguments: tuple[str, ...]) -> None:
     write_turns(command)
     assert command(*arguments).code == 2
     assert not (command.folder / "results").exists()
+
+
+def test_a_threshold_must_be_a_share(command: Command) -> None:
+    write_turns(command)
+    said = command("online", "spans.json", "--threshold", "found_any=80")
+    assert said.code == 2
+    assert "found_any=0.8" in said.err
 
 
 def test_different_spans_with_the_same_ids_are_counted_aloud(command: Command) -> None:

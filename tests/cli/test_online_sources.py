@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -308,6 +309,35 @@ def test_days_are_compared_for_searches_and_writes(command: Command, stub: Stub)
     assert by_day["searches", "2026-03-02"]["used"] == 1
     report = (command.folder / "results" / "r" / "report.md").read_text()
     assert "2026-03-02, writes: macro_recall: 0.500 that day, 1.000 before" in report
+
+
+def test_runs_are_compared_by_shares_of_pooled_counts(command: Command, stub: Stub) -> None:
+    (command.folder / "rows.jsonl").write_bytes(as_jsonl(langfuse(TURNS)))
+    for run in ("first", "second"):
+        assert command("online", "rows.jsonl", *ONLINE, "--source", "langfuse", "--run-id", run).code == 0
+    said = command("compare", "first", "second", "--measure", "recall", "--json")
+    (pair,) = (pair for pair in said.json["comparisons"] if pair["benchmark"] == "writes")
+    assert (pair["comparison"]["n"], pair["comparison"]["p"]) == (2, 1)
+
+
+def test_a_conversation_of_which_a_write_failed_is_a_failure_even_if_the_rest_is_right(
+    command: Command, stub: Stub
+) -> None:
+    asked = json.dumps([{"role": "user", "content": user_says("drink: Likes tea")}])
+    stored = json.dumps([{"content": "drink: Likes tea"}])
+    spans = [
+        span("agent", operation_name="invoke_agent", input_messages=asked),
+        span("w", "agent", at=1, operation_name="create_memory", memory_records=stored),
+        span("e", "agent", at=2, operation_name="create_memory", error=True),
+    ]
+    (command.folder / "spans.json").write_text(json.dumps(batch(*spans)) + "\n")
+    said = command("online", "spans.json", *ONLINE, "--run-id", "r", "--junit", "j.xml", "--json")
+    measured = figures(said.json)["writes"]
+    assert (measured["succeeded"], measured["precision"], measured["recall"]) == (0, 1, 1)
+    (failure,) = command("results", "r", "--failures", "--json").json
+    assert failure["trial"]["benchmark"] == "writes"
+    (element,) = ElementTree.parse(command.folder / "j.xml").getroot().iter("failure")
+    assert "failed" in element.get("message", ""), "what was written is right"
 
 
 def test_writes_that_cannot_be_judged_are_counted_and_listed(command: Command, stub: Stub) -> None:

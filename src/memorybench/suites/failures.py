@@ -83,7 +83,7 @@ def failure_text(failure: Outcome) -> str:
     """Return why a trial is a failure, as a sentence: the judge's reason if there is one."""
     if failure.failure is not None:
         return failure.failure.message
-    if failure.shown.reason:
+    if failure.shown.reason and failure.score("correct") != 1:
         return failure.shown.reason
     if is_failed_operation(failure):
         return _FAILED_OPERATION
@@ -96,8 +96,8 @@ def not_found_text(outcome: Outcome) -> str:
 
 
 def is_failed_operation(outcome: Outcome) -> bool:
-    """Whether a trial is a search or write of another program that failed and was not judged."""
-    return outcome.score("succeeded") == 0 and outcome.score("correct") is None
+    """Whether a trial is a search or write of another program that failed, and not judged wrong."""
+    return outcome.score("succeeded") == 0 and outcome.score("correct") != 0
 
 
 def has_verdict(outcome: Outcome) -> bool:

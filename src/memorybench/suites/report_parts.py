@@ -341,9 +341,9 @@ def _step_row(stage: Stage) -> tuple[str | int | Duration | Money | None, ...]:
 
 
 def is_failure(outcome: Outcome) -> bool:
-    """Whether a trial has no score, or the first of its VERDICTS is 0."""
+    """Whether a trial has no score, the first of its VERDICTS is 0, or it is a recorded operation that failed."""
     verdict = next((value for name in VERDICTS if (value := outcome.score(name)) is not None), None)
-    return outcome.status != "scored" or verdict == 0
+    return outcome.status != "scored" or verdict == 0 or outcome.score("succeeded") == 0
 
 
 def is_undecided(outcome: Outcome) -> bool:
