@@ -173,8 +173,28 @@ def test_a_wrong_source_is_an_error_and_leaves_nothing_behind(command: Command, 
     assert odd.code == 2
     assert "--conversation-path" in odd.err
     assert command("extraction", "online", "--source", "elsewhere").code == 2
+    both = command(
+        "extraction", "online", "--source", "otlp", "spans.json", "--project", "p", "--judge-model", "gpt-4o"
+    )
+    assert (both.code, both.err.split(": ")[1]) == (2, "--project")
     assert command("extraction", "online", "--source", "langsmith", "--judge-model", "gpt-4o").code == 2
     assert not (command.folder / "results").exists()
+    assert not stub.calls
+
+
+def test_since_selects_traces_of_a_file_by_their_time(command: Command, stub: Stub, tmp_path: Path) -> None:
+    times = ("2026-11-16T23:30:00", "2026-11-17T00:30:00+01:00", "2026-11-17T09:00:00")
+    rows = [{"id": at, "start_time": at, "conversation": user_says(*STATED), "output": {}} for at in times]
+    file = tmp_path / "t.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    online = ("extraction", "online", "--judge-model", "gpt-4o", "--source", "jsonl", str(file), "--since")
+    assert command(*online, "2026-11-17", "--dry-run", "--json").json["planned"] == 1
+    assert command(*online, "2026-11-16T23:30", "--dry-run", "--json").json["planned"] == 3
+    assert command(*online, "2027-01-01").code == 2, "no trace is left"
+    file.write_text(json.dumps({**rows[0], "start_time": None}) + "\n")
+    undated = command(*online, "2026-11-17")
+    assert undated.code == 2
+    assert "t.jsonl:1: start_time" in undated.err
     assert not stub.calls
 
 

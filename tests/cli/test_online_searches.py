@@ -240,12 +240,24 @@ def test_the_judge_is_checked_with_canaries(command: Command, stub: Stub) -> Non
         ("online", "spans.json", "--since", "2020-01-01"),
         ("online", "spans.json", "--canaries", "5"),
         ("online", "spans.json", "--store-is-disposable"),
+        ("online", "spans.json", "--source", "langsmith", "--project", "p"),
     ],
 )
 def test_what_cannot_be_measured_is_refused(command: Command, arguments: tuple[str, ...]) -> None:
     write_turns(command)
     assert command(*arguments).code == 2
     assert not (command.folder / "results").exists()
+
+
+def test_links_to_nothing_in_a_folder_of_spans_are_left_out(command: Command) -> None:
+    write_turns(command)
+    (command.folder / "spans").mkdir()
+    (command.folder / "spans.json").rename(command.folder / "spans" / "a.json")
+    (command.folder / "spans" / "b.json").symlink_to("gone.json")
+    (command.folder / "spans" / "c.json").mkdir()
+    said = command("online", "spans", "--json")
+    assert said.code == 0, said.err
+    assert said.json["counts"]["scored"] == 10
 
 
 def test_a_threshold_must_be_a_share(command: Command) -> None:

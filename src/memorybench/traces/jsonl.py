@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from memorybench.core.errors import BadInput
 from memorybench.core.extraction import Trace
@@ -11,16 +13,19 @@ from memorybench.core.trials import Subject
 from memorybench.files.rows import numbered_jsonl
 from memorybench.text.sanitize import preview
 
-from .paths import TracePaths
+from .paths import TracePaths, instant
 
 
 class JsonlTraces:
     """Reads traces from a file. An invalid line raises BadInput with its number, so that the user can correct it."""
 
-    def __init__(self, path: Path, paths: TracePaths, *, limit: int | None = None) -> None:
+    def __init__(
+        self, path: Path, paths: TracePaths, *, since: datetime | None = None, limit: int | None = None
+    ) -> None:
         self.subject = Subject(role="traces", name=path.name, settings={"source": "jsonl", "paths": paths.texts})
         self._path = path
         self._paths = paths
+        self._since = since
         self._limit = limit
 
     async def traces(self) -> AsyncIterator[Trace]:
@@ -31,6 +36,8 @@ class JsonlTraces:
             where = f"{self._path}:{number}"
             if not isinstance(line, dict):
                 raise BadInput(where, f"invalid trace {preview(line)}", expected="an object")
+            if self._since is not None and _start(line, where) < self._since:
+                continue
             trace = self._paths.trace(line, where)
             if trace.id in ids:
                 raise BadInput(
@@ -40,3 +47,11 @@ class JsonlTraces:
                 )
             ids.add(trace.id)
             yield trace
+
+
+def _start(line: Mapping[str, Any], where: str) -> datetime:
+    """Return when a trace began; UTC unless it names a time zone. Raise BadInput if the trace does not say it."""
+    at = instant(line.get("start_time"), where)
+    if at is None:
+        raise BadInput(f"{where}: start_time", "missing, and --since needs it", remedy="leave out --since")
+    return at if at.tzinfo else at.replace(tzinfo=UTC)

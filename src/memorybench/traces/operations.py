@@ -95,7 +95,7 @@ def collect(
                     str(path),
                     "no span searches or writes a memory",
                     expected=f"spans with gen_ai.operation.name: {', '.join(('search_memory', *sorted(WRITES)))}",
-                    remedy="check --since, or name the spans with --search-name and --write-name",
+                    remedy="check --source and --since, or name the spans with --search-name and --write-name",
                 )
         except BaseException:
             for file in (searches, writes):

@@ -85,7 +85,7 @@ class TracePaths:
             conversation=turns,
             existing=values["existing"],
             output=values["output"],
-            at=_instant(run.get("start_time"), where),
+            at=instant(run.get("start_time"), where),
         )
 
     def judgeable(self, run: Mapping[str, Any], where: str) -> Trace:
@@ -112,7 +112,8 @@ def option(role: str) -> str:
     return f"--{role}-path"
 
 
-def _instant(value: Any, where: str) -> datetime | None:
+def instant(value: Any, where: str) -> datetime | None:
+    """Return a time that a trace names; None if it names none. Raise BadInput if it is invalid."""
     if value is None:
         return None
     try:

@@ -168,6 +168,7 @@ def resolve_operations(query: OnlineSpec) -> FileOperations | LangSmithOperation
             expected="a file or folder of spans",
             remedy="name a file, or use --source langsmith --project NAME",
         )
+    _check_no_project(query.project)
     if query.feedback and query.source == LANGFUSE:
         langfuse_keys()
     return FileOperations(Path(query.file), query.source, selection)
@@ -180,12 +181,23 @@ def resolve_traces(query: ExtractionOnlineSpec) -> FileTraces | LangSmithTraces:
         return LangSmithTraces(runs, TracePaths.of(OF_RUNS, query.paths), _langsmith_key())
     if query.file is None:
         raise BadInput("--source", "no file is named", expected=f"--source {query.source} FILE")
+    _check_no_project(query.project)
     file, paths = Path(query.file), TracePaths.of(OF_FILES, query.paths)
     if query.source == "jsonl":
-        return FileTraces(JsonlTraces(file, paths, limit=query.limit))
+        return FileTraces(JsonlTraces(file, paths, since=since, limit=query.limit))
     names = SpanNames(writes=frozenset(query.write_names))
     spans = OtlpTraces(file, paths, source=query.source, names=names, since=since, limit=query.limit)
     return FileTraces(spans, query.source)
+
+
+def _check_no_project(name: str | None) -> None:
+    if name is not None:
+        raise BadInput(
+            "--project",
+            "not supported with FILE",
+            expected="FILE, or --source langsmith --project NAME",
+            remedy="leave out one of them",
+        )
 
 
 def _project(name: str | None) -> str:
