@@ -149,7 +149,8 @@ class ItemReader:
         """Return each part of the item's history that questions are about, with these questions."""
         self._items += 1
         item = self._parser.parse(item)
-        id = self._item_id(item)
+        id = ":".join(id_text(path, item, "schema.itemId") for path in self._id_paths)
+        unique_id(id, locate(self._id_paths[0], item), self._item_ids, "schema.itemId")
         # an id that marks abstention would reveal it to providers
         memory = id if self._mapping.abstention.id_pattern is None else f"h{self._items}"
         if self._shared is not None and self._stream is not None:
@@ -186,10 +187,6 @@ class ItemReader:
                 continue
             places.setdefault(upto, []).append((n, place))
         return places
-
-    def _item_id(self, item: Document) -> str:
-        id = ":".join(id_text(path, item, "schema.itemId") for path in self._id_paths)
-        return unique_id(id, locate(self._id_paths[0], item), self._item_ids, "schema.itemId")
 
     def _part_of(self, item: Document, memory: str, upto: int | None, cuts: Sequence[int]) -> tuple[ItemContext, str]:
         """Return the first `upto` sessions or turns of a history (None: all), and the name of this haystack."""

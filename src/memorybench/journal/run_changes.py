@@ -79,11 +79,6 @@ def _deletes(run: str, tables: Iterable[str]) -> list[Statement]:
     return [(f"DELETE FROM {table} WHERE {_id(table)} = ?", (run,)) for table in tables]  # noqa: S608  ours
 
 
-def free_space(folder: Path) -> None:
-    """Make the space of deleted rows available to other programs."""
-    journal_of(folder).free_space()
-
-
 def _id(table: str) -> str:
     return "id" if table == "runs" else "run"
 

@@ -99,7 +99,7 @@ def delete(rows: Sequence[ListedRun], fault: Fault = None) -> int:
         # it would make running processes wait; the next delete frees the space of this one, too
         if not any(journal_of(folder).is_locked(path.name) for path in folder.iterdir() if path.is_dir()):
             with suppress(JournalError):  # needs as much free space as the file; the rows are deleted in any case
-                run_changes.free_space(folder)
+                journal_of(folder).free_space()
     for folder in new:
         with suppress(OSError):
             folder.rmdir()
