@@ -139,6 +139,12 @@ def test_names_of_bundles_are_short_and_have_no_marks(command: Command, bundle: 
     assert (command.folder / "site/index.html").stat().st_size < 100_000
 
 
+def test_data_that_is_missing_refuses_the_command_and_not_the_bundles(command: Command, folder: Path) -> None:
+    said = command("leaderboard", str(folder), "--output", "site", "--data", "own=missing.json")
+    assert (said.code, said.err.split(": ")[1]) == (2, "--data")
+    assert not (command.folder / "site").exists()
+
+
 def test_a_folder_without_bundles_is_refused(command: Command) -> None:
     assert command("leaderboard", str(command.folder), "--output", "site").code == 2
     assert not (command.folder / "site").exists()

@@ -6,6 +6,8 @@ import argparse
 import json
 from pathlib import Path
 
+from memorybench.core.errors import BadInput
+
 from .arguments import add_config_dir, add_json, add_list, split_list
 from .verify import at_hand, config_texts, read_keys
 
@@ -26,6 +28,10 @@ def run(args: argparse.Namespace) -> int:
 
     check_installed("leaderboard")
     given, wiring = split_list(args.data), LiveWiring(split_list(args.config_dir))
+    for text in given:  # later errors about data refuse a bundle, and this one is not about a bundle
+        path = Path(text.rpartition("=")[2])
+        if not path.exists():
+            raise BadInput("--data", f"{path}: file not found", expected="NAME=PATH", remedy="check the path")
     found = build_leaderboard(
         args.folder,
         args.output,
