@@ -72,6 +72,8 @@ def test_an_edited_probe_is_checked_again(command: Command, probes: list[dict[st
         ({"evidence": ["t99"]}, "evidence"),
         ({"type": "recal"}, "type"),
         ({"questoin": "What?"}, "questoin"),
+        ({"question": " "}, "question"),
+        ({"current": "Halifax"}, "current"),
         ({"id": "moving-house/recall/dog"}, "id"),
     ],
 )

@@ -124,6 +124,15 @@ def _probe(row: ProbeOnFile, part: Document, indexed: IndexedConversation) -> Pr
     places = {
         key: [_place(indexed, id, part, key) for id in getattr(row, key)] for key in ("evidence", "stale_evidence")
     }
+    if not row.question.strip():
+        raise BadInput(part.where("question"), "empty", expected="a question")
+    if row.current not in row.expected_answer:  # `current` is part of it, or empty
+        raise BadInput(
+            part.where("current"),
+            f"{preview(row.current)} is not in expectedAnswer",
+            expected="the answer that is right now, in both",
+            remedy="change both",
+        )
     if row.options and (len(row.options) != 2 or row.expected_answer not in row.options):
         raise BadInput(
             part.where("options"), "invalid options", expected="two options, one of them equal to expected_answer"
