@@ -63,6 +63,12 @@ def test_the_document_of_a_run_lists_its_thresholds_and_its_baseline(command: Co
     assert threshold["text"] in said.err
 
 
+def test_two_thresholds_of_one_measure_are_refused(command: Command) -> None:
+    """Only one of them could be saved with the run, and be checked when it is resumed."""
+    said = command(*EVAL, "--threshold", "recall@5=0.9", "--threshold", "recall@5=0.1")
+    assert (said.code, said.err.split(": ")[1]) == (2, "--threshold")
+
+
 @pytest.mark.slow
 def test_thresholds_are_saved_with_the_run(command: Command) -> None:
     said = command(*EVAL, "--threshold", "recall@5=1", "--threshold-on", "lower", "--run-id", "r", "--json")

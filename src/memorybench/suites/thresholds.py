@@ -102,6 +102,10 @@ def check_thresholds(
         )
     known = [metric.name for metric in metrics]
     named = [threshold.model_copy(update={"name": _measure_name(threshold.name, known)}) for threshold in given]
+    names = [threshold.name for threshold in named]
+    for name in names:
+        if names.count(name) > 1:
+            raise BadInput("--threshold", f"{name} has two thresholds", remedy="leave out one of them")
     shares = {metric.name for metric in metrics if getattr(metric, "is_share", False)}
     for threshold in named:
         if threshold.name in shares and not 0 <= threshold.least <= 1:
