@@ -10,6 +10,7 @@ import pytest
 
 from memorybench.core.conversation import Turn
 from tests.cli.command import Command
+from tests.cli.test_samples import change_spec
 from tests.doubles.stub import Call, Stub, completion
 from tests.standins.base import KEY, running
 from tests.standins.langsmith import PROJECT, LangSmithServer
@@ -100,6 +101,20 @@ def test_a_killed_online_run_repeats_no_request(command: Command, stub: Stub, la
     assert len(langsmith.repeated) <= 3, "at most the posts of the trace under way when it died, under the same ids"
     asked = Counter(json.dumps(call.json, sort_keys=True) for call in stub.calls)
     assert sum(n - 1 for n in asked.values()) <= resumed.json["possibly_charged_twice"] <= 1
+
+
+def test_a_run_of_an_earlier_version_with_a_project_beside_a_file_is_resumed(
+    command: Command, stub: Stub, tmp_path: Path
+) -> None:
+    """Earlier versions accepted `--project`, without effect. A new run with both is refused."""
+    rows = [{"id": f"{n}", "conversation": user_says(*STATED), "output": {"pricing": [f"{n}"]}} for n in range(4)]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    online = ("extraction", "online", "--judge-model", "gpt-4o", "--source", "jsonl", str(tmp_path / "t.jsonl"))
+    assert command.killed(*online, "--run-id", "r", "--concurrency", "1", at=20)
+    change_spec(command.folder / "results", lambda spec: spec.update(project="p"))
+    resumed = command("extraction", "online", "--resume", "r", "--json")
+    assert resumed.code == 0, resumed.err
+    assert resumed.json["counts"]["scored"] == 4
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ import pytest
 
 from tests.cli.command import Command
 from tests.cli.test_online import figures
+from tests.cli.test_samples import change_spec
 from tests.doubles.stub import Call, Stub, completion
 from tests.traces.test_otlp import batch, span, user
 
@@ -211,6 +212,16 @@ def test_a_resumed_run_measures_what_it_began_with(command: Command, stub: Stub)
     assert resumed.code == 0, resumed.err
     assert resumed.json["counts"]["scored"] == 10
     assert command(*ONLINE, "--json").json["counts"]["scored"] == 11
+
+
+def test_a_run_of_an_earlier_version_with_a_project_beside_a_file_is_resumed(command: Command, stub: Stub) -> None:
+    """Earlier versions accepted `--project`, without effect. A new run with both is refused."""
+    write_turns(command)
+    assert command.killed(*ONLINE, "--run-id", "r", "--concurrency", "1", at=20)
+    change_spec(command.folder / "results", lambda spec: spec.update(project="p"))
+    resumed = command("online", "--resume", "r", "--json")
+    assert resumed.code == 0, resumed.err
+    assert resumed.json["counts"]["scored"] == 10
 
 
 def test_a_resumed_run_whose_operations_changed_is_refused(command: Command, stub: Stub) -> None:

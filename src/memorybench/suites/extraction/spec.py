@@ -91,5 +91,10 @@ class OnlineSpec(JudgedSpec):
 
     @classmethod
     def migrate(cls, saved: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Returns saved values for today's version. Version 0.1 saved its JSONPaths under the key `paths`, by role."""
-        return {**saved, **{f"{role}_path": path for role, path in saved.get("paths", {}).items()}}
+        """Returns saved values for today's version.
+
+        Version 0.1 saved its JSONPaths under the key `paths`, by role. Earlier versions accepted a project beside a
+        file, which had no effect.
+        """
+        values = {**saved, **{f"{role}_path": path for role, path in saved.get("paths", {}).items()}}
+        return {**values, "project": None} if saved.get("file") else values

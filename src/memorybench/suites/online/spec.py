@@ -52,5 +52,9 @@ class OnlineSpec(JudgedSpec):
 
     @classmethod
     def migrate(cls, saved: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Returns saved values for today's version. Earlier versions measured searches only."""
-        return saved if "source" in saved else {**saved, "only": SEARCHES}
+        """Returns saved values for today's version.
+
+        Earlier versions measured searches only, and accepted a project beside a file, which had no effect.
+        """
+        values = saved if "source" in saved else {**saved, "only": SEARCHES}
+        return {**values, "project": None} if saved.get("file") else values
