@@ -73,9 +73,8 @@ class Budget:
             self._lost, self._lost_unknown = 0.0, 0
         if self.exhausted and not self._is_recounted and self.recount is not None:
             (spent, _, unknown), (self._lost, self._lost_unknown) = self.recount()
-            if (
-                self.read_total is not None
-            ):  # otherwise this process knows best: some of its costs are not committed yet
+            # without `read_total`, this process knows best: some of its costs are not committed yet
+            if self.read_total is not None:
                 self._surplus += self.spent - spent - self._lost
                 self._surplus_unknown += self._unknown - unknown - self._lost_unknown
                 self.spent, self._unknown = spent, unknown
