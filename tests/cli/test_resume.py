@@ -14,6 +14,7 @@ from memorybench import __version__
 from memorybench.catalog.catalog import Catalog
 from memorybench.journal.checksums import crc
 from memorybench.journal.rows import Fingerprint
+from memorybench.providers.bm25 import Bm25
 from tests.cli.command import Command
 from tests.cli.test_online_searches import turn
 from tests.doubles.stub import Stub, completion, in_flight, until_gone
@@ -63,6 +64,24 @@ def test_a_run_of_the_previous_release_with_another_setting_is_refused(command: 
     assert said.code == 2
     assert "max_retries" in said.err
     assert "description" not in said.err
+
+
+def test_an_unfinished_run_is_refused_if_a_setting_of_a_provider_changed(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A default may change, or the package of a local embedder: recorded trials would stay beside new ones."""
+    assert command.killed("eval", "--providers", "bm25", "--end", "20", "--run-id", "r", "--concurrency", "1", at=12)
+    with monkeypatch.context() as changed:
+        changed.setattr(Bm25, "constants", {"new_rule": True})
+        refused = command("eval", "--resume", "r")
+    assert refused.code == 2
+    assert "bm25" in refused.err
+    assert "new_rule" in refused.err
+    assert command("eval", "--resume", "r", "--json").json["counts"]["scored"] == 20
+    with monkeypatch.context() as changed:
+        changed.setattr(Bm25, "constants", {"new_rule": True})
+        finished = command("eval", "--resume", "r", "--json")
+    assert (finished.code, finished.json["counts"]["scored"]) == (0, 20)
 
 
 JUDGED = ("--judge-model", "scripted/judge", "--canaries", "off", "--run-id", "r", "--output", "results")

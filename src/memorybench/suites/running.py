@@ -7,10 +7,10 @@ import shutil
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext, suppress
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, TypeVar
 
-from memorybench.core.errors import JournalError
+from memorybench.core.errors import JournalError, RunConflict
 from memorybench.engine.budget import Budget
 from memorybench.engine.following import following
 from memorybench.engine.run import Ending, perform
@@ -20,6 +20,7 @@ from memorybench.journal.run_reader import RunReader
 from memorybench.journal.run_writer import now
 from memorybench.reporting.progress import RunProgress, published
 from memorybench.reporting.report_files import FORMATS, write_reports
+from memorybench.secrets.redaction import redact_strings
 
 from .blocking import blocking
 from .estimates import dearest_call
@@ -34,6 +35,7 @@ from .thresholds import add_checks, threshold_checks
 
 if TYPE_CHECKING:
     from memorybench.core.plans import Watch
+    from memorybench.core.trials import Subject
     from memorybench.engine.observing import Observer
     from memorybench.engine.stopping import Stop
     from memorybench.journal.run_writer import RunWriter
@@ -102,10 +104,12 @@ def _run(
     """Perform a run, call `finish` while the run is still locked, and return its result."""
     prepared, place, wiring = start.prepared, start.place, start.wiring
     done: Counter[tuple[str, str]] = Counter()
+    recorded: dict[str, Subject] = {}
     budget = Budget(start.budget)
     if start.resuming:
         with RunReader.open(place.results, thorough=False) as run_reader:
             for outcome in run_reader.outcomes(place.run_id):
+                recorded[outcome.trial.subject.name] = outcome.trial.subject
                 done[outcome.trial.benchmark, outcome.trial.subject.name] += outcome.status == "scored"
             budget = Budget(start.budget, *run_reader.costs(place.run_id))
             budget.add_lost_calls(*run_reader.costs_of_lost_calls(place.run_id))
@@ -134,7 +138,11 @@ def _run(
         try:
             progress = RunProgress(prepared.totals, done, budget, wiring.redact)
             with published(progress, place.folder), show(progress), _observing(start, run_writer) as observer:
-                ending = blocking(_perform(start, run_writer, budget, progress, stopping, elsewhere, observer))
+                is_finished = done.total() >= prepared.planned
+                check_subject = partial(_check_subject, start, {} if is_finished else recorded)
+                ending = blocking(
+                    _perform(start, run_writer, budget, progress, stopping, elsewhere, observer, check_subject)
+                )
                 if observer is not None:
                     observer.end(ending.status)
             return finish(run_writer, ending)
@@ -189,6 +197,22 @@ def _finish(start: Start, run_writer: RunWriter, ending: Ending, start_page: Sta
     return finished
 
 
+def _check_subject(start: Start, recorded: Mapping[str, Subject], subject: Subject) -> None:
+    """Raise RunConflict if the run has trials of a subject with this name and other settings; `recorded` is by name.
+
+    They would stay in the run, beside the same trials with the settings of today, such as a new default.
+    """
+    before = recorded.get(subject.name)
+    today = redact_strings(subject.plain()["settings"], start.wiring.redact)
+    if before is not None and before.settings != today:
+        run_id, old = start.place.run_id, before.settings
+        changed = [name for name in sorted(old.keys() | today.keys()) if old.get(name) != today.get(name)]
+        raise RunConflict(
+            f"run {run_id} cannot be resumed: the settings of {subject.name} changed: {', '.join(changed)};"
+            f" undo the change, or start a new run with --reuse {run_id}, which reuses unchanged steps"
+        )
+
+
 async def _perform(
     start: Start,
     run_writer: RunWriter,
@@ -197,6 +221,7 @@ async def _perform(
     stopping: Stop | None,
     elsewhere: PerformElsewhere | None,
     observer: Observer | None,
+    check_subject: Callable[[Subject], None],
 ) -> Ending:
     """Open all subjects, record the run, and perform its trials here or elsewhere; return how the run ended.
 
@@ -207,7 +232,7 @@ async def _perform(
     scored, ending = frozenset(run_writer.scored()), None
     try:
         async with AsyncExitStack() as stack:
-            opening = Opening(stack, place.run_id, stores, scored, spec.get(SCOPE_SUFFIX, ""))
+            opening = Opening(stack, place.run_id, stores, scored, spec.get(SCOPE_SUFFIX, ""), check_subject)
             plan = await prepared.open_plan(opening)
             if prepared.part is not None:
                 plan = plan_of_shard(plan, prepared.part.units, prepared.planned)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from memorybench.core.measures import Metric
     from memorybench.core.plans import Plan
     from memorybench.core.report_sections import Report, Section
-    from memorybench.core.trials import Case
+    from memorybench.core.trials import Case, Subject
     from memorybench.journal.rows import Fingerprint, Run
 
     from .case_view import CaseTrial
@@ -72,6 +72,8 @@ class Opening:
     """Keys of the trials that an earlier process has scored."""
     scope_suffix: str = ""
     """A random text that makes the scopes of live memories unique. A resumed run keeps it; "" in older runs."""
+    check_subject: Callable[[Subject], None] = lambda subject: None
+    """Raises RunConflict if the resumed run has trials of a subject with the same name and other settings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -102,6 +102,7 @@ class BenchRun:
             else:
                 opened = await opener.open(resolved.name)
                 subject = opened.provider.subject
+                opening.check_subject(subject)
                 candidates.append(
                     Candidate(
                         subject,
