@@ -15,7 +15,7 @@ from memorybench.catalog.catalog import Catalog
 from memorybench.journal.checksums import crc
 from memorybench.journal.rows import Fingerprint
 from memorybench.providers.bm25 import Bm25
-from tests.cli.command import Command
+from tests.cli.command import Command, Said
 from tests.cli.test_online_searches import turn
 from tests.doubles.stub import Stub, completion, in_flight, until_gone
 from tests.traces.test_otlp import batch
@@ -66,27 +66,47 @@ def test_a_run_of_the_previous_release_with_another_setting_is_refused(command: 
     assert "description" not in said.err
 
 
+JUDGED = ("--judge-model", "scripted/judge", "--canaries", "off", "--run-id", "r", "--output", "results")
+SAMPLE = str(Path(__file__).parents[2] / "data/sample-dataset.json")
+AUDIT = ("audit", SAMPLE, "--model", "scripted/quote", "--limit", "4", *JUDGED)
+
+
 def test_an_unfinished_run_is_refused_if_a_setting_of_a_provider_changed(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A default may change, or the package of a local embedder: recorded trials would stay beside new ones."""
     assert command.killed("eval", "--providers", "bm25", "--end", "20", "--run-id", "r", "--concurrency", "1", at=12)
-    with monkeypatch.context() as changed:
-        changed.setattr(Bm25, "constants", {"new_rule": True})
-        refused = command("eval", "--resume", "r")
+    refused = with_another_setting(command, monkeypatch, "eval", "--resume", "r")
     assert refused.code == 2
-    assert "bm25" in refused.err
-    assert "new_rule" in refused.err
+    assert "bm25 changed: new_rule" in refused.err
     assert command("eval", "--resume", "r", "--json").json["counts"]["scored"] == 20
-    with monkeypatch.context() as changed:
-        changed.setattr(Bm25, "constants", {"new_rule": True})
-        finished = command("eval", "--resume", "r", "--json")
+    finished = with_another_setting(command, monkeypatch, "eval", "--resume", "r", "--json")
     assert (finished.code, finished.json["counts"]["scored"]) == (0, 20)
 
 
-JUDGED = ("--judge-model", "scripted/judge", "--canaries", "off", "--run-id", "r", "--output", "results")
-SAMPLE = str(Path(__file__).parents[2] / "data/sample-dataset.json")
-AUDIT = ("audit", SAMPLE, "--model", "scripted/quote", "--limit", "4", *JUDGED)
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("audit", SAMPLE, "--providers", "bm25", "--model", "scripted/quote"),
+        ("extraction", "run", "--extractor", "bm25"),
+    ],
+    ids=["audit", "extraction"],
+)
+def test_other_runs_are_refused_if_a_setting_changed(
+    command: Command, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
+    assert command.killed(*arguments, "--limit", "8", *JUDGED, "--concurrency", "1", at=40)
+    resume = (*arguments[: 1 + (arguments[0] == "extraction")], "--resume", "r", "--output", "results")
+    refused = with_another_setting(command, monkeypatch, *resume)
+    assert refused.code == 2
+    assert "bm25 changed: " in refused.err
+
+
+def with_another_setting(command: Command, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Said:
+    """Run a command as a version in which bm25 has a setting more."""
+    with monkeypatch.context() as changed:
+        changed.setattr(Bm25, "constants", {**Bm25.constants, "new_rule": True})
+        return command(*arguments)
 
 
 @pytest.mark.parametrize(

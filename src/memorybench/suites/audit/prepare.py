@@ -295,6 +295,8 @@ class _AuditRun:
             else Subject(role=own.role, name=self.name(provider, model), settings=own.settings)
             for model in self.models
         ]
+        for subject in subjects:
+            opening.check_subject(subject)
         trials = (
             trial_of(probe, self.transcripts.name, subject, repeat)
             for subject in subjects

@@ -83,6 +83,7 @@ def prepare(spec: ExtractionSpec, wiring: Wiring, place: RunPlace) -> PreparedRu
 
     async def open_plan(opening: Opening) -> Plan:
         opened = await extractor.open(opening.stack, opening.stores, opening.run_id)
+        opening.check_subject(opened.subject)
         model = await judge.open(opening.stack) if judge else None
         return ExtractionPlan(
             name,
