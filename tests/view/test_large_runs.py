@@ -106,6 +106,19 @@ def test_each_mark_in_the_index_is_that_of_its_outcome(tmp_path: Path) -> None:
         assert (mark.variant, mark.repeat, mark.trial) == (trial.variant, trial.repeat, trial.key)
 
 
+def test_an_operation_that_failed_is_wrong_even_if_what_it_wrote_is_right(tmp_path: Path) -> None:
+    trial = Trial(suite="online", case_id="q", subject=Subject(role="source", name="m"))
+    scores = (Score(name="correct", value=1.0), Score(name="succeeded", value=0.0))
+    write_outcomes(tmp_path, [Outcome(trial=trial, status="scored", scores=scores)])
+    results = Results([tmp_path])
+    try:
+        with results.open(0, "many") as stored:
+            (question,) = results.index.page(results.questions(0, stored), Filter(), 0, 1)
+    finally:
+        results.close()
+    assert [(mark.mark, mark.reason) for mark in question.marks] == [("wrong", "wrong")]
+
+
 def test_a_repeated_trial_replaces_its_mark(tmp_path: Path) -> None:
     subject = Subject(role="provider", name="m")
     trials = [Trial(suite="bench", case_id=name, subject=subject) for name in ("q", "p")]

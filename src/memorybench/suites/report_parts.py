@@ -38,7 +38,8 @@ _SELF_JUDGED = "self-judged"
 _LONGEST_REASON = 160
 VERDICTS = ("correct", "rubric_met", "passed", "recall@5", "succeeded")
 """The first of these scores that a trial has decides whether it is a failure. `recall@5` decides if nothing was
-judged, `succeeded` for a search or write of another program whose result was not judged."""
+judged, `succeeded` for a search or write of another program whose result was not judged. A search or write that did
+not succeed is a failure in any case."""
 NO_VERDICTS = frozenset(
     {
         "context_tokens",

@@ -70,7 +70,7 @@ WITH scored AS MATERIALIZED (
     FROM {_ROWS}),
 explained AS (
     SELECT *, CASE WHEN status != 'scored' THEN status
-        WHEN coalesce({", ".join(map(_score, VERDICTS))}) IS NOT 0 THEN ''
+        WHEN coalesce({", ".join(map(_score, VERDICTS))}) IS NOT 0 AND {_score("succeeded")} IS NOT 0 THEN ''
         WHEN {_score("miss_stale")} = 1 THEN 'stale'
         WHEN {_score("miss_invented")} = 1 AND {_score("miss_not_retrieved")} IS NOT 1 THEN 'invented'
         WHEN {_score("miss_not_used")} = 1 THEN 'not-used'
