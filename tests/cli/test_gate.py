@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import jsonschema
 import pytest
 
 import memorybench
+from memorybench.journal.checksums import CHECKSUMS, crc
 from memorybench.metrics.comparison import Comparison
 from memorybench.suites.comparison import Pair
 from memorybench.suites.gate import _check
@@ -67,6 +70,19 @@ def test_two_thresholds_of_one_measure_are_refused(command: Command) -> None:
     """Only one of them could be saved with the run, and be checked when it is resumed."""
     said = command(*EVAL, "--threshold", "recall@5=0.9", "--threshold", "recall@5=0.1")
     assert (said.code, said.err.split(": ")[1]) == (2, "--threshold")
+
+
+def test_a_run_with_thresholds_that_are_refused_today_can_be_read_and_resumed(command: Command, good: str) -> None:
+    """Earlier versions accepted two names of one measure, and for some shares numbers above 1."""
+    columns = CHECKSUMS["runs"]["crc"]
+    with closing(sqlite3.connect(command.folder / "results/results.db")) as db, db:
+        values = dict(zip(columns, db.execute(f"SELECT {', '.join(columns)} FROM runs").fetchone(), strict=True))
+        thresholds = {"any@5": 0.0, "recall_any@5": 80.0}
+        values["spec"] = json.dumps({**json.loads(values["spec"]), "thresholds": thresholds})
+        db.execute("UPDATE runs SET spec = ?, crc = ?", (values["spec"], crc(*values.values())))
+    said = command("results", good, "--json")
+    assert (said.code, [check["limit"] for check in said.json["checks"]]) == (0, [0.0, 80.0])
+    assert command("eval", "--resume", good).code == 3, "the second threshold is missed"
 
 
 @pytest.mark.slow

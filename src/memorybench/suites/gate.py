@@ -271,7 +271,8 @@ def run_checks(
         held = [name for name, role in roles.items() if role != "baseline"]
         wanted = limits if held or given else ()
         targets, lower_bounds = spec.get("targets", {}), spec.get("lower_bounds", {})
-        limits = check_thresholds(wanted, held, suite.metrics(stored), targets, lower_bounds)
+        metrics = suite.metrics(stored)
+        limits = check_thresholds(wanted, held, metrics, targets, lower_bounds, are_saved=not given)
         checks = threshold_checks(stored.summary, limits, on, held)
     return checks, check_gate(stored)
 

@@ -102,7 +102,14 @@ def start_run(
         wiring.require_code(f"run {run_id} in {place.results}", saved_programs(spec, given))
     prepared = command.prepare(spec, wiring, place)
     try:
-        limits = check_thresholds(limits, prepared.subjects, prepared.metrics, prepared.targets, prepared.lower_bounds)
+        limits = check_thresholds(
+            limits,
+            prepared.subjects,
+            prepared.metrics,
+            prepared.targets,
+            prepared.lower_bounds,
+            are_saved=not thresholds,
+        )
         check_prices(prepared.models, budget)
         if baseline is not None:
             from .gate import check_baseline

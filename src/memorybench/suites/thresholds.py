@@ -88,11 +88,14 @@ def check_thresholds(
     metrics: Sequence[Metric],
     targets: Mapping[str, float],
     lower_bounds: Mapping[str, str],
+    *,
+    are_saved: bool = False,
 ) -> list[Threshold]:
     """Return the given thresholds and, for measures without one, the default targets. Called before anything is spent.
 
     Raises BadInput if a threshold names no measure of this run, is not a possible value, or if the run has only
-    baselines. Older names of a measure are accepted.
+    baselines. Older names of a measure are accepted. `are_saved`: a run was started with these thresholds, so their
+    values are accepted, even if an earlier version allowed more.
     """
     if given and not subjects:
         raise BadInput(
@@ -102,12 +105,23 @@ def check_thresholds(
         )
     known = [metric.name for metric in metrics]
     named = [threshold.model_copy(update={"name": _measure_name(threshold.name, known)}) for threshold in given]
-    names = [threshold.name for threshold in named]
+    if not are_saved:
+        _check_values(named, metrics)
+    usual = [
+        Threshold(name=name, least=targets[name], if_any=True)
+        for name in known  # a saved spec has another order
+        if name in targets and name not in {threshold.name for threshold in named}
+    ]
+    return [one.model_copy(update={"lower_bound": lower_bounds.get(one.name, "")}) for one in (*usual, *named)]
+
+
+def _check_values(thresholds: Sequence[Threshold], metrics: Sequence[Metric]) -> None:
+    names = [threshold.name for threshold in thresholds]
     for name in names:
         if names.count(name) > 1:
             raise BadInput("--threshold", f"{name} has two thresholds", remedy="leave out one of them")
     shares = {metric.name for metric in metrics if getattr(metric, "is_share", False)}
-    for threshold in named:
+    for threshold in thresholds:
         if threshold.name in shares and not 0 <= threshold.least <= 1:
             percent = threshold.least / 100
             close = f'did you mean "{threshold.name}={percent:g}"?' if 2 <= threshold.least <= 100 else ""
@@ -117,12 +131,6 @@ def check_thresholds(
                 expected="a share between 0 and 1",
                 remedy=close,
             )
-    usual = [
-        Threshold(name=name, least=targets[name], if_any=True)
-        for name in known  # a saved spec has another order
-        if name in targets and name not in {threshold.name for threshold in named}
-    ]
-    return [one.model_copy(update={"lower_bound": lower_bounds.get(one.name, "")}) for one in (*usual, *named)]
 
 
 def _measure_name(name: str, known: Sequence[str]) -> str:
