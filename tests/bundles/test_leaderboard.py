@@ -145,6 +145,16 @@ def test_data_that_is_missing_refuses_the_command_and_not_the_bundles(command: C
     assert not (command.folder / "site").exists()
 
 
+def test_the_path_of_data_may_contain_an_equals_sign(command: Command, bundle: MakeBundle) -> None:
+    place, data = command.folder / "bundles", command.folder / "year=2026" / "own.json"
+    path = bundle("hygiene")
+    place.mkdir()
+    shutil.copy(path, place)
+    data.parent.mkdir()
+    data.write_text("[]")
+    assert command("leaderboard", str(place), "--output", "site", "--data", f"own={data}").code == 0
+
+
 def test_a_folder_without_bundles_is_refused(command: Command) -> None:
     assert command("leaderboard", str(command.folder), "--output", "site").code == 2
     assert not (command.folder / "site").exists()

@@ -29,7 +29,8 @@ def run(args: argparse.Namespace) -> int:
     check_installed("leaderboard")
     given, wiring = split_list(args.data), LiveWiring(split_list(args.config_dir))
     for text in given:  # later errors about data refuse a bundle, and this one is not about a bundle
-        path = Path(text.rpartition("=")[2])
+        name, equals, value = text.partition("=")
+        path = Path(value if equals else name)
         if not path.exists():
             raise BadInput("--data", f"{path}: file not found", expected="NAME=PATH", remedy="check the path")
     found = build_leaderboard(
