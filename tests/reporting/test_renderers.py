@@ -130,6 +130,15 @@ def test_a_case_is_shown_with_its_lines_indented() -> None:
     assert out.file.getvalue().splitlines() == ["case-1", "  got       two", "            lines", ""]
 
 
+def test_cases_that_are_not_details_are_shown() -> None:
+    case = Case(("case-1", ""), (("got", "two"),))
+    sections = [Cases("Cases", cases, len(cases), "No failures.", detail=False) for cases in ((case,), ())]
+    out = Console(file=io.StringIO(), width=80, highlight=False)
+    show_report(out, Report("", (*sections, Cases("Cases", (case,), 1, ""))))
+    assert isinstance(out.file, io.StringIO)
+    assert out.file.getvalue().splitlines() == ["case-1", "  got       two", "", "1 trials", "No failures."]
+
+
 def test_control_sequences_in_values_reach_no_renderer() -> None:
     report = Report(title="t", sections=(Notes(("a\x1b[2Jb",)), Table("", (text_column("x"),), (("c\x1b[2Jd",),))))
     for text in (to_markdown(report), shown(report)):

@@ -125,8 +125,12 @@ def show_section(out: Console, section: Section, whole_in: str = "report.md") ->
             for line in section.lines:
                 text = ": ".join(line) if isinstance(line, tuple) else line
                 _print_text(out, text, "bold yellow" if section.warning else "")
-        case Cases() | Provenance():
-            pass  # only report files show cases; the header shows the facts
+        case Cases():  # details in our suites, but another package's suite may show them
+            for one in section.cases:
+                show_case(out, one)
+            out.print(f"{len(section.cases)} trials" if section.cases else section.if_empty)
+        case Provenance():
+            pass  # the header shows the facts
         case _:
             assert_never(section)
 
