@@ -73,9 +73,8 @@ async def list_facts(
 def prompt(name: str, material: Mapping[str, str], categories: Collection[str] = ()) -> str:
     """Return the full prompt for the judge; the same inputs give the same text.
 
-    The judge is told to use `categories` where one fits; if they are empty,
-    it chooses categories itself. All calls about one trace get the same `categories`, so that their lists can be
-    compared.
+    The judge is told to use `categories` where one fits; if they are empty, it chooses categories itself. All calls
+    about one trace get the same `categories`, so that their lists can be compared.
     """
     text = load_prompt(f"extraction-{name}")
     names = ", ".join(sorted(categories))

@@ -134,7 +134,7 @@ class OnlinePlan:
             Score(name=USED_COUNT, value=float(sum(verdicts))),
             Score(name=JUDGED_COUNT, value=float(len(verdicts))),
         ]
-        places = [str(place) for place, is_used in enumerate(verdicts, 1) if is_used]
+        places = [str(place) for place, verdict in enumerate(verdicts, 1) if verdict]
         reason = f"used: {', '.join(places)} of {len(verdicts)}" if places else f"none of {len(verdicts)} used"
         if self.feedback is not None:
             counts = (USED_COUNT, JUDGED_COUNT)
