@@ -102,6 +102,16 @@ def test_other_runs_are_refused_if_a_setting_changed(
     assert "bm25 changed: " in refused.err
 
 
+def test_a_hygiene_run_is_refused_if_a_setting_of_its_store_changed(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert command.killed("hygiene", "run", "memory-cross-user-leak", "--run-id", "r", "--concurrency", "1", at=6)
+    monkeypatch.setattr("memorybench.stores.reference._TOKENIZER", "unicode61")
+    refused = command("hygiene", "run", "--resume", "r")
+    assert refused.code == 2
+    assert "reference changed: tokenizer" in refused.err
+
+
 def with_another_setting(command: Command, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Said:
     """Run a command as a version in which bm25 has a setting more."""
     with monkeypatch.context() as changed:

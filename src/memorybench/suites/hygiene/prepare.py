@@ -175,6 +175,7 @@ class _HygieneRun:
             return Plan(jobs=attempts.blocked_jobs(), size=attempts.size, metrics=MEASURES)
         store = await open_subject(self.store)
         if self.agent is None:
+            opening.check_subject(store.subject)
             seed, self_checks = self.spec.seed or 0, self.spec.mutants
             return HygienePlan(self.scenarios, store, seed, self_checks, run=opening.run_id).plan()
         agent = await self.agent.open(opening.stack)
