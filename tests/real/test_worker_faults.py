@@ -300,7 +300,7 @@ def test_a_watch_follows_the_processes_of_other_machines(
         elsewhere.release()
         assert main(["worker", *at]) == 0
 
-    monkeypatch.setattr("memorybench.cli.watch.time", SimpleNamespace(sleep=finish_run))
+    monkeypatch.setattr("memorybench.cli.results.time", SimpleNamespace(sleep=finish_run))
     watched = command("results", "--watch", "first", *at)
     assert watched.code == 0, watched.out
     assert "--resume" not in watched.out, "nothing is left to resume"
