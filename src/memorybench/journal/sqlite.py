@@ -298,7 +298,7 @@ def is_disk_full(error: BaseException) -> bool:
 
 def _translate(error: sqlite3.DatabaseError, path: Path) -> MemorybenchError:
     text = str(error)
-    if text.startswith("Could not decode"):  # it goes on with the text of the row
+    if text.startswith("Could not decode"):  # the rest of the message is the content of the row
         return _damaged(path, text.partition(" with text")[0])
     if "not a database" in text:
         return BadInput(

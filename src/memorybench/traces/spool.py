@@ -49,7 +49,7 @@ async def spool(source: TraceSource, path: Path, redact: Callable[[str], str] = 
     """Fetch the traces of `source` into the file `path`, unless it exists.
 
     After an interruption, all traces are fetched again, because the cursors of services expire within a day. Raise
-    BadInput if there is no trace, or if a path finds nothing in any.
+    BadInput if there is no trace, or if one of the paths has no value in any trace.
     """
     if path.exists():  # noqa: ASYNC240  one call, before anything else runs
         return RecordFile.open(path, parse_trace)
