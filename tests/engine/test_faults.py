@@ -6,9 +6,10 @@ import os
 import signal
 import sqlite3
 import time
+import weakref
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +18,8 @@ from threading import Event
 import pytest
 
 from memorybench.core.errors import Denied, JournalError, RunConflict, Transient, Unreadable
-from memorybench.core.plans import Limits, Steps
+from memorybench.core.plans import Job, Limits, Performed, Plan, Steps
+from memorybench.core.trials import Trial
 from memorybench.engine.budget import Budget
 from memorybench.engine.run import perform
 from memorybench.engine.stopping import Stop
@@ -223,6 +225,35 @@ def test_a_failed_ingest_fails_its_questions_and_is_not_repeated(tmp_path: Path,
     assert counts(tmp_path / "results") == {"scored": 35, "failed": 5}
     assert Counter(ledger.read())["add:h4:1"] == 2, "five questions share one failure"
     assert not [call for call in ledger.read() if call.startswith("search:h4")]
+
+
+def test_a_failure_that_a_job_handles_keeps_no_data_of_the_job_in_memory(tmp_path: Path) -> None:
+    replies: list[weakref.ref[_Reply]] = []
+
+    async def read_reply() -> str:
+        reply = _Reply()
+        replies.append(weakref.ref(reply))
+        raise Unreadable("not a verdict") from Transient("503")
+
+    async def job(steps: Steps) -> Performed:
+        for attempt in range(3):
+            with suppress(Unreadable):
+                await steps.once("judge", {"attempt": attempt}, read_reply, str, on=MODEL)
+        gc.collect()
+        assert not any(reply() for reply in replies)
+        with pytest.raises(Unreadable) as again:
+            await steps.once("judge", {"attempt": 0}, read_reply, str, on=MODEL)
+        assert isinstance(again.value.__cause__, Transient)
+        return Performed()
+
+    trial = Trial(suite="bench", case_id="q1", subject=MODEL, benchmark="mini")
+    run_once(tmp_path / "results", Plan(jobs=iter([Job(trial=trial, perform=job, ordinal=0)]), size=1))
+    assert len(replies) == 3
+    assert counts(tmp_path / "results") == {"scored": 1}
+
+
+class _Reply:
+    pass
 
 
 def test_the_budget_stops_within_concurrency_calls_and_a_larger_one_continues(tmp_path: Path, ledger: Ledger) -> None:

@@ -86,7 +86,7 @@ class RunSteps:
             return adapter.validate_json(await asyncio.shield(flight))
         if key in self._failed:
             # jobs that share a step share its failure: a failed ingest is not repeated by each question
-            raise self._failed[key].with_traceback(None)
+            raise _without_frames(self._failed[key])
         flight = self._in_flight[key] = asyncio.get_running_loop().create_future()
         try:
             value, result = await self._perform(request)
@@ -97,7 +97,7 @@ class RunSteps:
             raise
         except BaseException as error:
             if isinstance(error, MemorybenchError):
-                self._failed[key] = error
+                self._failed[key] = _without_frames(error)
             flight.set_exception(error)
             flight.exception()  # marks it as retrieved: there may be no other job that waits for it
             raise
@@ -283,6 +283,15 @@ class JobSteps:
 
     def check_stopping(self) -> None:
         self._run_steps.stopping.check()
+
+
+def _without_frames(error: MemorybenchError) -> MemorybenchError:
+    """Return a copy of an error and its cause without tracebacks, which would keep the data of a job in memory."""
+    copy = type(error).__new__(type(error), *error.args)
+    copy.__dict__.update(error.__dict__)
+    cause = error.__cause__
+    copy.__cause__ = _without_frames(cause) if isinstance(cause, MemorybenchError) else None
+    return copy
 
 
 def step_key(name: str, inputs: str) -> str:
