@@ -1,6 +1,8 @@
-"""Traces judged by two calls each, 50 at once: by a bare loop, by the engine alone, and by the extraction suite.
+"""Traces and a judge with 50 calls at once: by a bare loop, by the engine alone, and by the extraction suite.
 
-The loop stores nothing. The engine alone stores the judge's replies; the suite also parses and matches them.
+The loop and the engine make two calls per trace, which list facts; the suite also asks about pairs of these facts. So
+each is compared with the time that the judge takes for its own number of calls. The loop stores nothing. The engine
+alone stores the judge's replies; the suite also parses and matches them.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from memorybench.traces.jsonl import JsonlTraces
 from memorybench.traces.paths import OF_FILES, TracePaths
 from memorybench.traces.spool import spool
 from perf.measuring import Line, Setup, Usage, at_most, usage_measured
-from perf.stub import MODEL_SECONDS, stub_server
+from perf.stub import MODEL_SECONDS, stub_server, take_counts
 
 IN_FLIGHT = 50
 _TRACES = Subject(role="traces", name="perf")
@@ -49,24 +51,37 @@ def measure(setup: Setup) -> Iterator[Line]:
             way.__name__: [setup.run(way, f"{way.__name__}{n}", count, address) for n in range(setup.rounds)]
             for way in (ours, engine, bare)
         }
-    model_seconds = count * 2 * MODEL_SECONDS / IN_FLIGHT
-    wall = {way: min(run.wall for run in runs) / model_seconds for way, runs in usages.items()}
-    cpu = {way: min(run.cpu for run in runs) / count * 1e3 for way, runs in usages.items()}
+    wall = {way: min(run.wall / judge_seconds(run) for run in runs) for way, runs in usages.items()}
+    cpu = {way: min(run.cpu / run.calls for run in runs) * 1e6 for way, runs in usages.items()}
+    calls = max(run.calls for run in usages["ours"])
     yield at_most(f"{count:,} traces / time of the judge alone: wall", wall["ours"], 1.2)
     yield Line("  of the engine alone", wall["engine"])
     yield Line("  of a bare loop without a journal", wall["bare"])
-    yield Line("  CPU per trace", cpu["ours"], "ms")
-    yield Line("  CPU per trace of the engine alone", cpu["engine"], "ms")
-    yield Line("  CPU per trace of the bare loop", cpu["bare"], "ms")
+    yield Line("  calls per trace", calls / count, "")
+    yield Line("  CPU per call", cpu["ours"], "µs")
+    yield Line("  CPU per call of the engine alone", cpu["engine"], "µs")
+    yield Line("  CPU per call of the bare loop", cpu["bare"], "µs")
     yield Line(f"  memory at {count // 5:,} traces", small.megabytes, "MB")
     memory = usages["ours"][-1].megabytes
     yield at_most(f"  memory at {count:,} traces", memory, round(small.megabytes * 1.1), "MB")
 
 
+def judge_seconds(usage: Usage) -> float:
+    """The time that the judge takes for the calls of a run, if IN_FLIGHT of them are under way at any time."""
+    assert usage.most_in_flight <= IN_FLIGHT
+    return usage.calls * MODEL_SECONDS / IN_FLIGHT
+
+
+def _count_calls(usage: Usage, address: str) -> Usage:
+    counts = take_counts(address)
+    usage.calls, usage.most_in_flight = counts["served"], counts["most"]
+    return usage
+
+
 def bare(folder: Path, items: int, address: str) -> Usage:
     with usage_measured() as usage:
         asyncio.run(_bare(items, address))
-    return usage
+    return _count_calls(usage, address)
 
 
 async def _bare(items: int, address: str) -> None:
@@ -113,11 +128,11 @@ def _performed(folder: Path, items: int, address: str, plan: Callable[[OpenAIMod
             async with open_http(Redactor([])) as http:
                 model = OpenAIModel(resolve("vllm/stub", {"VLLM_BASE_URL": f"{address}/v1"}), Options(), http, None)
                 ending = await perform(plan(model), run_writer, concurrency=IN_FLIGHT)
-                assert ending.performed == items
+                assert ending.performed == items == len(run_writer.scored())
 
         asyncio.run(everything())
         run_writer.end("complete")
-    return usage
+    return _count_calls(usage, address)
 
 
 def _jobs(items: int, model: OpenAIModel) -> Iterator[Job]:

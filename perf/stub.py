@@ -21,7 +21,8 @@ MEMORY_SECONDS = 0.020
 _MEMORIES = b'{"results": [{"id": "m1", "memory": "tea", "score": 0.5}]}'
 _REPLY = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
 _TRACE = re.compile(rb"trace (\d+)")
-_WRITTEN = b"You audit what was written"
+_STATED, _WRITTEN, _WITHDRAWN = b"You audit what a memory", b"You audit what was written", b"You audit which entries"
+"""How the prompts that ask for lists of facts begin."""
 
 
 @contextmanager
@@ -117,9 +118,9 @@ def _length(head: bytes) -> int:
 
 
 def _completion(prompt: bytes) -> bytes:
-    """The facts of the trace in the prompt, or "yes" to a prompt without a trace."""
-    trace = _TRACE.search(prompt)
-    content = json.dumps({"facts": _facts(int(trace[1]), prompt)}) if trace else "yes"
+    """The facts that the prompt asks for, or "yes"."""
+    facts = _facts(prompt)
+    content = "yes" if facts is None else json.dumps({"facts": facts})
     reply: dict[str, Any] = {
         "id": "x",
         "object": "chat.completion",
@@ -130,9 +131,13 @@ def _completion(prompt: bytes) -> bytes:
     return json.dumps(reply).encode()
 
 
-def _facts(n: int, prompt: bytes) -> list[str]:
-    """Three facts stated and stored, one only stated, and one only stored."""
+def _facts(prompt: bytes) -> list[str] | None:
+    """Three facts stated and stored, one only stated, one only stored, and none withdrawn; None for other prompts."""
+    trace = _TRACE.search(prompt)
+    n = int(trace[1]) if trace else 0
     both = [f"customer_segments: bakeries in district {n}", "constraint: no subscription model"]
+    if _STATED in prompt:
+        return [f"pricing: {n} dollars a month", *both, f"team: {n % 7} people work in the back office"]
     if _WRITTEN in prompt:
         return [f"pricing: ${n} monthly", *both, "tool: uses a spreadsheet"]
-    return [f"pricing: {n} dollars a month", *both, f"team: {n % 7} people work in the back office"]
+    return [] if _WITHDRAWN in prompt else None
