@@ -56,6 +56,8 @@ def test_a_near_miss_is_never_the_same(left: str, right: str) -> None:
         ("The invoice is for 1,200,000 EUR", "The invoice is for 1.200.000 EUR"),
         ("The invoice is for 1,200.50 EUR", "The invoice is for 1.200,50 €"),
         ("Sold 1.2 million units", "Sold 1200000 units"),
+        ("Hat zwei Millionen Follower", "Hat 2000000 Follower"),
+        ("Runs five miles", "Runs 5 miles"),
         ("The plan costs €9.99", "The plan costs 9,99 €"),
         ("Budget is $5k", "Budget is $5000"),
         ("Budget is 5k dollars", "Budget is 5000 dollars"),

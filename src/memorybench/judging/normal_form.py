@@ -56,13 +56,21 @@ _DURATIONS = frozenset(("millisecond", "second", "minute", "hour", "month", "yea
 _OTHER_WORDS = frozenset((
     "in", "mi", "cal", "cale", "cali", "pie", "pies", "mila", "mil", "an", "ora", "ore", "lat", "lata", "分", "日",
     "once", "dos", "cent", "cents", "mille", "elf", "sept", "neuf", "onze", "un", "uno", "seize", "null", "primer",
-    "acht", "sieben", "zeven",
+    "acht", "sieben", "zeven", "millions", "millones", "millionen", "miljoenen",
 ))  # fmt: skip
 """Names of units and numbers that are ignored, because they also mean something else.
 
 They do so in another language or, such as "acht" in "acht geben", in the same. A number word is not ignored beside
 another number word.
 """
+_INDEFINITE = frozenset(("hundreds", "thousands", "cientos", "miles", "hunderte", "tausende", "honderden", "duizenden"))
+"""Words that text2num reads as a number, although they say only about how many; "miles" is also an English unit."""
+_LITERAL = re.compile(
+    r"\b(?:pass(?:word|phrase|code)s?|branch(?:es)?|passw[oö]rt\w*|kennwort\w*|wachtwoord\w*|contraseñas?)\b"
+    r"|\bmots? de passe\b|密码|密碼",
+    re.IGNORECASE,
+)
+"""Words for a text that must be written as it is: the password "three cats" is not "3 cats"."""
 _INSIDE_NUMBERS = frozenset(("et", "y", "und", "cent", "cents", "mil", "mille"))
 """Words that may stand between two number words: "trente et un", "deux cent un"."""
 _CURRENCIES = {
@@ -139,6 +147,8 @@ _MOST_DIGITS = 15
 @lru_cache(maxsize=10_000)
 def normal_form(text: str) -> str:
     text = plain(text) if text.isascii() else plain(_VULGAR_FRACTION.sub(" ", text)).translate(_STRAIGHT)
+    if _LITERAL.search(text):
+        return text
     has_thousands = _THOUSANDS.search(text)  # number words become such digits, too: "2 thousand" is "2 1000"
     text = _number_words_as_digits(text)
     text = _TWO_NUMBERS.sub(" | ", text) if has_thousands else text
@@ -169,6 +179,8 @@ def _number_words_as_digits(text: str) -> str:
     from text_to_num import alpha2digit
 
     def is_other_word(place: int) -> bool:
+        if _bare(words[place]) in _INDEFINITE:
+            return True
         if _bare(words[place]) not in _OTHER_WORDS:
             return False
         before = place - 1
@@ -194,7 +206,7 @@ def _number_word_language(word: str) -> str | None:
     """Return the first language in which a word can only be part of a number; None if there is none."""
     from text_to_num import alpha2digit
 
-    if word.lower() == word.upper() or _bare(word) in _OTHER_WORDS:  # digits and Chinese have no case
+    if word.lower() == word.upper() or _bare(word) in _OTHER_WORDS | _INDEFINITE:  # digits and Chinese have no case
         return None
     return next((language for language in _NUMBER_WORD_LANGUAGES if alpha2digit(word, language, 0) != word), None)
 

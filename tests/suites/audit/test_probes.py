@@ -766,3 +766,33 @@ def test_events_that_are_not_put_in_order_are_counted_without_recall_questions()
     made = generate(dataset, ["temporal"])
     assert not made.probes
     assert made.gates["tie"] == 2
+
+
+def test_a_gap_tells_the_day_of_its_fact_because_the_fact_may_have_changed_since() -> None:
+    book = fact("f1", "The book club is reading Piranesi", turn="t1")
+    said = [book.content, "We have voted for another book now"]
+    (question,) = questions(probes_of(conversation(book, said=said)))
+    assert question == f"Fill the gap in a note of {day(0).day} {day(0):%B %Y}: The book club is reading ____."
+    assert list(questions(probes_of(conversation(book)))) == ["Fill the gap: The book club is reading ____."]
+
+
+def test_a_gap_whose_day_tells_the_answer_is_not_asked() -> None:
+    price = fact("f1", f"A ticket of the ferry costs {day(0).day} pounds", turn="t1")
+    dataset = conversation(price, said=[price.content, "The kettle is blue"])
+    assert (questions(probes_of(dataset)), reasons(probes_of(dataset))) == ({}, {"f1": "leak"})
+
+
+@pytest.mark.parametrize(
+    ("statement", "value"),
+    [("Six people are expected at the club on Thursday", None), ("The choir sings every Thursday", "Thursday")],
+)
+def test_a_weekday_is_asked_only_if_it_is_one_of_every_week(statement: str, value: str | None) -> None:
+    made = probes_of(conversation(fact("f1", statement)))
+    assert ("Thursday" in questions(made).values()) == (value is not None)
+
+
+def test_a_structured_value_that_is_a_weekday_of_one_week_is_not_asked() -> None:
+    made = probes_of(
+        conversation(fact("f1", "Heron came out on Monday", subject="Heron", attribute="released", value="on Monday"))
+    )
+    assert (questions(made), reasons(made)) == ({}, {"f1": "relative time"})

@@ -48,6 +48,8 @@ _IS_DATE = re.compile(rf"(?:{_MONTH})\b|{_DAY} (?:{_MONTH})\b")
 _BETWEEN_ITEMS = r",? (?:and|or|&) |, "
 _NAMES = re.compile(rf"{_NAME}(?:(?:{_BETWEEN_ITEMS}){_NAME})+")
 _PLAIN_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_WEEKDAY = re.compile(r"(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day")
+_REPEATED = re.compile(r"\b(?:every|each|weekly|usually|always)\b", re.IGNORECASE)
 _NOT_A_NAME = re.compile(r"(?:I|I'm|I've|I'd|I'll|User|User's|The|A|An|It|He|She|They|We|My|OK|TV)\b")
 
 
@@ -79,6 +81,11 @@ def gaps(statement: str) -> Iterator[tuple[str, str]]:
                 continue
             request = NUMBER_REQUEST if is_number else "Fill the gap"
             yield f"{request}: {text[: found.start()]}{GAP}{text[end:]}.", value
+
+
+def is_one_weekday(statement: str, value: str) -> bool:
+    """Return whether the value is a weekday of one week, which depends on when it was said, not one of every week."""
+    return bool(_WEEKDAY.fullmatch(value)) and not _REPEATED.search(statement)
 
 
 def fits_one(before: str, value: str, after: str) -> bool:

@@ -11,7 +11,7 @@ from functools import cached_property
 from memorybench.datasets.audit import AuditFact
 
 from .answers import content, is_same, leaks, normalise, occurs, stems, tokens
-from .cloze import NUMBER_REQUEST, fits_one, gaps
+from .cloze import NUMBER_REQUEST, fits_one, gaps, is_one_weekday
 from .evidence import IndexedConversation
 from .history import History, history
 from .probes import Question
@@ -129,6 +129,8 @@ class Material:
         filled = question.text.replace(GAP, question.value)
         if self.is_relative(question.value) or (self.is_relative(filled) and not self.is_relative(question.text)):
             return RELATIVE
+        if question.origin == "cloze" and is_one_weekday(question.text, question.value):
+            return RELATIVE
         is_english = self.indexed.is_english
         return "leak" if leaks(question.text, (question.value, *others), is_english=is_english) else None
 
@@ -146,9 +148,12 @@ class Material:
                 reason = "value does not fit"
             if places and self.is_outdated_age(question, places):
                 reason = RELATIVE
-            if places and question.origin == "cloze" and self._is_filled_otherwise(question, places):
-                reason = "not unique"
-            if reason is None and places:
+            if places and question.origin == "cloze":
+                if self._is_filled_otherwise(question, places):
+                    reason = "not unique"
+                elif (wording := self._tell_day(wording, places)) is None:
+                    reason = "leak"
+            if reason is None and places and wording is not None:
                 return AskableFact(fact, wording, places)
             first = first or reason or "unanswerable"
         return first or ("not English" if not self.indexed.is_english else "no gap" if self.gaps else "free text")
@@ -160,6 +165,22 @@ class Material:
         days = [turn.at.date() for turn in self.indexed.turns(places) if turn.at is not None]
         now = self.indexed.now
         return bool(days) and now is not None and max(days) < now.date()
+
+    def _tell_day(self, question: Question, places: Sequence[int]) -> Question | None:
+        """Return a question with a gap that tells on which day its fact was stated; None if the day tells the value.
+
+        Without structure, code cannot see whether the fact has changed since. A fact of the last day is asked without
+        a day, and so are facts of conversations without dates.
+        """
+        days = [turn.at for turn in self.indexed.turns(places) if turn.at is not None]
+        now = self.indexed.now
+        if not days or now is None or max(days).date() >= now.date():
+            return question
+        when = f"{max(days).day} {max(days):%B %Y}"
+        if occurs(question.value, when):
+            return None
+        request, _, statement = question.text.partition(": ")
+        return replace(question, text=f"{request} in a note of {when}: {statement}")
 
     def _tell_from_earlier(self, fact: AuditFact, question: Question) -> Question | None:
         """Return the question; if facts that this one replaced answer it too, reworded to ask about the present.

@@ -32,7 +32,7 @@ _UNITS = r"(?:minutes?|hours?|days?|nights?|weeks?|weekends?|months?|years?)"
 TIME_WORDS = {
     "en": TimeWords(
         rf"\b(?:today|tonight|tomorrow|yesterday)\b|\b(?:this|last|next|past|coming) (?:{_PERIODS})\b"
-        rf"|\b{_COUNT} {_UNITS} (?:ago|from now)\b|\bin {_COUNT} {_UNITS}(?:' time)?\b",
+        rf"|\b{_COUNT} {_UNITS} (?:ago|from now)\b|\bin {_COUNT} {_UNITS}(?:' time)?\b|^on {_DAYS}$",
         r"\b(?:next(?! of\b| to\b|[ -]door)|upcoming|forthcoming|planned|scheduled)\b",
         r"\b(?:current|currently|now|nowadays|present|presently|today|latest|newest)\b",
         "As things stand now: ",
