@@ -6,6 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from functools import cached_property
 
 from memorybench.datasets.audit import AuditFact
@@ -162,9 +163,12 @@ class Material:
         """Return whether a question asks for an age that was told before the last day of the conversation."""
         if not _AGE.search(question.text):
             return False
-        days = [turn.at.date() for turn in self.indexed.turns(places) if turn.at is not None]
-        now = self.indexed.now
-        return bool(days) and now is not None and max(days) < now.date()
+        now, day = self.indexed.now, self._last_day(places)
+        return day is not None and now is not None and day < now.date()
+
+    def _last_day(self, places: Sequence[int]) -> date | None:
+        """Return the day of the last of these turns; None if none has a date."""
+        return max((turn.at.date() for turn in self.indexed.turns(places) if turn.at is not None), default=None)
 
     def _tell_day(self, question: Question, places: Sequence[int]) -> Question | None:
         """Return a question with a gap that tells on which day its fact was stated; None if the day tells the value.
@@ -172,11 +176,10 @@ class Material:
         Without structure, code cannot see whether the fact has changed since. A fact of the last day is asked without
         a day, and so are facts of conversations without dates.
         """
-        days = [turn.at for turn in self.indexed.turns(places) if turn.at is not None]
-        now = self.indexed.now
-        if not days or now is None or max(days).date() >= now.date():
+        now, day = self.indexed.now, self._last_day(places)
+        if day is None or now is None or day >= now.date():
             return question
-        when = f"{max(days).day} {max(days):%B %Y}"
+        when = f"{day.day} {day:%B %Y}"
         if occurs(question.value, when):
             return None
         request, _, statement = question.text.partition(": ")
