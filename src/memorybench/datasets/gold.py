@@ -45,7 +45,10 @@ class GoldReader:
         self._weight = None if item.weight is None else Path.parse(item.weight, where)
 
     def read(self, part: Document) -> Gold:
-        """Return the rubric and texts of a question; `part` is the question in the data."""
+        """Return the rubric of a question, and the texts that an answer must or must not contain.
+
+        `part` is the question in the data.
+        """
         rubric: tuple[RubricItem, ...] = ()
         if self._rubric is not None:
             items = _values(self._rubric, part)

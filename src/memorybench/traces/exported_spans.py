@@ -188,7 +188,12 @@ def _span(
 ) -> Span:
     trace, id, parent = (one if one not in (None, "nan", "None") else "" for one in ids)
     if not all(isinstance(one, str | int) for one in (trace, id, parent)) or trace == "" or id == "":
-        raise BadInput(f"{where}: span", f"invalid ids {preview(ids)}", expected="the ids of a trace and a span")
+        raise BadInput(
+            f"{where}: span",
+            f"invalid ids of trace, span and parent: {preview(ids)}",
+            expected="the ids of a trace and a span",
+            remedy="check --source",
+        )
     kept = {key: value for key, value in attributes.items() if key.startswith(("gen_ai.", "memorybench."))}
     return Span(str(trace), str(id), str(parent), _nanoseconds(start, where), line, str(name or ""), is_error, kept)
 
