@@ -6,6 +6,7 @@ import pytest
 
 from memorybench.core.errors import Malformed
 from memorybench.judging.facts import LONGEST_FACT, MOST_FACTS, categories_of, fact_from, facts_of, normal_category
+from memorybench.judging.matching import is_same
 
 
 def said(state: Any) -> list[str]:
@@ -129,3 +130,10 @@ def test_a_memory_without_end_is_refused() -> None:
         facts_of([f"Fact {n}" for n in range(MOST_FACTS + 1)])
     with pytest.raises(Malformed, match="characters"):
         facts_of(["word " * LONGEST_FACT])
+
+
+@pytest.mark.parametrize("denial", ["Not true", "False", "Maybe", "Cancelled", "Vielleicht", "Faux"])
+def test_a_denial_before_a_colon_is_part_of_the_fact(denial: str) -> None:
+    (said,), (denied,) = facts_of(["Works at a bank in Rome"]), facts_of([f"{denial}: works at a bank in Rome"])
+    assert denied.categories == ()
+    assert not is_same(said, denied)

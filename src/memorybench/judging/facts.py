@@ -35,6 +35,12 @@ _WRAPPERS = frozenset(("memory", "memories", "result", "fact", "item", "data", "
 _BULLET = re.compile(r"^\s*[-*•–]\s+")
 _NUMBERED = re.compile(r"^\s*(\d{1,3})[.)]\s+", re.MULTILINE)
 _HEADING = re.compile(r"^#{1,6}\s+(?P<name>.+?)\s*:?\s*$")
+_DENIAL = re.compile(
+    r"(?:not|never|no|no longer|not true|untrue|false|wrong|maybe|perhaps|possibly|cancell?ed"
+    r"|nein|nicht|falsch|vielleicht|abgesagt|falso|tal vez|quizás|cancelad[oa]|faux|peut-être|annulée?)",
+    re.IGNORECASE,
+)
+"""Words before a colon that are no category, because they change what the fact says."""
 _CATEGORISED = re.compile(r"^(?P<name>[A-Za-z][\w /&-]{0,39}?)\s*:(?=\s|$)\s*(?P<rest>.*)$")
 _MAY_END = re.compile(
     r"(?<=[.!?])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\b[A-Z]\.)(?<!\b[DM]r\.)(?<!\bMrs\.)(?<!\bMs\.)\s+(?=[^\W_a-z])"
@@ -271,7 +277,9 @@ def _lines(text: str, categories: tuple[str, ...]) -> Iterator[tuple[str, tuple[
 
 def _category_in(line: str) -> re.Match[str] | None:
     named = _CATEGORISED.match(line)
-    return named if named and len(named["name"].split()) <= _MOST_WORDS_IN_CATEGORY else None
+    if named is None or len(named["name"].split()) > _MOST_WORDS_IN_CATEGORY:
+        return None
+    return None if _DENIAL.fullmatch(named["name"].strip()) else named
 
 
 def _sentences(text: str) -> Iterator[tuple[str, int]]:

@@ -63,10 +63,17 @@ _OTHER_WORDS = frozenset((
 They do so in another language or, such as "acht" in "acht geben", in the same. A number word is not ignored beside
 another number word.
 """
-_INDEFINITE = frozenset(("hundreds", "thousands", "cientos", "miles", "hunderte", "tausende", "honderden", "duizenden"))
-"""Words that text2num reads as a number, although they say only about how many; "miles" is also an English unit."""
+_NOT_NUMBERS = frozenset((
+    "hundreds", "thousands", "cientos", "miles", "hunderte", "tausende", "honderden", "duizenden",
+    "quince", "erste", "ersten", "erster", "erstes", "dritte", "dritten", "dritter", "drittes", "achter",
+))  # fmt: skip
+"""Words that text2num reads as a number, although they are not: "hundreds" says only about how many, "miles" and
+"quince" are English words, "Dritte" is not "drei"."""
+_IN_NAME = re.compile(r"[#@_/\\\"“”]|\.\w")
+"""Matches a word that belongs to a name: two.txt, #one, four@mail.com, "nineteen"."""
 _LITERAL = re.compile(
-    r"\b(?:pass(?:word|phrase|code)s?|branch(?:es)?|passw[oö]rt\w*|kennwort\w*|wachtwoord\w*|contraseñas?)\b"
+    r"\b(?:pass(?:word|phrase|code)s?|branch(?:es)?|usernames?|hashtags?|code ?words?"
+    r"|passw[oö]rt\w*|kennwort\w*|wachtwoord\w*|contraseñas?)\b"
     r"|\bmots? de passe\b|密码|密碼",
     re.IGNORECASE,
 )
@@ -87,7 +94,7 @@ _DATES = (
     re.compile(r"(?<!\d)(?P<day>\d{1,2})\.\s?(?P<month>\d{1,2})\.\s?(?P<year>\d{4})\b"),
     re.compile(r"(?P<year>\d{4})年(?P<month>\d{1,2})月(?P<day>\d{1,2})日"),
     re.compile(
-        r"\b(?:[Tt]he\s(?=\d+[snrt]))?(?P<day>\d{1,2})(?:st|nd|rd|th|\.|º)?\s(?:of\s|de\s)?(?P<name>[^\W\d_]+)\.?,?\s(?:de\s)?(?P<year>\d{4})\b"
+        r"\b(?:[Tt]he\s(?=\d+[snrt]))?(?P<day>\d{1,2})(?:st|nd|rd|th|\.|º)?\s(?:of\s|de\s)?(?P<name>[^\W\d_]+)\.?\s(?:de\s)?(?P<year>\d{4})\b"
     ),
     re.compile(r"\b(?P<name>[^\W\d_]+)\.?\s(?P<day>\d{1,2})(?:st|nd|rd|th)?,?\s(?P<year>\d{4})\b"),
 )
@@ -121,10 +128,17 @@ _NOT_ONE_NUMBER = re.compile(
 _SECONDS = re.compile(r"(?<=ty)-(?=second\b)", re.IGNORECASE)
 """Matches the hyphen in "thirty-second", which may be a duration."""
 _IN_RANGE = re.compile(
-    r"\d\s?(?:to|and|or|by|x|×|-|~|,|/|bis|und|oder|à|a|et|ou|y|o|e|tot|en|of|до|и|到|至|和)\s?$", re.IGNORECASE
+    r"\d\s?(?:to|up to|and|&|or|by|x|×|\*|-|~|,|/|out of|instead of|bis|und|oder|mal|à|a|et|ou|sur|y|o|e|por|hasta"
+    r"|tot|en|of|до|и|到|至|和)\s?$",
+    re.IGNORECASE,
 )
 """Matches the text before the last number of a range, a list or a size. The unit of that number belongs to all."""
-_LONGEST_RANGE_WORD = 8
+_LONGEST_RANGE_WORD = 16
+_OTHER_UNIT = re.compile(
+    r"[-^]|\s?(?:squared|cubed|sq|cu|cúbic[oa]s?|cuadrad[oa]s?|cubes?|carrés?|cub[io]|quadrat[io]|cúbicos|quadrados?)\b",
+    re.IGNORECASE,
+)
+"""Matches text after a unit that makes it another one, as in "2 metres squared", or a word, as in "2 year-long"."""
 _RATE = re.compile(
     r"\s?(?:/|(?:an?|per|each|every|daily|weekly|monthly|yearly|pro|je|jede\w*|am|im|par|por|al?|alla|à|на|в|na|w)\b|[每/])",
     re.IGNORECASE,
@@ -146,9 +160,9 @@ _MOST_DIGITS = 15
 
 @lru_cache(maxsize=10_000)
 def normal_form(text: str) -> str:
-    text = plain(text) if text.isascii() else plain(_VULGAR_FRACTION.sub(" ", text)).translate(_STRAIGHT)
     if _LITERAL.search(text):
-        return text
+        return text.strip()
+    text = plain(text) if text.isascii() else plain(_VULGAR_FRACTION.sub(" ", text)).translate(_STRAIGHT)
     has_thousands = _THOUSANDS.search(text)  # number words become such digits, too: "2 thousand" is "2 1000"
     text = _number_words_as_digits(text)
     text = _TWO_NUMBERS.sub(" | ", text) if has_thousands else text
@@ -179,7 +193,7 @@ def _number_words_as_digits(text: str) -> str:
     from text_to_num import alpha2digit
 
     def is_other_word(place: int) -> bool:
-        if _bare(words[place]) in _INDEFINITE:
+        if _bare(words[place]) in _NOT_NUMBERS or _IN_NAME.search(words[place]):
             return True
         if _bare(words[place]) not in _OTHER_WORDS:
             return False
@@ -206,7 +220,7 @@ def _number_word_language(word: str) -> str | None:
     """Return the first language in which a word can only be part of a number; None if there is none."""
     from text_to_num import alpha2digit
 
-    if word.lower() == word.upper() or _bare(word) in _OTHER_WORDS | _INDEFINITE:  # digits and Chinese have no case
+    if word.lower() == word.upper() or _bare(word) in _OTHER_WORDS | _NOT_NUMBERS:  # digits and Chinese have no case
         return None
     return next((language for language in _NUMBER_WORD_LANGUAGES if alpha2digit(word, language, 0) != word), None)
 
@@ -228,6 +242,8 @@ _AMBIGUOUS_HOURS = range(10, 13)
 
 def _clock(found: re.Match[str]) -> str:
     before, after = found.string[: found.start()].lower(), found.string[found.end() :]
+    if _IN_RANGE.search(before[-_LONGEST_RANGE_WORD:]):
+        return found[0]
     if found[0].endswith(" am") and after.startswith(" ") and not before.endswith("at "):
         return found[0]  # German "am": "um 8 am Turm"
     hour = int(found["hour"]) % 12 + (12 if found["half"] in "pP" else 0)
@@ -241,6 +257,8 @@ def _quantity(found: re.Match[str]) -> str:
         return found[0]
     unit, rest = (_CURRENCIES[found["sign"].lower()], found["unit"] or "") if found["sign"] else _read_unit(found)
     is_money = unit in _CURRENCIES.values()
+    if unit and not is_money and _OTHER_UNIT.match(found.string, found.end() - len(rest)):
+        return found[0]
     if found["letter"] and not is_money:
         return found[0]  # "5k" may be a run, and "5M" a size
     value = _read_number(found["number"], is_amount=bool(unit or found["scale"]))
