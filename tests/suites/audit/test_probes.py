@@ -776,8 +776,9 @@ def test_a_gap_tells_the_day_of_its_fact_because_the_fact_may_have_changed_since
     assert list(questions(probes_of(conversation(book)))) == ["Fill the gap: The book club is reading ____."]
 
 
-def test_a_gap_whose_day_tells_the_answer_is_not_asked() -> None:
-    price = fact("f1", f"A ticket of the ferry costs {day(0).day} pounds", turn="t1")
+@pytest.mark.parametrize("value", [f"{day(0).day} pounds in Oslo", f"a coin for Oslo in {day(0):%B}"])
+def test_a_gap_whose_day_tells_the_answer_is_not_asked(value: str) -> None:
+    price = fact("f1", f"a ticket costs {value}", turn="t1", value=value.split()[-1 if "coin" in value else 0])
     dataset = conversation(price, said=[price.content, "The kettle is blue"])
     assert (questions(probes_of(dataset)), reasons(probes_of(dataset))) == ({}, {"f1": "leak"})
 

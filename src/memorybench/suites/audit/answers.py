@@ -126,6 +126,12 @@ def occurs(value: str, text: str) -> bool:
     return bool(stems(value)) and f" {' '.join(stems(value))} " in f" {' '.join(stems(text))} "
 
 
+def date_tells(when: str, value: str) -> bool:
+    """Return whether the text of a date, such as `2 March 2024`, has the whole value, such as its month or year."""
+    words = set(re.findall(r"\w+", value.casefold()))
+    return occurs(value, when) or (bool(words) and words <= set(when.casefold().split()))
+
+
 def content(text: str) -> frozenset[str]:
     """Return the stems of the words of a text, without stop words."""
     return frozenset(stem(word) for word in tokens(text) if word not in AUDIT_STOP_WORDS)

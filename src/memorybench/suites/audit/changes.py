@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from memorybench.datasets.audit import AuditFact
 
-from .answers import normalise, occurs, overlaps
+from .answers import date_tells, normalise, overlaps
 from .history import PLAN
 from .probes import Policy, Probe, Question, probe
 from .recall import RELATIVE, Material
@@ -106,7 +106,7 @@ def _as_of(material: Material, chain: Chain, place: int, asked: Asked) -> Probe 
     others = tuple(dict.fromkeys(one for one in values if one != value))
     # the date may share a numeral with a value, such as 10 March and `ten to six`; it must not tell a whole value
     reason = material.reject(replace(question, value=value), others)
-    if reason is not None or any(occurs(one, when) for one in (value, *others)):
+    if reason is not None or any(date_tells(when, one) for one in (value, *others)):
         return reason or "leak"
     return probe(
         material.indexed, f"as-of/{chain[place].id}", "temporal", "as of", Question(text, value, question.origin),

@@ -11,7 +11,7 @@ from functools import cached_property
 
 from memorybench.datasets.audit import AuditFact
 
-from .answers import content, is_same, leaks, normalise, occurs, stems, tokens
+from .answers import content, date_tells, is_same, leaks, normalise, occurs, stems, tokens
 from .cloze import NUMBER_REQUEST, fits_one, gaps, is_one_weekday
 from .evidence import IndexedConversation
 from .history import History, history
@@ -180,7 +180,7 @@ class Material:
         if day is None or now is None or day >= now.date():
             return question
         when = f"{day.day} {day:%B %Y}"
-        if occurs(question.value, when):
+        if date_tells(when, question.value):
             return None
         request, _, statement = question.text.partition(": ")
         return replace(question, text=f"{request} in a note of {when}: {statement}")
