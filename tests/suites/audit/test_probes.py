@@ -776,20 +776,19 @@ def test_a_gap_tells_the_day_of_its_fact_because_the_fact_may_have_changed_since
     assert list(questions(probes_of(conversation(book)))) == ["Fill the gap: The book club is reading ____."]
 
 
-@pytest.mark.parametrize("value", [f"{day(0).day} pounds in Oslo", f"a coin for Oslo in {day(0):%B}"])
+@pytest.mark.parametrize("value", [f"{day(0).day}", f"{day(0):%B}", f"{day(0):%Y}"])
 def test_a_gap_whose_day_tells_the_answer_is_not_asked(value: str) -> None:
-    price = fact("f1", f"a ticket costs {value}", turn="t1", value=value.split()[-1 if "coin" in value else 0])
-    dataset = conversation(price, said=[price.content, "The kettle is blue"])
+    ticket = fact("f1", f"A ticket has the stamp {value} on it", turn="t1", value=value)
+    dataset = conversation(ticket, said=[ticket.content, "The kettle is blue"])
     assert (questions(probes_of(dataset)), reasons(probes_of(dataset))) == ({}, {"f1": "leak"})
 
 
 @pytest.mark.parametrize(
-    ("statement", "value"),
-    [("Six people are expected at the club on Thursday", None), ("The choir sings every Thursday", "Thursday")],
+    ("statement", "answers"),
+    [("Guests are expected at the club on Thursday", []), ("The choir sings every Thursday", ["Thursday"])],
 )
-def test_a_weekday_is_asked_only_if_it_is_one_of_every_week(statement: str, value: str | None) -> None:
-    made = probes_of(conversation(fact("f1", statement)))
-    assert ("Thursday" in questions(made).values()) == (value is not None)
+def test_a_weekday_is_asked_only_if_it_is_one_of_every_week(statement: str, answers: list[str]) -> None:
+    assert list(questions(probes_of(conversation(fact("f1", statement)))).values()) == answers
 
 
 def test_a_structured_value_that_is_a_weekday_of_one_week_is_not_asked() -> None:

@@ -84,7 +84,7 @@ def gaps(statement: str) -> Iterator[tuple[str, str]]:
 
 
 def is_one_weekday(statement: str, value: str) -> bool:
-    """Return whether the value is a weekday of one week, which depends on when it was said, not one of every week."""
+    """Return whether the value is the weekday of a single event, as in `on Thursday`, but not `every Thursday`."""
     return bool(_WEEKDAY.fullmatch(value)) and not _REPEATED.search(statement)
 
 
