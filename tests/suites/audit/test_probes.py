@@ -796,3 +796,57 @@ def test_a_structured_value_that_is_a_weekday_of_one_week_is_not_asked() -> None
         conversation(fact("f1", "Heron came out on Monday", subject="Heron", attribute="released", value="on Monday"))
     )
     assert (questions(made), reasons(made)) == ({}, {"f1": "relative time"})
+
+
+@pytest.mark.parametrize(
+    ("content", "more"),
+    [
+        ("Petra is on call this week", {"subject": "rota", "attribute": "this week"}),
+        ("This month's club fee goes to Petra", {"subject": "this month's club fee", "attribute": "goes to"}),
+        ("Petra wäscht diese Woche ab", {"question": "Wer wäscht diese Woche ab?"}),
+        ("Am Mittwoch kochte Petra für alle", {"question": "Wer kochte letzten Mittwoch?"}),
+        ("Petra cuisine ce soir pour tous", {"question": "Qui cuisine ce soir ?"}),
+    ],
+)
+@pytest.mark.parametrize("later", [(), ("-",)])
+def test_a_question_with_a_relative_time_is_asked_only_if_it_was_answered_on_the_last_day(
+    content: str, more: dict[str, str], later: tuple[str, ...]
+) -> None:
+    """Another week gives the question another answer."""
+    duty = fact("f1", content, value="Petra", turn="t1", **more)
+    made = probes_of(conversation(duty, said=[content, *later]))
+    assert (list(questions(made).values()), reasons(made)) == (
+        ([], {"f1": "relative time"}) if later else (["Petra"], {})
+    )
+
+
+def test_a_change_whose_question_has_a_relative_time_is_asked_only_if_it_was_told_on_the_last_day() -> None:
+    duties = [
+        fact("f1", "Petra is on call this week", subject="rota", attribute="this week", value="Petra", turn="t1"),
+        fact("f2", "Ravi is on call this week", subject="rota", attribute="this week", value="Ravi", turn="t2",
+             supersedes="f1"),
+    ]  # fmt: skip
+    told = [duty.content for duty in duties]
+    assert of_kind(probes_of(conversation(*duties, said=told)), "latest")
+    assert not of_kind(probes_of(conversation(*duties, said=[*told, "The kettle is blue"])), "latest")
+
+
+@pytest.mark.parametrize(
+    ("content", "question", "value"),
+    [
+        ("Anna runs twice in a week", "How often in a week does Anna run?", "twice"),
+        ("Anna wurde im Jahr 1991 geboren", "In welchem Jahr wurde Anna geboren?", "1991"),
+        ("Anna hat diesen Vertrag mit Ole geschlossen", "Mit wem hat Anna diesen Vertrag geschlossen?", "Ole"),
+        ("Anna arbeitet heute bei Ole", "Bei wem arbeitet Anna heute?", "Ole"),
+        ("Anna è falegname e lavora a Torino", "Che lavoro fa Anna?", "falegname"),
+        ("Ana pinta cuadros todos los sábados en Sevilla", "¿Qué hace Ana los sábados en Sevilla?", "cuadros"),
+        ("Anna est née en 1991 à Lyon, en France", "Dans quelle ville de France il y a Anna ?", "Lyon"),
+        ("Anna staat elke morgen om zes uur op met Ole", "Met wie staat Anna elke morgen op?", "Ole"),
+    ],
+)
+def test_a_question_whose_words_only_look_like_a_relative_time_is_asked(
+    content: str, question: str, value: str
+) -> None:
+    known = fact("f1", content, question=question, value=value, turn="t1")
+    made = probes_of(conversation(known, said=[content, content.replace(value, "…")]))
+    assert questions(made) == {question: value}

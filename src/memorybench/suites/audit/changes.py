@@ -66,7 +66,7 @@ def _shared_question(material: Material, chain: Chain) -> Asked | str:
     places = [material.indexed.find(fact, value) for fact, value in zip(chain, values, strict=True)]
     if not all(places):
         return "unanswerable"
-    return RELATIVE if material.is_outdated_age(newest, places[-1]) else (newest, values, places)
+    return RELATIVE if material.is_outdated_question(newest, places[-1]) else (newest, values, places)
 
 
 def as_of_probes(material: Material, changes: Sequence[Change]) -> Iterator[Probe]:

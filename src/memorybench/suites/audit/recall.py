@@ -17,7 +17,7 @@ from .evidence import IndexedConversation
 from .history import History, history
 from .probes import Question
 from .templates import GAP, ask_now, attribute_name, named_subject, question_for
-from .time_words import has_time_words
+from .time_words import has_time_words, without_now
 
 RELATIVE = "relative time"
 """The reason for rejecting a value that depends on when it was said, such as `tomorrow`."""
@@ -87,7 +87,7 @@ class Material:
         return frozenset(fact.supersedes for fact in self.indexed.conversation.facts)
 
     def is_relative(self, value: str) -> bool:
-        return has_time_words("relative", value, self.indexed.languages)
+        return any(has_time_words(kind, value, self.indexed.languages) for kind in ("day", "distance"))
 
     def ask_now(self, question: Question) -> str:
         """Return the text of the question, worded so that it asks about the present."""
@@ -147,7 +147,7 @@ class Material:
             places = () if reason else self.indexed.find(fact, question.value)
             if places and question.origin == "structured" and not self._fits_note(question.value, places):
                 reason = "value does not fit"
-            if places and self.is_outdated_age(question, places):
+            if places and self.is_outdated_question(question, places):
                 reason = RELATIVE
             if places and question.origin == "cloze":
                 if self._is_filled_otherwise(question, places):
@@ -159,9 +159,16 @@ class Material:
             first = first or reason or "unanswerable"
         return first or ("not English" if not self.indexed.is_english else "no gap" if self.gaps else "free text")
 
-    def is_outdated_age(self, question: Question, places: Sequence[int]) -> bool:
-        """Return whether a question asks for an age that was told before the last day of the conversation."""
-        if not _AGE.search(question.text):
+    def is_outdated_question(self, question: Question, places: Sequence[int]) -> bool:
+        """Return whether another day gives a question another answer, and it was answered before the last day.
+
+        It asks for an age, or has words such as `this week`. A question with a gap tells its day, if that is needed. In
+        a question of the dataset, `today` may mean the present.
+        """
+        text, languages = question.text, self.indexed.languages
+        if question.origin == "given":
+            text = without_now(text, languages)
+        if not _AGE.search(text) and (question.origin == "cloze" or not has_time_words("day", text, languages)):
             return False
         now, day = self.indexed.now, self._last_day(places)
         return day is not None and now is not None and day < now.date()

@@ -10,8 +10,11 @@ from typing import Literal, NamedTuple
 class TimeWords(NamedTuple):
     """Patterns of one language. Case is ignored, unless a pattern says otherwise."""
 
-    relative: str
-    """Matches a time that depends on the day of speaking, such as `tomorrow`."""
+    day: str
+    """Matches a day or period that depends on the day of speaking, such as `tomorrow` or `this week`."""
+    distance: str
+    """Matches other times that depend on it, such as `in two weeks`. In a question, most of these words have another
+    meaning: `How often in two weeks?`, `Che lavoro fa Anna?`."""
     plan: str
     """Matches words about the future, such as `next`."""
     now: str
@@ -31,8 +34,8 @@ _UNITS = r"(?:minutes?|hours?|days?|nights?|weeks?|weekends?|months?|years?)"
 
 TIME_WORDS = {
     "en": TimeWords(
-        rf"\b(?:today|tonight|tomorrow|yesterday)\b|\b(?:this|last|next|past|coming) (?:{_PERIODS})\b"
-        rf"|\b{_COUNT} {_UNITS} (?:ago|from now)\b|\bin {_COUNT} {_UNITS}(?:' time)?\b|^on {_DAYS}$",
+        rf"\b(?:today|tonight|tomorrow|yesterday)\b|\b(?:this|last|next|past|coming) (?:{_PERIODS})\b",
+        rf"\b{_COUNT} {_UNITS} (?:ago|from now)\b|\bin {_COUNT} {_UNITS}(?:' time)?\b|^on {_DAYS}$",
         r"\b(?:next(?! of\b| to\b|[ -]door)|upcoming|forthcoming|planned|scheduled)\b",
         r"\b(?:current|currently|now|nowadays|present|presently|today|latest|newest)\b",
         "As things stand now: ",
@@ -41,60 +44,64 @@ TIME_WORDS = {
         # `morgen` is tomorrow, `Morgen` after an article or preposition the morning
         r"\b(?:heute|gestern|vorgestern|übermorgen)\b|(?-i:\bmorgen\b|^Morgen\b)"
         r"|\b(?:diese[nmrs]?|(?:über)?nächste[nmrs]?|kommende[nmrs]?|letzte[nmrs]?|vergangene[nmrs]?|vorige[nmrs]?) "
-        r"(?:jahr\w*|monat\w*|woche\w*|wochenende|tage?|\w+tag|frühjahr|frühling|sommer|herbst|winter|januar|februar|märz"
-        r"|april|mai|juni|juli|august|september|oktober|november|dezember)\b"
-        r"|\b(?:vor|in) \w+ (?:minuten?|stunden?|tag(?:en?)?|wochen?|monat(?:en?)?|jahr(?:en?)?)\b",
+        r"(?:jahr\w*|monat\w*|woche\w*|wochenende|tage?|\w*(?:mon|diens|donners|frei|sams|sonn|feier|geburts)tag|mittwoch|sonnabend|frühjahr|frühling|sommer|herbst|winter|januar|februar|märz"
+        r"|april|mai|juni|juli|august|september|oktober|november|dezember)\b",
+        r"\b(?:vor|in) \w+ (?:minuten?|stunden?|tag(?:en?)?|wochen?|monat(?:en?)?|jahr(?:en?)?)\b",
         r"\b(?:nächste[nmrs]?|geplante?[nmrs]?|bevorstehende?[nmrs]?|kommende[nmrs]?)\b",
         r"\b(?:jetzt|aktuell\w*|derzeit|heute|zurzeit|momentan|mittlerweile|inzwischen)\b",
         "Stand jetzt: ",
     ),
     "fr": TimeWords(
-        r"\b(?:aujourd['’]hui|demain|hier|avant-hier|après-demain)\b|\b(?:prochaine?|derni[eè]re?|passée?)$"
-        r"|\bce(?:tte)? (?:semaine|année|mois|soir|matin|après-midi|nuit)\b|\bil y a \w+"
+        r"\b(?:aujourd['’]hui|demain|hier|avant-hier|après-demain)\b"
+        r"|\bce(?:tte)? (?:semaine|année|mois|soir|matin|après-midi|nuit)\b",
+        r"\b(?:prochaine?|derni[eè]re?|passée?)$|\bil y a \w+"
         r"|\bdans \w+ (?:jours?|semaines?|mois|ans?)\b",
         r"\b(?:prochaine?s?|prévue?s?)\b",
         r"\b(?:actuel\w*|maintenant|aujourd['’]hui|désormais)\b",
         "À ce jour : ",
     ),
     "es": TimeWords(
-        r"\b(?:hoy|ayer|anteayer)\b|(?<!\bla )\bmañana\b|\b(?:próxim[oa]|pasad[oa]|que viene)\b"
-        r"|\best[ea] (?:semana|mes|año|noche|tarde)\b|\bhace \w+"
+        r"\b(?:hoy|ayer|anteayer)\b|\best[ea] (?:semana|mes|año|noche|tarde)\b",
+        r"(?<!\bla )\bmañana\b|\b(?:próxim[oa]|pasad[oa]|que viene)\b|\bhace \w+"
         r"|\b(?:dentro de|en) \w+ (?:días?|semanas?|mes(?:es)?|años?)\b",
         r"\b(?:próxim[oa]s?|previst[oa]s?)\b",
         r"\b(?:ahora|actual\w*|hoy)\b",
         "A día de hoy: ",
     ),
     "it": TimeWords(
-        r"\b(?:oggi|domani|dopodomani|ieri|stasera|stamattina)\b|\b(?:prossim[oa]|scors[oa])\b"
-        r"|\bquest[oa] (?:settimana|mese|anno|sera)\b|\b\w+ fa\b"
+        r"\b(?:oggi|domani|dopodomani|ieri|stasera|stamattina)\b|\bquest[oa] (?:settimana|mese|anno|sera)\b",
+        r"\b(?:prossim[oa]|scors[oa])\b|\b\w+ fa\b"
         r"|\b(?:tra|fra) \w+ (?:giorn[oi]|settiman[ae]|mes[ei]|ann[oi])\b",
         r"\b(?:prossim[oaie]|previst[oaie])\b",
         r"\b(?:ora|adesso|attual\w*|oggi)\b",
         "Allo stato attuale: ",
     ),
     "pt": TimeWords(
-        r"\b(?:hoje|amanhã|ontem|anteontem)\b|\b(?:próxim[oa]|passad[oa]|que vem)\b"
-        r"|\best[ea] (?:semana|mês|ano|noite|tarde)\b|\bhá \w+|\bdaqui a \w+",
+        r"\b(?:hoje|amanhã|ontem|anteontem)\b|\best[ea] (?:semana|mês|ano|noite|tarde)\b",
+        r"\b(?:próxim[oa]|passad[oa]|que vem)\b|\bhá \w+|\bdaqui a \w+",
         r"\b(?:próxim[oa]s?|previst[oa]s?)\b",
         r"\b(?:agora|atual\w*|hoje)\b",
         "Neste momento: ",
     ),
     "nl": TimeWords(
-        r"\b(?:vandaag|morgen|overmorgen|gisteren|eergisteren|vanavond|vanochtend|vanmiddag)\b"
-        r"|\b(?:volgende?|komende?|vorige?|afgelopen|deze) (?:week|maand|jaar|weekend|\w+dag)\b"
-        r"|\b\w+ geleden\b|\bover \w+ (?:dag(?:en)?|weken?|week|maand(?:en)?|jaar)\b",
+        r"\b(?:vandaag|(?<!\bde )(?<!\belke )(?<!\biedere )morgen|overmorgen|gisteren|eergisteren"
+        r"|vanavond|vanochtend|vanmiddag)\b"
+        r"|\b(?:volgende?|komende?|vorige?|afgelopen|deze) (?:week|maand|jaar|weekend|\w+dag)\b",
+        r"\b\w+ geleden\b|\bover \w+ (?:dag(?:en)?|weken?|week|maand(?:en)?|jaar)\b",
         r"\b(?:volgende?|geplande?|komende?)\b",
         r"\b(?:nu|momenteel|huidige?|tegenwoordig)\b",
         "Op dit moment: ",
     ),
     "zh": TimeWords(
-        "[今明昨后前]天|今[早晚年]|明[早晚年]|昨晚|去年|前年|后年|[上下这本]个?(?:周|星期|礼拜|月|学期|季度)|[一二两三四五六七八九十几\\d]+个?[天周月年]+[前后]",
+        "[今明昨后前]天|今[早晚年]|明[早晚年]|昨晚|去年|前年|后年|[上下这本]个?(?:周|星期|礼拜|月|学期|季度)",
+        "[一二两三四五六七八九十几\\d]+个?[天周月年]+[前后]",
         "下次|下一|下个|计划|打算|预定",
         "现在|目前|如今|当前|眼下",
         "目前：",
     ),
     "ja": TimeWords(
-        "今日|明日|昨日|明後日|一昨日|今[週月年朝晩夜]|来[週月年]|先[週月]|去年|昨年|[一二三四五六七八九十数\\d]+(?:日|週間|か月|ヶ月|年)[前後]",
+        "今日|明日|昨日|明後日|一昨日|今[週月年朝晩夜]|来[週月年]|先[週月]|去年|昨年",
+        "[一二三四五六七八九十数\\d]+(?:日|週間|か月|ヶ月|年)[前後]",
         "次の|次回|予定",
         "現在|今の|今は|現時点",
         "現時点で：",
@@ -102,10 +109,18 @@ TIME_WORDS = {
 }  # fmt: skip
 
 
-def has_time_words(kind: Literal["relative", "plan", "now"], text: str, languages: Iterable[str]) -> bool:
+def has_time_words(kind: Literal["day", "distance", "plan", "now"], text: str, languages: Iterable[str]) -> bool:
     """Return whether a text has words of this kind, a field of TimeWords, in one of these languages."""
     patterns = (getattr(TIME_WORDS[language], kind) for language in languages if language in TIME_WORDS)
     return any(re.search(pattern, text, re.IGNORECASE) for pattern in patterns)
+
+
+def without_now(text: str, languages: Iterable[str]) -> str:
+    """Return a text without the words that refer to the present in one of these languages, such as `heute`."""
+    for language in languages:
+        if language in TIME_WORDS:
+            text = re.sub(TIME_WORDS[language].now, "", text, flags=re.IGNORECASE)
+    return text
 
 
 def as_of_now(language: str) -> str | None:
