@@ -503,6 +503,31 @@ def test_what_a_structured_fact_states_is_not_asked_as_absent(entry: dict[str, s
     assert made.gates["told"] == 1
 
 
+@pytest.mark.parametrize(
+    ("known", "entry"),
+    [
+        (fact("f", "Ike's chess partner is Lotte", subject="Ike", attribute="chess partner", value="Lotte"),
+         {"subject": "Lotte", "attribute": "chess partner"}),
+        (fact("f", "The accordion of Ike was tuned with fork A4"), {"subject": "Ike's accordion", "attribute": "fork"}),
+        (fact("f", "Ike's dog is called Rex"), {"subject": "Ike's dog", "attribute": "name"}),
+        (fact("f", "Ike has winter tyres", subject="Ike", attribute="type of winter tyres", value="B2"),
+         {"question": "Which tyres does Ike have?"}),
+    ],
+)  # fmt: skip
+def test_what_a_fact_states_in_another_form_is_not_asked_as_absent(known: AuditFact, entry: dict[str, str]) -> None:
+    tea = fact("tea", "Ike drinks Assam tea", subject="Ike", attribute="tea", value="Assam")
+    made = probes_of(conversation(known, tea, absent=(AbsentFact.model_validate({"id": "x", **entry}),)))
+    assert not [probe for probe in made.probes if probe.abstain]
+    assert made.gates["may be told"] == 1
+
+
+@pytest.mark.parametrize(("subject", "attribute"), [("Ike's dog", "name"), ("Ike's dog", "age"), ("user", "dog")])
+def test_an_absent_fact_about_a_thing_that_a_fact_mentions_is_asked(subject: str, attribute: str) -> None:
+    walk = fact("f", "Ike's dog sleeps on the red sofa", subject="Ike's dog", attribute="bed", value="red sofa")
+    entry = AbsentFact.model_validate({"id": "x", "subject": subject, "attribute": attribute})
+    assert [probe.abstain for probe in probes_of(conversation(walk, absent=(entry,))).probes] == [False, True]
+
+
 def test_absent_probes_are_asked_only_where_the_dataset_declares_them() -> None:
     """A4: `My Skoda is bright green` was asked as absent."""
     skoda = fact("f", "User's car is a Skoda", attribute="car", value="Skoda")

@@ -11,7 +11,7 @@ from memorybench.core.packed import PackedSequence
 from memorybench.core.records import digest
 from memorybench.datasets.audit import AbsentFact, AuditDataset, AuditFact
 
-from .answers import content
+from .answers import content, tokens
 from .changes import Change, as_of_probes, conflict_probes, find_changes
 from .events import event_probes
 from .evidence import IndexedConversation
@@ -21,6 +21,8 @@ from .recall import AskableFact, Material, choose_facts
 from .templates import attribute_name, question_for
 
 NOT_TOLD = "The conversation does not tell."
+_OWNER = re.compile(r"['’]s\b")
+_NAMING = frozenset(("name", "named", "called"))
 _SERVES = 2
 """The most absent probes that one answerable probe is paired with."""
 
@@ -124,7 +126,9 @@ def absent_probes(indexed: IndexedConversation, twins: Sequence[str | None], dro
 
     `twins` are ids of answerable probes. `dropped` counts the facts that cannot be asked about, by reason.
     """
-    stated = set().union(*map(_topics, indexed.conversation.facts))
+    facts = indexed.conversation.facts
+    stated = set().union(*map(_topics, facts))
+    statements = [_words(_statement(fact)) for fact in facts] if indexed.conversation.absent else []
     for number, entry in enumerate(indexed.conversation.absent):
         question = entry.question or question_for(entry.subject, entry.attribute or "")
         if not entry.question and not indexed.is_english:
@@ -133,6 +137,8 @@ def absent_probes(indexed: IndexedConversation, twins: Sequence[str | None], dro
             dropped["no question"] += 1
         elif stated & _topics(entry):
             dropped["told"] += 1
+        elif any(len(topic) > 1 and topic <= words for topic in map(_words, _phrases(entry)) for words in statements):
+            dropped["may be told"] += 1
         elif number >= _SERVES * len(twins):
             dropped["no twin"] += 1
         else:
@@ -145,10 +151,27 @@ def absent_probes(indexed: IndexedConversation, twins: Sequence[str | None], dro
 
 def _topics(one: AuditFact | AbsentFact) -> set[frozenset[str]]:
     """Return a set of words for each way to ask for the fact. Facts with a common set have the same question."""
-    texts = [one.question]
+    texts = list(_phrases(one))
     if one.attribute:
-        texts += [f"{one.subject or 'user'} {attribute_name(one.attribute)}", question_for(one.subject, one.attribute)]
-    return {content(re.sub(r"['’]s\b", "", text)) for text in texts if text} - {frozenset()}
+        texts.append(question_for(one.subject, one.attribute) or "")
+    return {content(_OWNER.sub("", text)) for text in texts} - {frozenset()}
+
+
+def _phrases(one: AuditFact | AbsentFact) -> Iterator[str]:
+    if one.question:
+        yield one.question
+    if one.attribute:
+        yield f"{one.subject or 'user'} {attribute_name(one.attribute)}"
+
+
+def _statement(fact: AuditFact) -> str:
+    return " ".join(filter(None, (fact.subject, attribute_name(fact.attribute or ""), fact.content, fact.value)))
+
+
+def _words(text: str) -> frozenset[str]:
+    """Return the words that a fact must have to state this. `named` and `called` count as `name`."""
+    words = tokens(_OWNER.sub("", text))
+    return content(" ".join(words)) | ({"name"} if _NAMING.intersection(words) else set())
 
 
 def apply_limit(
