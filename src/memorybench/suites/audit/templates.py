@@ -70,7 +70,7 @@ def attribute_name(attribute: str) -> str:
     if not is_phrase:
         if _CAMEL_CASE.fullmatch(attribute.strip()):
             attribute = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", attribute)
-        attribute = attribute.replace("-", " ")
+        attribute = re.sub(r"(?<=\w\w)-(?=\w\w)", " ", attribute)  # not in `e-mail`
     words = attribute.replace("_", " ").split()
     names_stay = is_phrase and any(word.islower() for word in words)  # in `Seat at Larkfield`, not in `Favourite Tea`
     return " ".join(
