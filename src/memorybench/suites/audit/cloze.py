@@ -14,9 +14,10 @@ _MONTH = "|".join(name.title() for name in MONTHS)
 _WORD_NUMBERS = "|".join(sorted((word for word in NUMBERS if word not in ("zero", "one")), key=len, reverse=True))
 _DAY, _YEAR = r"\d{1,2}(?:st|nd|rd|th)?", r"(?:,? \d{4})?"
 _NAME = r"[^\W\d_a-zß-ÿ][\w'&-]*"
+_PARTICLE = r"(?:de|del|della|den|der|di|du|la|le|van|von|zu)"
 _SPANS = (
     re.compile(rf"\b{_DAY} (?:{_MONTH})\b{_YEAR}|\b(?:{_MONTH}) {_DAY}\b{_YEAR}"),
-    re.compile(rf"(?<=[\w,] ){_NAME}(?:(?: (?:of|the|de|del|la|van|von|and the|&))* {_NAME}| \d\w*)*"),
+    re.compile(rf"(?<=[\w,] ){_NAME}(?:(?: (?:of|the|{_PARTICLE}|and the|&))* {_NAME}| \d\w*)*"),
     re.compile(rf"[$€£¥]?(?<![\w.,:/'’-])\d[\d.,:]*(?:st|nd|rd|th|%|(?<=\d))(?![\w/'’-])|\b(?:{_WORD_NUMBERS})\b(?!-)"),
 )  # fmt: skip
 """Patterns of the texts that a gap can replace: dates, names and numbers, in this order."""
@@ -29,6 +30,7 @@ _IS_NAMED = re.compile(r"\S \S+ (?:is|are|was|were)$")
 """Used like `_ANCHORED` if the answer is not a number. Matches `User's dog is ____`, but not `User is ____`."""
 _CUTS_BEFORE = re.compile(
     rf"(?:{_NAME}(?:,| (?:and|or|of|&))(?: (?:the|a|an))* |[\w,.] (?!\S*'s ){_NAME} |\d\S* "
+    rf"|\b[^\W\d_a-zß-ÿ]\w*\. (?:{_PARTICLE} )+|{_NAME} (?:{_PARTICLE} )+"
     r"|\b(?:near|nearby|outside|next to|close to) (?:the )?|\bout of )$"
 )
 _CUTS_AFTER = re.compile(rf" (?:{_MONTH})\b|(?:,| (?:and|or|of|&))(?: (?:the|a|an))* {_NAME}")
