@@ -878,3 +878,39 @@ def test_a_question_whose_words_only_look_like_a_relative_time_is_asked(
     known = fact("f1", content, question=question, value=value, turn="t1")
     made = probes_of(conversation(known, said=[content, content.replace(value, "…")]))
     assert questions(made) == {question: value}
+
+
+@pytest.mark.parametrize("more", [{"attribute": "language"}, {"question": "Which language does Ada speak?"}])
+def test_a_value_that_no_turn_contains_makes_a_question_ambiguous(more: dict[str, str]) -> None:
+    """Ada speaks two languages, although the words for one of them are not those of its fact."""
+    told = ["Ada speaks Welsh", "Ada picked up the tongue of Brittany"]
+    facts = [
+        fact(f"f{n}", text, subject="Ada", value=value, turn=f"t{n}", **more)
+        for n, (text, value) in enumerate(zip(told, ("Welsh", "Breton"), strict=True), 1)
+    ]
+    made = probes_of(conversation(*facts, said=told))
+    assert (questions(made), set(reasons(made).values())) == ({}, {"not unique"})
+
+
+def test_a_change_is_not_asked_if_another_current_fact_answers_its_question() -> None:
+    """The third fee may have replaced the second one: its fact does not say so."""
+    told = ["The nanny costs 14 euros", "The nanny costs 16 euros", "The nanny costs 18 euros"]
+    fees = [
+        fact(f"f{n}", text, subject="nanny", attribute="fee", value=text.split("costs ")[1], turn=f"t{n}",
+             supersedes="f1" if n == 2 else None)
+        for n, text in enumerate(told, 1)
+    ]  # fmt: skip
+    made = probes_of(conversation(*fees, said=told))
+    assert (list(made.probes), set(reasons(made).values())) == ([], {"not unique"})
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["Mr. van der Berg owns the mill", "Anna de la Cruz owns the mill", "The mill is run by Ludwig von der Au"],
+)
+def test_a_name_with_a_word_in_lower_case_gets_no_gap_for_its_last_part(statement: str) -> None:
+    assert not {value for _, value in gaps(statement)} & {"Berg", "Cruz", "Au"}
+
+
+def test_a_name_after_a_title_and_a_name_gets_a_gap() -> None:
+    assert [value for _, value in gaps("Anna met Dr. Okafor at the mill of Leeds")] == ["Leeds"]

@@ -58,7 +58,7 @@ def _shared_question(material: Material, chain: Chain) -> Asked | str:
         return RELATIVE
     if any(overlaps(newest.value, value) for value in values[:-1]):
         return "values overlap"
-    if newest.origin == "structured" and material.has_second(chain[-1]):
+    if material.has_other_answer(chain[-1], newest):
         return "not unique"
     reason = material.reject(newest, values[:-1])
     if reason is not None:

@@ -209,14 +209,33 @@ class Material:
         is_reworded = asks_again and question.origin != "cloze"
         return replace(question, text=self.ask_now(question)) if is_reworded else question
 
+    def has_other_answer(self, fact: AuditFact, question: Question) -> bool:
+        """Return whether a question without a gap has another answer, from another fact that is true now.
+
+        That fact has the same question and another value, even if no turn contains the value. For a template, see also
+        `has_second`.
+        """
+        values = self._current_values.get(_question_key(question), set()) - {normalise(question.value)}
+        return bool(values) or (question.origin == "structured" and self.has_second(fact))
+
+    @cached_property
+    def _current_values(self) -> Mapping[str, set[str]]:
+        """By question, unless it has a gap in a statement: the values that answer it now."""
+        found: dict[str, set[str]] = defaultdict(set)
+        for fact in self.history.current:
+            question = next(self.questions(fact), None)
+            if question is not None and question.origin != "cloze":
+                found[_question_key(question)].add(normalise(question.value))
+        return found
+
     def _fits_another(self, fact: AuditFact, question: Question) -> bool:
         """Return whether the question has another answer, from a fact that this one did not replace.
 
         For a question with a gap: a fact with all words around the gap and another name or number, or a fact that
-        replaces this one. For a template: see `has_second`. Questions of the dataset are not checked.
+        replaces this one. For others: see `has_other_answer`.
         """
         if question.origin != "cloze":
-            return question.origin == "structured" and self.has_second(fact)
+            return self.has_other_answer(fact, question)
         words = _words_around_gap(question)
         rarest = min((self._facts_with[word] for word in words), key=len, default=[])
         earlier = {one.id for one in self._earlier(fact)}
