@@ -914,3 +914,11 @@ def test_a_name_with_a_word_in_lower_case_gets_no_gap_for_its_last_part(statemen
 
 def test_a_name_after_a_title_and_a_name_gets_a_gap() -> None:
     assert [value for _, value in gaps("Anna met Dr. Okafor at the mill of Leeds")] == ["Leeds"]
+
+
+def test_a_letter_that_tells_two_things_apart_is_not_an_article() -> None:
+    tenants = [
+        fact(f"f{flat}", f"The family {name} rents {flat} of the house", subject=flat, attribute="tenant", value=name)
+        for flat, name in (("flat A", "Abara"), ("flat B", "Lund"))
+    ]
+    assert set(questions(probes_of(conversation(*tenants))).values()) == {"Abara", "Lund"}

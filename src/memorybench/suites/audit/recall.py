@@ -314,9 +314,13 @@ def _words_around_gap(question: Question) -> frozenset[str]:
 
 
 def _parts(fact: AuditFact) -> _Parts:
-    """Return the words of each owner and of the attribute. `user's dog` and `name` give three: user, dog and name."""
+    """Return the words of each owner and of the attribute. `user's dog` and `name` give three: user, dog and name.
+
+    Articles do not count, but the last word is none: `flat A`.
+    """
     topic = f"{named_subject(fact.subject)}'s {attribute_name(fact.attribute or '')}"
-    return tuple(frozenset(stems(part)) for part in re.split(r"['’]s? ", topic))
+    parts = re.split(r"['’]s? ", topic)
+    return tuple(frozenset(stems(part)) | ({"a"} if part.casefold().endswith(" a") else set()) for part in parts)
 
 
 def _topic(fact: AuditFact) -> tuple[str, str]:
