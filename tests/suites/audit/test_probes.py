@@ -922,3 +922,19 @@ def test_a_letter_that_tells_two_things_apart_is_not_an_article() -> None:
         for flat, name in (("flat A", "Abara"), ("flat B", "Lund"))
     ]
     assert set(questions(probes_of(conversation(*tenants))).values()) == {"Abara", "Lund"}
+
+
+@pytest.mark.parametrize(
+    ("value", "question"),
+    [
+        ("21", "Fill the gap in this note about Dana. Coach: ____."),
+        ("3B", "Fill the gap in this note about Dana. Coach: ____."),
+        ("Mrs. Tarn", "Who is Dana's coach?"),
+    ],
+)
+def test_a_value_that_is_no_name_is_not_asked_with_who(value: str, question: str) -> None:
+    """A train has coaches, too. The absent coach of another traveller is asked in the same form."""
+    travels = fact("f", f"Dana travels with coach {value}", subject="Dana", attribute="coach", value=value)
+    eli = AbsentFact(id="x", subject="Eli", attribute="coach")
+    made = probes_of(conversation(travels, absent=(eli,)))
+    assert [probe.question for probe in made.probes] == [question, question.replace("Dana", "Eli")]

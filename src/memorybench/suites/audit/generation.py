@@ -17,7 +17,7 @@ from .events import event_probes
 from .evidence import IndexedConversation
 from .history import SUPERSEDED
 from .probes import PROBE_TYPES, Policy, Probe, Probes, ProbeType, Question, Skipped, probe
-from .recall import AskableFact, Material, choose_facts
+from .recall import AskableFact, Material, choose_facts, has_no_name
 from .templates import attribute_name, question_for
 
 NOT_TOLD = "The conversation does not tell."
@@ -129,8 +129,10 @@ def absent_probes(indexed: IndexedConversation, twins: Sequence[str | None], dro
     facts = indexed.conversation.facts
     stated = set().union(*map(_topics, facts))
     statements = [_words(_statement(fact)) for fact in facts] if indexed.conversation.absent else []
+    nameless = {attribute_name(fact.attribute or "") for fact in facts if has_no_name(fact)}
     for number, entry in enumerate(indexed.conversation.absent):
-        question = entry.question or question_for(entry.subject, entry.attribute or "")
+        wants_name = attribute_name(entry.attribute or "") not in nameless
+        question = entry.question or question_for(entry.subject, entry.attribute or "", wants_name=wants_name)
         if not entry.question and not indexed.is_english:
             dropped["not English"] += 1
         elif question is None:

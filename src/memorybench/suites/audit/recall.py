@@ -27,6 +27,8 @@ _AGE = re.compile(
 )
 """Matches a question about an age, which changes every year."""
 _GUESSABLE = frozenset(("yes", "no", "true", "false", "male", "female"))
+_IN_CAPITALS = re.compile(r"[^\W\d_a-zß-ÿ][^\W\d_]")
+"""Matches the beginning of a word in capitals, as names have it. A single letter, as in `3B`, is none."""
 _NEGATION = re.compile(r"(?:not|never|no longer)\b", re.IGNORECASE)
 _BEFORE_VERB = re.compile(
     r"\b(?:I|we|they|will|would|can|could|must|should|might|cannot|(?:do|does|did|is|are|was|were) not|\w+n['’]t"
@@ -68,12 +70,8 @@ class Material:
 
     @cached_property
     def _without_names(self) -> frozenset[tuple[str, str]]:
-        """The pairs of subject and attribute with a value that is not a name, such as `bakery` for a workplace."""
-        return frozenset(
-            _topic(fact)
-            for fact in self.indexed.conversation.facts
-            if fact.attribute and fact.value and fact.value.islower()
-        )
+        """The pairs of subject and attribute with a value that is no name, such as `bakery` for a workplace."""
+        return frozenset(_topic(fact) for fact in self.indexed.conversation.facts if has_no_name(fact))
 
     @cached_property
     def _superseded(self) -> dict[str, AuditFact]:
@@ -325,6 +323,11 @@ def _parts(fact: AuditFact) -> _Parts:
 
 def _topic(fact: AuditFact) -> tuple[str, str]:
     return (fact.subject or "user").casefold(), attribute_name(fact.attribute or "")
+
+
+def has_no_name(fact: AuditFact) -> bool:
+    """Return whether the value of a structured fact is certainly not a name, such as `21` or `3B`."""
+    return bool(fact.attribute and fact.value) and not _IN_CAPITALS.search(fact.value or "")
 
 
 def choose_facts(material: Material, asked_as_change: Collection[str]) -> list[AskableFact]:
