@@ -14,7 +14,8 @@ _MONTH = "|".join(name.title() for name in MONTHS)
 _WORD_NUMBERS = "|".join(sorted((word for word in NUMBERS if word not in ("zero", "one")), key=len, reverse=True))
 _DAY, _YEAR = r"\d{1,2}(?:st|nd|rd|th)?", r"(?:,? \d{4})?"
 _NAME = r"[^\W\d_a-zß-ÿ][\w'&-]*"
-_PARTICLE = r"(?:de|del|della|den|der|di|du|la|le|van|von|zu)"
+_PARTICLE = r"(?:al|bin|da|das|de|del|della|den|der|di|do|dos|du|el|la|las|le|los|ter|van|von|zu|zum|zur)"
+"""Matches a word in lower case inside a name, as in `Ludwig von der Au`."""
 _SPANS = (
     re.compile(rf"\b{_DAY} (?:{_MONTH})\b{_YEAR}|\b(?:{_MONTH}) {_DAY}\b{_YEAR}"),
     re.compile(rf"(?<=[\w,] ){_NAME}(?:(?: (?:of|the|{_PARTICLE}|and the|&))* {_NAME}| \d\w*)*"),
