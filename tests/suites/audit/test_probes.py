@@ -917,6 +917,13 @@ def test_a_name_with_a_word_in_lower_case_gets_no_gap_for_its_last_part(statemen
     assert not {value for _, value in gaps(statement)} & {"Berg", "Cruz", "Au", "Piedade"}
 
 
+@pytest.mark.parametrize("marks", ["''", '""', "“”", "„“", "«»", "’’"])
+def test_a_quoted_title_gets_no_gap_for_a_part(marks: str) -> None:
+    title = f"{marks[0]}A Dance with Dragons{marks[1]}"
+    assert [value for _, value in gaps(f"Tim's aunt sold the book {title} to Anna")] == ["Anna"]
+    assert [value for _, value in gaps(f"Tim's aunt sold Anna's book {title} and 'Emma' to Kyle")] == ["Kyle", "Anna"]
+
+
 def test_a_name_after_a_title_and_a_name_gets_a_gap() -> None:
     assert [value for _, value in gaps("Anna met Dr. Okafor at the mill of Leeds")] == ["Leeds"]
 

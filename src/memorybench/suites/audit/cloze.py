@@ -47,6 +47,7 @@ _FITS_MANY = re.compile(r"\b(?:not|cannot|never|no|neither|nor|between)\b|n['’
 """Words before a gap with which countless answers fit, as in `User has never been to ____`, or that begin a range."""
 _WAS_SO = re.compile(r"\b(?:used to|former(?:ly)?|previous(?:ly)?|ex(?=-))\b", re.IGNORECASE)
 """Words of a statement about the past. More than one value may have been true then."""
+_OPENS_QUOTE, _ENDS_QUOTE = re.compile(r"(?<!\w)[\"'“”„‘’«»](?=\w)"), re.compile(r"(?<=[\w!?.])[\"'“”‘’«»](?!\w)")
 _IS_DATE = re.compile(rf"(?:{_MONTH})\b|{_DAY} (?:{_MONTH})\b")
 _BETWEEN_ITEMS = r",? (?:and|or|&) |, "
 _NAMES = re.compile(rf"{_NAME}(?:(?:{_BETWEEN_ITEMS}){_NAME})+")
@@ -101,12 +102,19 @@ def fits_one(before: str, value: str, after: str) -> bool:
         return False
     if (
         value.endswith("'")
+        or _is_quoted(before, after)
         or not re.search(r"(?:^|[^.\s]\s)$", before)
         or not re.match(r"(?:['’]s)?[,:)]*(?:\s|$)", after)
     ):
         return False
     is_quantity = _IS_DATE.match(value) or re.match(_NUMBER, value)
     return not (is_quantity and (_RANGE_BEFORE.search(before) or _RANGE_AFTER.match(after)))
+
+
+def _is_quoted(before: str, after: str) -> bool:
+    """Return whether a gap is inside quotation marks, as in `'A ____ with Dragons'`."""
+    opened = list(_OPENS_QUOTE.finditer(before))
+    return bool(opened and not _ENDS_QUOTE.search(before, opened[-1].end()) and _ENDS_QUOTE.search(after))
 
 
 def _lists(before: str, after: str, value: str) -> bool:
