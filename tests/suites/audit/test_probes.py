@@ -924,6 +924,18 @@ def test_a_quoted_title_gets_no_gap_for_a_part(marks: str) -> None:
     assert [value for _, value in gaps(f"Tim's aunt sold Anna's book {title} and 'Emma' to Kyle")] == ["Kyle", "Anna"]
 
 
+@pytest.mark.parametrize(
+    ("statement", "values"),
+    [
+        ("Jo plays Animal Crossing: New Horizons with Kyle", ["Kyle"]),
+        ("Jo liked 'The Lord of the Rings' Trilogy", []),
+        ("Jo's aunt knows a thing or two about Kyle", ["Kyle"]),
+    ],
+)
+def test_a_part_of_a_title_or_a_phrase_gets_no_gap(statement: str, values: list[str]) -> None:
+    assert [value for _, value in gaps(statement)] == values
+
+
 def test_a_name_after_a_title_and_a_name_gets_a_gap() -> None:
     assert [value for _, value in gaps("Anna met Dr. Okafor at the mill of Leeds")] == ["Leeds"]
 

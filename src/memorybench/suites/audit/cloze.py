@@ -30,19 +30,19 @@ Needed if the statement has fewer than two other content words.
 _IS_NAMED = re.compile(r"\S \S+ (?:is|are|was|were)$")
 """Used like `_ANCHORED` if the answer is not a number. Matches `User's dog is ____`, but not `User is ____`."""
 _CUTS_BEFORE = re.compile(
-    rf"(?:{_NAME}(?:,| (?:and|or|of|&))(?: (?:the|a|an))* |[\w,.] (?!\S*'s ){_NAME} |\d\S* "
+    rf"(?:{_NAME}(?:,| (?:and|or|of|&))(?: (?:the|a|an))* |[\w,.:] (?!\S*'s ){_NAME} |\d\S* "
     rf"|\b[^\W\d_a-zß-ÿ]\w*\. (?:{_PARTICLE} )+|{_NAME} (?:{_PARTICLE} )+"
     r"|\b(?:near|nearby|outside|next to|close to) (?:the )?|\bout of )$"
 )
-_CUTS_AFTER = re.compile(rf" (?:{_MONTH})\b|(?:,| (?:and|or|of|&))(?: (?:the|a|an))* {_NAME}")
+_CUTS_AFTER = re.compile(rf" (?:{_MONTH})\b|(?:[,:]| (?:and|or|of|&))(?: (?:the|a|an))* {_NAME}")
 """Text beside a gap, with `_CUTS_BEFORE`, that shows that the value is only a part, as in `War and ____`.
 
 The whole is a title, a name, a date or a quantity. Also matches words for a place nearby, such as `next to`.
 """
 _NUMBER = rf"(?:[$€£¥]?\d[\d.,:]*(?:st|nd|rd|th|%)?|\b(?:one|{_WORD_NUMBERS})\b)"
 _LINK = r"(?: and|(?: \w+)? ?(?:\b(?:to|or|over|until|till)\b|[-–]))"
-_RANGE_BEFORE, _RANGE_AFTER = re.compile(rf"{_NUMBER}{_LINK} ?$"), re.compile(rf"{_LINK} ?{_NUMBER}")
-"""Text around a number or date that is one of a pair, as in `two or ____ times` or `from ____ to 19`."""
+_RANGE_BEFORE, _RANGE_AFTER = re.compile(rf"(?:{_NUMBER}{_LINK}|\bor) ?$"), re.compile(rf"{_LINK} ?{_NUMBER}")
+"""Text around a number or date that is one of a pair, as in `a day or ____` or `from ____ to 19`."""
 _FITS_MANY = re.compile(r"\b(?:not|cannot|never|no|neither|nor|between)\b|n['’]t\b", re.IGNORECASE)
 """Words before a gap with which countless answers fit, as in `User has never been to ____`, or that begin a range."""
 _WAS_SO = re.compile(r"\b(?:used to|former(?:ly)?|previous(?:ly)?|ex(?=-))\b", re.IGNORECASE)
@@ -102,7 +102,7 @@ def fits_one(before: str, value: str, after: str) -> bool:
         return False
     if (
         value.endswith("'")
-        or _is_quoted(before, after)
+        or _is_quoted(before, f"{value}{after}")
         or not re.search(r"(?:^|[^.\s]\s)$", before)
         or not re.match(r"(?:['’]s)?[,:)]*(?:\s|$)", after)
     ):
@@ -112,7 +112,10 @@ def fits_one(before: str, value: str, after: str) -> bool:
 
 
 def _is_quoted(before: str, after: str) -> bool:
-    """Return whether a gap is inside quotation marks, as in `'A ____ with Dragons'`."""
+    """Return whether a gap begins inside quotation marks, as in `'A ____ with Dragons'`.
+
+    `after` is the text from the beginning of the gap on.
+    """
     opened = list(_OPENS_QUOTE.finditer(before))
     return bool(opened and not _ENDS_QUOTE.search(before, opened[-1].end()) and _ENDS_QUOTE.search(after))
 
