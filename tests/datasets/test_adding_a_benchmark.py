@@ -84,6 +84,15 @@ def test_evidence_that_no_question_has_is_an_error(
         assert "travel-notes.json:11: people[0].quiz[0].proof" in said.err
 
 
+def test_unknown_evidence_of_a_text_names_the_ids_of_its_turns(command: Command, folder: Path) -> None:
+    file = folder / "benchmarks/datasets/handbook.jsonl"
+    file.write_text(file.read_text("utf-8").replace('"s1:', '"p'), encoding="utf-8")
+    said = command("validate", "benchmarks/configs/handbook.yaml")
+    assert said.code == 2
+    assert "s1:1 to s1:3" in said.err.rpartition("; ")[2]
+    assert "dialogId" not in said.err
+
+
 def test_the_first_unknown_evidence_id_is_named_before_anything_runs(command: Command, folder: Path) -> None:
     edit(folder / "benchmarks/datasets/travel-notes.json", '"proof": ["c2-1"]', '"proof": ["c9-9"]')
     arguments = ("eval", "--benchmarks", "travel-notes", "--providers", "bm25", "--dry-run")

@@ -166,6 +166,8 @@ class EvidenceCheck:
     """The config key that contains the path to the ids or to the mark."""
     format: str = "exact"
     """The value of `schema.evidenceFormat`."""
+    names_turns: bool = True
+    """Whether a config can name the ids of turns. It cannot for a plain text, whose turns have the ids s1:1, s1:2 …"""
     _is_found: bool = False
     _is_resolved: bool = False
     _fields: Sequence[str] = ()
@@ -212,7 +214,11 @@ class EvidenceCheck:
             return "correct schema.context.idField"
         if id in context.sessions_named:
             return "set schema.evidenceLevel: session"
-        remedy = "correct schema.context.itemSchema.dialogId"
+        if self.names_turns:
+            remedy = "correct schema.context.itemSchema.dialogId"
+        else:
+            ids = list(context.session_of)
+            remedy = f"correct the ids in the data: the turns of this text are {' to '.join(ids[:1] + ids[-1:])}"
         if _NUMBERS.fullmatch(id):
             remedy += ", or set schema.evidenceFormat: numbers-from-0, numbers-from-1, ranges-from-0 or ranges-from-1"
         return remedy

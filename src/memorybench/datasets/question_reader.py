@@ -85,7 +85,8 @@ class QuestionReader:
         self._forbidden_ids = (
             None if paths.forbidden is None else CitationReader(paths.forbidden, format, self._key("forbidden"))
         )
-        self._check = EvidenceCheck(cited, mapping.evidence_level, key, format)
+        is_plain_text = mapping.context.type == "string" and mapping.context.line_pattern is None
+        self._check = EvidenceCheck(cited, mapping.evidence_level, key, format, names_turns=not is_plain_text)
 
     def _key(self, name: str) -> str:
         """Return the config key that contains the path to a field of a question."""
