@@ -43,6 +43,24 @@ def test_an_alias_is_not_in_the_help(command: Command) -> None:
     assert not re.search(r"--provider\b", text)
 
 
+@pytest.mark.parametrize(
+    "words", [("results",), ("hygiene", "scan"), ("hygiene",), ("export", "r", "--format", "xxxx"), ("runs", "tag")]
+)
+def test_an_error_about_a_flag_names_the_help_of_its_verb(command: Command, words: tuple[str, ...]) -> None:
+    said = command(*words, "--nothing-like-it")
+    assert said.code == 2
+    (named,) = re.findall(r"`memorybench (.*) --help`", said.err)
+    assert named.split() == list(words[: 1 if words[0] == "export" else 2])
+    assert command(*named.split(), "--help").code == 0
+
+
+def test_an_unknown_choice_lists_the_choices(command: Command) -> None:
+    said = command("export", "r", "--format", "pdf")
+    where, problem, expected, *_ = re.split(r": |; ", said.err.removeprefix("memorybench: "))
+    assert (where, problem) == ("--format", "invalid value 'pdf'")
+    assert {"csv", "latex", "junit"} <= set(expected.removeprefix("expected one of ").split(", "))
+
+
 def test_a_measure_has_its_short_name(command: Command) -> None:
     said = command(*RUN, "--threshold", "any@5=0.0", "--threshold", "context=100000")
     assert said.code == 0, said.err

@@ -48,7 +48,24 @@ class Parser(argparse.ArgumentParser):
         names = choices.replace("'", "").split(", ") if choices else self._option_names()
         unknown = (word if choices else where).strip("'")
         close = "" if unknown in names or problem.startswith("missing") else suggestion(unknown, names)
-        raise BadInput(where, problem, remedy=close or f"`{self.prog} --help` shows all arguments")
+        expected = ""
+        if choices:
+            problem, expected = f"invalid value {word}", f"one of {', '.join(names)}"
+        raise BadInput(
+            where,
+            problem,
+            expected=expected,
+            remedy=close or f"`{self._named_parser().prog} --help` shows all arguments",
+        )
+
+    def _named_parser(self) -> argparse.ArgumentParser:
+        """Return the parser of the verb, or of the action of a verb, that the command line names; else this one."""
+        parser: argparse.ArgumentParser = self
+        for word in self.given:
+            inner = next((one for one in parser._actions if isinstance(one, argparse._SubParsersAction)), None)
+            if inner is not None and word in inner.choices:
+                parser = inner.choices[word]
+        return parser
 
     def _option_names(self) -> list[str]:
         """Return the flags of the verb that the command line names; if it names none, those of all verbs."""
