@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import resource
 import shutil
 import sqlite3
@@ -145,6 +146,19 @@ def test_every_flipped_bit_is_detected_or_harmless(results: Path, tmp_path: Path
         assert (copy / "results.db").read_bytes() == damaged
         shutil.rmtree(copy)
     assert refused > 10
+
+
+def test_the_error_of_a_damaged_file_names_the_damaged_page(results: Path) -> None:
+    """SQLite's answer begins with a heading that says nothing."""
+    path = results / "results.db"
+    size = 4096
+    pages = bytearray(path.read_bytes())
+    for page in range(2, len(pages) // size):
+        pages[page * size] ^= 0xFF  # the kind of the page
+    path.write_bytes(pages)
+    with pytest.raises(BadInput) as raised, RunReader.open(results) as run_reader:
+        list(run_reader.outcomes(RUN.id))
+    assert re.search(r"[Pp]age \d+", raised.value.problem)
 
 
 def _not_sqlite(path: Path) -> None:

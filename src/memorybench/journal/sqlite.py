@@ -262,7 +262,7 @@ def _check_content(path: Path, db: sqlite3.Connection, thorough: bool) -> None:
         if thorough and path.stat().st_size <= _CHECK_LIMIT:
             (answer,) = db.execute("PRAGMA integrity_check(1)").fetchone()
             if answer != "ok":
-                raise _damaged(path, str(answer).splitlines()[0])
+                raise _damaged(path, str(answer).splitlines()[-1])  # the first line may be a heading
 
 
 def _migrate(db: sqlite3.Connection) -> None:
