@@ -158,7 +158,7 @@ def test_the_first_problem_is_raised_and_the_others_are_counted(complaint):
     document = parse_yaml("displayName: A\ntimeoutMs: soon\nretries: 3\ncut: x\n", "c.yaml")
     assert (
         complaint(validated, document, Config)
-        == 'c.yaml:2: timeoutMs: is "soon"; expected a valid integer; (this is the first of 3 problems)'
+        == 'c.yaml:2: timeoutMs: is "soon"; expected a valid integer; this is the first of 3 problems'
     )
 
 

@@ -26,7 +26,7 @@ from memorybench.core.records import Record, array_parts, canonical, iso_date
 from memorybench.files.json_stream import NotStreamable, stream_members
 from memorybench.files.located import Document
 from memorybench.files.rows import numbered_jsonl
-from memorybench.files.validation import validated
+from memorybench.files.validation import first_of, validated
 
 from .audit_checks import conversation_faults, dataset_faults
 from .audit_file import AuditFile, ConversationOnFile, FactOnFile, read_audit_file, stem_and_kind, turn_id
@@ -111,9 +111,7 @@ def load_audit(path: Path | str) -> AuditDataset:
     file = read_audit_file(Path(path))
     problems = _problems(file)
     if problems:
-        first, *others = problems
-        more = f"{first.remedy} (this is the first of {len(problems)} problems)".lstrip() if others else first.remedy
-        raise BadInput(first.where, first.problem, expected=first.expected, remedy=more)
+        raise first_of(problems[0], len(problems)) if len(problems) > 1 else problems[0]
     assert file.id is not None  # a missing id is one of the problems
     return AuditDataset(id=file.id, conversations=tuple(_conversation(part) for part in file.conversations))
 

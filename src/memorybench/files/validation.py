@@ -44,8 +44,14 @@ def validated(document: Document, record: type[R], *, spell: Callable[[str], str
     first, *others = _errors(document, faults)
     if not others:
         raise first
-    more = f"{first.remedy} (this is the first of {len(others) + 1} problems)".lstrip()
-    raise BadInput(first.where, first.problem, expected=first.expected, remedy=more)
+    raise first_of(first, len(others) + 1)
+
+
+def first_of(first: BadInput, count: int) -> BadInput:
+    """Return an error that shows the first of `count` problems, and the count."""
+    more = f"this is the first of {count} problems"
+    remedy = f"{first.remedy} ({more})" if first.remedy else more
+    return BadInput(first.where, first.problem, expected=first.expected, remedy=remedy)
 
 
 def problems(document: Document, record: type[BaseModel]) -> list[BadInput]:
