@@ -19,7 +19,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "sides",
         metavar="SIDE",
         nargs="+",
-        help="Compare each pair of RUN, RUN:PROVIDER or PROVIDER (latest run)",
+        help="Compare these: RUN, RUN:PROVIDER, or PROVIDER in its latest run",
     )
     add_list(
         parser,

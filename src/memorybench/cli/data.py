@@ -48,12 +48,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     preview = add_action(actions, "preview", "show what is read from the data of a benchmark")
     preview.add_argument("name", metavar="NAME|FILE", help="Preview this benchmark, or the one in this config file")
     preview.add_argument("--data-file", metavar="NAME=PATH", action="append", help="Read the data from a local copy")
-    preview.add_argument("--samples", metavar="N", type=zero_or_more, default=3, help="Show N questions (default 3)")
+    preview.add_argument("--samples", metavar="N", type=zero_or_more, default=3, help="Show N questions (default: 3)")
     add_json(preview)
     convert = add_action(actions, "convert", "convert a benchmark to an audit dataset")
     convert.add_argument("benchmark", choices=("locomo", "longmemeval"), help="Read the format of this benchmark")
     convert.add_argument("file", metavar="FILE", type=Path, help="Convert this file, as its authors publish it")
-    convert.add_argument("--to", metavar="FILE", type=Path, required=True, help="Write the dataset to this file")
+    convert.add_argument(
+        "--to", metavar="FILE", type=Path, required=True, help="Write the dataset to this file (required)"
+    )
     convert.add_argument("--limit", metavar="N", type=positive, help="Convert at most N conversations (longmemeval)")
     for action in (pull, listing, verify, preview):
         add_config_dir(action)

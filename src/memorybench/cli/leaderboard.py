@@ -14,7 +14,9 @@ from .verify import at_hand, config_texts, read_keys
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", metavar="DIR", type=Path, help="Read the bundles of this folder")
-    parser.add_argument("--output", metavar="DIR", type=Path, required=True, help="Write the page into this folder")
+    parser.add_argument(
+        "--output", metavar="DIR", type=Path, required=True, help="Write the page into this folder (required)"
+    )
     add_list(parser, "--data", metavar="NAME=PATH", help="Use these data files to check questions and retrieval")
     add_list(parser, "--key", metavar="FILE", help="Refuse bundles without a signature by these public keys")
     add_config_dir(parser)

@@ -13,7 +13,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "shards", metavar="DIR", nargs="+", help="Merge the shards of this results folder, FOLDER/RUN or RUN"
     )
-    parser.add_argument("--run-id", metavar="ID", required=True, help="Name the merged run")
+    parser.add_argument("--run-id", metavar="ID", required=True, help="Name the merged run (required)")
     parser.add_argument(
         "--results",
         metavar="DIR",

@@ -19,7 +19,9 @@ DEFAULT_PORT = 4318
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=(ACTION,), metavar=ACTION, help=argparse.SUPPRESS)
-    parser.add_argument("--output", metavar="FOLDER", type=Path, required=True, help="Store spans in this folder")
+    parser.add_argument(
+        "--output", metavar="FOLDER", type=Path, required=True, help="Store spans in this folder (required)"
+    )
     parser.add_argument(
         "--port",
         metavar="N",

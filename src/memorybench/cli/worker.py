@@ -15,7 +15,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     from memorybench.suites.hygiene.spec import HygieneSpec
     from memorybench.suites.spec import RunOptions
 
-    parser.add_argument("--journal", metavar="URL", required=True, help="Join a run of this Postgres database")
+    parser.add_argument(
+        "--journal", metavar="URL", required=True, help="Join a run of this Postgres database (required)"
+    )
     parser.add_argument("--run", metavar="RUN", help="Join this run (default: the newest unfinished one)")
     parser.add_argument(
         "--concurrency", metavar="N", type=positive, help="Limit the calls in flight (default: the run's)"

@@ -149,7 +149,7 @@ class RepeatedSpec(ShardedSpec, JudgedSpec):
 
     repeats: int = flag(1, help="Ask the models N times per question.", metavar="N", ge=1)
     detect: tuple[Annotated[float, Field(gt=0, le=100)], ...] = flag(
-        (), help="Report the questions needed to detect these differences.", metavar="POINTS", default_text="2 5 10"
+        (), help="Report the sample sizes needed to detect these differences.", metavar="POINTS", default_text="2 5 10"
     )
 
 

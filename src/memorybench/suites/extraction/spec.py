@@ -34,6 +34,7 @@ class ExtractionSpec(RepeatedSpec):
     """None for a run of version 0.1, which took the first cases."""
     case_ids: tuple[str, ...] = flag((), help="Run only these cases.", name="--case-id", metavar="ID")
     """The ids of the cases to run. In a saved run, also those that --limit selected."""
+    repeats: int = flag(1, help="Test each case N times.", metavar="N", ge=1)
     no_targets: bool = flag(False, help="Ignore the default thresholds.", saved=False)
 
     @classmethod
