@@ -144,7 +144,7 @@ def croissant(run: RunRow, entries: Mapping[str, Entry]) -> dict[str, Any]:
 def every_eval_ever(run: RunRow, report: Mapping[str, Any], outcomes: Entry) -> list[dict[str, Any]]:
     """Return one record per subject in the format of Every Eval Ever.
 
-    It has only shares, because each needs a range.
+    A record has only measures that are shares, because the format requires the range of each value.
     """
     end = run.finished or run.created
     subjects = dict.fromkeys(result["subject"] for result in report["results"])

@@ -116,7 +116,7 @@ class _Rate:
 
 
 class _Counts:
-    """Counts the events of one block."""
+    """Counts the trials and adds of one subject on one benchmark."""
 
     def __init__(self, benchmark: str, subject: str, total: int, done: int) -> None:
         self.benchmark, self.subject, self.total, self.done = benchmark, subject, total, done
@@ -169,9 +169,9 @@ class _Counts:
         return round(self._known_to_add * max(self.haystacks, read) / read) if read else 0
 
     def block(self, redact: Callable[[str], str], trial: float | None = None, add: float | None = None) -> Block:
-        """Return the progress.
+        """Return the progress of this subject on this benchmark.
 
-        `trial` and `add` are seconds per trial and per add, used until the block's own are measured.
+        `trial` and `add` are seconds per trial and per add, used until those of this subject are measured.
         """
         score, add_seconds = self._score(), self.adds.seconds_each
         reason, _ = self._reasons.most_frequent

@@ -138,7 +138,7 @@ class Enhancement(Record):
     enabled: bool = True
     """Whether a model processes each chunk when it is stored."""
     model: str | None = None
-    """Name of the model."""
+    """Name of the model that processes the chunks."""
     generate_questions: bool = False
     """Whether the model writes questions that the chunk answers; they are searched with the chunk."""
     questions_per_chunk: int = Field(default=10, ge=1)
