@@ -326,5 +326,25 @@ def test_the_files_are_valid_before_the_change_of_a_case(
     assert run_case(Case(command, "", scenarios__sample_dot_json=SCENARIO))[0] == 0
 
 
+@pytest.mark.parametrize(
+    ("command", "content", "key"),
+    [
+        ("data convert locomo rows.json --to new.json", "[{}]", "sample_id"),
+        ("data convert longmemeval rows.json --to new.json", "[{}]", "question_id"),
+        (
+            "extraction run rows.json --extractor hoarder",
+            '[{"id": "a", "conversation": "User: Hi!"}]',
+            "existing_memory",
+        ),
+    ],
+)
+def test_a_missing_key_is_named_in_the_spelling_of_such_files(
+    run_case: Callable[[Case], tuple[int, str, str]], command: str, content: str, key: str
+) -> None:
+    code, _, error = run_case(Case(command, "", rows_dot_json=content))
+    assert code == 2
+    assert f'"{key}"' in error
+
+
 def test_the_table_is_long_enough() -> None:
     assert len({(case.command, json.dumps(sorted(map(str, case.files.items())))) for case in CASES}) >= 120

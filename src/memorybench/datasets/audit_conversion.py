@@ -148,7 +148,7 @@ class _Talk:
 
 
 def _from_locomo(document: Document) -> AuditConversation:
-    item = validated(document, _LocomoItem)
+    item = validated(document, _LocomoItem, spell=str)
     talk = _talk(item, document)
     facts = (*_observations(item, talk), *_answers(item, talk))
     return AuditConversation(id=item.sample_id, turns=talk.turns, facts=facts)
@@ -198,7 +198,7 @@ def _answers(item: _LocomoItem, talk: _Talk) -> Iterator[AuditFact]:
 
 
 def _from_longmemeval(document: Document) -> AuditConversation | None:
-    item = validated(document, _LongMemEvalItem)
+    item = validated(document, _LongMemEvalItem, spell=str)
     value = _value(item.answer)
     if value is None or fnmatchcase(item.question_id, _ABSTENTION_IDS) or item.question_type not in _STATED_TYPES:
         return None

@@ -36,7 +36,7 @@ def validated(document: Document, record: type[R], *, spell: Callable[[str], str
     """Return `document` as a `record`. If it has problems, raise BadInput with the first and the number of the others.
 
     Keys may be camelCase or snake_case; below `Mapping[str, Any]` and `Any` they are not changed. `spell` returns a
-    key in the spelling for error messages.
+    key in the spelling for error messages: that in which such files are documented, `str` for snake_case.
     """
     made, faults = _validate(document, record, spell)
     if made is not None and not faults:

@@ -81,7 +81,7 @@ def read_labels(path: Path) -> Labels:
     unlabelled = 0
     for place in range(len(document.value)):
         part = document.at(place)
-        row = validated(part, Labelled)
+        row = validated(part, Labelled, spell=str)
         if row.label == "":
             unlabelled += 1
             continue

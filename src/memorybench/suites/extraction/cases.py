@@ -108,7 +108,7 @@ def _rows(document: Document) -> list[Document]:
 
 
 def _case(row: Document) -> ExtractionCase:
-    written = validated(row, _CaseInFile)
+    written = validated(row, _CaseInFile, spell=str)
     for name in ("id", "scenario", "domain"):
         value = getattr(written, name)
         if value is not None and not value.strip():

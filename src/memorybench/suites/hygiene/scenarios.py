@@ -35,7 +35,7 @@ def read_scenario(document: Document, file: str) -> Scenario:
     """Return the scenario in a document. Its id must match the file name. Raises BadInput with the first problem."""
     _check_version(document)
     _check_tags(document)
-    scenario = validated(document, Scenario)
+    scenario = validated(document, Scenario, spell=str)
     safe_name(scenario.id, document.where("id"))
     if scenario.id != Path(file).stem:
         raise BadInput(
