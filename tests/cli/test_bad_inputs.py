@@ -346,5 +346,19 @@ def test_a_missing_key_is_named_in_the_spelling_of_such_files(
     assert f'"{key}"' in error
 
 
+@pytest.mark.parametrize(
+    ("command", "listing"),
+    [
+        ("hygiene run nothing-like-it", "hygiene list"),
+        ("extraction run --extractor nothing-like-it --no-targets", "list --extractors"),
+    ],
+)
+def test_the_error_about_an_unknown_name_ends_with_the_command_that_lists_names(
+    run_case: Callable[[Case], tuple[int, str, str]], command: str, listing: str
+) -> None:
+    _, _, error = run_case(Case(command, ""))
+    assert error.strip().endswith(f"; `memorybench {listing}` shows all")
+
+
 def test_the_table_is_long_enough() -> None:
     assert len({(case.command, json.dumps(sorted(map(str, case.files.items())))) for case in CASES}) >= 120

@@ -121,7 +121,7 @@ def resolve_extractor(
     raise BadInput(
         "",
         f'no extractor "{name}"',
-        remedy=f"{suggestion(name, [*extractors, *providers])} (memorybench list --extractors)",
+        remedy=f"{suggestion(name, [*extractors, *providers])} `memorybench list --extractors` shows all".lstrip(),
     )
 
 

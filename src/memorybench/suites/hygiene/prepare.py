@@ -114,7 +114,9 @@ def find_scenarios(ids: Sequence[str], folders: Sequence[str], wiring: Wiring) -
     for id in ids:
         if id not in known:
             raise BadInput(
-                "", f'no scenario "{id}"', remedy=f"{suggestion(id, list(known))} (memorybench hygiene list)"
+                "",
+                f'no scenario "{id}"',
+                remedy=f"{suggestion(id, list(known))} `memorybench hygiene list` shows all".lstrip(),
             )
     return tuple(known[id] for id in ids) if ids else tuple(known.values())
 
