@@ -59,6 +59,13 @@ def test_a_toy_suite_has_json_thresholds_and_reports(command: Command) -> None:
     assert command("toy", "--threshold", "even=0.9").code == 3
 
 
+def test_a_case_without_a_question_is_shown_without_empty_sections(command: Command) -> None:
+    command("toy", "--size", "2", "--run-id", "r")
+    titles = set(command("show", "r", "0").out.splitlines())
+    assert "Scores" in titles
+    assert not titles & {"Question", "Expected"}
+
+
 def test_a_killed_toy_run_is_resumed_and_not_changed(command: Command) -> None:
     assert command.killed("toy", "--size", "5", "--run-id", "r", at=4)
     changed = command("toy", "--resume", "r", "--size", "6")

@@ -136,10 +136,11 @@ def trial_sections(view: CaseView, trial: CaseTrial, own: Sequence[Section] | No
 def asked_sections(trial: CaseTrial) -> list[Section]:
     """Return sections with question, gold answer, memories, prompts, answers and verdicts of a trial."""
     shown = trial.outcome.shown
-    sections: list[Section] = [
-        trial.text("Question", shown.asked),
-        trial.text("Expected", shown.expected or "(no gold answer)"),
-    ]
+    sections: list[Section] = []
+    if shown.asked:  # a suite of another package may ask no questions
+        sections.append(trial.text("Question", shown.asked))
+    if shown.asked or shown.expected:
+        sections.append(trial.text("Expected", shown.expected or "(no gold answer)"))
     sections += gold_sections(trial)
     sections += [_memory_table(trial, step) for step in trial.named("search")]
     sections += _rubric_sections(trial)
