@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
         if args.json:
             sys.stdout.write(as_json(case_document(view)))
         elif len(view.trials) == 1:
-            _show_trial(view, suite_of(stored.run).case_sections(view.trials[0]))
+            _show_trial(view, suite_of(stored.run).case_sections(stored.run, view.trials[0]))
         else:
             _show_trials(view, show_command(args, stored, view.trials[0].outcome.trial))
     return 0

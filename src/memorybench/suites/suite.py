@@ -137,6 +137,8 @@ class Command:
     """The default results folder."""
     marks: Mapping[str, Any] = field(default_factory=dict)
     """Fields that are added to the saved spec of every run. They tell the commands of one suite apart."""
+    report_module: str = ""
+    """The module that makes the reports of this command; "" for that of the suite."""
 
     def prepare(self, spec: Spec, wiring: Wiring, place: RunPlace) -> PreparedRun:
         """Return the prepared run. Raise BadInput if it cannot be performed, before anything is spent."""
@@ -177,41 +179,41 @@ class Suite:
     """Writes other files into the folder of a run after its last trial, from its journal."""
 
     def metrics(self, run: StoredRun) -> Sequence[Metric]:
-        metrics: Sequence[Metric] = self._reporting.metrics(run)
+        metrics: Sequence[Metric] = self._reporting(run.run).metrics(run)
         return metrics
 
     def main_measures(self, run: StoredRun) -> tuple[str, ...]:
         """Return the names of the measures that comparisons test by default."""
         known = [metric.name for metric in self.metrics(run)]
-        named = getattr(self._reporting, "MAIN_MEASURES", known[:1])
+        named = getattr(self._reporting(run.run), "MAIN_MEASURES", known[:1])
         return tuple(name for name in named if name in known)
 
     def facts(self, runs: Sequence[Run]) -> dict[str, str]:
         """Return what the header says about a run, or about shards of one run."""
-        facts: dict[str, str] = self._reporting.facts(runs)
+        facts: dict[str, str] = self._reporting(runs[0]).facts(runs)
         return {**facts, **shard_facts(runs)}
 
     def report(self, run: StoredRun) -> Report:
-        report: Report = self._reporting.report(run)
+        report: Report = self._reporting(run.run).report(run)
         return mark_shards(report, run.runs)
 
     def passes(self, run: StoredRun) -> bool:
         """Whether a finished run passes the suite's own checks. If not, the exit code is 3."""
-        check = getattr(self._reporting, "passes", None)
+        check = getattr(self._reporting(run.run), "passes", None)
         return check is None or bool(check(run))
 
     @property
     def result_names(self) -> Mapping[str, str]:
         """The words that reports use for results of the journal, if they use others."""
-        names: Mapping[str, str] = getattr(self._reporting, "RESULT_NAMES", {})
+        names: Mapping[str, str] = getattr(import_module(self.report_module), "RESULT_NAMES", {})
         return names
 
-    def case_sections(self, trial: CaseTrial) -> Sequence[Section] | None:
-        """Return the suite's own sections for a trial, or None if it is shown with the standard ones.
+    def case_sections(self, run: Run, trial: CaseTrial) -> Sequence[Section] | None:
+        """Return the suite's own sections for a trial of a run, or None if it is shown with the standard ones.
 
         The standard sections are searches, answers and verdicts.
         """
-        describe = getattr(self._reporting, "case_sections", None)
+        describe = getattr(self._reporting(run), "case_sections", None)
         sections: Sequence[Section] | None = None if describe is None else describe(trial)
         return sections
 
@@ -229,6 +231,5 @@ class Suite:
                 return command
         return self.commands[0]
 
-    @property
-    def _reporting(self) -> Any:
-        return import_module(self.report_module)
+    def _reporting(self, run: Run) -> Any:
+        return import_module(self.command_of(run).report_module or self.report_module)

@@ -3,7 +3,6 @@
 The suite
   suite.py                 the suite: its commands
   spec.py                  the options of a run, one spec per command
-  reports.py               chooses the report by the command that made the run
   plays.py                 one scenario on a store: limits what it changes, and deletes it afterwards
 
 Scenarios

@@ -20,6 +20,7 @@ from memorybench.suites.stored_run import StoredRun
 from .corrections import COLUMNS, CURRENT, Cell, Topic, answered
 from .corrections_plan import CELLS, MEANINGS, PLAY, measures
 
+MAIN_MEASURES = tuple(MEANINGS)
 NOT_ASKED, NOT_SUPPORTED = "not asked", "not supported"
 _WORDS = (
     ("old, new", "the old and the new statement; `new before old` is their order in a search"),

@@ -57,7 +57,7 @@ def page(request: Request) -> Response:
         view = case_of(stored, question, [mark.trial for mark in marks[first : first + _MOST_TRIALS]], full)
         cards = [_card(stored, view, trial, question) for trial in view.trials]
         run = stored.run
-        has_own = any(suite_of(run).case_sections(trial) is not None for trial in view.trials[:1])
+        has_own = any(suite_of(run).case_sections(run, trial) is not None for trial in view.trials[:1])
         chosen = filter.parameters()
         previous, following = results.index.neighbours(number, filter, question)
 
@@ -113,7 +113,7 @@ def case_of(stored: StoredRun, question: Question, keys: list[str], full: bool) 
 
 
 def _card(stored: StoredRun, view: CaseView, trial: CaseTrial, question: Question) -> TrialCard:
-    own = suite_of(stored.run).case_sections(trial)
+    own = suite_of(stored.run).case_sections(stored.run, trial)
     sections = [part for part in trial_sections(view, trial, own) if not isinstance(part, Provenance)]
     if own is None:
         sections = [part for part in sections if not _is_above(part)]
