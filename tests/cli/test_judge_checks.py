@@ -32,8 +32,8 @@ def canary_calls(document: Mapping[str, Any]) -> int:
 
 
 CANARIES = {
-    getattr(case, kind): "yes" if kind in RIGHT else "no"
-    for _, case, kind in choose_canaries([named_prompt(name) for name in JUDGE_PROMPTS])
+    canary.response: "yes" if canary.kind in RIGHT else "no"
+    for canary in choose_canaries([named_prompt(name) for name in JUDGE_PROMPTS])
 }
 
 
@@ -99,13 +99,14 @@ def test_canaries_without_a_judge_are_refused(command: Command, run: tuple[str, 
 def test_canaries_are_nested_and_balanced(prompts: int) -> None:
     used = [named_prompt(name) for name in JUDGE_PROMPTS[:prompts]]
     whole = choose_canaries(used)
-    assert len(set(whole)) == len(whole) == 24 * prompts
+    asked = {(canary.prompt.name, canary.question.question, canary.response) for canary in whole}
+    assert len(asked) == len(whole) == 24 * prompts
     for limit in range(1, 12 * prompts):
         chosen = choose_canaries(used, limit)
         assert chosen == whole[:limit]
-        right = sum(kind in RIGHT for _, _, kind in chosen)
+        right = sum(canary.kind in RIGHT for canary in chosen)
         assert abs(2 * right - limit) <= 1
-        by_prompt = Counter(prompt.name for prompt, _, _ in chosen)
+        by_prompt = Counter(canary.prompt.name for canary in chosen)
         assert max(by_prompt.values()) - min(by_prompt[prompt.name] for prompt in used) <= 1
 
 

@@ -257,8 +257,8 @@ def test_a_choice_that_is_clear_needs_no_judge(command: Command, stub: Stub, mon
 
 
 CANARIES = {
-    getattr(case, kind): (kind, "1" if kind in RIGHT else "0.5" if kind == PARTIAL else "0")
-    for _, case, kind in choose_canaries([named_prompt("rubric-item")])
+    canary.response: (canary.kind, "1" if canary.kind in RIGHT else "0.5" if canary.kind == PARTIAL else "0")
+    for canary in choose_canaries([named_prompt("rubric-item")])
 }
 
 

@@ -19,7 +19,7 @@ from memorybench.engine.run import Ending
 from memorybench.files.prompts import AUDIT_JUDGE_PROMPTS, JUDGE_PROMPTS
 from memorybench.journal.rows import Run
 from memorybench.journal.run_reader import RunReader
-from memorybench.judging.canaries import CASES, KINDS, RIGHT, CanaryReport, check_judge
+from memorybench.judging.canaries import CASES, KINDS, RIGHT, CanaryReport, check_judge, choose_canaries
 from memorybench.judging.judge import EMPTY, Judge, Verdict, self_judged, talks_to_judge
 from memorybench.judging.prompts import named_prompt
 from tests.doubles.scripted_model import Line, ScriptedModel
@@ -219,7 +219,7 @@ def checked(folder: Path, judge: Judge, names: Sequence[str] = JUDGE_PROMPTS) ->
     reports: list[CanaryReport] = []
 
     async def check(steps: Steps) -> None:
-        reports.append(await check_judge(steps, judge, [named_prompt(name) for name in names]))
+        reports.append(await check_judge(steps, judge, choose_canaries([named_prompt(name) for name in names])))
 
     run_once(folder, Plan(jobs=(), size=0, closing=check), run=RUN)
     return reports[0]

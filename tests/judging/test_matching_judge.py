@@ -10,11 +10,11 @@ from memorybench.core.plans import Plan, Steps
 from memorybench.engine.run import Ending
 from memorybench.journal.rows import Run
 from memorybench.journal.run_reader import RunReader
-from memorybench.judging.canaries import PAIRS, CanaryReport
+from memorybench.judging.canaries import PAIRS, CanaryReport, check_judge
 from memorybench.judging.facts import MemoryFact, facts_of
 from memorybench.judging.judge import Judge
 from memorybench.judging.matching import Grid, Matching, match
-from memorybench.judging.matching_judge import EntailmentJudge
+from memorybench.judging.matching_judge import CANARIES, EntailmentJudge
 from tests.doubles.scripted_model import Line, ScriptedModel
 from tests.engine.workload import run_once
 
@@ -108,7 +108,7 @@ def checked(folder: Path, judge: EntailmentJudge) -> CanaryReport:
     reports: list[CanaryReport] = []
 
     async def check(steps: Steps) -> None:
-        reports.append(await judge.check(steps))
+        reports.append(await check_judge(steps, judge.judge, CANARIES))
 
     ending: Ending = run_once(folder, Plan(jobs=(), size=0, closing=check), run=RUN)
     assert ending.status == "complete"

@@ -74,6 +74,6 @@ def test_ordinary_scores_are_not_flagged(response: str) -> None:
 
 
 def test_canaries_of_items_have_a_partial_response() -> None:
-    kinds = [kind for _, _, kind in choose_canaries([named_prompt("rubric-item")])]
+    kinds = [canary.kind for canary in choose_canaries([named_prompt("rubric-item")])]
     assert len(kinds) == 24
     assert kinds.count("partial") == 4

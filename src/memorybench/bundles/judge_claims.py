@@ -10,13 +10,20 @@ from pydantic import ValidationError
 from memorybench.core.errors import Unreadable
 from memorybench.core.trials import Subject
 from memorybench.judging.canaries import STEP as CANARY
-from memorybench.judging.canaries import CanaryReport
-from memorybench.judging.judge import Verdict, reread_verdict
+from memorybench.judging.canaries import CanaryReport, check_judge
+from memorybench.judging.judge import Judge, Verdict, reread_verdict
 from memorybench.suites.blocking import blocking
 from memorybench.suites.judge_check import STEP as JUDGE_CHECK
 from memorybench.suites.judge_check import canary_limit, check_note, prompts_digest, unchecked_note
 from memorybench.suites.recorded_form import ERRORS
-from memorybench.suites.replayed_steps import VERDICTS, CannotRescore, RecordedRun, ReplayedSteps, Rescorer
+from memorybench.suites.replayed_steps import (
+    VERDICTS,
+    CannotRescore,
+    RecordedRun,
+    ReplayedSteps,
+    Rescorer,
+    SilentModel,
+)
 
 from .bundled_run import BundledRun
 from .claims import Claim, Level, bundle_text, claim
@@ -148,15 +155,15 @@ def _canary_level(
     steps = ReplayedSteps(verdicts, bundle.steps, is_strict=True)
     try:
         judge, limit = Subject.model_validate(step.inputs["judge"]), int(step.inputs["limit"])
-        counted = blocking(rescorer.check_judge(steps, judge, limit))
+        canaries = rescorer.canaries()
+        if canaries is None:
+            return "declared", unknown
+        report = blocking(check_judge(steps, Judge(SilentModel(judge)), canaries[:limit]))
     except (CannotRescore, *ERRORS) as error:
         return "declared", f"{unknown} ({bundle_text(str(error))})"
-    if counted is None:
-        return "declared", unknown
-    prompts, report = counted
     is_same = report.plain() == step.result
     # another version may have had other prompts or canaries
-    if prompts_digest(prompts) != step.inputs.get("prompts") or (report.unreadable and steps.unused()):
+    if prompts_digest(canaries) != step.inputs.get("prompts") or (report.unreadable and steps.unused()):
         return "declared", f"{unknown}, which are not those of this version"
     if not is_same or (steps.other_verdicts and recorded.is_of_this_version):
         return "contradicted", "the recorded verdicts give other counts"

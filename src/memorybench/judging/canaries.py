@@ -8,11 +8,11 @@ catalog/data/judge_canaries.json; no benchmark contains them.
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from memorybench.core.errors import Unreadable
 from memorybench.core.questions import Choice, Question
@@ -77,6 +77,15 @@ PAIRS: Mapping[str, tuple[tuple[str, str], ...]] = {
 """Pairs of notes, by kind. Only in `verbatim` and `paraphrased` pairs does the first note say all of the second."""
 
 
+class Canary(NamedTuple):
+    """A response whose correctness is known: `kind` is one of RIGHT if it is right."""
+
+    prompt: JudgePrompt
+    kind: str
+    question: Question
+    response: str
+
+
 class CanaryCount(Record):
     """The verdicts on one kind of canary under one prompt."""
 
@@ -128,31 +137,15 @@ class CanaryReport(Record):
         return sum(count.agreed for count in counts), sum(count.n for count in counts)
 
 
-async def check_judge(
-    steps: Steps, judge: Judge, prompts: Sequence[JudgePrompt], limit: int | None = None
-) -> CanaryReport:
-    """Ask the judge about the first `limit` canaries of these prompts (None: all), and record each verdict.
+async def check_judge(steps: Steps, judge: Judge, canaries: Sequence[Canary]) -> CanaryReport:
+    """Ask the judge about these canaries, record each verdict, and count them. Unreadable ones are counted separately.
 
-    Unreadable verdicts are counted separately. Raises Blocked if the budget is spent, as every paid call does.
+    Raises Blocked if the budget is spent, as every paid call does.
     """
-    chosen = choose_canaries(prompts, limit)
-    rows = [(prompt, kind, _verdict(steps, judge, prompt, case, kind)) for prompt, case, kind in chosen]
-    return await report_verdicts(judge, rows)
-
-
-async def report_verdicts(judge: Judge, rows: Sequence[tuple[JudgePrompt, str, Awaitable[bool]]]) -> CanaryReport:
-    """Await the verdicts on canaries and count them. Each row has the prompt, the kind of canary and the verdict."""
-
-    async def read(verdict: Awaitable[bool]) -> bool | None:
-        try:
-            return await verdict
-        except Unreadable:
-            return None
-
-    read_verdicts = await all_of(*(read(verdict) for _, _, verdict in rows))
+    given = await all_of(*(_is_called_right(steps, judge, one) for one in canaries))
     verdicts: dict[tuple[str, str], list[bool | None]] = {}
-    for (prompt, kind, _), one in zip(rows, read_verdicts, strict=True):
-        verdicts.setdefault((prompt.name, kind), []).append(one)
+    for canary, verdict in zip(canaries, given, strict=True):
+        verdicts.setdefault((canary.prompt.name, canary.kind), []).append(verdict)
     counts = (
         CanaryCount(
             prompt=prompt,
@@ -172,38 +165,46 @@ def take_turns(*lists: Iterable[T]) -> list[T]:
     return [one for row in zip_longest(*lists) for one in row if one is not None]
 
 
-def choose_canaries(
-    prompts: Sequence[JudgePrompt], limit: int | None = None
-) -> list[tuple[JudgePrompt, CanaryCase, str]]:
-    """Return the first `limit` canaries of these prompts (None: all), each with its prompt and its kind."""
-    orders = [[(prompt, case, kind) for case, kind in _in_order(prompt)] for prompt in prompts]
+def choose_canaries(prompts: Sequence[JudgePrompt], limit: int | None = None) -> list[Canary]:
+    """Return the first `limit` canaries of these prompts (None: all)."""
+    orders = [_in_order(prompt) for prompt in prompts]
     # each prompt begins at another place, so that few canaries of many prompts are right and wrong ones, too
     turned = [order[place % len(order) :] + order[: place % len(order)] for place, order in enumerate(orders)]
     return take_turns(*turned)[:limit]
 
 
-def _in_order(prompt: JudgePrompt) -> list[tuple[CanaryCase, str]]:
+def _in_order(prompt: JudgePrompt) -> list[Canary]:
     """Return all canaries of a prompt. Right and wrong responses alternate; those left over come last."""
     cases = CASES[prompt.kind]
 
-    def each_case(kinds: Sequence[str]) -> list[tuple[CanaryCase, str]]:
-        return [(cases[(n + m) % len(cases)], kind) for n in range(len(cases)) for m, kind in enumerate(kinds)]
+    def each_case(kinds: Sequence[str]) -> list[Canary]:
+        places = [((n + m) % len(cases), kind) for n in range(len(cases)) for m, kind in enumerate(kinds)]
+        return [
+            Canary(prompt, kind, _question(prompt, cases[place]), getattr(cases[place], kind)) for place, kind in places
+        ]
 
     right = each_case(tuple(reversed(RIGHT)))  # a paraphrase tells more than the gold answer itself
     wrong = each_case([kind for kind in KINDS if kind not in RIGHT and getattr(cases[0], kind)])
     return take_turns(right, wrong)
 
 
-async def _verdict(steps: Steps, judge: Judge, prompt: JudgePrompt, case: CanaryCase, kind: str) -> bool:
-    question = Question(
-        id=kind,
+def _question(prompt: JudgePrompt, case: CanaryCase) -> Question:
+    return Question(
+        id="",
         haystack="",
         question=case.question,
         answers=(case.gold,),
         abstain=prompt.kind == ABSTENTION,
         choices=tuple(Choice(label, text) for label, text in zip("AB", case.options, strict=False)),
     )
-    verdict = await judge.ask(steps, STEP, prompt, question, getattr(case, kind), shared=True)
-    if verdict.score is not None and kind not in (*RIGHT, PARTIAL):
+
+
+async def _is_called_right(steps: Steps, judge: Judge, canary: Canary) -> bool | None:
+    """Return whether the judge calls the response right; None if its reply cannot be read."""
+    try:
+        verdict = await judge.ask(steps, STEP, canary.prompt, canary.question, canary.response, shared=True)
+    except Unreadable:
+        return None
+    if verdict.score is not None and canary.kind not in (*RIGHT, PARTIAL):
         return verdict.score > 0  # half a point for a response that meets nothing is an error
     return verdict.correct

@@ -14,8 +14,7 @@ from memorybench.files.prompts import load_prompt
 from memorybench.files.templates import Template
 
 from .asking import all_of
-from .canaries import PAIRS, RIGHT, CanaryReport, report_verdicts, take_turns
-from .canaries import STEP as CANARY
+from .canaries import PAIRS, RIGHT, Canary, take_turns
 from .facts import MemoryFact
 from .judge import Judge
 from .matching import Comparison, Grid, Matching, Pair, match
@@ -32,8 +31,12 @@ def _prompt(name: str) -> JudgePrompt:
 PROMPT, SUPPORT_PROMPT = _prompt("entailment"), _prompt("support")
 
 
-def _pairs(*kinds: str) -> list[tuple[str, tuple[str, str]]]:
-    return take_turns(*([(kind, pair) for pair in PAIRS[kind]] for kind in kinds))
+def _question(answer: str) -> Question:
+    return Question(id="", haystack="", question="", answers=(answer,))
+
+
+def _pairs(*kinds: str) -> list[Canary]:
+    return take_turns(*([Canary(PROMPT, kind, _question(one), two) for one, two in PAIRS[kind]] for kind in kinds))
 
 
 CANARIES = take_turns(
@@ -47,22 +50,16 @@ CANARIES = take_turns(
 class EntailmentJudge:
     judge: Judge
 
-    async def says(self, steps: Steps, first: str, second: str, step: str = STEP) -> bool:
+    async def says(self, steps: Steps, first: str, second: str) -> bool:
         """Whether the first note says all that the second says. Raises Unreadable if the reply cannot be read."""
-        return await self._ask(steps, step, PROMPT, first, second)
+        return await self._ask(steps, STEP, PROMPT, first, second)
 
     async def supports(self, steps: Steps, conversation: str, fact: MemoryFact) -> bool:
         """Whether the user said a fact in the conversation. Raises Unreadable if the reply cannot be read."""
         return await self._ask(steps, SUPPORT, SUPPORT_PROMPT, conversation, fact.with_path)
 
     async def _ask(self, steps: Steps, step: str, prompt: JudgePrompt, answer: str, response: str) -> bool:
-        question = Question(id="", haystack="", question="", answers=(answer,))
-        return (await self.judge.ask(steps, step, prompt, question, response, shared=True)).correct
-
-    async def check(self, steps: Steps, limit: int | None = None) -> CanaryReport:
-        """Ask about the first `limit` canaries (None: all). Unreadable replies are counted separately."""
-        rows = [(PROMPT, kind, self.says(steps, *pair, CANARY)) for kind, pair in CANARIES[:limit]]
-        return await report_verdicts(self.judge, rows)
+        return (await self.judge.ask(steps, step, prompt, _question(answer), response, shared=True)).correct
 
     async def decide(self, steps: Steps, matching: Matching) -> Matching:
         """Let the judge decide every open pair, and which facts were split or merged; return the new matching."""

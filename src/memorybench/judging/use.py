@@ -9,8 +9,7 @@ from memorybench.core.questions import Question
 from memorybench.files.prompts import load_prompt
 from memorybench.files.templates import Template
 
-from .canaries import STEP as CANARY
-from .canaries import CanaryReport, report_verdicts
+from .canaries import Canary
 from .judge import Judge
 from .prompts import JudgePrompt
 
@@ -19,7 +18,7 @@ PROMPT = JudgePrompt(
     USED, Template.parse(load_prompt("judge-used"), ("question", "answer", "response"), "used prompt"), "entailment"
 )
 
-CANARIES: Sequence[tuple[str, str, str, str]] = (
+_CANARIES: Sequence[tuple[str, str, str, str]] = (
     ("paraphrased", "dinner plans", "The user does not eat meat.", "How about the vegetarian place on Elm Street?"),
     ("vague", "dinner plans", "The user does not eat meat.", "There are many good restaurants in town."),
     ("verbatim", "flight to Oslo", "The user's flight leaves at 7:40.", "Your flight leaves at 7:40."),
@@ -36,16 +35,13 @@ CANARIES: Sequence[tuple[str, str, str, str]] = (
 """The kind, the query, the memory and the reply of each canary. Used and unused memories alternate."""
 
 
-async def is_used(steps: Steps, judge: Judge, query: str, memory: str, reply: str, step: str = USED) -> bool:
+def _question(query: str, memory: str) -> Question:
+    return Question(id="", haystack="", question=query, answers=(memory,))
+
+
+CANARIES = tuple(Canary(PROMPT, kind, _question(query, memory), reply) for kind, query, memory, reply in _CANARIES)
+
+
+async def is_used(steps: Steps, judge: Judge, query: str, memory: str, reply: str) -> bool:
     """Whether the reply uses the memory that the query found. Raises Unreadable if the judge's reply is unclear."""
-    question = Question(id="", haystack="", question=query, answers=(memory,))
-    return (await judge.ask(steps, step, PROMPT, question, reply, shared=True)).correct
-
-
-async def check_use_judge(steps: Steps, judge: Judge, limit: int) -> CanaryReport:
-    """Ask about the first `limit` canaries. Unreadable replies are counted separately."""
-    rows = [
-        (PROMPT, kind, is_used(steps, judge, query, memory, reply, CANARY))
-        for kind, query, memory, reply in CANARIES[:limit]
-    ]
-    return await report_verdicts(judge, rows)
+    return (await judge.ask(steps, USED, PROMPT, _question(query, memory), reply, shared=True)).correct

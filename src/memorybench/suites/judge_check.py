@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal
 
 from memorybench.core.measures import Measure
 from memorybench.core.records import Record, digest
 from memorybench.core.report_sections import Column, Notes, Table, text_column
-from memorybench.judging.canaries import CanaryReport
+from memorybench.judging.canaries import CanaryReport, check_judge
 from memorybench.metrics.agreement import (
     Confusion,
     correct_for_judge,
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
     from memorybench.core.measures import Metric
     from memorybench.core.plans import Steps
     from memorybench.core.report_sections import Section
-    from memorybench.core.trials import Subject
+    from memorybench.judging.canaries import Canary
+    from memorybench.judging.judge import Judge
 
     from .stored_run import StoredRun
 
@@ -54,14 +56,14 @@ def canary_limit(asked: int | Literal["off"] | None, judge_calls: int) -> int:
     return 0 if asked == "off" else asked
 
 
-async def record_judge_check(
-    steps: Steps, judge: Subject, prompts: Sequence[object], limit: int, check: Callable[[], Awaitable[CanaryReport]]
-) -> None:
-    """Perform the check with up to `limit` canaries and record its result. If `limit` is 0, note that none was done."""
+async def record_judge_check(steps: Steps, judge: Judge, canaries: Sequence[Canary], limit: int) -> None:
+    """Ask the judge the first `limit` canaries and record the result. If `limit` is 0, note that none was asked."""
+    subject = judge.model.subject
     if not limit:
-        await steps.note(NOTE, unchecked_note(judge.name))
+        await steps.note(NOTE, unchecked_note(subject.name))
         return
-    inputs = {"judge": judge, "prompts": prompts_digest(prompts), "limit": limit}
+    inputs = {"judge": subject, "prompts": prompts_digest(canaries), "limit": limit}
+    check = partial(check_judge, steps, judge, canaries[:limit])
     # the canaries are steps of their own: inside a step, they would wait for its slot
     found = None if steps.is_recorded(STEP, inputs) else await check()
 
@@ -84,8 +86,9 @@ def check_note(report: CanaryReport) -> str:
     return report.sentence() + few
 
 
-def prompts_digest(prompts: Sequence[object]) -> str:
-    return digest([repr(prompt) for prompt in prompts])
+def prompts_digest(canaries: Sequence[Canary]) -> str:
+    """Return a digest of the prompts of these canaries."""
+    return digest([repr(prompt) for prompt in dict.fromkeys(one.prompt for one in canaries)])
 
 
 class Rate(Record):

@@ -21,9 +21,8 @@ from memorybench.datasets.audit import AuditDataset
 from memorybench.engine.steps import step_key
 from memorybench.journal.rows import Run
 from memorybench.judging.canaries import STEP as CANARY
-from memorybench.judging.canaries import CanaryReport
+from memorybench.judging.canaries import Canary
 from memorybench.judging.judge import Verdict
-from memorybench.judging.prompts import JudgePrompt
 from memorybench.secrets.redaction import REDACTED
 
 T = TypeVar("T")
@@ -273,13 +272,8 @@ class Rescorer:
         """
         return None
 
-    async def check_judge(
-        self, steps: ReplayedSteps, judge: Subject, limit: int
-    ) -> tuple[Sequence[JudgePrompt], CanaryReport] | None:
-        """Count the recorded verdicts on canaries, at most `limit`, again.
-
-        Return the run's judge prompts and the counts; None if the suite asks no canaries.
-        """
+    def canaries(self) -> Sequence[Canary] | None:
+        """Return all canaries of the run's judge prompts, in their order; None if the suite asks no canaries."""
         return None
 
     def judge_calls(self, case: Mapping[str, Any]) -> int | None:

@@ -135,7 +135,7 @@ def test_the_judge_of_a_conflict_sees_the_outdated_values() -> None:
 def test_every_kind_of_probe_has_canaries(asked: Probe) -> None:
     from memorybench.judging.canaries import choose_canaries
 
-    chosen = {kind for _, _, kind in choose_canaries(judge_prompts().used([question_of(asked)]))}
+    chosen = {canary.kind for canary in choose_canaries(judge_prompts().used([question_of(asked)]))}
     needed = {
         "recall": {"echo", "hedge"},
         "latest": {"echo", "hedge", "both", "stale"},

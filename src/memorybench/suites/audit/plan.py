@@ -12,7 +12,7 @@ from memorybench.core.errors import Blocked, Lacking, ServiceError, Unreadable
 from memorybench.core.plans import Job, Limits, Performed, Plan, Steps
 from memorybench.core.trials import Exhibit, Failure, Score, Subject, Trial
 from memorybench.datasets.audit import AuditConversation, AuditDataset
-from memorybench.judging.canaries import check_judge
+from memorybench.judging.canaries import choose_canaries
 from memorybench.judging.judge import Judge, self_judged
 from memorybench.suites.answering import Answering, ask, context_of, estimated_tokens
 from memorybench.suites.ingest import Ingest
@@ -178,8 +178,7 @@ class AuditPlan:
         if any(self_judged(judge, one.answering[0].model.subject) for one in self.audited):
             await steps.note("self-judged", f"{judge.name} judges its own answers")
         used = judge_prompts().used(question_of(probe) for probe in self.probes)
-        check = partial(check_judge, steps, self.judge, used, self.canaries)
-        await record_judge_check(steps, judge, used, self.canaries, check)
+        await record_judge_check(steps, self.judge, choose_canaries(used), self.canaries)
 
     @property
     def _conversations(self) -> list[str]:

@@ -13,9 +13,8 @@ from memorybench.core.trials import Failure, Outcome, Score, Subject, Trial
 from memorybench.datasets.audit import AuditDataset
 from memorybench.datasets.prompts import answer_prompt
 from memorybench.files.prompts import load_prompt
-from memorybench.judging.canaries import CanaryReport, check_judge
+from memorybench.judging.canaries import Canary, choose_canaries
 from memorybench.judging.judge import Judge
-from memorybench.judging.prompts import JudgePrompt
 from memorybench.suites.answering import Answering, Scoring
 from memorybench.suites.comparison import MODEL_MARK
 from memorybench.suites.ingest import Ingest
@@ -143,12 +142,10 @@ class _AuditRescorer(Rescorer):
     def judge_calls(self, case: Mapping[str, Any]) -> int:
         return 1
 
-    async def check_judge(
-        self, steps: ReplayedSteps, judge: Subject, limit: int
-    ) -> tuple[Sequence[JudgePrompt], CanaryReport]:
+    def canaries(self) -> Sequence[Canary]:
         names = dict.fromkeys(benchmark for benchmark, _ in self.run.cases)
         used = judge_prompts().used(question_of(probe) for name in names for probe in self._probes_of(name))
-        return used, await check_judge(steps, Judge(SilentModel(judge)), used, limit)
+        return choose_canaries(used)
 
     async def _without_data(
         self, trial: Trial, probe: Probe, judge: Judge | None, steps: ReplayedSteps, expected: Trial

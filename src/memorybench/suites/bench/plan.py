@@ -235,7 +235,7 @@ class BenchPlan:
         """Checks the judge, with the prompts of all benchmarks, on answers whose verdict is known."""
         if not any(bench.answering and bench.answering.scoring.judge for bench in self.benches):
             return
-        from memorybench.judging.canaries import check_judge
+        from memorybench.judging.canaries import choose_canaries
         from memorybench.judging.judge import self_judged
         from memorybench.suites.judge_check import record_judge_check
 
@@ -249,8 +249,7 @@ class BenchPlan:
             if self_judged(judge.model.subject, bench.answering.model.subject):
                 await steps.note("self-judged", f"{judge.model.subject.name} judges its own answers")
         if judge is not None:
-            check = partial(check_judge, steps, judge, tuple(prompts), self.canaries)
-            await record_judge_check(steps, judge.model.subject, tuple(prompts), self.canaries, check)
+            await record_judge_check(steps, judge, choose_canaries(tuple(prompts)), self.canaries)
 
     async def _clear_all(self, steps: Steps) -> None:
         """Clears memories that were not cleared after their last question, such as those of an interrupted run."""

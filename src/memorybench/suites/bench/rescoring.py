@@ -19,7 +19,7 @@ from memorybench.core.trials import Outcome, Score, Subject
 from memorybench.datasets.config import BenchmarkConfig
 from memorybench.datasets.prompts import answer_prompt, judge_prompt
 from memorybench.journal.rows import Fingerprint
-from memorybench.judging.canaries import CanaryReport, check_judge
+from memorybench.judging.canaries import Canary, choose_canaries
 from memorybench.judging.judge import Judge
 from memorybench.judging.prompts import JudgePrompt, JudgePrompts
 from memorybench.metrics.retrieval import retrieval_metrics
@@ -225,15 +225,12 @@ class _BenchRescorer(Rescorer):
             raise CannotRescore("the run used a corrected answer key (--errata), which a bundle does not contain")
         return judge_calls(_question(case))
 
-    async def check_judge(
-        self, steps: ReplayedSteps, judge: Subject, limit: int
-    ) -> tuple[Sequence[JudgePrompt], CanaryReport]:
+    def canaries(self) -> Sequence[Canary]:
         prompts: dict[JudgePrompt, None] = {}
         for name in dict.fromkeys(benchmark for benchmark, _ in self.run.cases):
             questions = [_question(case) for (benchmark, _), case in self.run.cases.items() if benchmark == name]
             prompts |= dict.fromkeys(self._benchmark(name).judge_prompts.used(questions))
-        used = tuple(prompts)
-        return used, await check_judge(steps, Judge(SilentModel(judge)), used, limit)
+        return choose_canaries(tuple(prompts))
 
     def _answering(self, benchmark: _Benchmark, steps: ReplayedSteps) -> Answering | None:
         spec, evaluation = self.run.run.spec, benchmark.config.evaluation

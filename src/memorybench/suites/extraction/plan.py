@@ -12,7 +12,7 @@ from memorybench.core.extraction import Extractor, MemoryInText
 from memorybench.core.plans import Job, Performed, Plan, Steps
 from memorybench.core.records import Record
 from memorybench.core.trials import Exhibit, Failure, Score, Subject, Trial
-from memorybench.judging.matching_judge import PROMPT, EntailmentJudge
+from memorybench.judging.matching_judge import CANARIES, EntailmentJudge
 from memorybench.suites.judge_check import record_judge_check
 from memorybench.suites.repeats import steps_of_repeat
 
@@ -113,8 +113,7 @@ def trial_of(case: ExtractionCase, name: str, subject: Subject, repeat: int = 1)
 
 async def check_entailments(judge: EntailmentJudge, canaries: int, steps: Steps) -> None:
     """Checks the judge with pairs of facts whose answer is known, and records the result."""
-    subject = judge.judge.model.subject
-    await record_judge_check(steps, subject, (PROMPT,), canaries, partial(judge.check, steps, canaries))
+    await record_judge_check(steps, judge.judge, CANARIES, canaries)
 
 
 def _exhibit(case: ExtractionCase) -> Exhibit:

@@ -12,12 +12,11 @@ from memorybench.core.records import canonical
 from memorybench.core.trials import Outcome, Subject
 from memorybench.engine.steps import step_key
 from memorybench.journal.run_reader import StepRecord
-from memorybench.judging.canaries import CanaryReport
+from memorybench.judging.canaries import Canary
 from memorybench.judging.judge import Judge
 from memorybench.judging.matching import Matching
-from memorybench.judging.matching_judge import PROMPT, EntailmentJudge
+from memorybench.judging.matching_judge import CANARIES, EntailmentJudge
 from memorybench.judging.matching_judge import STEP as ENTAIL
-from memorybench.judging.prompts import JudgePrompt
 from memorybench.suites.blocking import blocking
 from memorybench.suites.replayed_steps import (
     CannotRescore,
@@ -65,10 +64,8 @@ class _ExtractionRescorer(Rescorer):
     def judge_calls(self, case: Mapping[str, Any]) -> int:
         return 1
 
-    async def check_judge(
-        self, steps: ReplayedSteps, judge: Subject, limit: int
-    ) -> tuple[Sequence[JudgePrompt], CanaryReport]:
-        return (PROMPT,), await EntailmentJudge(Judge(SilentModel(judge))).check(steps, limit)
+    def canaries(self) -> Sequence[Canary]:
+        return CANARIES
 
 
 def replay_matching(case: ExtractionCase, output: Any, records: Sequence[StepRecord]) -> Matching:

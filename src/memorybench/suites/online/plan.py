@@ -18,7 +18,7 @@ from memorybench.core.plans import Job, Performed, Plan, Steps
 from memorybench.core.trials import Case, Exhibit, Failure, Score, Subject, Trial
 from memorybench.judging.asking import all_of
 from memorybench.judging.judge import Judge
-from memorybench.judging.use import PROMPT, check_use_judge, is_used
+from memorybench.judging.use import CANARIES, is_used
 from memorybench.suites.extraction.online import TraceJudge, post_feedback
 from memorybench.suites.extraction.plan import check_entailments
 from memorybench.suites.extraction.transcripts import transcript
@@ -55,9 +55,7 @@ class Judges:
 
     async def check(self, steps: Steps) -> None:
         if SEARCHES in self.canaries:
-            count = self.canaries[SEARCHES]
-            check = partial(check_use_judge, steps, self.use, count)
-            await record_judge_check(steps, self.use.model.subject, (PROMPT,), count, check)
+            await record_judge_check(steps, self.use, CANARIES, self.canaries[SEARCHES])
         if WRITES in self.canaries:
             await check_entailments(self.facts.entailment, self.canaries[WRITES], steps)
 
