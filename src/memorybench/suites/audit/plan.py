@@ -267,13 +267,16 @@ class _Probing:
             memories_shown=None if reply.memories is None else len(reply.memories),
         )
         try:
-            judgement = await judge_answer(again, self._plan.judge, probe, answer)
+            judgement = await self._judge(again, probe, answer)
         except Unreadable as error:
             return Performed(shown=shown, unscored=Failure(kind="Unreadable", message=str(error)))
         evidence = [] if judgement.correct else self._evidence_scores(probe, reply.memories)
         scores = await scores_of(again, self._plan.judge, probe, answer, judgement, reply.scores, evidence)
         scores += await self._score_pair(steps, probe, judgement, repeat)
         return Performed(scores=tuple(scores), shown=shown.model_copy(update={"reason": judgement.reason}))
+
+    async def _judge(self, steps: Steps, probe: Probe, answer: str) -> Judgement:
+        return await judge_answer(steps, self._plan.judge, probe, answer)
 
     async def _score_pair(self, steps: Steps, probe: Probe, judgement: Judgement, repeat: int) -> list[Score]:
         place = self._twins.get(probe.twin or "")
@@ -283,7 +286,7 @@ class _Probing:
             twin = await self._verify(steps, self._plan.probes[place])
             await self._check_needs_context(steps, twin)
             answer = (await self._answer(steps, twin, repeat)).answer
-            other = await judge_answer(steps_of_repeat(steps, repeat), self._plan.judge, twin, answer)
+            other = await self._judge(steps_of_repeat(steps, repeat), twin, answer)
         except (Unreadable, ServiceError, Lacking):
             return []  # the trial of the twin reports the reason
         return pair_scores(probe, twin, judgement, other)
@@ -305,7 +308,7 @@ class _Probing:
             return
         answer = await self._ask(steps, probe, "", self._audited.answering[0])
         try:
-            is_known = (await judge_answer(steps, self._plan.judge, probe, answer)).correct
+            is_known = (await self._judge(steps, probe, answer)).correct
         except Unreadable:
             return
         if is_known:

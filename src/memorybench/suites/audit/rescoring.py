@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from memorybench.core.contracts import Completion
-from memorybench.core.errors import Unreadable
-from memorybench.core.plans import Performed, Steps
-from memorybench.core.trials import Failure, Outcome, Score, Subject, Trial
+from memorybench.core.conversation import Memory
+from memorybench.core.plans import Steps
+from memorybench.core.trials import Outcome, Score, Subject, Trial
 from memorybench.datasets.audit import AuditDataset
 from memorybench.datasets.prompts import answer_prompt
 from memorybench.files.prompts import load_prompt
@@ -19,7 +19,6 @@ from memorybench.suites.answering import Answering, Scoring
 from memorybench.suites.comparison import MODEL_MARK
 from memorybench.suites.ingest import Ingest
 from memorybench.suites.recorded_ingest import RecordedIngest
-from memorybench.suites.repeats import steps_of_repeat
 from memorybench.suites.replayed_steps import (
     CannotRescore,
     Contradiction,
@@ -31,8 +30,8 @@ from memorybench.suites.replayed_steps import (
 )
 from memorybench.suites.searching import SearchLimits
 
-from .judgement import Judgement, has_pair_scores, judge_answer, judge_prompts, pair_scores, question_of, scores_of
-from .plan import SHOWN, AuditedSubject, AuditPlan, Transcripts, _Probing, trial_of
+from .judgement import Judgement, judge_prompts, question_of
+from .plan import SHOWN, AuditedSubject, AuditPlan, Transcripts, _Probing, _Reply, trial_of
 from .prepare import make_probes
 from .probes import Probe
 from .spec import AuditSpec
@@ -59,10 +58,25 @@ class _AuditRescorer(Rescorer):
         judge = Judge(model, judge_prompts()) if model else None
         dataset = self.run.audit_datasets.get(trial.benchmark)
         if dataset is None:
-            return await self._without_data(trial, probe, judge, steps, expected)
-        probing = self._probing_of(dataset, trial, judge, steps)
+            if spec.get("verify_probes"):
+                raise CannotRescore(
+                    "the run used --verify-probes, and that check cannot be repeated without the conversations"
+                )
+            probing = self._probing_without_data(trial, judge)
+        else:
+            probing = self._probing_of(dataset, trial, judge, steps)
         performed = await probing.perform(probe, steps, repeat=trial.repeat)
-        return Rescored(performed, are_inputs_known=self.run.knows_inputs(steps), trial=expected)
+        are_inputs_known = dataset is not None and self.run.knows_inputs(steps)
+        return Rescored(performed, dataset is not None, are_inputs_known=are_inputs_known, trial=expected)
+
+    def _probing_without_data(self, trial: Trial, judge: Judge | None) -> _Probing:
+        key = (trial.benchmark, trial.subject.key, judge.model.subject.key if judge else "")
+        if key not in self._probing:
+            transcripts = Transcripts(AuditDataset(trial.benchmark, ()))
+            audited = AuditedSubject(trial.subject, ())
+            plan = AuditPlan(transcripts, self._probes_of(trial.benchmark), (audited,), judge)
+            self._probing[key] = _ProbingWithoutData(plan, audited)
+        return self._probing[key]
 
     def _probing_of(self, dataset: AuditDataset, trial: Trial, judge: Judge | None, steps: ReplayedSteps) -> _Probing:
         """Return the object that performs the probes of a subject with the recorded models."""
@@ -147,55 +161,33 @@ class _AuditRescorer(Rescorer):
         used = judge_prompts().used(question_of(probe) for name in names for probe in self._probes_of(name))
         return choose_canaries(used)
 
-    async def _without_data(
-        self, trial: Trial, probe: Probe, judge: Judge | None, steps: ReplayedSteps, expected: Trial
-    ) -> Rescored:
-        """Compute the verdicts alone. Whether evidence was retrieved cannot be computed without the conversations."""
-        if self.run.run.spec.get("verify_probes"):
-            raise CannotRescore(
-                "the run used --verify-probes, and that check cannot be repeated without the conversations"
-            )
-        again = steps_of_repeat(steps, trial.repeat)
-        answer = _answer(steps, probe)
-        try:
-            judgement = await _judge(again, judge, probe, answer)
-        except Unreadable as error:
-            failure = Failure(kind="Unreadable", message=str(error))
-            return Rescored(Performed(unscored=failure), is_whole=False, trial=expected)
-        scores = await scores_of(again, judge, probe, answer, judgement)
-        scores += await self._pair_scores(steps, again, judge, trial.benchmark, probe, judgement)
-        return Rescored(Performed(scores=tuple(scores)), is_whole=False, trial=expected)
 
-    async def _pair_scores(
-        self, steps: ReplayedSteps, again: Steps, judge: Judge | None, benchmark: str, probe: Probe, own: Judgement
-    ) -> list[Score]:
-        case = self.run.cases.get((benchmark, probe.twin or ""))
-        if case is None or not has_pair_scores(probe):
-            return []
+class _ProbingWithoutData(_Probing):
+    """Computes verdicts on recorded answers. Without the conversations, prompts and evidence are unknown."""
+
+    async def _answer(self, steps: Steps, probe: Probe, repeat: int) -> _Reply:
+        assert isinstance(steps, ReplayedSteps)
+        step = steps.next("answer")
+        if probe.question not in str(step.inputs.get("prompt")):
+            raise Contradiction("the recorded answer belongs to another question than that of the trial")
+        return _Reply(Completion.model_validate(step.result).text, context="")
+
+    async def _judge(self, steps: Steps, probe: Probe, answer: str) -> Judgement:
+        judgement = await super()._judge(steps, probe, answer)
+        if probe.options and judgement.by_judge:
+            chosen = None if judgement.choice is None else probe.options[judgement.choice]
+            if judgement.correct != (chosen == probe.expected_answer):
+                raise Contradiction("the recorded verdict contradicts the option that the judge chose")
+        return judgement
+
+    def _evidence_scores(self, probe: Probe, memories: Sequence[Memory] | None) -> list[Score]:
+        return []
+
+    async def _score_pair(self, steps: Steps, probe: Probe, judgement: Judgement, repeat: int) -> list[Score]:
+        assert isinstance(steps, ReplayedSteps)
         if "answer" not in steps.unused():
             return []  # the twin has no answer; its own trial reports the reason
-        twin = Probe.model_validate(case)
-        try:
-            other = await _judge(again, judge, twin, _answer(steps, twin))
-        except Unreadable:
-            return []
-        return pair_scores(probe, twin, own, other)
-
-
-async def _judge(steps: Steps, judge: Judge | None, probe: Probe, answer: str) -> Judgement:
-    judgement = await judge_answer(steps, judge, probe, answer)
-    if probe.options:
-        chosen = None if judgement.choice is None else probe.options[judgement.choice]
-        if judgement.by_judge and judgement.correct != (chosen == probe.expected_answer):
-            raise Contradiction("the recorded verdict contradicts the option that the judge chose")
-    return judgement
-
-
-def _answer(steps: ReplayedSteps, probe: Probe) -> str:
-    step = steps.next("answer")
-    if probe.question not in str(step.inputs.get("prompt")):
-        raise Contradiction("the recorded answer belongs to another question than that of the trial")
-    return Completion.model_validate(step.result).text
+        return await super()._score_pair(steps, probe, judgement, repeat)
 
 
 def rescorer(run: RecordedRun) -> _AuditRescorer:
