@@ -1,7 +1,7 @@
 """The protocol `Wiring`, through which suites open providers, models and stores without importing them.
 
 A `Resolved…` object is a name that was looked up and checked, but not opened. memorybench.wiring implements this
-protocol with the catalog and the environment.
+protocol with the catalog and the environment. Its classes are imported for annotations only.
 """
 
 from __future__ import annotations
@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from memorybench.core.agents import Agent, Serve, ToolCall, ToolSurface
-    from memorybench.core.contracts import Embedder, Model, Provider
-    from memorybench.core.extraction import Extractor, FeedbackSink, Trace
-    from memorybench.core.operations import MemorySearch, MemoryWrite
-    from memorybench.core.plans import Limits
+    from memorybench.core.contracts import Model
+    from memorybench.core.extraction import Extractor
     from memorybench.core.questions import Dataset, Question
     from memorybench.core.stores import Isolation, MemoryStore
-    from memorybench.core.trials import Subject
     from memorybench.core.uses import Consent, Use
     from memorybench.datasets.config import BenchmarkConfig, ModelChoice
+    from memorybench.wiring.providers import ProviderOpener
+    from memorybench.wiring.traces import FileOperations, FileTraces, LangSmithOperations, LangSmithTraces
 
     from .extraction.spec import OnlineSpec as ExtractionOnlineSpec
     from .online.spec import OnlineSpec
@@ -79,31 +78,6 @@ class ResolvedProvider(Resolved, Protocol):
         ...
 
 
-class OpenedProvider(Protocol):
-    @property
-    def provider(self) -> Provider: ...
-
-    @property
-    def limits(self) -> Limits: ...
-
-    @property
-    def remote(self) -> bool: ...
-
-    @property
-    def spends(self) -> bool: ...
-
-    @property
-    def unordered(self) -> bool: ...
-
-
-class ProviderOpener(Protocol):
-    """Opens the providers of one run. Shared parts, such as the local embedder, are opened once."""
-
-    async def open(self, name: str) -> OpenedProvider: ...
-
-    async def embedder(self) -> Embedder: ...
-
-
 class ResolvedStore(Resolved, Protocol):
     @property
     def isolation(self) -> Isolation: ...
@@ -136,71 +110,10 @@ class ResolvedExtractor(Resolved, Protocol):
     async def open(self, stack: AsyncExitStack, stores: Path, run: str) -> Extractor: ...
 
 
-class FetchedTraces(Protocol):
-    """Traces that were fetched into a file of the run."""
-
-    @property
-    def path(self) -> Path: ...
-
-    def __len__(self) -> int: ...
-
-    def __iter__(self) -> Iterator[Trace]: ...
-
-
-class ResolvedTraces(Protocol):
-    """A source of traces: a LangSmith project or a file."""
-
-    async def fetch(self, path: Path) -> tuple[Subject, FetchedTraces]:
-        """Download the traces into a file, unless it exists. Costs nothing."""
-        ...
-
-    async def open_feedback(self, stack: AsyncExitStack) -> FeedbackSink | None:
-        """Open the service that scores are sent to; None if the source accepts no scores."""
-        ...
-
-
 class SizedRecords(Protocol[Row]):
     def __len__(self) -> int: ...
 
     def __iter__(self) -> Iterator[Row]: ...
-
-
-class FetchedOperations(Protocol):
-    """Recorded searches and writes of another program's memory, fetched into files of the run."""
-
-    @property
-    def subject(self) -> Subject: ...
-
-    @property
-    def searches(self) -> SizedRecords[MemorySearch]: ...
-
-    @property
-    def writes(self) -> SizedRecords[MemoryWrite]: ...
-
-    def digest(self) -> str:
-        """Return a digest of the content of the files."""
-        ...
-
-    def remove(self) -> None:
-        """Delete the files."""
-        ...
-
-
-class ResolvedOperations(Protocol):
-    """A source of recorded operations: files of spans, or a LangSmith project."""
-
-    @property
-    def since(self) -> str | None:
-        """The date and time from which operations are read; None: from the first."""
-        ...
-
-    async def fetch(self, folder: Path) -> FetchedOperations:
-        """Collect the operations into files in this folder, unless they exist. Costs nothing."""
-        ...
-
-    async def open_feedback(self, stack: AsyncExitStack) -> FeedbackSink | None:
-        """Open the service that scores are sent to; None if the source accepts no scores."""
-        ...
 
 
 class Wiring(Protocol):
@@ -256,10 +169,12 @@ class Wiring(Protocol):
 
     def extractor(self, name: str | None, command: str | None, model: str | None) -> ResolvedExtractor: ...
 
-    def traces(self, spec: ExtractionOnlineSpec) -> ResolvedTraces: ...
+    def traces(self, spec: ExtractionOnlineSpec) -> FileTraces | LangSmithTraces:
+        """Return a source of traces: a file or a LangSmith project."""
+        ...
 
-    def operations(self, spec: OnlineSpec) -> ResolvedOperations:
-        """Return the operations on a memory in recorded spans."""
+    def operations(self, spec: OnlineSpec) -> FileOperations | LangSmithOperations:
+        """Return a source of operations on a memory: files of spans or a LangSmith project."""
         ...
 
     def benchmark(self, name: str) -> BenchmarkConfig: ...

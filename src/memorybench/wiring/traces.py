@@ -50,18 +50,24 @@ _UNITS = {
 
 @dataclass(frozen=True, slots=True)
 class FileTraces:
+    """The traces in a file of the user."""
+
     source: TraceSource
     origin: str = "jsonl"
 
     async def fetch(self, path: Path) -> tuple[Subject, RecordFile[Trace]]:
+        """Copy the traces into a file of the run, unless it exists. Costs nothing."""
         return self.source.subject, await spool(self.source, path, redactor().clean)
 
     async def open_feedback(self, stack: AsyncExitStack) -> FeedbackSink | None:
+        """Open the service that scores are sent to; None if the source accepts no scores."""
         return await open_langfuse(stack) if self.origin == LANGFUSE else None
 
 
 @dataclass(frozen=True, slots=True)
 class LangSmithTraces:
+    """The traces of a LangSmith project."""
+
     query: RunQuery
     paths: TracePaths
     key: str
@@ -90,9 +96,11 @@ class FileOperations:
 
     @property
     def since(self) -> str | None:
+        """The date and time from which operations are read; None: from the first."""
         return self.selection.since.isoformat() if self.selection.since is not None else None
 
     async def fetch(self, folder: Path) -> OperationFiles:
+        """Collect the operations into files in this folder, unless they exist. Costs nothing."""
         subject = Subject(role="traces", name=self.path.name or str(self.path), settings={"source": self.source})
         return collect(self.path, folder, subject, self.selection, source=self.source, redact=redactor().clean)
 

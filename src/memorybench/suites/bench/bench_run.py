@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from memorybench.core.contracts import Model
     from memorybench.core.plans import Limits, Plan
     from memorybench.suites.suite import Opening
-    from memorybench.suites.wiring import ProviderOpener, ResolvedModel, ResolvedProvider, Wiring
+    from memorybench.suites.wiring import ResolvedModel, ResolvedProvider, Wiring
+    from memorybench.wiring.providers import ProviderOpener
 
     from .recorded import Recorded
 
