@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +35,26 @@ class BodyTemplate:
 
     def render(self, values: Mapping[str, Any]) -> Any:
         return _render(self.root, values)
+
+
+def variables_in(node: Any) -> Iterator[tuple[str, str]]:
+    """Yield each variable of a parsed template, with where it is used."""
+    match node:
+        case Template():
+            yield from ((name, node.where) for name in sorted(node.names))
+        case Path():
+            yield from ((str(route.steps[0]), node.where) for route in node.routes)
+        case dict():
+            for inner in node.values():
+                yield from variables_in(inner)
+        case list():
+            for inner in node:
+                yield from variables_in(inner)
+
+
+def names_in(node: Any) -> frozenset[str]:
+    """Return the names of the variables of a parsed template."""
+    return frozenset(name for name, _ in variables_in(node))
 
 
 def _parse(body: Document, known: Collection[str]) -> Any:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from memorybench.core.errors import BadInput
-from memorybench.files.bodies import BodyTemplate
+from memorybench.files.bodies import BodyTemplate, names_in
 from memorybench.files.located import Document
 from memorybench.mcp.config import ToolCall, check_connection
 from memorybench.text.spelling import join_names
 
 from .config.provider import ProviderConfig
-from .config.variables import ALWAYS, DOCUMENT_NAMES, SCOPE, check_response, variables_in
+from .config.variables import ALWAYS, DOCUMENT_NAMES, SCOPE, check_response
 from .config_mcp import AddTool, ListTool, Mcp, SearchTool
 
 FOLDERS = frozenset({"scopeFolder", "dataFolder"})
@@ -55,7 +55,7 @@ def check_mcp(config: ProviderConfig, document: Document) -> None:
 def folders_used(mcp: Mcp, part: Document) -> frozenset[str]:
     """Return the folder variables that the command and environment use."""
     program = Document(part.path, {"command": list(mcp.command), "env": dict(mcp.env)}, part.line_of, part.within)
-    used = frozenset(name for name, _ in variables_in(BodyTemplate.parse(program, FOLDERS).root))
+    used = names_in(BodyTemplate.parse(program, FOLDERS).root)
     if used == FOLDERS:
         raise BadInput(
             part.where(), "${scopeFolder} and ${dataFolder} cannot be combined", remedy="remove one of the two"
@@ -67,10 +67,10 @@ def _check_call(call: ToolCall, part: Document, known: frozenset[str]) -> frozen
     """Raise BadInput if a call is invalid or uses a variable that is not in `known`; return those that it uses."""
     names: set[str] = set()
     if isinstance(call, AddTool) and call.document is not None:
-        names |= _names(part.at("document"), known)
+        names |= names_in(BodyTemplate.parse(part.at("document"), known).root)
         known = ALWAYS | {DOCUMENTS}
     if call.arguments:
-        names |= _names(part.at("arguments"), known)
+        names |= names_in(BodyTemplate.parse(part.at("arguments"), known).root)
     if isinstance(call, AddTool) and (call.document is not None) != (DOCUMENTS in names):
         raise BadInput(
             part.where(), "document and $.documents must be used together", remedy="add the missing one, or remove both"
@@ -86,7 +86,3 @@ def _check_call(call: ToolCall, part: Document, known: frozenset[str]) -> frozen
     if isinstance(call, SearchTool | ListTool):
         check_response(call.response, part.at("response"))
     return frozenset(names)
-
-
-def _names(part: Document, known: frozenset[str]) -> set[str]:
-    return {name for name, _ in variables_in(BodyTemplate.parse(part, known).root)}

@@ -18,7 +18,7 @@ from memorybench.core.contracts import Receipt, Scope
 from memorybench.core.conversation import Memory, Session
 from memorybench.core.records import digest
 from memorybench.core.trials import Subject
-from memorybench.files.bodies import BodyTemplate
+from memorybench.files.bodies import BodyTemplate, names_in
 from memorybench.files.located import Document
 from memorybench.http.replies import Reply
 from memorybench.mcp.client import McpClient, ToolResult
@@ -30,7 +30,7 @@ from memorybench.secrets.redaction import Redactor
 from memorybench.text.words import content_words, space_ideographs
 
 from .config.provider import ProviderConfig
-from .config.variables import AnyName, scope_variables, variables_in
+from .config.variables import AnyName, scope_variables
 from .config_mcp import ListTool, Mcp, SearchTool
 from .config_mcp_reading import FOLDERS, folders_used
 from .http.documents import SessionSplitter, sources_by_our_ids
@@ -66,9 +66,7 @@ class _ToolMapping:
         self.query_words = tools.search.query_words
         self.document = None if tools.add.document is None else BodyTemplate.parse(part.at("add", "document"), _ANY)
         template = (self.document or self.add.arguments).root
-        self.splitter = SessionSplitter(
-            unit=tools.add.unit, by_messages="messages" in {name for name, _ in variables_in(template)}
-        )
+        self.splitter = SessionSplitter(unit=tools.add.unit, by_messages="messages" in names_in(template))
 
     @property
     def tools(self) -> list[str]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from memorybench.core.errors import BadInput, Malformed
 from memorybench.core.stores import Capability, StoredFact
-from memorybench.files.bodies import BodyTemplate
+from memorybench.files.bodies import BodyTemplate, names_in
 from memorybench.files.jsonpaths import Path
 from memorybench.files.located import Document
-from memorybench.files.templates import Template, check_known
+from memorybench.files.templates import check_known
 from memorybench.text.sanitize import preview
 
 from .config import Facts, Mcp, Read, Write
@@ -36,21 +36,6 @@ _FIXTURE_VARIABLES: Mapping[Capability, str] = {
 """For each capability that is a field of facts: the variable of `remember` that contains the value of the field."""
 
 
-def variables_in(template: Any) -> Iterator[str]:
-    """Yield the variables of a parsed template."""
-    match template:
-        case Template():
-            yield from template.names
-        case Path():
-            yield from (str(route.steps[0]) for route in template.routes)
-        case dict():
-            for inner in template.values():
-                yield from variables_in(inner)
-        case list():
-            for inner in template:
-                yield from variables_in(inner)
-
-
 @dataclass(frozen=True, slots=True)
 class ToolTemplate:
     """A tool call whose arguments are a template."""
@@ -60,7 +45,7 @@ class ToolTemplate:
 
     @property
     def names(self) -> frozenset[str]:
-        return frozenset(variables_in(self.arguments.root))
+        return names_in(self.arguments.root)
 
 
 @dataclass(frozen=True, slots=True)

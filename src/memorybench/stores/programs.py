@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from memorybench.files.bodies import BodyTemplate
+from memorybench.files.bodies import BodyTemplate, names_in
 from memorybench.files.located import Document
 from memorybench.processes.programs import check_program, child_environment
 
 from .config_reading import FOLDER
-from .mcp_operations import variables_in
 
 HOME = ".home"
 
@@ -29,7 +28,7 @@ class ProgramTemplate:
 
     @property
     def uses_folder(self) -> bool:
-        return "folder" in variables_in(self.template.root)
+        return "folder" in names_in(self.template.root)
 
     def render(
         self, folder: Path, environment: Mapping[str, str], *, install: str = ""

@@ -8,7 +8,7 @@ from typing import Any
 
 from memorybench.core.contracts import Scope
 from memorybench.core.errors import BadInput
-from memorybench.files.bodies import BodyTemplate
+from memorybench.files.bodies import BodyTemplate, variables_in
 from memorybench.files.jsonpaths import Path
 from memorybench.files.located import Document, Place
 from memorybench.files.templates import Template
@@ -219,20 +219,6 @@ class AnyName(frozenset[str]):
 
     def __contains__(self, _: object) -> bool:
         return True
-
-
-def variables_in(node: Any) -> Iterator[Used]:
-    match node:
-        case Template():
-            yield from ((name, node.where) for name in sorted(node.names))
-        case Path():
-            yield from ((str(route.steps[0]), node.where) for route in node.routes)
-        case dict():
-            for inner in node.values():
-                yield from variables_in(inner)
-        case list():
-            for inner in node:
-                yield from variables_in(inner)
 
 
 def _known_names(config: ProviderConfig, used: Iterator[Used], known: frozenset[str]) -> frozenset[str]:

@@ -11,14 +11,14 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from memorybench.core.errors import ServiceError
-from memorybench.files.bodies import BodyTemplate
+from memorybench.files.bodies import BodyTemplate, names_in
 from memorybench.files.jsonpaths import Path
 from memorybench.files.located import Document
 from memorybench.files.templates import Placeholder, Template
 from memorybench.http.client import Http, Signer
 from memorybench.http.replies import Reply
 from memorybench.providers.config.requests import Call, Capture, FailedIf, Request
-from memorybench.providers.config.variables import AnyName, variables_in
+from memorybench.providers.config.variables import AnyName
 from memorybench.providers.storage.turns import replace_surrogates
 from memorybench.secrets.provider_keys import key_kind_in
 from memorybench.text.sanitize import preview
@@ -64,7 +64,7 @@ class RequestTemplate:
             body=compile_template(body.root) if body.root is not None else None,
             accept=frozenset(call.accept),
             failure=FailureRule.parse(part.at("failed_if"), call.failed_if) if call.failed_if else None,
-            names=frozenset(name for node in nodes for name, _ in variables_in(node)),
+            names=frozenset().union(*map(names_in, nodes)),
         )
 
     def url(self, values: Values) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from memorybench.files.bodies import BodyTemplate
+from memorybench.files.bodies import BodyTemplate, names_in
 from memorybench.files.jsonpaths import Path
 from memorybench.files.located import Document, Place
 from memorybench.files.templates import Template
@@ -24,7 +24,7 @@ from memorybench.providers.config.requests import (
     Request,
     Search,
 )
-from memorybench.providers.config.variables import POLL_ID, AnyName, variables_in
+from memorybench.providers.config.variables import POLL_ID, AnyName
 
 from .documents import SessionSplitter
 from .paging import PageTemplate
@@ -237,4 +237,4 @@ def _body(root: Document, place: Place, value: Any) -> BodyTemplate | None:
 
 
 def _names(template: BodyTemplate | None) -> frozenset[str]:
-    return frozenset(name for name, _ in variables_in(template.root)) if template else frozenset()
+    return names_in(template.root) if template else frozenset()
