@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -78,21 +77,3 @@ def derived_texts(run: RunRow, report: Mapping[str, Any], entries: Mapping[str, 
     described = {**entries, REPORT: Entry(sha256=hashlib.sha256(content).hexdigest(), size=len(content))}
     texts[CROISSANT] = pretty(croissant(run, described))
     return texts
-
-
-def same_json(first: str, second: str) -> bool:
-    """Return whether two JSON texts have the same values; numbers may differ in their last bits."""
-    try:
-        return _same(json.loads(first), json.loads(second))
-    except (ValueError, RecursionError):
-        return False
-
-
-def _same(first: Any, second: Any) -> bool:
-    if isinstance(first, dict) and isinstance(second, dict):
-        return first.keys() == second.keys() and all(_same(value, second[key]) for key, value in first.items())
-    if isinstance(first, list) and isinstance(second, list):
-        return len(first) == len(second) and all(map(_same, first, second))
-    if isinstance(first, float) and isinstance(second, float):
-        return first == second or abs(first - second) <= 1e-9 * max(abs(first), abs(second))
-    return type(first) is type(second) and bool(first == second)

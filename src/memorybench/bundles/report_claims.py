@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from memorybench.core.errors import MemorybenchError
@@ -15,9 +16,10 @@ from .bundled_run import BundledRun
 from .claims import Claim, bundle_text, claim
 from .contents import opened_run, pretty, report_document, without_paths
 from .documents import croissant
-from .making import derived_texts, same_json
-from .score_claims import impossible_scores
+from .making import derived_texts
+from .score_claims import UNLIKE, impossible_scores
 
+_MOST_PLACES = 20
 _DERIVED = (REPORT, RO_CRATE, EVERY_EVAL_EVER, CROISSANT)
 
 
@@ -43,15 +45,14 @@ def report_claims(bundle: BundledRun) -> Iterator[Claim]:
         yield claim("report", "contradicted", f"no report can be made from the rows: {bundle_text(str(error))}")
         return
     own = {name: bundle.archive.text(name) for name in _DERIVED}
-    if same_json(texts[REPORT], own[REPORT]):
+    if places := _differences(texts[REPORT], own[REPORT]):
+        yield claim("report", "contradicted", "the rows give another report", places)
+    else:
         text = "every measure, interval, comparison and sum of costs follows from the scores and rows"
         yield claim("report", "proved", text)
-    else:
-        places = _differences(texts[REPORT], own[REPORT])
-        yield claim("report", "contradicted", "the rows give another report", places)
     # the last digits of a report may differ between machines: its own digest is expected
     texts[CROISSANT] = pretty(croissant(bundle.run, {**entries, REPORT: bundle.archive.manifest.files[REPORT]}))
-    wrong = [name for name in _DERIVED[1:] if not same_json(texts[name], own[name])]
+    wrong = [name for name in _DERIVED[1:] if _differences(texts[name], own[name])]
     if wrong:
         yield claim("descriptions", "contradicted", "do not follow from the rows", wrong)
     else:
@@ -59,8 +60,9 @@ def report_claims(bundle: BundledRun) -> Iterator[Claim]:
 
 
 def _differences(first: str, second: str) -> list[str]:
+    """Return the places at which two JSON texts have other values. The last bits of numbers may differ."""
     try:
-        return list(_different(json.loads(first), json.loads(second), ""))[:20] or ["its text"]
+        return list(islice(_different(json.loads(first), json.loads(second), ""), _MOST_PLACES))
     except (ValueError, RecursionError):
         return ["it is not JSON"]
 
@@ -75,5 +77,9 @@ def _different(first: Any, second: Any, place: str) -> Iterator[str]:
     elif isinstance(first, list) and isinstance(second, list) and len(first) == len(second):
         for number, (one, other) in enumerate(zip(first, second, strict=True)):
             yield from _different(one, other, f"{place}[{number}]")
-    elif first != second:
-        yield bundle_text(place)
+    elif type(first) is not type(second) or (first != second and not _is_rounded(first, second)):
+        yield bundle_text(place) or "its text"
+
+
+def _is_rounded(first: Any, second: Any) -> bool:
+    return isinstance(first, float) and abs(first - second) <= UNLIKE * max(abs(first), abs(second))

@@ -33,8 +33,8 @@ _NOT_SCORED = "that the trial could not be scored is not shown by a missing or u
 _NO_RESULT = "a call of the trial has no result, so that scores may be missing"
 _REDACTED_VERDICT = "a secret was removed from a reply of the judge, which cannot be read again"
 _OTHER_VERDICT = "a reply of the judge, read again, does not give its verdict"
-_UNLIKE = 1e-9
-"""The largest relative difference of a recomputed score that is accepted, because versions of numpy round
+UNLIKE = 1e-9
+"""The largest relative difference of a recomputed number that is accepted, because versions of numpy round
 differently."""
 
 
@@ -88,7 +88,7 @@ def _range(metric: Metric) -> tuple[float, float]:
     """Return the lowest and the highest score that a metric can read. Amounts, such as tokens, have no upper limit."""
     is_built_in = isinstance(metric, RetrievalMean) and metric.name in METRIC_NAMES
     if isinstance(metric, Rate) or is_built_in:
-        return 0, 1 + _UNLIKE
+        return 0, 1 + UNLIKE
     is_amount = isinstance(metric, (Mean, Total)) and metric.unit
     return (0, inf) if is_amount or isinstance(metric, Pooled) else (-inf, inf)  # of a plugin: unknown
 
@@ -205,4 +205,4 @@ class _Rescores:
 
 def _is_same(first: Score, second: Score) -> bool:
     difference = abs(first.value - second.value)
-    return difference <= _UNLIKE * max(abs(first.value), abs(second.value)) and first.reason == second.reason
+    return difference <= UNLIKE * max(abs(first.value), abs(second.value)) and first.reason == second.reason
