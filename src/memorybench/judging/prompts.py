@@ -36,6 +36,13 @@ def fenced(name: str, text: str, mark: str) -> str:
     return f"<{name} {mark}>\n{text}\n</{name} {mark}>"
 
 
+def render_prompt(name: str, values: Mapping[str, str], source_name: str = "source") -> str:
+    """Return a prompt of the catalog with these values. The value `source` is enclosed in delimiters of that name."""
+    mark = mark_for(name, values)
+    shown = {key: fenced(source_name, text, mark) if key == "source" else text for key, text in values.items()}
+    return Template.parse(load_prompt(name), shown.keys(), name).render(shown)
+
+
 DEFAULT, ABSTENTION, ORDER, RUBRIC_ITEM = "default", "abstention", "order", RUBRIC_ITEM_PROMPT
 _GOLD_NAMES = {"rubric": "rubric", ABSTENTION: "explanation", RUBRIC_ITEM: "requirement"}
 _VERDICTS = {ORDER: "word and nothing else: A, B or neither", RUBRIC_ITEM: "number and nothing else: 0, 0.5 or 1"}

@@ -26,10 +26,8 @@ from memorybench.core.errors import BadInput, Lacking, Unreadable
 from memorybench.core.plans import Steps
 from memorybench.core.records import Record
 from memorybench.files.json_text import decode, find_json
-from memorybench.files.prompts import load_prompt
-from memorybench.files.templates import Template
 from memorybench.judging.asking import ask_once
-from memorybench.judging.prompts import fenced, mark_for
+from memorybench.judging.prompts import render_prompt
 from memorybench.judging.verdicts import read_verdict
 from memorybench.text.sanitize import preview
 
@@ -85,9 +83,7 @@ class ProbeModel:
         attempt: int = 1,
     ) -> T:
         """Render a prompt of the catalog, ask the model, and return the parsed reply. All runs share the step."""
-        mark = mark_for(prompt, {name: str(value) for name, value in values.items()})
-        shown = {**values, "source": fenced("source", values["source"], mark)} if "source" in values else values
-        text = _REPEATED[attempt - 1] + Template.parse(load_prompt(prompt), shown.keys(), prompt).render(shown)
+        text = _REPEATED[attempt - 1] + render_prompt(prompt, values)
         return await ask_once(
             steps, step, self.model, text, lambda completion: read(completion.text), returns, attempt=attempt
         )

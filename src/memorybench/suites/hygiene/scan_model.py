@@ -22,17 +22,15 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from memorybench.core.contracts import Embedder, Model
-from memorybench.core.conversation import Turn
 from memorybench.core.errors import BadInput, Unreadable
 from memorybench.core.plans import Job, Performed, Plan, Steps
 from memorybench.core.records import Record
 from memorybench.core.trials import Case, Score, Trial
 from memorybench.files.json_text import decode, find_json
-from memorybench.files.prompts import load_prompt
-from memorybench.files.templates import Template
 from memorybench.journal.rows import Fingerprint
 from memorybench.journal.run_reader import RunReader
-from memorybench.judging.prompts import fenced, mark_for
+from memorybench.judging.asking import ask_once
+from memorybench.judging.prompts import render_prompt
 from memorybench.judging.verdicts import read_verdict
 from memorybench.suites.blocking import blocking
 from memorybench.suites.estimates import check_prices
@@ -351,24 +349,8 @@ class _Reader:
         self, steps: Steps, prompt: str, source: str, read: Callable[[str], T], returns: type[T], **values: str
     ) -> T:
         values = {**values, "today": self.today.isoformat()} if prompt != "scan-pairs" else values
-        mark = mark_for(prompt, {**values, "source": source})
-        values["source"] = fenced("memory", source, mark)
-        text = Template.parse(load_prompt(prompt), values.keys(), prompt).render(values)
-        turns = [Turn(role="user", content=text)]
-
-        async def complete() -> T:
-            return read((await self.model.complete(turns)).text)
-
-        return await steps.once(
-            "scan",
-            {"model": self.model.subject, "prompt": text},
-            complete,
-            returns,
-            on=self.model.subject,
-            paid=True,
-            highest_cost=lambda: self.model.highest_cost(turns),
-            shared=True,
-        )
+        text = render_prompt(prompt, {**values, "source": source}, "memory")
+        return await ask_once(steps, "scan", self.model, text, lambda completion: read(completion.text), returns)
 
 
 def _hints(reply: Mapping[str, Any], lines: Sequence[Span]) -> Iterator[Hint]:
