@@ -86,14 +86,27 @@ SELECTIVE = (
 
 @dataclass(frozen=True, slots=True)
 class Bounded(Pooled):
-    """A share whose value lies between `least` and `most`, depending on undecided pairs.
+    """A share whose value lies between two bounds, depending on undecided pairs.
 
-    It has a value only if all pairs are decided. Otherwise its interval reaches from the lower end of the interval of
-    `least` to the upper end of that of `most`, and n counts the cases in which all pairs are decided.
+    `best` and `worst` say how undecided pairs count at each bound: by name of their score, the place in `scores` of the
+    count that they are added to. The measure has a value only if all pairs are decided. Otherwise its interval reaches
+    from the lower end of the interval of the lower bound to the upper end of that of the upper bound, and n counts the
+    cases in which all pairs are decided.
     """
 
-    least: Statistic = lambda sums: None
-    most: Statistic = lambda sums: None
+    best: tuple[tuple[str, int], ...] = ()
+    worst: tuple[tuple[str, int], ...] = ()
+
+    def bound(self, added: Sequence[tuple[str, int]]) -> Statistic:
+        """Return the statistic with the counts of undecided pairs added as `best` or `worst` says."""
+
+        def statistic(sums: Sequence[float]) -> float | None:
+            counts = list(sums)
+            for name, place in added:
+                counts[place] += sums[self.scores.index(name)]
+            return self.statistic(counts)
+
+        return statistic
 
     def read(self, outcome: Outcome) -> tuple[float, ...] | None:
         values = [outcome.score(name) for name in self.scores]
@@ -106,7 +119,7 @@ class Bounded(Pooled):
         decided = sum(not any(row[place] for place in places) for row in rows)
         if decided == len(rows):
             return Pooled.measure(self, rows, clusters, planned)
-        low, high = (ratio_interval(rows, clusters, statistic) for statistic in (self.least, self.most))
+        low, high = (ratio_interval(rows, clusters, self.bound(end)) for end in (self.worst, self.best))
         return Measure(
             name=self.name,
             value=None,
@@ -133,32 +146,27 @@ class Bound(Pooled):
 
 def measures() -> tuple[Metric, ...]:
     """Returns all metrics. Those named `macro_` are means over cases; the others pool the changes of all cases."""
+    f1_scores = ("tp", "fp", "fn", "tp_open", "fp_open", "fn_open")
     shares = (
-        Bounded("precision", ("tp", "fp", "tp_open", "fp_open"), _share, least=_least_share, most=_most_share),
-        Bounded("recall", ("tp", "fn", "tp_open", "fn_open"), _share, least=_least_share, most=_most_share),
-        Bounded(
-            "f1",
-            ("tp", "fp", "fn", "tp_open", "fp_open", "fn_open"),
-            lambda sums: f1(*sums[:3]),
-            least=lambda sums: f1(sums[0], sums[1] + sums[4], sums[2] + sums[5]),
-            most=lambda sums: f1(sums[0] + sums[3], sums[1], sums[2]),
-        ),
+        Bounded("precision", ("tp", "fp", "tp_open", "fp_open"), _share, best=_RIGHT, worst=(("fp_open", 1),)),
+        Bounded("recall", ("tp", "fn", "tp_open", "fn_open"), _share, best=_RIGHT, worst=(("fn_open", 1),)),
+        Bounded("f1", f1_scores, lambda sums: f1(*sums[:3]), best=_RIGHT, worst=(("fp_open", 1), ("fn_open", 2))),
     )
     return (
         *shares,
         *SELECTIVE,
         *(BoundedRate(f"macro_{one.name}", one.name) for one in shares),
-        _one_sided("coverage_precision", ("supported", "unsupported", "unsupported_open")),
-        _one_sided("coverage_recall", ("covered", "uncovered", "uncovered_open")),
+        _one_sided("coverage_precision", "supported", "unsupported"),
+        _one_sided("coverage_recall", "covered", "uncovered"),
         Bounded(
             "coverage_f1",
             ("supported", "unsupported", "covered", "uncovered", "unsupported_open", "uncovered_open"),
             _coverage_f1,
-            least=lambda sums: _coverage_f1((sums[0], sums[1] + sums[4], sums[2], sums[3] + sums[5])),
-            most=lambda sums: _coverage_f1((sums[0] + sums[4], sums[1], sums[2] + sums[5], sums[3])),
+            best=(("unsupported_open", 0), ("uncovered_open", 2)),
+            worst=(("unsupported_open", 1), ("uncovered_open", 3)),
         ),
-        _one_sided("text_precision", ("said", "unsaid", "unsaid_open")),
-        *(_operation(f"{name}_done", scores) for name, *scores in OPERATIONS),
+        _one_sided("text_precision", "said", "unsaid"),
+        *(Bounded(f"{name}_done", tuple(scores), _done, best=((scores[2], 0),)) for name, *scores in OPERATIONS),
         Pooled("duplicates", ("duplicate", "facts"), ratio, higher_is_better=False),
         *(Total(label, label, unit="facts") for label in COUNTED if label != "duplicate"),
         Total("contradiction", "contradiction", unit="facts"),  # only runs of version 0.1 count these
@@ -166,48 +174,29 @@ def measures() -> tuple[Metric, ...]:
         Total("undecided", "undecided", unit="pairs"),
         Total(IN_TEXT, IN_TEXT, unit="replies"),
         *(
-            Bound(f"{one.name}_{end}", (*one.scores, "undecided"), statistic)
+            Bound(f"{one.name}_{end}", (*one.scores, "undecided"), one.bound(added))
             for one in shares
-            for end, statistic in (("least", one.least), ("most", one.most))
+            for end, added in (("least", one.worst), ("most", one.best))
         ),
     )
 
 
-def _one_sided(name: str, scores: tuple[str, str, str]) -> Bounded:
-    """Return the measure `scores[0] / (scores[0] + scores[1])`.
-
-    The third count is undecided and could belong to either.
-    """
-    return Bounded(
-        name,
-        scores,
-        _share,
-        least=lambda sums: share(sums[0], sums[1] + sums[2]),
-        most=lambda sums: share(sums[0] + sums[2], sums[1]),
-    )
+_RIGHT = (("tp_open", 0),)
 
 
-def _operation(name: str, scores: Sequence[str]) -> Bounded:
-    """Return the share of the due operations that were done. Undecided pairs could increase it."""
-    return Bounded(
-        name,
-        tuple(scores),
-        ratio,
-        least=ratio,
-        most=lambda sums: ratio((min(sums[0] + sums[2], sums[1]), sums[1])),
-    )
+def _one_sided(name: str, right: str, wrong: str) -> Bounded:
+    """Return the measure `right / (right + wrong)`. The count `wrong` + "_open" is undecided and could be either."""
+    either = f"{wrong}_open"
+    return Bounded(name, (right, wrong, either), _share, best=((either, 0),), worst=((either, 1),))
 
 
 def _is_open(score: str) -> bool:
     return score.endswith("_open")
 
 
-def _least_share(sums: Sequence[float]) -> float | None:
-    return share(sums[0], sums[1] + sums[3])
-
-
-def _most_share(sums: Sequence[float]) -> float | None:
-    return share(sums[0] + sums[2], sums[1])
+def _done(sums: Sequence[float]) -> float | None:
+    """Return the share of the due operations that were done."""
+    return ratio((min(sums[0], sums[1]), sums[1]))
 
 
 def _share(sums: Sequence[float]) -> float | None:
