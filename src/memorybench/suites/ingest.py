@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC
 from functools import cached_property, partial
 from itertools import count, takewhile
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from memorybench.core.contracts import Batching, LiveMemory, Provider, Receipt, Restoring, Scope
 from memorybench.core.conversation import Found, Haystack, Memory, Session
@@ -17,6 +17,7 @@ from memorybench.core.errors import BadInput, Denied, JournalError, ServiceError
 from memorybench.core.plans import Adding, Steps
 from memorybench.core.questions import Question
 from memorybench.core.records import Record, digest
+from memorybench.judging.asking import all_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +261,7 @@ class Ingest:
         show_added(0)
         receipts: list[Receipt] = []
         if self._concurrent:
-            receipts = await _gather([add_one(add) for add in adds])
+            receipts = await all_of(*(add_one(add) for add in adds))
         else:
             for place, add in enumerate(adds):
                 if place and self._options.delay and add not in recorded:
@@ -460,18 +461,6 @@ class Ingest:
             if not steps.is_recorded("clearing", store):
                 break
         return store
-
-
-async def _gather(calls: Sequence[Awaitable[Receipt]]) -> list[Receipt]:
-    """Wait for all calls and return their results.
-
-    If a call fails, the others are awaited before its error is raised, because the memory may be cleared next.
-    """
-    results = await asyncio.gather(*calls, return_exceptions=True)
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
-    return cast("list[Receipt]", results)
 
 
 async def _do_nothing() -> None:
