@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from memorybench.core.agents import Agent, Serve, ToolCall, ToolSurface
+    from memorybench.core.agents import Serve, ToolCall, ToolSurface
     from memorybench.core.contracts import Model
-    from memorybench.core.extraction import Extractor
     from memorybench.core.questions import Dataset, Question
     from memorybench.core.stores import Isolation, MemoryStore
     from memorybench.core.uses import Consent, Use
     from memorybench.datasets.config import BenchmarkConfig, ModelChoice
+    from memorybench.wiring.agents import ResolvedAgent
+    from memorybench.wiring.extractors import ResolvedExtractor
     from memorybench.wiring.providers import ProviderOpener
     from memorybench.wiring.traces import FileOperations, FileTraces, LangSmithOperations, LangSmithTraces
 
@@ -91,23 +92,6 @@ class ResolvedStore(Resolved, Protocol):
     def serve_own_tools(self) -> Serve:
         """Return a function that gives one session of an agent the tools of the store's own MCP server."""
         ...
-
-
-class ResolvedAgent(Protocol):
-    @property
-    def model(self) -> ResolvedModel | None: ...
-
-    async def open(self, stack: AsyncExitStack) -> Agent: ...
-
-
-class ResolvedExtractor(Resolved, Protocol):
-    @property
-    def model(self) -> ResolvedModel | None: ...
-
-    @property
-    def spends(self) -> bool: ...
-
-    async def open(self, stack: AsyncExitStack, stores: Path, run: str) -> Extractor: ...
 
 
 class SizedRecords(Protocol[Row]):

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memorybench.core.errors import BadInput
 from memorybench.core.plans import Limits, Plan
@@ -21,7 +21,7 @@ from memorybench.journal.run_reader import RunReader
 from memorybench.suites.estimates import unpriced_calls
 from memorybench.suites.shards import ShardPart, Unit, choose_units
 from memorybench.suites.suite import Opening, PreparedRun, RunPlace
-from memorybench.suites.wiring import ResolvedAgent, ResolvedStore, Wiring
+from memorybench.suites.wiring import ResolvedStore, Wiring
 from memorybench.text.spelling import suggestion
 
 from .assertions_memory import Sql
@@ -32,6 +32,9 @@ from .plays import Store, open_subject
 from .scenario import Scenario
 from .scenarios import load_scenarios
 from .spec import HygieneSpec, new_seed
+
+if TYPE_CHECKING:
+    from memorybench.wiring.agents import ResolvedAgent
 
 TRANSCRIPTS = "transcripts"
 BUNDLED_SCENARIOS, OWN_SCENARIOS = "scenarios", Path("scenarios")
