@@ -211,6 +211,14 @@ def given_budget(args: argparse.Namespace) -> float | None:
     return None if budget in (None, "none") else float(budget)
 
 
+def refuse_flags(args: argparse.Namespace, flags: Sequence[str], needed: str, remedy: str) -> None:
+    """Raise BadInput if one of these flags is given. `needed` names what they need, and the command line lacks."""
+    for flag in flags:
+        value = given_budget(args) if flag == "--budget" else getattr(args, flag[2:].replace("-", "_"))
+        if value is not None and value is not False:
+            raise BadInput(flag, f"is valid only with {needed}", remedy=remedy)
+
+
 def add_list(parser: argparse.ArgumentParser, *names: str, **options: str) -> None:
     """Add a flag for a list, whose items are separated by spaces or commas, or given by repeating the flag."""
     parser.add_argument(*names, nargs="+", action="extend", default=None, **options)  # type: ignore[arg-type]

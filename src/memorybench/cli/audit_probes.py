@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .arguments import add_budget, add_concurrency, add_fields, add_json, given_budget, given_fields
+from .arguments import add_budget, add_concurrency, add_fields, add_json, given_budget, given_fields, refuse_flags
 
 if TYPE_CHECKING:
     from memorybench.suites.audit.probes import Probe
@@ -88,9 +88,8 @@ def _check_flags(args: argparse.Namespace, spec: AuditSpec) -> None:
     """Raise BadInput for a flag without effect, and if the output would replace a file that is read."""
     from memorybench.core.errors import BadInput
 
-    for flag, is_given in (("--dry-run", args.dry_run), ("--budget", given_budget(args) is not None)):
-        if is_given and spec.probe_model is None:
-            raise BadInput(flag, "is valid only with --probe-model", remedy="add --probe-model MODEL")
+    if spec.probe_model is None:
+        refuse_flags(args, ("--dry-run", "--budget"), "--probe-model", "add --probe-model MODEL")
     read = [Path(name).resolve() for name in (spec.dataset, *spec.probe_file)]
     if args.output is not None and args.output.resolve() in read:
         raise BadInput(

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .arguments import add_action, add_budget, add_config_dir, add_consent, given_budget, split_list
+from .arguments import add_action, add_budget, add_config_dir, add_consent, given_budget, refuse_flags, split_list
 
 if TYPE_CHECKING:
     from memorybench.suites.hygiene.scan import ModelReader
@@ -61,7 +61,10 @@ def _scan(args: argparse.Namespace) -> int:
 
     from .arguments import given_consent
 
-    _check_flags(args)
+    if args.store is None:
+        refuse_flags(args, ("--user",), "--store", "add --store NAME")
+    if args.model is None:
+        refuse_flags(args, ("--results", "--budget", "--dry-run"), "--model", "add --model NAME")
     # only `list` is called, so no private scope is needed
     consent = replace(given_consent(args), reads_only=True)
     wiring = LiveWiring(split_list(args.config_dir), consent, need_keys=not args.dry_run)
@@ -101,21 +104,6 @@ def _scan(args: argparse.Namespace) -> int:
         print(text, end="")
     fails = args.fail_on != "never" and not args.write_baseline and report.at_least(args.fail_on)
     return 3 if fails else 0
-
-
-def _check_flags(args: argparse.Namespace) -> None:
-    """Raise BadInput for a flag that has no effect without another flag."""
-    from memorybench.core.errors import BadInput
-
-    given = {
-        "--user": ("--store NAME", args.user is not None, args.store),
-        "--results": ("--model NAME", args.results is not None, args.model),
-        "--budget": ("--model NAME", given_budget(args) is not None, args.model),
-        "--dry-run": ("--model NAME", args.dry_run, args.model),
-    }
-    for flag, (needed, is_given, other) in given.items():
-        if is_given and other is None:
-            raise BadInput(flag, f"is valid only with {needed.split()[0]}", remedy=f"add {needed}")
 
 
 def _reader(args: argparse.Namespace, wiring: LiveWiring) -> ModelReader:

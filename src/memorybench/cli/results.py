@@ -13,7 +13,7 @@ from memorybench.core.errors import BadInput
 from memorybench.reporting.typed_commands import as_typed
 from memorybench.suites.registry import read_run, suite_of
 
-from .arguments import add_json, add_list, add_results, folders, place_words, positive, split_list
+from .arguments import add_json, add_list, add_results, folders, place_words, positive, refuse_flags, split_list
 from .output import print_paged, print_wrapped
 from .show import run_names, show_command
 
@@ -48,7 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--limit", metavar="N", type=positive, help="With --failures: show at most N (default: 20; all with --json)"
     )
-    parser.add_argument("--offset", metavar="N", type=int, default=0, help="With --failures: skip the first N")
+    parser.add_argument("--offset", metavar="N", type=int, help="With --failures: skip the first N")
     add_results(parser)
     add_json(parser)
 
@@ -129,20 +129,12 @@ def _check_flags(args: argparse.Namespace) -> None:
     if args.failures and not lists_failures:
         remedy = "use `memorybench results RUN --failures`"
         raise BadInput("--failures", "is valid only with a run, and not with --compare", remedy=remedy)
-    for flag in ("providers", "question_type", "reason", "limit", "offset"):
-        if getattr(args, flag) and not lists_failures:
-            raise BadInput(
-                f"--{flag.replace('_', '-')}",
-                "is valid only with a run and --failures",
-                remedy="use it with `memorybench results RUN --failures`",
-            )
-    for flag in ("benchmark", "measure"):
-        if getattr(args, flag) and not is_comparison:
-            raise BadInput(
-                f"--{flag}",
-                "is valid only with --compare",
-                remedy="use it with `memorybench results RUN --compare PROVIDER PROVIDER`",
-            )
+    if not lists_failures:
+        flags = ("--providers", "--question-type", "--reason", "--limit", "--offset")
+        refuse_flags(args, flags, "a run and --failures", "use it with `memorybench results RUN --failures`")
+    if not is_comparison:
+        remedy = "use it with `memorybench results RUN --compare PROVIDER PROVIDER`"
+        refuse_flags(args, ("--benchmark", "--measure"), "--compare", remedy)
 
 
 def _show_failures(args: argparse.Namespace, stored: StoredRun) -> None:
@@ -152,7 +144,7 @@ def _show_failures(args: argparse.Namespace, stored: StoredRun) -> None:
     failures = find_failures(
         stored, split_list(args.providers), split_list(args.question_type), split_list(args.reason)
     )
-    first = max(args.offset, 0)
+    first = max(args.offset or 0, 0)
     last = len(failures) if args.json and args.limit is None else first + (args.limit or _PAGE)
     page = failures[first:last]
     commands = [show_command(args, stored, outcome.trial) for outcome in page]

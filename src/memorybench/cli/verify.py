@@ -21,6 +21,7 @@ from .arguments import (
     given_budget,
     given_consent,
     positive,
+    refuse_flags,
     split_list,
 )
 from .output import interval_text
@@ -75,17 +76,9 @@ def run(args: argparse.Namespace) -> int:
     from memorybench.bundles.verification import verify_bundle
     from memorybench.wiring.live import LiveWiring
 
-    given = {
-        "--sample": args.sample is not None,
-        "--seed": args.seed is not None,
-        "--budget": given_budget(args) is not None,
-        "--concurrency": args.concurrency is not None,
-        "--results": args.results is not None,
-        "--dry-run": args.dry_run,
-    }
-    for flag, is_given in given.items():
-        if is_given and args.rejudge is None:
-            raise BadInput(flag, "is valid only with --rejudge", remedy="add --rejudge MODEL")
+    if args.rejudge is None:
+        flags = ("--sample", "--seed", "--budget", "--concurrency", "--results", "--dry-run")
+        refuse_flags(args, flags, "--rejudge", "add --rejudge MODEL")
     wiring = LiveWiring(split_list(args.config_dir), given_consent(args))
     datasets = at_hand(args.file, split_list(args.data), wiring)
     found = verify_bundle(args.file, datasets, read_keys(args.key), config_texts(wiring))
