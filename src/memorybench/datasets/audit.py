@@ -29,7 +29,7 @@ from memorybench.files.rows import numbered_jsonl
 from memorybench.files.validation import first_of, validated
 
 from .audit_checks import conversation_faults, dataset_faults
-from .audit_file import AuditFile, ConversationOnFile, FactOnFile, read_audit_file, stem_and_kind, turn_id
+from .audit_file import AbsentFact, AuditFile, ConversationOnFile, FactOnFile, read_audit_file, stem_and_kind, turn_id
 from .dates import any_zoned, read_moment
 
 
@@ -57,16 +57,6 @@ class AuditFact:
         """Return JSON-compatible data."""
         fields = {name: getattr(self, name) for name in self.__slots__}
         return {name: iso_date(value) if isinstance(value, datetime) else value for name, value in fields.items()}
-
-
-class AbsentFact(Record):
-    """Something to ask for that the conversation does not state, according to the author of the dataset."""
-
-    id: str
-    subject: str | None = None
-    attribute: str | None = None
-    question: str | None = None
-    """A question that asks for the attribute. Needed if none can be generated from subject and attribute."""
 
 
 class AuditConversation(Record):
@@ -188,8 +178,7 @@ def _conversation(document: Document) -> AuditConversation:
         for number, turn in enumerate(conversation.turns, 1)
     )
     facts = (_fact(fact, in_utc) for fact in conversation.facts)
-    absent = tuple(AbsentFact(**entry.model_dump()) for entry in conversation.absent)
-    return AuditConversation(id=conversation.id, turns=tuple(turns), facts=tuple(facts), absent=absent)
+    return AuditConversation(id=conversation.id, turns=tuple(turns), facts=tuple(facts), absent=conversation.absent)
 
 
 def _fact(fact: FactOnFile, in_utc: bool) -> AuditFact:

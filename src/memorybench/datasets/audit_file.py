@@ -10,10 +10,10 @@ from pydantic import StrictInt
 
 from memorybench.core.errors import BadInput
 from memorybench.core.records import Record
-from memorybench.files.json_text import decode, load_json
+from memorybench.files.json_text import load_json
 from memorybench.files.located import Document
 from memorybench.files.reading import read_lines
-from memorybench.files.rows import row_document
+from memorybench.files.rows import decode_line, row_document
 from memorybench.files.validation import problems
 from memorybench.text.sanitize import preview
 
@@ -41,18 +41,21 @@ class FactOnFile(Record):
     turn: StrictInt | str | None = None
 
 
-class AbsentOnFile(Record):
+class AbsentFact(Record):
+    """Something to ask for that the conversation does not state, according to the author of the dataset."""
+
     id: str
     subject: str | None = None
     attribute: str | None = None
     question: str | None = None
+    """A question that asks for the attribute. Needed if none can be generated from subject and attribute."""
 
 
 class ConversationOnFile(Record):
     id: str
     turns: tuple[TurnOnFile, ...]
     facts: tuple[FactOnFile, ...]
-    absent: tuple[AbsentOnFile, ...] = ()
+    absent: tuple[AbsentFact, ...] = ()
 
 
 class _DatasetOnFile(Record):
@@ -137,11 +140,8 @@ def _rows(path: Path, id: str) -> AuditFile:
         if not line.strip():
             continue
         try:
-            document = row_document(path, decode(line, str(path), number), number)
+            document = row_document(path, decode_line(line, str(path), number), number)
         except BadInput as bad:
-            if not line.endswith("\n"):  # only the last line: a writer or a download was interrupted
-                problem, remedy = f"the last line is incomplete: {bad.problem}", "complete or remove the line"
-                bad = BadInput(bad.where, problem, expected="a whole conversation as JSON", remedy=remedy)
             found.append(bad)
             continue
         found += _type_problems(document, ConversationOnFile)

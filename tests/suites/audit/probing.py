@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from memorybench.core.conversation import Turn
-from memorybench.datasets.audit import AbsentFact, AuditConversation, AuditDataset, AuditFact
+from memorybench.datasets.audit import AuditConversation, AuditDataset, AuditFact
+from memorybench.datasets.audit_file import AbsentFact
 from memorybench.suites.audit.generation import generate
 from memorybench.suites.audit.probes import PROBE_TYPES, Policy, Probe, Probes
 

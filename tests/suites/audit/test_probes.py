@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memorybench.datasets.audit import AbsentFact, AuditConversation, AuditDataset, AuditFact, load_audit
+from memorybench.datasets.audit import AuditConversation, AuditDataset, AuditFact, load_audit
+from memorybench.datasets.audit_file import AbsentFact
 from memorybench.suites.audit.answers import content, is_same, leaks, occurs
 from memorybench.suites.audit.cloze import gaps
 from memorybench.suites.audit.events import asked_order

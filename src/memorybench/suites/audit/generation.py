@@ -9,7 +9,8 @@ from sys import intern
 
 from memorybench.core.packed import PackedSequence
 from memorybench.core.records import digest
-from memorybench.datasets.audit import AbsentFact, AuditDataset, AuditFact
+from memorybench.datasets.audit import AuditDataset, AuditFact
+from memorybench.datasets.audit_file import AbsentFact
 
 from .answers import content, tokens
 from .changes import Change, as_of_probes, conflict_probes, find_changes
