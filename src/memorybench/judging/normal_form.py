@@ -78,6 +78,8 @@ _LITERAL = re.compile(
     re.IGNORECASE,
 )
 """Words for a text that must be written as it is: the password "three cats" is not "3 cats"."""
+_WRITTEN_WITH_S = frozenset(("vingts", "eins", "milliards"))
+"""Number words that end with s inside of numbers, too: "quatre-vingts", "deux milliards"."""
 _INSIDE_NUMBERS = frozenset(("et", "y", "und", "cent", "cents", "mil", "mille"))
 """Words that may stand between two number words: "trente et un", "deux cent un"."""
 _CURRENCIES = {
@@ -193,7 +195,7 @@ def _number_words_as_digits(text: str) -> str:
     from text_to_num import alpha2digit
 
     def is_other_word(place: int) -> bool:
-        if _bare(words[place]) in _NOT_NUMBERS or _IN_NAME.search(words[place]):
+        if _bare(words[place]) in _NOT_NUMBERS or _is_plural(words[place]) or _IN_NAME.search(words[place]):
             return True
         if _bare(words[place]) not in _OTHER_WORDS:
             return False
@@ -213,6 +215,16 @@ def _number_words_as_digits(text: str) -> str:
 
 def _bare(word: str) -> str:
     return word.lower().strip(".,;:!?()'\"")
+
+
+def _is_plural(word: str) -> bool:
+    """Return whether a word is the plural of a number word, and so another word: "5 milles" are miles."""
+    word = _bare(word)
+    language = _number_word_language(word)
+    if language is None or not word.endswith("s") or word in _WRITTEN_WITH_S:
+        return False
+    singular = word.removesuffix("s")
+    return singular in _OTHER_WORDS or _number_word_language(singular) == language
 
 
 @lru_cache(maxsize=50_000)
