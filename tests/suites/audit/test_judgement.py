@@ -88,6 +88,42 @@ def test_code_decides_equal_answers_only(asked: Probe, response: str, right: boo
     assert by_code(asked, response) is right
 
 
+@pytest.mark.parametrize(
+    ("expected", "response"),
+    [
+        ("C++", "C"), ("A+", "A-"), ("-5 °C", "5 °C"), ("−5", "5"), ("20 %", "20"), ("$20", "€20"), ("2-1", "2 1"),
+        (">5", "<5"), ("~30", "30"), ("1½", "11/2"), ("1,5", "1 5"), ("10 MW", "10 mW"), ("👍", "👎"), ("...", "?"),
+        ("Vitamin A", "Vitamin"), ("A minor", "Minor"), ("in Maßen", "in Massen"),
+    ],
+)  # fmt: skip
+def test_a_sign_or_a_letter_that_changes_an_answer_counts(expected: str, response: str) -> None:
+    for right, said in ((expected, response), (response, expected)):
+        assert by_code(probe(expected_answer=right), said) is None
+        assert by_code(probe(expected_answer=right), right) is True
+        assert by_code(probe(expected_answer="x", stale=(right,)), said) is None
+
+
+@pytest.mark.parametrize(
+    ("expected", "response"),
+    [
+        ("The walnut loaf", "walnut loaf."), ("a dog", "A dog"), ("-5", "−5"), ("5 kg", "five kg"), ("5 pm", "5 PM"),
+        ("5 March 2024", "2024-03-05"), ("90,000 pounds", "90000 pounds"), ("C++", "**c++**"), ("Lisbon", '"Lisbon"'),
+    ],
+)  # fmt: skip
+def test_spelling_does_not_change_an_answer(expected: str, response: str) -> None:
+    assert by_code(probe(expected_answer=expected), response) is True
+
+
+def test_an_option_is_chosen_only_if_its_signs_are_the_same() -> None:
+    options = ("The user learned C++", "The user learned C")
+    asked = probe(type="temporal", kind="order", expected_answer=options[0], options=options)
+    assert [by_code(asked, said) for said in (*options, "A", "Option B")] == [True, False, True, False]
+
+
+def test_a_negative_number_of_days_is_not_the_duration() -> None:
+    assert by_code(DAYS, "-18 days") is None
+
+
 @pytest.mark.parametrize("policy", ["latest", "flag"])
 def test_expected_answers_are_right_and_outdated_ones_wrong(policy: Policy) -> None:
     for asked in generate(load_audit(SAMPLE), PROBE_TYPES, policy=policy).probes:

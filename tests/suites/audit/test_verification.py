@@ -220,6 +220,19 @@ def test_a_check_passes_by_three_of_four_replies(replies: list[str], is_admitted
     assert next(left, None) is None  # no reply more than it takes
 
 
+def test_an_answer_with_another_sign_is_compared_by_the_model() -> None:
+    def reply(turns: Sequence[Turn]) -> str:
+        prompt = turns[-1].content
+        if "First answer: " in prompt:
+            return "no"
+        return '{"answer": "A-", "quote": "My blood group is A-"}' if "t2 " in prompt else NONE
+
+    evidence = (turn("t2", "My blood group is A-, my sister's is A+."),)
+    made = probe(1, "recall", "Which blood group does the user have?", "A+", gold_context=evidence)
+    with pytest.raises(Lacking, match="not answerable"):
+        run(ProbeModel(ScriptedModel(reply)).verify(UnrecordedSteps(), made, CONVERSATION))
+
+
 @pytest.mark.parametrize("stale", [("Oakmill",), ("Oakmill", "Redfern")])
 def test_the_estimated_calls_are_those_of_a_model_that_agrees_with_itself(stale: tuple[str, ...]) -> None:
     rng = random.Random(7)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections.abc import Iterable
 from datetime import date
 from functools import lru_cache
@@ -57,13 +58,16 @@ def tokens(text: str) -> tuple[str, ...]:
 
 
 def _tokens(text: str) -> tuple[str, ...]:
+    return tuple(word for word in _words(text) if word not in _ARTICLES)
+
+
+def _words(text: str) -> list[str]:
     text = plain(text).replace("’", "'").replace("‘", "'").casefold()
     text = _ORDINAL.sub(r"\1", _THOUSANDS.sub("", text))
     text = _NUMBER.sub(lambda found: str(NUMBERS[found[0].replace("-", " ")]), text)
     for pattern in _DATES:
         text = pattern.sub(_iso_date, text)
-    words = _TOKEN.findall(space_ideographs(text))
-    return tuple(word for word in words if word not in _ARTICLES)
+    return _TOKEN.findall(space_ideographs(text))
 
 
 _short_tokens = lru_cache(maxsize=4096)(_tokens)
@@ -104,8 +108,41 @@ def normalise(text: str) -> str:
 
 
 def is_same(one: str, other: str) -> bool:
-    """Return whether two answers are equal after normalisation."""
-    return normalise(one) == normalise(other)
+    """Return whether two answers are equal after normalisation, with all signs that may change what they say.
+
+    A+ is not A-, -5 is not 5, C++ is not C, 10 mW is not 10 MW, and vitamin A is not vitamin.
+    """
+    if _signs(one) != _signs(other):
+        return False
+    words, others = _words(one), _words(other)
+    if words == others:
+        return bool(words) or plain(one) == plain(other)
+    return _without_article(one, words) == _without_article(other, others)
+
+
+def _signs(text: str) -> list[str]:
+    """Return the signs of a text that are not punctuation, and units whose case matters, in their order."""
+    text = _ISO_DATE.sub("", _THOUSANDS.sub("", plain(text).translate(_MINUS)))
+    return [
+        found[0]
+        for found in _SIGN.finditer(text)
+        if found.lastgroup != "symbol" or unicodedata.category(found[0]).startswith("S")
+    ]
+
+
+def _without_article(text: str, words: list[str]) -> list[str]:
+    """Return the words without an article at the beginning. A capital "A" may be none: "A minor" is a key."""
+    begins_with_article = len(words) > 1 and words[0] in _ARTICLES and not text.lstrip(_OPENING).startswith("A ")
+    return words[1:] if begins_with_article else words
+
+
+_MINUS = str.maketrans("\u2212\u2013", "--")
+_OPENING = " \t\n*_\"'“‘(["
+_SIGN = re.compile(
+    r"(?<![^\W\d_])-\s*(?=[$€£]?\.?\d)|(?<=\w)-(?!\w)|(?<=\d),(?=\d)|[%‰#@&/ß]|(?<=\w)_(?=\w)"
+    r"|(?<=\d)\s?(?![aApP][mM]\b)(?=[^\W\d_]*[A-Z])[^\W\d_]{1,2}\b|(?P<symbol>[^\w\s!-/:-;?@\[-\]_`{}])|[+$]"
+)
+"""Matches a minus, the dash of a range, a decimal comma, a short word after a number with a capital, and symbols."""
 
 
 def is_abstention(text: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -17,7 +16,7 @@ from memorybench.judging.prompts import ABSTENTION, JudgePrompt, JudgePrompts, n
 from memorybench.suites.answering import BY_CODE
 from memorybench.text.sanitize import preview
 
-from .answers import is_abstention, is_same, occurs, tokens
+from .answers import is_abstention, is_same, occurs
 from .probes import Probe
 
 FLAG = "flag"
@@ -174,8 +173,8 @@ def _judge_by_code(probe: Probe, response: str) -> Judgement | None:
         return Judgement(correct=probe.abstain, reason="declines to answer")
     if probe.abstain:
         return None
-    days = [(probe.expected_answer, "days"), (probe.expected_answer, "day")] if probe.kind == "duration" else []
-    if is_same(response, probe.expected_answer) or tokens(response) in days:
+    units = ("", " days", " day") if probe.kind == "duration" else ("",)
+    if any(is_same(response, probe.expected_answer + unit) for unit in units):
         return Judgement(correct=True, reason="equals the expected answer")
     if any(is_same(response, value) for value in probe.stale):
         return Judgement(correct=False, reason="equals a value of another time")
@@ -183,10 +182,10 @@ def _judge_by_code(probe: Probe, response: str) -> Judgement | None:
 
 
 def _chosen_option(response: str, options: Sequence[str]) -> int | None:
-    """Return the index of the option that is the whole answer (its letter, text or both); None if there is none."""
-    said = " ".join(re.findall(r"\w+", response.casefold()))
-    for place, (letter, option) in enumerate(zip(_LETTERS.casefold(), options, strict=False)):
-        text = " ".join(re.findall(r"\w+", option.casefold()))
-        if said in (letter, f"option {letter}", text, f"{letter} {text}"):
-            return place
-    return None
+    """Return the index of the one option that is the whole answer (its letter, text or both); None for any other."""
+    chosen = [
+        place
+        for place, (letter, option) in enumerate(zip(_LETTERS, options, strict=False))
+        if any(is_same(response, text) for text in (letter, f"Option {letter}", option, f"{letter} {option}"))
+    ]
+    return chosen[0] if len(chosen) == 1 else None

@@ -38,7 +38,7 @@ from .probes import Check, Probe
 
 T = TypeVar("T")
 STEP = "probe check"
-CHECKS = "2"
+CHECKS = "3"
 """The version of the checks. A run that verified probes by earlier checks is not resumed, but its replies are used."""
 _DATE = re.compile(r"\b\d{4}-\d\d(?:-\d\d)?\b|\b(?:PLAN|UNKNOWN)\b")
 _NOT_DATED = "not two dated events"
