@@ -78,6 +78,8 @@ _LITERAL = re.compile(
     re.IGNORECASE,
 )
 """Words for a text that must be written as it is: the password "three cats" is not "3 cats"."""
+_OPENING = "([{'¿¡"
+_NUMBER_NOUNS = ("million", "milliard")
 _WRITTEN_WITH_S = frozenset(("vingts", "eins", "milliards"))
 """Number words that end with s inside of numbers, too: "quatre-vingts", "deux milliards"."""
 _INSIDE_NUMBERS = frozenset(("et", "y", "und", "cent", "cents", "mil", "mille"))
@@ -116,6 +118,9 @@ _SCALES = {"万": 4, "亿": 8, "k": 3, "K": 3, "M": 6}
 _GROUPED = re.compile(r"-?[1-9]\d{0,2}([.,'])\d{3}(?:\1\d{3})*")
 _SEPARATORS = re.compile("[.,']")
 _VULGAR_FRACTION = re.compile("(?<=\\d)(?=[¼-¾⅐-⅞])")
+_SUBSCRIPT = re.compile(r"(?<=[^\W\d_])(?=[₀-₉])")
+_POWER = re.compile(r"(?P<amount>\d\s?)?(?P<base>[^\W\d_]+)(?P<power>[⁰¹²³⁴-⁹]+)")
+"""Matches a power. After a number, it is a unit such as m², which is also written m2."""
 _THOUSANDS = re.compile(r"\s10{3,}\b")
 _TWO_NUMBERS = re.compile(r"(?<=\d)\s(?=10{3,}\b)")
 _DIGIT_WORD = (
@@ -164,7 +169,7 @@ _MOST_DIGITS = 15
 def normal_form(text: str) -> str:
     if _LITERAL.search(text):
         return text.strip()
-    text = plain(text) if text.isascii() else plain(_VULGAR_FRACTION.sub(" ", text)).translate(_STRAIGHT)
+    text = plain(text) if text.isascii() else plain(_mark_small_digits(text)).translate(_STRAIGHT)
     has_thousands = _THOUSANDS.search(text)  # number words become such digits, too: "2 thousand" is "2 1000"
     text = _number_words_as_digits(text)
     text = _TWO_NUMBERS.sub(" | ", text) if has_thousands else text
@@ -185,6 +190,12 @@ def normal_form(text: str) -> str:
     return (begin + text[1:]).rstrip(" .。" if text.isascii() else " .!。！")
 
 
+def _mark_small_digits(text: str) -> str:
+    """Return the text with a mark before digits that are written small: 1½ is not 11/2, and x² is neither x₂ nor x2."""
+    text = _SUBSCRIPT.sub("_", _VULGAR_FRACTION.sub(" ", text))
+    return _POWER.sub(lambda found: found[0] if found["amount"] else f"{found['base']}^{found['power']}", text)
+
+
 def _number_words_as_digits(text: str) -> str:
     if "billion" in text.lower():  # which is a thousand or a million millions, depending on the language
         return text
@@ -196,6 +207,8 @@ def _number_words_as_digits(text: str) -> str:
 
     def is_other_word(place: int) -> bool:
         if _bare(words[place]) in _NOT_NUMBERS or _is_plural(words[place]) or _IN_NAME.search(words[place]):
+            return True
+        if place > 0 and _is_capitalised(words[place]):
             return True
         if _bare(words[place]) not in _OTHER_WORDS:
             return False
@@ -215,6 +228,11 @@ def _number_words_as_digits(text: str) -> str:
 
 def _bare(word: str) -> str:
     return word.lower().strip(".,;:!?()'\"")
+
+
+def _is_capitalised(word: str) -> bool:
+    """Return whether a word inside a text is written like a name, such as Trente, a town. Nouns in German are not."""
+    return word.lstrip(_OPENING)[:1].isupper() and not _bare(word).startswith(_NUMBER_NOUNS)
 
 
 def _is_plural(word: str) -> bool:

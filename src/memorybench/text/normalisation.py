@@ -10,6 +10,9 @@ from .sanitize import sanitize
 
 _SUPERSCRIPT = re.compile(r"(?<=\d)[⁰¹²³⁴-⁹]+")
 _SUBSCRIPT = re.compile(r"(?<=\d)(?=[₀-₉①-⓿])")
+_REGIONAL_FLAG = re.compile("\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f")
+"""The flags of England, Scotland and Wales differ in invisible characters only, which are letters of a code."""
+_TAGS = {0xE0000 + code: chr(code) for code in range(0x20, 0x7F)}
 _INVISIBLE = frozenset(("Cf", "Co"))
 """Unicode categories that are removed: invisible characters (Cf), and characters of private use (Co)."""
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
@@ -28,13 +31,17 @@ NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 def plain(text: str) -> str:
     """Return the text in Unicode form NFKC, without invisible and control characters and repeated blanks.
 
-    10³ becomes 10^3, not 103, and 1₂ becomes 1_2, not 12.
+    10³ becomes 10^3, not 103, and 1₂ becomes 1_2, not 12. The flag of England becomes a black flag and "gbeng".
     """
     if text.isascii() and text.isprintable():
         return " ".join(text.split())
-    marked = _SUBSCRIPT.sub("_", _SUPERSCRIPT.sub(r"^\g<0>", sanitize(text)))
+    marked = _SUBSCRIPT.sub("_", _SUPERSCRIPT.sub(r"^\g<0>", sanitize(_REGIONAL_FLAG.sub(_spell_flag, text))))
     unified = unicodedata.normalize("NFKC", marked)
     return tidy("".join(character for character in unified if unicodedata.category(character) not in _INVISIBLE))
+
+
+def _spell_flag(found: re.Match[str]) -> str:
+    return found[0].translate(_TAGS)
 
 
 def without_accents(text: str) -> str:

@@ -93,7 +93,7 @@ def test_code_decides_equal_answers_only(asked: Probe, response: str, right: boo
     [
         ("C++", "C"), ("A+", "A-"), ("-5 °C", "5 °C"), ("−5", "5"), ("20 %", "20"), ("$20", "€20"), ("2-1", "2 1"),
         (">5", "<5"), ("~30", "30"), ("1½", "11/2"), ("1,5", "1 5"), ("10 MW", "10 mW"), ("👍", "👎"), ("...", "?"),
-        ("Vitamin A", "Vitamin"), ("A minor", "Minor"), ("in Maßen", "in Massen"),
+        ("x²", "x₂"), ("m²", "m2"), ("Vitamin A", "Vitamin"), ("A minor", "Minor"), ("in Maßen", "in Massen"),
     ],
 )  # fmt: skip
 def test_a_sign_or_a_letter_that_changes_an_answer_counts(expected: str, response: str) -> None:

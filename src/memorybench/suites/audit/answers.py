@@ -122,8 +122,9 @@ def is_same(one: str, other: str) -> bool:
 
 def _signs(text: str) -> list[str]:
     """Return the signs of a text that are not punctuation, and units whose case matters, in their order."""
+    small = _SMALL_DIGIT.findall(text)
     text = _ISO_DATE.sub("", _THOUSANDS.sub("", plain(text).translate(_MINUS)))
-    return [
+    return small + [
         found[0]
         for found in _SIGN.finditer(text)
         if found.lastgroup != "symbol" or unicodedata.category(found[0]).startswith("S")
@@ -138,6 +139,7 @@ def _without_article(text: str, words: list[str]) -> list[str]:
 
 _MINUS = str.maketrans("\u2212\u2013", "--")
 _OPENING = " \t\n*_\"'“‘(["
+_SMALL_DIGIT = re.compile("[⁰¹²³⁴-⁹₀-₉]")
 _SIGN = re.compile(
     r"(?<![^\W\d_])-\s*(?=[$€£]?\.?\d)|(?<=\w)-(?!\w)|(?<=\d),(?=\d)|[%‰#@&/ß]|(?<=\w)_(?=\w)"
     r"|(?<=\d)\s?(?![aApP][mM]\b)(?=[^\W\d_]*[A-Z])[^\W\d_]{1,2}\b|(?P<symbol>[^\w\s!-/:-;?@\[-\]_`{}])|[+$]"
