@@ -56,13 +56,15 @@ _DURATIONS = frozenset(("millisecond", "second", "minute", "hour", "month", "yea
 _OTHER_WORDS = frozenset((
     "in", "mi", "cal", "cale", "cali", "pie", "pies", "mila", "mil", "an", "ora", "ore", "lat", "lata", "分", "日",
     "once", "dos", "cent", "cents", "mille", "elf", "sept", "neuf", "onze", "un", "uno", "seize", "null", "primer",
-    "acht", "sieben", "zeven", "millions", "millones", "millionen", "miljoenen",
+    "acht", "sieben", "zeven", "miles", "millions", "millones", "millionen", "miljoenen",
 ))  # fmt: skip
 """Names of units and numbers that are ignored, because they also mean something else.
 
 They do so in another language or, such as "acht" in "acht geben", in the same. A number word is not ignored beside
 another number word.
 """
+_SIZE = "L"
+"""A symbol of the litre that is also a size of clothes: "40 L"."""
 _NOT_NUMBERS = frozenset((
     "hundreds", "thousands", "cientos", "miles", "hunderte", "tausende", "honderden", "duizenden",
     "quince", "erste", "ersten", "erster", "erstes", "dritte", "dritten", "dritter", "drittes", "achter",
@@ -312,7 +314,7 @@ def _read_unit(found: re.Match[str]) -> tuple[str, str]:
     if word >= _CJK:
         shortest = 1 if word[1:2] in _AFTER_CJK_UNIT else 2
         names += [word[:length] for length in range(_LONGEST_CJK_UNIT, shortest - 1, -1)]
-    names = [name for name in names if name.lower() not in _OTHER_WORDS]
+    names = [name for name in names if name.lower() not in _OTHER_WORDS and name != _SIZE]
     readings = [_CURRENCIES.get(name.lower()) for name in names]
     if word and not any(readings):
         symbols, long_names = _units()
