@@ -195,6 +195,27 @@ def test_always_naming_the_earlier_event_is_right_in_about_half(command: Command
     assert 0.3 < (scores["temporal_accuracy"] or 0) < 0.7
 
 
+@pytest.mark.parametrize(("answer", "scored"), [("C++", 1), ("C", 0), ("C#", 0)])
+def test_an_answer_that_differs_by_a_sign_is_not_right_by_code(
+    answer: str, scored: int, command: Command, stub: Stub
+) -> None:
+    said = "My programming language is C++."
+    fact = {
+        "id": "f",
+        "content": said,
+        "subject": "user",
+        "attribute": "programming language",
+        "value": "C++",
+        "turn": 1,
+    }
+    conversation = {"id": "c", "turns": [{"role": "user", "content": said}], "facts": [fact]}
+    data = command.folder / "mine.json"
+    data.write_text(json.dumps({"id": "d", "conversations": [conversation]}))
+    stub.always(completion(lambda call: answer, model="", tokens=(9, 1)))
+    report = command("audit", str(data), "--model", "gpt-4o-mini", "--judge-model", "none", "--json").json
+    assert (report["counts"]["scored"], report["counts"]["unscored"]) == (scored, 1 - scored)
+
+
 ASKED = ("--model", "gpt-4o-mini", "--judge-model", "gpt-4o")
 
 
