@@ -303,3 +303,20 @@ def test_validate_says_that_failures_in_the_body_are_not_seen(run: Callable[...,
     assert "failedIf" not in command("validate", "notes.yaml").out
     run(CONFIG.replace("    body: {id:", "    storedAs: $.memory\n    body: {id:"))
     assert "failedIf" not in command("validate", "notes.yaml").out
+
+
+def test_failures_that_differ_only_in_the_id_of_the_request_have_one_reason(
+    run: Callable[..., Said], notes: Notes
+) -> None:
+    ids = iter(("req_011CSxa", "req_7fhLq", "req_a9", "b0e4-cafe-2d", "5", "x1y2-beef"))
+    notes.answer = lambda _: web.json_response({"error": "overloaded", "request": next(ids)}, status=400)
+    (failures,) = run().json["failures"]
+    assert (failures["failed"], failures["times"]) == (6, 6)
+
+
+def test_failures_with_another_status_have_another_reason(run: Callable[..., Said], notes: Notes) -> None:
+    statuses = iter((400, 403, 403, 400, 403, 403))
+    notes.answer = lambda _: web.Response(status=next(statuses))
+    (failures,) = run().json["failures"]
+    assert (failures["failed"], failures["times"]) == (6, 4)
+    assert "HTTP 403" in failures["reason"]

@@ -5,16 +5,22 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+_VARYING = re.compile(r"(?<!\bHTTP )(?<![\w-])[\w-]*\d[\w-]*")
+"""A number or an id, such as that of a request; not the status of a reply."""
+
 
 class Reasons:
-    """Counts messages. Messages that differ only in their digits, such as in the number of a question, count as one."""
+    """Counts messages. Messages that differ only in numbers and ids, such as that of a request, count as one.
+
+    Those with another HTTP status do not.
+    """
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
         self._examples: dict[str, str] = {}
 
     def add(self, message: str) -> None:
-        kind = re.sub(r"\d+", "#", message)
+        kind = _VARYING.sub("#", message)
         self._counts[kind] += 1
         self._examples.setdefault(kind, message)
 
