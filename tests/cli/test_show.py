@@ -528,6 +528,22 @@ def test_failures_leave_baselines_out_unless_they_are_named(command: Command) ->
     assert command("results", "only", "--failures", "--json").json, "the run has nothing else"
 
 
+def test_wrong_results_of_a_baseline_are_not_shown_as_0_where_they_are_not_listed(command: Command, stub: Stub) -> None:
+    answers = iter(range(1000))
+    stub.always(lambda *call: (status(400) if next(answers) % 2 else completion("no idea"))(*call))
+    flags = ("--answering-model", "openai/gpt-4o", "--judge-model", "scripted/judge", "--canaries", "off")
+    command("eval", "--providers", "bm25", "none", "--end", "12", *flags, "--run-id", "r")
+
+    def wrong(*flags: str) -> list[str]:
+        lines = command("results", "r", "--failures", "--limit", "1", *flags).out.splitlines()
+        heading, *rows = ([cell.strip() for cell in line.split("│")] for line in lines if line.startswith("│"))
+        (row,) = (row for row in rows if "none" in row)
+        return [cell for name, cell in zip(heading, row, strict=True) if name not in ("", "provider", "failed")]
+
+    assert set(wrong()) == {"–"}
+    assert sum(map(int, wrong("--providers", "none"))) > 0
+
+
 @pytest.mark.slow
 def test_a_scenario_shows_what_was_said_instead_of_placeholders(command: Command) -> None:
     command("hygiene", "run", "memory-deletion-on-request", "--store", "reference", "--seed", "7", "--run-id", "h")

@@ -91,7 +91,7 @@ def test_the_marks_are_those_of_results_failures(recorded: Path) -> None:
         for run in ("first", "second", "h", "e"):
             with results.open(0, run) as stored:
                 number = results.questions(0, stored)
-                failures = find_failures(stored, {one.trial.subject.name for one in stored.outcomes()})
+                failures = find_failures(stored, {one.trial.subject.name for one in stored.outcomes()}).trials
             counted = set(results.index.reasons(number).items())
             found = {}
             for failure in failures:

@@ -141,9 +141,8 @@ def _show_failures(args: argparse.Namespace, stored: StoredRun) -> None:
     from memorybench.reporting.terminal import show_case, show_table
     from memorybench.suites.failures import failure_case, failure_document, find_failures, reason_table
 
-    failures = find_failures(
-        stored, split_list(args.providers), split_list(args.question_type), split_list(args.reason)
-    )
+    found = find_failures(stored, split_list(args.providers), split_list(args.question_type), split_list(args.reason))
+    failures = found.trials
     first = max(args.offset or 0, 0)
     last = len(failures) if args.json and args.limit is None else first + (args.limit or _PAGE)
     page = failures[first:last]
@@ -158,7 +157,9 @@ def _show_failures(args: argparse.Namespace, stored: StoredRun) -> None:
         if not failures:
             out.print("No failures.")
             return
-        show_table(out, reason_table(failures))
+        show_table(out, reason_table(found))
+        if hidden := sorted(found.without_wrong & {one.trial.subject.name for one in failures}):
+            out.print(f"–: wrong results of baselines are listed with --providers {' '.join(hidden)}", markup=False)
         out.print()
         for outcome, command in zip(page, commands, strict=True):
             show_case(out, failure_case(outcome, stored.case(outcome), command))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from memorybench.core.report_sections import Case, Column, Row, Table, text_column
-from memorybench.core.trials import Outcome, Trial
+from memorybench.core.trials import STATUSES, Outcome, Trial
 from memorybench.files.expressions import canonical_name
 from memorybench.text.sanitize import preview
 from memorybench.text.spelling import unknown_name
@@ -41,6 +41,12 @@ _NOT_FOUND = "the gold evidence is not among the first 5 results (recall@5 is 0)
 """Explains the reason `not-retrieved` for a trial without a verdict."""
 _FAILED_OPERATION = "the search or write failed"
 """Explains the reason `wrong` for a recorded operation that was not judged."""
+
+
+class Failures(NamedTuple):
+    trials: Sequence[Outcome]
+    without_wrong: frozenset[str] = frozenset()
+    """The names of baselines whose wrong results are left out; their failed and unscored trials are not."""
 
 
 def failure_reason(outcome: Outcome) -> str | None:
@@ -107,7 +113,7 @@ def has_verdict(outcome: Outcome) -> bool:
 
 def find_failures(
     stored: StoredRun, providers: Collection[str] = (), types: Collection[str] = (), reasons: Collection[str] = ()
-) -> list[Outcome]:
+) -> Failures:
     """Return the trials that have no score or a wrong result, sorted by provider, by reason, and by place in the plan.
 
     `providers`, `types` and `reasons` select failures; empty: all. Raises BadInput for a name that the run does not
@@ -115,22 +121,25 @@ def find_failures(
     baselines. A type is the value of any label: a question type, a probe type, a phase or a category.
     """
     providers = [canonical_name(name) for name in providers]
-    subjects, roles, labels, failures = dict.fromkeys(subjects_of(stored.run)), set(), set(), []
+    subjects, labels, failures = dict.fromkeys(subjects_of(stored.run)), set(), []
+    roles: dict[str, str] = {}
     for outcome in stored.outcomes():
         trial, reason = outcome.trial, failure_reason(outcome)
         subjects.setdefault(trial.subject.name)
-        roles.add(trial.subject.role)
+        roles[trial.subject.name] = trial.subject.role
         labels |= set(trial.labels.values())
         is_wanted = (not types or set(types) & set(trial.labels.values())) and (not reasons or reason in reasons)
         if reason is not None and is_wanted and (not providers or trial.subject.name in providers):
             failures.append(outcome)
-    if not providers and roles != {"baseline"}:
-        failures = [one for one in failures if one.status != "scored" or one.trial.subject.role != "baseline"]
+    baselines = frozenset(name for name, role in roles.items() if role == "baseline")
+    without_wrong = frozenset[str]() if providers or baselines == roles.keys() else baselines
+    failures = [one for one in failures if one.status != "scored" or one.trial.subject.name not in without_wrong]
     _check("--providers", providers, subjects)
     _check("--question-type", types, labels)
     _check("--reason", reasons, FAILURE_REASONS)
     order, ranks = list(subjects), list(FAILURE_REASONS)
-    return sorted(failures, key=lambda one: (order.index(one.trial.subject.name), ranks.index(_reason(one))))
+    failures.sort(key=lambda one: (order.index(one.trial.subject.name), ranks.index(_reason(one))))
+    return Failures(failures, without_wrong)
 
 
 def _check(flag: str, names: Collection[str], known: Collection[str]) -> None:
@@ -143,12 +152,16 @@ def _reason(failure: Outcome) -> str:
     return failure_reason(failure) or "wrong"
 
 
-def reason_table(failures: Sequence[Outcome]) -> Table:
+def reason_table(failures: Failures) -> Table:
     """Return a table of the number of failures of each provider, by reason."""
-    counts = Counter((failure.trial.subject.name, _reason(failure)) for failure in failures)
+    counts = Counter((failure.trial.subject.name, _reason(failure)) for failure in failures.trials)
     reasons = [reason for reason in FAILURE_REASONS if any(found == reason for _, found in counts)]
     subjects = dict.fromkeys(subject for subject, _ in counts)
-    rows: list[Row] = [(subject, *(counts[subject, reason] for reason in reasons)) for subject in subjects]
+
+    def count(subject: str, reason: str) -> int | None:
+        return None if subject in failures.without_wrong and reason not in STATUSES else counts[subject, reason]
+
+    rows: list[Row] = [(subject, *(count(subject, reason) for reason in reasons)) for subject in subjects]
     return Table("FAILURES", (text_column("provider"), *map(Column, reasons)), tuple(rows))
 
 

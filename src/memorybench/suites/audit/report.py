@@ -13,7 +13,7 @@ from memorybench.core.trials import Outcome, Trial
 from memorybench.journal.rows import Run
 from memorybench.reporting import formatting
 from memorybench.suites import report_parts as sections
-from memorybench.suites.failures import reason_table
+from memorybench.suites.failures import Failures, reason_table
 from memorybench.suites.judge_check import check_document, check_warnings, correction_tables, judge_checks
 from memorybench.suites.noise import measure_noise, noise_document, noise_sections
 from memorybench.suites.searching import OVER_BUDGET, over_budget_warning, search_facts
@@ -188,7 +188,7 @@ def _attribution(outcomes: Iterable[Outcome]) -> list[Table]:
     wrong = [outcome for outcome in outcomes if outcome.score("correct") == 0]
     if not wrong:
         return []
-    table = reason_table(wrong)
+    table = reason_table(Failures(wrong))
     return [Table("Why answers are wrong", (text_column("subject"), *table.columns[1:]), table.rows, level=3)]
 
 
