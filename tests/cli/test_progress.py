@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import pty
+import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -218,3 +220,12 @@ def test_an_audit_shows_the_sessions_that_its_memory_gets(command: Command, monk
         monkeypatch.setenv("OPENAI_BASE_URL", f"{stub.url}/v1")
         said = command("audit", dataset, "--provider", "bm25", "--limit", "2", "--model", "gpt-4o")
     assert ": added " in said.err
+
+
+def test_the_command_that_lists_failed_trials_finds_a_run_in_another_folder(gated: Command) -> None:
+    for said in (gated(*EVAL, "--output", "my runs"), gated("results", "r", "--results", "my runs")):
+        shown = said.out.replace("\\\n", " ")
+        commands = {
+            " ".join(one.split()) for one in re.findall(r"memorybench results r --failures.*?(?=\n|    \w)", shown)
+        }
+        assert [gated(*shlex.split(command)[1:]).code for command in commands] == [0]

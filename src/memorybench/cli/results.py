@@ -81,7 +81,7 @@ def _show(args: argparse.Namespace) -> int:
         else:
             out, report = console(), report_of(stored)
             show_header(out, "MEMORYBENCH RESULTS", suite_of(stored.run).facts(stored.runs))
-            show_report(out, report, whole_in(stored.folder / stored.run.id))
+            show_report(out, report, whole_in(stored.folder / stored.run.id), place_words(args))
             for check in report.document.get("checks", ()):
                 print_wrapped(check["text"])
     return 0

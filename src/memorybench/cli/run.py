@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from memorybench.suites.finished import FinishedRun
     from memorybench.suites.spec import RunOptions
     from memorybench.suites.starting import Start
-    from memorybench.suites.suite import Command, PreparedRun, Suite
+    from memorybench.suites.suite import Command, PreparedRun, RunPlace, Suite
     from memorybench.suites.summary import Summary
 
 _EPILOGS = {
@@ -142,7 +142,7 @@ def _show_finished(finished: FinishedRun, options: RunOptions, args: argparse.Na
         sys.stdout.write(to_json(finished.report))
     else:
         out = console()
-        show_report(out, finished.report, whole_in(finished.place.folder))
+        show_report(out, finished.report, whole_in(finished.place.folder), _place_flags(finished.place))
         out.print(f"\nRun {finished.place.run_id} is complete; nothing was repeated. Results: {finished.place.folder}/")
     return _end(finished, options, args)
 
@@ -227,13 +227,11 @@ def _show_samples(prepared: PreparedRun) -> None:
 
 def _show(start: Start, finished: FinishedRun) -> None:
     from memorybench.charts.run_page import missing_extra
-    from memorybench.journal.places import journal_words
     from memorybench.reporting.report_files import FORMATS, HTML_FILE
     from memorybench.reporting.terminal import console, show_hints, show_report, whole_in
-    from memorybench.suites.suite import RESULTS
 
     out, summary, place = console(), finished.summary, start.place
-    show_report(out, finished.report, whole_in(place.folder))
+    show_report(out, finished.report, whole_in(place.folder), _place_flags(place))
     names = [FORMATS[name][0] for name in reversed(start.prepared.formats)]
     files = ", ".join([*names, *([HTML_FILE] if (place.folder / HTML_FILE).exists() else [])])
     out.print(f"\nResults saved to: {place.folder}/ ({files})")
@@ -242,8 +240,7 @@ def _show(start: Start, finished: FinishedRun) -> None:
     if finished.ending.interrupted or summary.status == "partial":
         out.print(f"Continue with: {_resume_command(start, _larger_budget(start, summary))}")
     elif not start.prepared.blocked:
-        other = [] if place.results == Path(RESULTS) else ["--results", str(place.results)]
-        results = shlex.join([*other, *journal_words(place.results)])
+        results = shlex.join(_place_flags(place))
         out.print("What to try next:")
         show_hints(
             out,
@@ -253,6 +250,15 @@ def _show(start: Start, finished: FinishedRun) -> None:
                 **start.prepared.hints,
             },
         )
+
+
+def _place_flags(place: RunPlace) -> list[str]:
+    """Return the flags that a command needs to find the run; none if its results folder is the default one."""
+    from memorybench.journal.places import journal_words
+    from memorybench.suites.suite import RESULTS
+
+    other = [] if place.results == Path(RESULTS) else ["--results", str(place.results)]
+    return [*other, *journal_words(place.results)]
 
 
 def _comparison_hint(start: Start, finished: FinishedRun, results: str) -> dict[str, str]:

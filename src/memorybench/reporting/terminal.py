@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +25,7 @@ _NARROWEST = 10
 
 _COMMAND = re.compile(rf"(`{PROGRAM} [^`]+`|(?<=: ){PROGRAM} [a-z].*$)")
 """A command in a text: in backticks, or after a colon at the end of the text."""
+_LAST_COMMAND = re.compile(rf": {PROGRAM} [a-z].*$")
 _LONGEST_CELL, _LONGEST_TEXT = 10_000, 1_000_000
 """The most characters of a cell or note, and of a text such as a prompt, that are printed. More takes minutes."""
 
@@ -82,10 +84,11 @@ def _break_before_flags(command: str, width: int) -> str:
     return " \\\n    ".join(lines)
 
 
-def show_report(out: Console, report: Report, whole_in: str = "report.md") -> None:
+def show_report(out: Console, report: Report, whole_in: str = "report.md", place: Sequence[str] = ()) -> None:
     """Show a report, except its detail sections and the header, which is shown when a run begins.
 
-    `whole_in` says where all columns of the tables can be seen.
+    `whole_in` says where all columns of the tables can be seen. `place` are the flags, such as --results, that the
+    commands of warnings need to find the run.
     """
     for line in report.verdict:
         out.print()
@@ -94,7 +97,7 @@ def show_report(out: Console, report: Report, whole_in: str = "report.md") -> No
         if not section.detail:
             show_section(out, section, whole_in)
     for line in report.warnings:
-        _print_text(out, line, "yellow")
+        _print_text(out, f"{line} {shlex.join(place)}" if place and _LAST_COMMAND.search(line) else line, "yellow")
 
 
 def _print_text(out: Console, text: str, style: str) -> None:
