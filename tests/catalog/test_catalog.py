@@ -15,6 +15,7 @@ from memorybench.core.questions import Question
 from memorybench.files.yaml_file import parse_yaml
 from memorybench.suites.bench.baselines import all_turns
 from memorybench.suites.bench.baselines import remembered as remembered_by
+from tests.cli.command import Command
 
 PROVIDER = "name: NAME\ntype: local\nadapter: ./mine.py:Mine\ntags: [mine]\n"
 BENCHMARK = """\
@@ -256,3 +257,12 @@ def test_a_file_is_found_by_its_name_which_the_error_tells(tmp_path: Path) -> No
         with pytest.raises(BadInput) as raised:
             catalog.provider(name)
         assert remedy in raised.value.remedy
+
+
+@pytest.mark.parametrize("text", ["name: torn\n\ttype: hosted\n", "name: torn\nmilk: 2\n"])
+def test_the_name_of_a_file_that_cannot_be_read_raises_its_error(command: Command, text: str) -> None:
+    write_file(command.folder, "shared/torn.yaml", text)
+    for arguments in (("eval", "--providers", "torn"), ("eval", "--benchmarks", "torn"), ("describe", "torn")):
+        said = command(*arguments, "--config-dir", "shared")
+        assert said.code == 2
+        assert said.err.startswith("memorybench: shared/torn.yaml:")

@@ -169,11 +169,18 @@ class Catalog:
             return self._varied(name)
         sources = self._find(kind, name)
         if not sources:
-            raise BadInput("", f'no {kind} "{sanitize(name)}"', remedy=self._advice(kind, name))
+            raise self.unreadable(name) or BadInput(
+                "", f'no {kind} "{sanitize(name)}"', remedy=self._advice(kind, name)
+            )
         entry = self._check(sources)
         if entry.broken is not None:
             raise entry.broken
         return replace(sources[0], entry=entry)
+
+    def unreadable(self, name: str) -> BadInput | None:
+        """Return the error of a file that is called `name` and whose kind cannot be recognised; None without one."""
+        entries = (source.entry for source in self._of_user)
+        return next((one.broken for one in entries if one.kind == "unknown" and one.name == name), None)
 
     def _advice(self, kind: Pluggable | Described, name: str) -> str:
         """Return what to do about a name that no entry of this kind has."""

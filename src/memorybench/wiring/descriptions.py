@@ -126,7 +126,7 @@ def _find(catalog: Catalog, name: str, kind: str | None) -> Entry:
     by_name = {entry.name: entry for entry in reversed(entries)}
     if name not in by_name:
         close = suggestion(name, list(by_name))
-        raise BadInput(
+        raise catalog.unreadable(name) or BadInput(
             "NAME",
             f'unknown name "{name}"',
             remedy=f"{close} (memorybench list)" if close else "`memorybench list` shows all",
