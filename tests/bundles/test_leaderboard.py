@@ -14,6 +14,7 @@ from memorybench.core.trials import Trial
 from tests.bundles.editing import as_lines, read_files, rows_of, write_files
 from tests.bundles.test_attacks import Forgery
 from tests.cli.command import Command
+from tests.doubles.stub import Stub, completion, status
 
 MakeBundle = Callable[..., Path]
 
@@ -80,6 +81,25 @@ def test_the_page_has_verified_bundles_and_names_the_refused_ones(command: Comma
     assert sorted(path.name for path in (command.folder / "site/bundles").iterdir()) == sorted(
         link.removeprefix("bundles/") for link in bundles
     )
+
+
+def test_failed_trials_are_shown_beside_the_scores_that_leave_them_out(
+    command: Command, stub: Stub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-key")
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{stub.url}/v1")
+    answers = iter((True, False, True, True))
+    stub.always(lambda *call: (completion("no idea") if next(answers) else status(400))(*call))
+    scripted = ("--answering-model", "scripted/quote", "--judge-model", "scripted/judge")
+    models = ("--answering-model", "openai/gpt-4o", "--judge-model", "scripted/judge", "--canaries", "off")
+    command("eval", "--providers", "bm25", "--end", "4", *models, "--concurrency", "1", "--run-id", "r")
+    command("eval", "--providers", "bm25", "--end", "4", *scripted, "--run-id", "whole")
+    (command.folder / "bundles").mkdir()
+    for name in ("r", "whole"):
+        assert command("bundle", name, "--output", f"bundles/{name}.mbz").code == 0
+    assert command("leaderboard", "bundles", "--output", "site").code == 0
+    cells = [row[-5] for row in Page(command.folder / "site" / "index.html").rows if row[0] == "bm25"]
+    assert sorted(cells) == ["3/41 failed", "4/4"]
 
 
 @pytest.mark.slow

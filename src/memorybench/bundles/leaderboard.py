@@ -47,6 +47,8 @@ class Entry:
     role: str
     measures: tuple[Measure, ...]
     """The main measures. Entries are ordered by the first one."""
+    failed: int
+    """The number of trials that failed. Those that would have a bad result may make the measures better."""
     cost: str
     verification: str
     signature: str
@@ -139,6 +141,7 @@ def _entries(stored: StoredRun, path: Path, found: Verification) -> list[tuple[s
         trial = outcome.trial
         roles[trial.subject.name] = trial.subject.role
         cases.setdefault(trial.benchmark, set()).add(trial.case_id)
+    failed = {(one.benchmark, one.subject): one.failed for one in summary.failures}
     entries = []
     for benchmark in summary.benchmarks:
         data = stored.run.fingerprints.get(f"benchmark {benchmark}") or stored.run.fingerprints.get(
@@ -171,6 +174,7 @@ def _entries(stored: StoredRun, path: Path, found: Verification) -> list[tuple[s
                 subject=bundle_text(result.subject),
                 role=roles.get(result.subject, ""),
                 measures=measures,
+                failed=failed.get((benchmark, result.subject), 0),
                 cost="?" if cost is None else about(cost),
                 verification=VERIFICATION[found.level],
                 signature=signed.text if signed and signed.level == "proved" else "",
