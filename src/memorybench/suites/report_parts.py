@@ -165,15 +165,19 @@ def warnings(summary: Summary) -> tuple[str, ...]:
         reason = (
             f"{one.reason[:_LONGEST_REASON].rstrip('. ')} ({one.times} of them)" if one.reason else "unknown reason"
         )
-        lines.append(f"{one.benchmark} × {one.subject}: {one.failed} trials failed, most often: {reason}")
+        lines.append(f"{one.benchmark} × {one.subject}: {_trials(one.failed)} failed, most often: {reason}")
     if counts["failed"]:
-        lines.append(f"{counts['failed']} trials failed: memorybench results {summary.run_id} --failures")
+        lines.append(f"{_trials(counts['failed'])} failed: memorybench results {summary.run_id} --failures")
     if "with queue" in summary.timing and summary.stages:
         lines.append("Durations include waits for a thread of memorybench: the run was begun by version 0.1.")
     if summary.possibly_charged_twice:
         lines.append(f"{summary.possibly_charged_twice} paid calls may have been charged without a result, or twice.")
     others = [(kind, text) for kind, text in summary.notes if kind != _SELF_JUDGED]
     return (*lines, *(text if text.startswith(kind) else f"{kind}: {text}" for kind, text in others))
+
+
+def _trials(number: int) -> str:
+    return "1 trial" if number == 1 else f"{number} trials"
 
 
 def accounting(summary: Summary) -> str:
