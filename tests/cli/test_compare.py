@@ -15,7 +15,7 @@ import pytest
 
 import memorybench
 from tests.cli.command import Command
-from tests.doubles.stub import Stub, completion
+from tests.doubles.stub import Stub, completion, status
 
 SAMPLE = str(Path(__file__).parents[2] / "data/sample-dataset.json")
 KNOWN_EXTRACTORS = Path(__file__).parents[1] / "extractors/known.py"
@@ -509,3 +509,22 @@ def test_the_correction_says_that_intervals_are_not_adjusted(command: Command) -
     sides = ("compare", "r", "d", "--format", "markdown", "--measure")
     assert command(*sides, "recall@5", "recall@10").out.count("intervals are not adjusted") == 1
     assert "intervals are not" not in command(*sides, "recall@5").out
+
+
+def test_failed_questions_have_no_latency_and_no_cost(command: Command, stub: Stub) -> None:
+    """They lack the answer, so they would be fast and cheap."""
+    flags = (
+        "--providers",
+        "bm25",
+        "--end",
+        "4",
+        "--answering-model",
+        "openai/gpt-4o",
+        "--judge-model",
+        "scripted/judge",
+    )
+    command("eval", *flags, "--run-id", "answered")
+    stub.next(status(400), path="/v1/chat/completions")
+    assert command("eval", *flags, "--run-id", "failed", "--json").json["counts"]["failed"] == 1
+    pairs = command("compare", "answered", "failed", "--measure", "latency", "cost", "--json").json["comparisons"]
+    assert [(pair["comparison"]["n"], pair["only_first"]) for pair in pairs] == [(3, 1), (3, 1)]

@@ -320,3 +320,20 @@ def test_failures_with_another_status_have_another_reason(run: Callable[..., Sai
     (failures,) = run().json["failures"]
     assert (failures["failed"], failures["times"]) == (6, 4)
     assert "HTTP 403" in failures["reason"]
+
+
+def test_clearing_a_memory_is_not_part_of_the_time_of_a_question(
+    run: Callable[..., Said], command: Command, notes: Notes
+) -> None:
+    assert run().code == 0
+    assert notes.cleared
+    flags = ("--benchmarks", "places", "--providers", "notes", "--config-dir", ".", "--run-id", "again")
+    assert command("eval", *flags).code == 0
+    rows = {row["item"]: row for row in command("export", "r", "--format", "json").json}
+    assert len(rows) == len(THINGS)
+    assert all(row["seconds"] == row["search_seconds"] for row in rows.values())
+    (pair,) = command("compare", "r", "again", "--measure", "latency", "--only", "changed", "--json").json[
+        "comparisons"
+    ]
+    assert pair["cases"]
+    assert all(case["first"] == rows[case["case_id"]]["search_seconds"] for case in pair["cases"])

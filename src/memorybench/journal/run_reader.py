@@ -36,6 +36,8 @@ PROCESS_BITS = 23
 _PAID = "".join(f" AND subject NOT LIKE '{prefix}%'" for prefix in FREE_MODELS)
 _OLD_STEP_NAMES = {"settle": "wait_until_searchable"}
 """Names of steps in files that were written before version 0.2, and the names that replaced them."""
+CLEARING = ("clearing", "clear")
+"""Names of steps that clear a memory after the last trial that uses it. They belong to that trial by chance only."""
 
 
 class Stage(Record):
@@ -61,6 +63,11 @@ class RecordedTrial(NamedTuple):
     """The steps whose results the outcome depends on, without their inputs. Several trials may have the same step."""
     spent: Spending
     """What these steps and their failed attempts spent."""
+
+    @property
+    def own_steps(self) -> tuple[StepRecord, ...]:
+        """The steps without those that clear the memory."""
+        return tuple(step for step in self.steps if step.name not in CLEARING)
 
 
 class StepRecord(Record):

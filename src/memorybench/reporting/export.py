@@ -159,7 +159,7 @@ def _gold_turns(case: Mapping[str, Any]) -> list[str] | None:
 
 
 def _step_values(recorded: RecordedTrial) -> dict[str, Any]:
-    steps, spent = recorded.steps, recorded.spent
+    steps, spent = recorded.own_steps, recorded.spent
     seconds: dict[str, float] = {}
     for step in steps:
         seconds[step.name] = seconds.get(step.name, 0.0) + (step.seconds or 0.0)

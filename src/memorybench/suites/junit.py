@@ -61,7 +61,7 @@ def _add_trial(suite: ElementTree.Element, recorded: RecordedTrial) -> None:
     details = ", ".join(part for part in (trial.variant, trial.repeat_name) if part)
     name = f"{trial.case_id} ({details})" if details else trial.case_id
     case = _add_case(
-        suite, f"{trial.benchmark}.{trial.subject.name}", name, sum(step.seconds or 0.0 for step in recorded.steps)
+        suite, f"{trial.benchmark}.{trial.subject.name}", name, sum(step.seconds or 0.0 for step in recorded.own_steps)
     )
     if is_failure(outcome):
         result = ElementTree.SubElement(case, _RESULTS[outcome.status], message=_message(outcome))

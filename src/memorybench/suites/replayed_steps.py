@@ -20,14 +20,13 @@ from memorybench.core.trials import Outcome, Subject, Trial
 from memorybench.datasets.audit import AuditDataset
 from memorybench.engine.steps import step_key
 from memorybench.journal.rows import Run
+from memorybench.journal.run_reader import CLEARING
 from memorybench.judging.canaries import STEP as CANARY
 from memorybench.judging.canaries import Canary
 from memorybench.judging.judge import Verdict
 from memorybench.secrets.redaction import REDACTED
 
 T = TypeVar("T")
-_AT_THE_END = ("clearing", "clear")
-"""Names of steps that clean up after a trial. They do not affect its scores."""
 _replayed_reply: ContextVar[str | None] = ContextVar("replayed reply", default=None)
 """The recorded reply that `SilentModel` returns, so that the code of the step parses it as in the run."""
 
@@ -128,7 +127,7 @@ class ReplayedSteps:
     def unused(self) -> list[str]:
         """Return the names of recorded steps that today's code did not ask for. Steps that clean up are left out."""
         left = [self.recorded[key] for place, key in enumerate(self.keys) if self._is_left(place)]
-        return [step.name for step in left if step.name not in _AT_THE_END]
+        return [step.name for step in left if step.name not in CLEARING]
 
     @property
     def has_failures(self) -> bool:

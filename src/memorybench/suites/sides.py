@@ -37,8 +37,8 @@ COSTS: tuple[Metric, ...] = (
     Mean("latency", "latency", higher_is_better=False, unit="s"),
     Mean("cost", "cost", higher_is_better=False, unit="$"),
 )
-"""Two metrics of a case, compared only if named: the seconds of its steps, without ingest and judging, and their
-cost."""
+"""Two metrics of a case, compared only if named: the seconds of its steps, without ingest, judging and clearing the
+memory, and their cost."""
 HISTORY = "history"
 """The field of a stored case that has the digest of its history."""
 _NOT_COUNTED = frozenset({"add", "settle", "wait_until_searchable", "judge", "canary"})
@@ -184,9 +184,12 @@ def are_costs(names: Iterable[str]) -> bool:
 def _with_costs(trial: RecordedTrial, paid: Mapping[str, float | None]) -> Outcome:
     """Return the outcome with two more scores: its time, unless a step was reused, and its cost, if known.
 
-    `paid` has the costs of steps by key. A reused step counts as much as it cost in the run that performed it.
+    `paid` has the costs of steps by key. A reused step counts as much as it cost in the run that performed it. A failed
+    trial has neither: it lacks the steps that it did not get to, so that it would be fast and cheap.
     """
-    timed = [step for step in trial.steps if step.name not in _NOT_COUNTED]
+    if trial.outcome.status == "failed":
+        return trial.outcome
+    timed = [step for step in trial.own_steps if step.name not in _NOT_COUNTED]
     costs = [paid[key] for key in dict.fromkeys(trial.outcome.steps) if key in paid]
     scores = list(trial.outcome.scores)
     if timed and not any(step.reused_from for step in timed):
