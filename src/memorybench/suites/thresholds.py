@@ -189,19 +189,33 @@ def _compare(threshold: Threshold, measure: Measure, bound: Measure | None, on: 
         return f"{name} is decided for {measure.n} of {measure.planned} only{remedy}", True
     if bound is not None and bound.value is not None and on == "value":
         missed = bound.value < least
-        return f"{name} could be as low as {bound.value:.3f}, expected ≥ {least:g}{remedy if missed else ''}", missed
+        lowest = f"{name} could be as low as {_beside(least, bound.value)}"
+        return f"{lowest}, expected ≥ {_exact(least)}{remedy if missed else ''}", missed
     higher = measure.higher_is_better
     safe_end = measure.low if higher else measure.high
 
     def reaches(value: float | None) -> bool:
         return value is not None and (value >= least if higher else value <= least)
 
-    value = "no value" if measure.value is None else f"{measure.value:.3f}"
-    worse_end = f"{'lower' if higher else 'upper'} bound {'none' if safe_end is None else f'{safe_end:.3f}'}"
-    expected = f"expected {'≥' if higher else '≤'} {least:g}"
+    value = "no value" if measure.value is None else _beside(least, measure.value)
+    worse_end = f"{'lower' if higher else 'upper'} bound {'none' if safe_end is None else _beside(least, safe_end)}"
+    expected = f"expected {'≥' if higher else '≤'} {_exact(least)}"
     if on == "lower":
         return f"{worse_end} of {name} {value}, {expected}", not reaches(safe_end)
     return f"{name} {value}, {expected}; {worse_end}", not reaches(measure.value)
+
+
+def _beside(limit: float, value: float) -> str:
+    """Return a value with three decimals, or with as many as show on which side of the limit it is."""
+    for digits in range(3, 17):
+        text = f"{value:.{digits}f}"
+        if (float(text) < limit, float(text) > limit) == (value < limit, value > limit):
+            return text
+    return f"{value!r}"
+
+
+def _exact(limit: float) -> str:
+    return f"{limit:g}" if float(f"{limit:g}") == limit else f"{limit!r}"
 
 
 def add_checks(report: Report, thresholds: Sequence[Check], gate: Gate | None) -> Report:
