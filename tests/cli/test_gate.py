@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import shutil
 import sqlite3
@@ -127,11 +128,16 @@ def test_a_drop_beyond_the_limit_fails_even_if_it_is_not_significant(command: Co
 
 @pytest.mark.slow
 def test_max_drop_is_measured_in_points(command: Command, good: str) -> None:
-    run = (*EVAL, "--top-k", "4", "--baseline", good, "--json")
+    run = (*EVAL, "--top-k", "2", "--baseline", good, "--json")
     first = command(*run, "--run-id", "first").json["baseline"]["comparison"]["comparisons"][0]
     drop = -100 * first["comparison"]["difference"]
     assert drop > 0
     assert command(*run, "--reuse", "first", "--max-drop", f"recall@5={drop - 0.01:.6f}").code == 3
+    checks = command(*run, "--reuse", "first", "--max-drop", f"recall@5={drop - 1e-6!r}").json["checks"]
+    (shown,) = (
+        match for one in checks if (match := re.search(r"worse by (\S+) points, more than (\S+)$", one["text"]))
+    )
+    assert float(shown[1]) > float(shown[2])
     strict = command(*run, "--reuse", "first", "--max-drop", f"{drop + 0.01:.6f}").json["baseline"]
     assert not any("more than" in line for line in strict["failures"])
 

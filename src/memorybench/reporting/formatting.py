@@ -128,3 +128,16 @@ def money(dollars: float | None) -> str:
     if dollars is None:
         return "unknown (a model has no known price)"
     return f"${dollars:,.4f}" if dollars else "$0"
+
+
+def beside(limit: float, value: float, digits: int = 3) -> str:
+    """Return a value with `digits` decimals, or with as many more as show on which side of the limit it is."""
+    for more in range(digits, 17):
+        text = f"{value:.{more}f}"
+        if (float(text) < limit, float(text) > limit) == (value < limit, value > limit):
+            return text
+    return f"{value!r}"
+
+
+def exact(limit: float) -> str:
+    return f"{limit:g}" if float(f"{limit:g}") == limit else f"{limit!r}"

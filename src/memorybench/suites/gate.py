@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from memorybench.core.errors import BadInput
 from memorybench.core.records import Record
-from memorybench.core.report_sections import Notes
+from memorybench.core.report_sections import DECIMALS, Notes
 from memorybench.journal.places import DatabaseFolder, journal_of
 from memorybench.journal.run_reader import RunReader
 from memorybench.metrics.names import ALIASES
+from memorybench.reporting.formatting import beside, exact
 
 from .comparison import format_p
 from .registry import suite_of, verb_of
@@ -330,7 +331,8 @@ def _failure(pair: Pair, max_drop: Mapping[str, float]) -> str | None:
     drop = max_drop.get(pair.measure, max_drop.get(_ANY) if not pair.unit else None)
     worse = f"is worse by {pair.amount(pair.loss)}"
     if drop is not None and pair.loss * (1 if pair.unit else 100) > drop + 1e-9:
-        return f"{worse}, more than {drop:g}"
+        loss, unit = (pair.loss, pair.unit) if pair.unit else (100 * pair.loss, "points")
+        return f"is worse by {beside(drop, loss, DECIMALS.get(pair.unit, 1))} {unit}, more than {exact(drop)}"
     if result.significant and pair.loss > 0 and result.adjusted_p is not None:
         return f"{worse}, p {format_p(result.adjusted_p)}{pair.correction}"
     return None

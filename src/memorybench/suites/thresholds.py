@@ -12,6 +12,7 @@ from memorybench.core.measures import Measure, Metric
 from memorybench.core.records import Record
 from memorybench.core.report_sections import Notes, Report
 from memorybench.metrics.names import ALIASES
+from memorybench.reporting.formatting import beside, exact
 from memorybench.text.spelling import suggestion
 
 from .summary import Summary
@@ -189,33 +190,20 @@ def _compare(threshold: Threshold, measure: Measure, bound: Measure | None, on: 
         return f"{name} is decided for {measure.n} of {measure.planned} only{remedy}", True
     if bound is not None and bound.value is not None and on == "value":
         missed = bound.value < least
-        lowest = f"{name} could be as low as {_beside(least, bound.value)}"
-        return f"{lowest}, expected ≥ {_exact(least)}{remedy if missed else ''}", missed
+        lowest = f"{name} could be as low as {beside(least, bound.value)}"
+        return f"{lowest}, expected ≥ {exact(least)}{remedy if missed else ''}", missed
     higher = measure.higher_is_better
     safe_end = measure.low if higher else measure.high
 
     def reaches(value: float | None) -> bool:
         return value is not None and (value >= least if higher else value <= least)
 
-    value = "no value" if measure.value is None else _beside(least, measure.value)
-    worse_end = f"{'lower' if higher else 'upper'} bound {'none' if safe_end is None else _beside(least, safe_end)}"
-    expected = f"expected {'≥' if higher else '≤'} {_exact(least)}"
+    value = "no value" if measure.value is None else beside(least, measure.value)
+    worse_end = f"{'lower' if higher else 'upper'} bound {'none' if safe_end is None else beside(least, safe_end)}"
+    expected = f"expected {'≥' if higher else '≤'} {exact(least)}"
     if on == "lower":
         return f"{worse_end} of {name} {value}, {expected}", not reaches(safe_end)
     return f"{name} {value}, {expected}; {worse_end}", not reaches(measure.value)
-
-
-def _beside(limit: float, value: float) -> str:
-    """Return a value with three decimals, or with as many as show on which side of the limit it is."""
-    for digits in range(3, 17):
-        text = f"{value:.{digits}f}"
-        if (float(text) < limit, float(text) > limit) == (value < limit, value > limit):
-            return text
-    return f"{value!r}"
-
-
-def _exact(limit: float) -> str:
-    return f"{limit:g}" if float(f"{limit:g}") == limit else f"{limit!r}"
 
 
 def add_checks(report: Report, thresholds: Sequence[Check], gate: Gate | None) -> Report:
