@@ -103,6 +103,13 @@ def test_one_cluster_tells_nothing_about_others() -> None:
     assert interval([2.5, 3.5], ["only"] * 2) == Interval(3.0, None, None)
 
 
+def test_clusters_that_are_alike_by_chance_do_not_make_the_interval_narrow() -> None:
+    right, clusters = [1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 1, 0, 0], list("aaaabbbbcccddd")
+    assert _width(interval(right, clusters)) >= _width(interval(right, [""] * 14))
+    halves, clusters = [0.5, 0, 0.5, 0.5, 0, 1, 0.5, 0.5, 0.5, 0, 0.5, 0.5], list("aaabbbcccddd")
+    assert _width(interval(halves, clusters, bounds=(0, 1))) >= _width(interval(halves, [""] * 12, bounds=(0, 1)))
+
+
 def test_numbers_that_never_vary_have_no_interval() -> None:
     assert interval([512.0] * 8, [""] * 8) == Interval(512.0, None, None)
     assert interval([0.0] * 8, [""] * 8, bounds=UNBOUNDED) == Interval(0.0, None, None)
