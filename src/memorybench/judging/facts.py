@@ -40,7 +40,7 @@ _DENIAL = re.compile(
     r"|nein|nicht|falsch|vielleicht|abgesagt|falso|tal vez|quizás|cancelad[oa]|faux|peut-être|annulée?)",
     re.IGNORECASE,
 )
-"""Matches words before a colon that deny or weaken the fact, as in `Not true: lives in Rome`. They are no category."""
+"""Matches words before a colon that deny or weaken the fact, as in `Not true: lives in Rome`; not a category."""
 _CATEGORISED = re.compile(r"^(?P<name>[A-Za-z][\w /&-]{0,39}?)\s*:(?=\s|$)\s*(?P<rest>.*)$")
 _MAY_END = re.compile(
     r"(?<=[.!?])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\b[A-Z]\.)(?<!\b[DM]r\.)(?<!\bMrs\.)(?<!\bMs\.)\s+(?=[^\W_a-z])"

@@ -86,7 +86,7 @@ class _Servers(Protocol):
     def using(self, scope: str) -> AbstractAsyncContextManager[McpClient]: ...
 
     async def drop(self, scope: str) -> None:
-        """Close the server of a scope, if it has its own. Called when the scope is no longer needed."""
+        """Close the server of a scope that is no longer needed, unless other scopes share the server."""
         ...
 
 

@@ -42,7 +42,7 @@ The whole is a title, a name, a date or a quantity. Also matches words for a pla
 _NUMBER = rf"(?:[$€£¥]?\d[\d.,:]*(?:st|nd|rd|th|%)?|\b(?:one|{_WORD_NUMBERS})\b)"
 _LINK = r"(?: and|(?: \w+)? ?(?:\b(?:to|or|over|until|till)\b|[-–]))"
 _RANGE_BEFORE, _RANGE_AFTER = re.compile(rf"(?:{_NUMBER}{_LINK}|\bor) ?$"), re.compile(rf"{_LINK} ?{_NUMBER}")
-"""Text around a number or date that is one of a pair, as in `a day or ____` or `from ____ to 19`."""
+"""Text beside a gap for one end of a range or one of two alternatives: `a day or ____`, `from ____ to 19`."""
 _FITS_MANY = re.compile(r"\b(?:not|cannot|never|no|neither|nor|between)\b|n['’]t\b", re.IGNORECASE)
 """Words before a gap with which countless answers fit, as in `User has never been to ____`, or that begin a range."""
 _WAS_SO = re.compile(r"\b(?:used to|former(?:ly)?|previous(?:ly)?|ex(?=-))\b", re.IGNORECASE)

@@ -70,7 +70,7 @@ class Material:
 
     @cached_property
     def _without_names(self) -> frozenset[tuple[str, str]]:
-        """The pairs of subject and attribute with a value that is no name, such as `bakery` for a workplace."""
+        """The pairs of subject and attribute with a value that is not a name, such as `bakery` for a workplace."""
         return frozenset(_topic(fact) for fact in self.indexed.conversation.facts if has_no_name(fact))
 
     @cached_property
