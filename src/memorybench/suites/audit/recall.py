@@ -16,7 +16,7 @@ from .cloze import NUMBER_REQUEST, fits_one, gaps, is_one_weekday
 from .evidence import IndexedConversation
 from .history import History, history
 from .probes import Question
-from .templates import GAP, ask_now, attribute_name, named_subject, question_for
+from .templates import GAP, ask_now, ask_then, attribute_name, named_subject, question_for
 from .time_words import has_time_words, without_now
 
 RELATIVE = "relative time"
@@ -49,6 +49,8 @@ class AskableFact:
     fact: AuditFact
     question: Question
     places: tuple[int, ...]
+    topic: str
+    """A key that is the same for facts with the same question, whatever day it names."""
 
 
 @dataclass(frozen=True)
@@ -145,15 +147,16 @@ class Material:
             places = () if reason else self.indexed.find(fact, question.value)
             if places and question.origin == "structured" and not self._fits_note(question.value, places):
                 reason = "value does not fit"
-            if places and self.is_outdated_question(question, places):
-                reason = RELATIVE
-            if places and question.origin == "cloze":
-                if self._is_filled_otherwise(question, places):
-                    reason = "not unique"
-                elif (wording := self._tell_day(wording, places)) is None:
+            if places and question.origin == "cloze" and self._is_filled_otherwise(question, places):
+                reason = "not unique"
+            if reason is None and places:
+                dated = self._name_day(fact, wording, places)
+                if dated is None:
                     reason = "leak"
-            if reason is None and places and wording is not None:
-                return AskableFact(fact, wording, places)
+                elif dated.text == wording.text and self.is_outdated_question(question, places):
+                    reason = RELATIVE
+                else:
+                    return AskableFact(fact, dated, places, _question_key(question))
             first = first or reason or "unanswerable"
         return first or ("not English" if not self.indexed.is_english else "no gap" if self.gaps else "free text")
 
@@ -175,20 +178,28 @@ class Material:
         """Return the day of the last of these turns; None if none has a date."""
         return max((turn.at.date() for turn in self.indexed.turns(places) if turn.at is not None), default=None)
 
-    def _tell_day(self, question: Question, places: Sequence[int]) -> Question | None:
-        """Return a question with a gap that tells on which day its fact was stated; None if the day tells the value.
+    def _name_day(self, fact: AuditFact, question: Question, places: Sequence[int]) -> Question | None:
+        """Return the question with the day on which its fact was stated, or became true; None if the day has the value.
 
-        Without structure, code cannot see whether the fact has changed since. A fact of the last day is asked without
-        a day, and so are facts of conversations without dates.
+        A fact may have ended later, which neither code nor every dataset sees. The question is returned unchanged if
+        the fact was stated on the last day, if the conversation has no dates, if the data shows that the fact is still
+        true, or if it never ends, such as a birthday. A question of the dataset is its author's.
         """
         now, day = self.indexed.now, self._last_day(places)
-        if day is None or now is None or day >= now.date():
+        if question.origin == "given" or day is None or now is None or day >= now.date():
             return question
-        when = f"{day.day} {day:%B %Y}"
-        if date_tells(when, question.value):
-            return None
-        request, _, statement = question.text.partition(": ")
-        return replace(question, text=f"{request} in a note of {when}: {statement}")
+        if question.origin == "cloze":
+            when = _day_text(day)
+            request, _, statement = question.text.partition(": ")
+            text: str | None = f"{request} in a note of {when}: {statement}"
+        else:
+            if fact.valid_to is not None:  # after the conversation, because this fact is current
+                return question
+            when = _day_text(max(day, fact.valid_from.date()) if fact.valid_from else day)
+            text = ask_then(question.text, f"on {when}")
+        if text is None:
+            return question
+        return None if date_tells(when, question.value) else replace(question, text=text)
 
     def _tell_from_earlier(self, fact: AuditFact, question: Question) -> Question | None:
         """Return the question; if facts that this one replaced answer it too, reworded to ask about the present.
@@ -307,6 +318,10 @@ class Material:
         return not any(found and _BEFORE_VERB.search(found.string[: found.start()]) for found in spellings)
 
 
+def _day_text(day: date) -> str:
+    return f"{day.day} {day:%B %Y}"
+
+
 def _words_around_gap(question: Question) -> frozenset[str]:
     return content(question.text.partition(": ")[2])
 
@@ -342,7 +357,7 @@ def choose_facts(material: Material, asked_as_change: Collection[str]) -> list[A
     answers: dict[str, list[AskableFact]] = {}
     for one in chosen.values():
         if isinstance(one, AskableFact):
-            answers.setdefault(_question_key(one.question), []).append(one)
+            answers.setdefault(one.topic, []).append(one)
     for same in answers.values():
         unique = all(is_same(one.question.value, same[0].question.value) for one in same)
         for one in same[1:] if unique else same:

@@ -48,6 +48,7 @@ _DETERMINED = re.compile(
 )
 """Matches the beginning of a noun phrase that needs no article: `the van`, `Anna's van`, but not `vicar's van`."""
 _PAST = {"does": "did", "do": "did", "is": "was", "are": "were", "has": "had"}
+_AS_OF_NOW = "as things stand now"
 _PRESENT = re.compile(r"^(\S+(?: \S+){0,3}?) (does|do|is|are|has)\b")
 
 
@@ -132,18 +133,21 @@ def ask_now(question: str, *, given_in: str | None = None) -> str:
     if given_in:
         return f"{as_of_now(given_in) or ''}{question}"
     if GAP in question:
-        return _with_time(question, "as things stand now")
+        return _with_time(question, _AS_OF_NOW)
     if question.startswith(("When was", "Where was")):
         return f"{as_of_now('en')}{question}"
     return f"{question.removesuffix('?')} now?"
 
 
 def ask_then(question: str, when: str) -> str | None:
-    """Return the question, worded to ask about another time, such as `in May 2024`; None if it has no past form."""
-    if has_time_words("now", question, ("en",)):
-        return None
+    """Return the question, worded to ask about another time, such as `in May 2024`; None if it has no past form.
+
+    Questions for the day or place of a birth have none: their answer is the same at all times.
+    """
     if GAP in question:
-        return _with_time(question, f"as things stood {when}")
+        return None if _AS_OF_NOW in question else _with_time(question, f"as things stood {when}")
+    if has_time_words("now", question, ("en",)) or question.startswith(("When is", "When was", "Where was")):
+        return None
     past = _PRESENT.sub(lambda found: f"{found[1]} {_PAST[found[2]]}", question)
     return f"{past.removesuffix('?')} {when}?" if past != question else None
 
