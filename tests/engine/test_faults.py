@@ -10,12 +10,12 @@ import weakref
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import closing, suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Event
 
 import pytest
+from msgspec.structs import replace
 
 from memorybench.core.errors import Denied, JournalError, RunConflict, Transient, Unreadable
 from memorybench.core.plans import Job, Limits, Performed, Plan, Steps

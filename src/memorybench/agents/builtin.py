@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from memorybench.core.agents import AgentReply, Workplace
 from memorybench.core.contracts import Completion, Model
@@ -108,8 +109,7 @@ _RETRY_MESSAGE = (
 )
 
 
-@dataclass(slots=True)
-class _Conversation:
+class _Conversation(Struct):
     """The turns so far, the tokens and costs spent, and the names of the tools that were called."""
 
     turns: list[Turn]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from memorybench.core.questions import Dataset
 from memorybench.datasets.audit import AuditDataset, read_canonical_audit
@@ -22,8 +23,7 @@ AUDIT_DATA = "dataset"
 """First word of the name of an audit dataset's fingerprint; its id follows."""
 
 
-@dataclass(slots=True)
-class BundledRun:
+class BundledRun(Struct):
     """The run of a bundle, read into memory, and the benchmark data that is available on this machine."""
 
     archive: Archive

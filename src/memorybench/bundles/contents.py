@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Self, TypeVar
 
+from msgspec import Struct, field
 from pydantic import ValidationError
 
 from memorybench.core.errors import BadInput
@@ -147,8 +147,7 @@ _MAKERS: Mapping[str, Callable[[Mapping[str, Any], bool], Record]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(Struct, frozen=True):
     """The rows of a bundle, read from the bundle or from the files that it is made of."""
 
     where: str
@@ -188,8 +187,7 @@ class Rows:
             ) from error
 
 
-@dataclass(frozen=True, slots=True)
-class KeptRows(Rows):
+class KeptRows(Rows, frozen=True):
     """Rows that are read and validated once and then kept in memory."""
 
     _kept: dict[str, list[Any]] = field(default_factory=dict)

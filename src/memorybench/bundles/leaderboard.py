@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from memorybench.core.errors import BadInput
 from memorybench.core.measures import Measure
@@ -39,8 +40,7 @@ VERIFICATION = {
 """The text on the page for each level of a bundle."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One row of a leaderboard: one subject of one bundle."""
 
     subject: str
@@ -57,14 +57,12 @@ class Entry:
     facts: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(Struct, frozen=True):
     name: str
     reason: str
 
 
-@dataclass(slots=True)
-class Board:
+class Board(Struct):
     """Entries that can be compared, because they have the same questions, data, answering model and judge."""
 
     title: str
@@ -73,8 +71,7 @@ class Board:
     entries: list[Entry] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class Leaderboard:
+class Leaderboard(Struct, frozen=True):
     boards: Sequence[Board]
     refused: Sequence[Refused]
     bundles: int

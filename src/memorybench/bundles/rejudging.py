@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from memorybench.core.contracts import Model
 from memorybench.core.errors import BadInput
@@ -44,8 +45,7 @@ _JUDGE = "judge model"
 _LONGEST = 200
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedStep:
+class JudgedStep(Struct, frozen=True):
     """A recorded verdict, with the prompt that the judge got."""
 
     key: str
@@ -57,8 +57,7 @@ class JudgedStep:
     """The names of the trials whose scores depend on this verdict."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(Struct, frozen=True):
     root: str
     seed: int
     steps: tuple[JudgedStep, ...]
@@ -89,8 +88,7 @@ class Rejudged(Record):
         return (self.verdict, self.score) == (self.recorded, self.recorded_score)
 
 
-@dataclass(frozen=True, slots=True)
-class Rejudging:
+class Rejudging(Struct, frozen=True):
     """The agreement of two judges."""
 
     judge: str

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from math import inf
+
+from msgspec import Struct, field
 
 from memorybench.core.errors import Lacking, MemorybenchError
 from memorybench.core.measures import Metric
@@ -134,8 +135,7 @@ async def _rescore(bundle: BundledRun, rescorer: Rescorer, *, is_of_this_version
     return found
 
 
-@dataclass(slots=True)
-class _Rescores:
+class _Rescores(Struct):
     proved: Counter[str] = field(default_factory=Counter)
     """The number of scores that were computed again with the same result, by name."""
     declared: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))

@@ -11,10 +11,10 @@ import binascii
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from msgspec import Struct
 from pydantic import Field, ValidationError
 
 from memorybench.core.errors import BadInput
@@ -57,8 +57,7 @@ class _Statement(Record):
     predicate: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class PublicKey:
+class PublicKey(Struct, frozen=True):
     key: Ed25519PublicKey
 
     @classmethod
@@ -87,8 +86,7 @@ class PublicKey:
         return True
 
 
-@dataclass(frozen=True, slots=True)
-class PrivateKey:
+class PrivateKey(Struct, frozen=True):
     key: Ed25519PrivateKey
 
     @classmethod

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memorybench.core.errors import BadInput
 from memorybench.core.records import Record
@@ -44,8 +46,7 @@ _READERS = {
 """The function that reads configs of a kind, for the kinds that need no more than the document."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Source:
+class _Source(Struct, frozen=True):
     """One definition of an entry: a file, a plug-in, or a baseline. A name with several definitions is invalid."""
 
     entry: Entry

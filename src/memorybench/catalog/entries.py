@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
 
 from memorybench.core.errors import BadInput
 
@@ -14,8 +15,7 @@ Kind = Literal["provider", "baseline", "benchmark", "extractor", "store", "agent
 BUNDLED = "bundled"
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A name in the catalog, and where it comes from."""
 
     kind: Kind

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 
+from msgspec import Struct
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
@@ -19,15 +19,13 @@ from .files import KINDS, Described, record_of
 from .schemas import one_line
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(Struct, frozen=True):
     name: str
     default: str
     effect: str
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Struct, frozen=True):
     """A table of the documentation: keys that have one place each, or those of a section that has several places."""
 
     title: str
@@ -37,8 +35,7 @@ class Section:
     keys: tuple[Key, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Field:
+class _Field(Struct, frozen=True):
     place: str
     """Path of the section that has the field, such as `endpoints.add`."""
     owner: type[BaseModel]

@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from memorybench.core.errors import BadInput
 from memorybench.core.records import Record
@@ -57,8 +58,7 @@ _IMAGE = re.compile(r"^\s*-?\s*(?:image|build|context)\s*:\s*(\S.*?)\s*$", re.MU
 _LONGEST_SQL = 400
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(Struct, frozen=True):
     """The file of a config, and the environment with which it would be read."""
 
     file: Path | None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from memorybench.text.sanitize import printable, shorten
 
@@ -37,8 +38,7 @@ _OPEN = "no mark: undecided, somewhere on the line"
 _NO_CAPTIONS: Mapping[str, Sequence[str]] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(Struct, frozen=True):
     """A value with its interval."""
 
     name: str
@@ -71,8 +71,7 @@ class Estimate:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
+class Spread(Struct, frozen=True):
     """Percentiles of many values, drawn as a box."""
 
     name: str
@@ -84,8 +83,7 @@ class Spread:
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """The values of the first and the second side for one type of question."""
 
     name: str

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memorybench.core.measures import Measure
 from memorybench.journal.rows import Run
@@ -37,8 +39,7 @@ _MOST_RUNS = 20
 _STEPS = ("add", "settle", "wait_until_searchable", "search", "answer", "judge")
 
 
-@dataclass(frozen=True)
-class RunCharts:
+class RunCharts(Struct, frozen=True, dict=True):
     """The data of a run that charts need, each part computed once."""
 
     stored: StoredRun

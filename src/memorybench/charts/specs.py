@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from math import ceil, floor, log10
 from typing import Any
+
+from msgspec.structs import asdict
 
 from .look import LIGHT
 from .parts import (

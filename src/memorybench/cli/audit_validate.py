@@ -6,7 +6,8 @@ import argparse
 import json
 import sys
 from collections import Counter
-from dataclasses import asdict
+
+from msgspec.structs import asdict
 
 from .arguments import add_json
 

@@ -51,7 +51,7 @@ def add_scan(actions: Any) -> None:
 
 
 def _scan(args: argparse.Namespace) -> int:
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     from memorybench import __version__
     from memorybench.core.errors import BadInput

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol, runtime_checkable
+
+from msgspec import Struct
 
 from .records import Record
 from .trials import Outcome, Score, Trial
@@ -14,8 +15,7 @@ RankingFormula = Callable[[Sequence[str], Collection[str], int], float | None]
 """Takes distinct ranked ids, gold ids and a cutoff k; returns the value of one question, or None if it is undefined."""
 
 
-@dataclass(frozen=True, slots=True)
-class RetrievalMetric:
+class RetrievalMetric(Struct, frozen=True):
     """A score of one question's ranking. Reports show its mean over the questions that have a value."""
 
     name: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Protocol, TypedDict, TypeVar, Unpack
+
+from msgspec import Struct, field
 
 from .measures import Metric
 from .retry_defaults import FIRST_DELAY, LONGEST_DELAY, TRIES
@@ -13,8 +14,7 @@ from .trials import Case, Exhibit, Failure, Outcome, Score, Subject, Trial
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Adding:
+class Adding(Struct, frozen=True):
     """Progress to show: how many sessions of a haystack have been added to a subject's memory."""
 
     benchmark: str
@@ -93,8 +93,7 @@ class Steps(Protocol):
 NOTHING_SHOWN = Exhibit()
 
 
-@dataclass(frozen=True, slots=True)
-class Performed:
+class Performed(Struct, frozen=True):
     """The result of a job. `unscored` says why the result could not be scored although the subject did its work."""
 
     scores: tuple[Score, ...] = ()
@@ -102,8 +101,7 @@ class Performed:
     unscored: Failure | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Struct, frozen=True):
     """The work for one trial."""
 
     trial: Trial
@@ -119,8 +117,7 @@ class Job:
     spends: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """Concurrency, rate and retries of one subject."""
 
     concurrency: int | None = None
@@ -133,8 +130,7 @@ class Limits:
     longest_delay: float = LONGEST_DELAY
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """All jobs of a run, with their limits and metrics."""
 
     jobs: Iterable[Job]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(Struct, frozen=True):
     """One program, module, image, SQL statement, host or variable that a config uses."""
 
     value: str
@@ -17,8 +16,7 @@ class Use:
     """For a variable: the host or program that gets its value; empty if the value stays in this process."""
 
 
-@dataclass(frozen=True, slots=True)
-class Uses:
+class Uses(Struct, frozen=True):
     """Everything that a config runs, contacts or reads from the environment."""
 
     programs: tuple[Use, ...] = ()
@@ -37,12 +35,11 @@ class Uses:
         return (*self.programs, *self.modules, *self.images, *self.sql)
 
     def __or__(self, other: Uses) -> Uses:
-        names = [field.name for field in fields(self)]
+        names = self.__struct_fields__
         return Uses(**{name: tuple(dict.fromkeys((*getattr(self, name), *getattr(other, name)))) for name in names})
 
 
-@dataclass(frozen=True, slots=True)
-class Consent:
+class Consent(Struct, frozen=True):
     """What the user allows configs that do not come with memorybench.
 
     Flags of each command give it; it is never saved.

@@ -17,6 +17,7 @@ from pathlib import Path
 from sys import intern
 from typing import Any
 
+from msgspec import Struct
 from pydantic import TypeAdapter
 
 from memorybench.core.conversation import Turn
@@ -66,8 +67,7 @@ class AuditConversation(Record):
     absent: tuple[AbsentFact, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class AuditDataset:
+class AuditDataset(Struct, frozen=True):
     id: str
     conversations: Sequence[AuditConversation]
     """The conversations. If they were read from a file, they are compressed in memory and each is unpacked when it is

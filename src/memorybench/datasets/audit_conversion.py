@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
 from functools import partial
@@ -18,6 +17,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
+from msgspec import Struct
 from pydantic import BaseModel, ConfigDict
 
 from memorybench.core.conversation import Turn
@@ -134,8 +134,7 @@ class _LongMemEvalItem(_SourceRecord):
     haystack_sessions: tuple[tuple[_LongMemEvalTurn, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Talk:
+class _Talk(Struct, frozen=True):
     """The turns of a LoCoMo conversation, also by dialog id."""
 
     turns: tuple[Turn, ...]

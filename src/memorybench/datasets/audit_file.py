@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from msgspec import Struct
 from pydantic import StrictInt
 
 from memorybench.core.errors import BadInput
@@ -63,8 +63,7 @@ class _DatasetOnFile(Record):
     conversations: tuple[ConversationOnFile, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class AuditFile:
+class AuditFile(Struct, frozen=True):
     path: Path
     id: str | None
     """The id of the dataset; None if it is missing, which is then one of `problems`."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from operator import getitem
 from string import ascii_lowercase
 from typing import Any
+
+from msgspec import Struct
 
 from memorybench.core.errors import BadInput
 from memorybench.core.questions import Choice
@@ -21,8 +22,7 @@ _LABELLED = re.compile(
 _DECORATION = " ().:"
 
 
-@dataclass(frozen=True, slots=True)
-class Choices:
+class Choices(Struct, frozen=True):
     """The choices of a question, and how the question shows them."""
 
     choices: tuple[Choice, ...]

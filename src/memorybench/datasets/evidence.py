@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from memorybench.core.errors import BadInput
 from memorybench.core.questions import EvidenceLevel
@@ -141,8 +142,7 @@ FORMATS: Mapping[str, Callable[[str], list[str]]] = {"exact": lambda cited: [cit
 """The values of `schema.evidenceFormat` for evidence that is ids, each with a function that splits a text into ids."""
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Struct, frozen=True):
     """The evidence of a question, resolved to turns and sessions."""
 
     sessions: tuple[str, ...] = ()
@@ -155,8 +155,7 @@ class Evidence:
     """Evidence texts that are not resolved, because several turns have them."""
 
 
-@dataclass(slots=True)
-class EvidenceCheck:
+class EvidenceCheck(Struct):
     """Finds out whether the evidence of at least one question can be resolved; if not, the config is probably wrong."""
 
     path: Path | None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import isfinite
 from typing import Any
+
+from msgspec import Struct
 
 from memorybench.core.errors import BadInput
 from memorybench.core.questions import RubricItem
@@ -17,8 +18,7 @@ from .config import SchemaMapping
 from .paths import only, place_of
 
 
-@dataclass(frozen=True, slots=True)
-class Gold:
+class Gold(Struct, frozen=True):
     rubric: tuple[RubricItem, ...] = ()
     must_contain: tuple[str, ...] = ()
     must_not_contain: tuple[str, ...] = ()

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
+
+from msgspec import Struct, field
 
 from memorybench.core.conversation import Session
 
@@ -19,8 +20,7 @@ _NOT_WORDS = re.compile(r"(?:[^\w+#%&@$€£¥°=<>-]|_|-(?!\d)|(?<=\w)-)+")
 5."""
 
 
-@dataclass(slots=True)
-class LeftOut:
+class LeftOut(Struct):
     """Counts the parts of a history that are not read."""
 
     members: int = 0
@@ -37,8 +37,7 @@ class LeftOut:
     """All fields of sessions that are objects, whether a path of the config reads them or not."""
 
 
-@dataclass(eq=False)
-class ItemContext:
+class ItemContext(Struct, eq=False, dict=True):
     """The sessions of an item and the ids that evidence refers to. ContextReader adds the sessions one by one.
 
     The sessions are created when they are first needed, because reading the questions of a file does not need them.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from itertools import count
 from pathlib import Path as FilePath
 from typing import Any
+
+from msgspec import field
+from msgspec.structs import replace
 
 from memorybench.core.errors import BadInput
 from memorybench.files.json_text import load_json
@@ -26,8 +28,7 @@ _CACHED = 4
 """Number of joined files, and of rows, that are kept in memory: items that share one are often adjacent."""
 
 
-@dataclass(frozen=True)
-class JoinedItem(Document):
+class JoinedItem(Document, frozen=True):
     """An item with fields that come from other files.
 
     Errors about such a field name the file and line it comes from.

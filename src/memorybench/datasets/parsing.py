@@ -9,9 +9,10 @@ import re
 import tokenize
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
+
+from msgspec.structs import replace
 
 from memorybench.core.errors import BadInput
 from memorybench.files.json_text import DuplicateKey, unique_object

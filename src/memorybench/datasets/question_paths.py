@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from memorybench.files.jsonpaths import Path
 
@@ -16,8 +17,7 @@ _SAME_KEYS = ("question", "answer", "rubric", "must_contain", "must_not_contain"
 """Keys of `schema` for a field of a question; in `schema.questions`, they end with `Field`."""
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionPaths:
+class QuestionPaths(Struct, frozen=True):
     """The paths to the questions of an item and to the fields of a question."""
 
     question: Path

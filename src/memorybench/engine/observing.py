@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from memorybench.core.spending import NOTHING, Spending
 from memorybench.core.trials import Outcome, Subject, Trial
 
 
-@dataclass(frozen=True, slots=True)
-class EndedStep:
+class EndedStep(Struct, frozen=True):
     """A step that this process performed. Observers are not told about steps whose result was in the journal."""
 
     name: str

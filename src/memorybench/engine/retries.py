@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import TypeVar
+
+from msgspec import Struct
 
 from memorybench.core.errors import Denied, Malformed, ServiceError, Transient
 from memorybench.core.plans import Limits
@@ -21,8 +22,7 @@ from .stopping import Interrupted
 T = TypeVar("T")
 
 
-@dataclass(slots=True)
-class RetryState:
+class RetryState(Struct):
     """What `with_retries` counts for one call. The caller can read it after success and after failure."""
 
     tries: int = 0

@@ -7,8 +7,9 @@ import gc
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from memorybench.core.errors import Blocked, JournalError, Lacking, MemorybenchError, Unreadable
 from memorybench.core.plans import Job, Plan, Watch
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
     from .observing import Observer, TrialObserver
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(Struct, frozen=True):
     """How a run ended."""
 
     status: RunStatus

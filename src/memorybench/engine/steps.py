@@ -8,9 +8,9 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
 
+from msgspec import Struct
 from pydantic import TypeAdapter
 
 from memorybench.core.errors import JournalError, Malformed, MemorybenchError
@@ -37,8 +37,7 @@ T = TypeVar("T")
 _in_prerequisite: ContextVar[bool] = ContextVar("memorybench_in_prerequisite", default=False)
 
 
-@dataclass(slots=True)
-class StepRequest(Generic[T]):
+class StepRequest(Struct, Generic[T]):
     """A step that a job asks for: its name, its inputs, and the work to perform."""
 
     key: str

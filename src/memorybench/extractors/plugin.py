@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
+
+from msgspec import Struct
 
 from memorybench.core.contracts import Model, Provider
 from memorybench.core.extraction import Extractor
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
 GROUP = "memorybench.extractors"
 
 
-@dataclass(frozen=True, slots=True)
-class OpenContext:
+class OpenContext(Struct, frozen=True):
     """Everything that an extractor may need when it is opened."""
 
     name: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from memorybench.core.errors import BadInput
 from memorybench.text.sanitize import preview
@@ -17,8 +18,7 @@ from .templates import Placeholder, Template, check_known, value_of
 _PATH_STARTS = ("$.", "$[")
 
 
-@dataclass(frozen=True, slots=True)
-class BodyTemplate:
+class BodyTemplate(Struct, frozen=True):
     """A parsed request body.
 
     A string that is exactly `$.content` or `${content}` is replaced by the value with its type. Other strings with

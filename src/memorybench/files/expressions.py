@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from memorybench.core.errors import BadInput
 from memorybench.text.sanitize import preview
@@ -27,8 +28,7 @@ def split_names(text: str) -> list[str]:
     return [name.strip() for name in _LIST_ITEM.findall(text) if name.strip()]
 
 
-@dataclass(frozen=True, slots=True)
-class Expression:
+class Expression(Struct, frozen=True):
     """A name with settings, such as `bm25(k1=1.5)`."""
 
     name: str

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
 from pydantic_core import from_json
 
 from memorybench.core.errors import BadInput
@@ -159,8 +159,7 @@ def _check_text(text: str) -> None:
         raise _LoneSurrogate from None
 
 
-@dataclass(frozen=True, slots=True)
-class _Fault:
+class _Fault(Struct, frozen=True):
     offset: int
     problem: str
     expected: str = ""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import takewhile
 from typing import Any
@@ -16,6 +15,7 @@ from jsonpath.function_extensions import Match, Search
 from jsonpath.segments import JSONPathChildSegment
 from jsonpath.selectors import Filter, IndexSelector, NameSelector
 from jsonpath.token import Token
+from msgspec import Struct
 
 from memorybench.core.errors import BadInput, Unreadable
 from memorybench.text.patterns import Pattern
@@ -68,8 +68,7 @@ class _Strict(JSONPathEnvironment):
 _ENVIRONMENT = _Strict(strict=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(Struct, frozen=True):
     """One of the alternatives of a path that are separated by `|`."""
 
     compiled: JSONPath
@@ -93,8 +92,7 @@ class Route:
         return [(match.parts, match.obj) for match in self.compiled.finditer(value)]
 
 
-@dataclass(frozen=True, slots=True)
-class Path:
+class Path(Struct, frozen=True):
     text: str
     routes: tuple[Route, ...]
     where: str

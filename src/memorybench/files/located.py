@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from memorybench.text.spelling import as_written
 
@@ -19,8 +20,7 @@ DEEPEST = 100
 _PLAIN_KEY = re.compile(r"[\w-]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Struct, frozen=True):
     """A value as plain Python data, with the file and line of every place in it.
 
     A place may be given in snake_case where the file uses camelCase; results use the file's spelling.

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from memorybench.core.errors import BadInput
 from memorybench.text.sanitize import preview
@@ -21,15 +22,13 @@ _REPLACEMENTS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Placeholder:
+class Placeholder(Struct, frozen=True):
     """A variable in a template."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Template:
+class Template(Struct, frozen=True):
     """Text with `${name}` placeholders; `$${` stands for a literal `${`."""
 
     parts: tuple[str | Placeholder, ...]

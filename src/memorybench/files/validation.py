@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
+from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
@@ -59,8 +60,7 @@ def problems(document: Document, record: type[BaseModel]) -> list[BadInput]:
     return _errors(document, _validate(document, record, camel)[1])
 
 
-@dataclass(frozen=True, slots=True)
-class _Fault:
+class _Fault(Struct, frozen=True):
     place: Place
     """The place of the problem, with keys as they are written in the file."""
     problem: str
@@ -70,8 +70,7 @@ class _Fault:
     forks: Forks = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Spot:
+class _Spot(Struct, frozen=True):
     place: Place
     value: Any
     shape: Shape

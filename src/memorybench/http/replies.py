@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
+from msgspec import Struct
 from yarl import URL
 
 from memorybench.core.errors import Denied, Malformed, ServiceError, Transient
@@ -23,8 +24,7 @@ UNCERTAIN = frozenset({504, 524})
 """HTTP statuses after which the request may have been performed: a gateway timed out, not the server behind it."""
 
 
-@dataclass(frozen=True, slots=True)
-class EventStream:
+class EventStream(Struct, frozen=True):
     """A reply whose body arrives in pieces over time."""
 
     status: int

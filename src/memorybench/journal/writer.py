@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from queue import SimpleQueue
 from threading import Event, Lock, Thread
+
+from msgspec import Struct
 
 from memorybench.core.errors import JournalError, MemorybenchError
 
@@ -21,8 +22,7 @@ HEARTBEAT_SECONDS = 10.0
 Statement = tuple[str, Values]
 
 
-@dataclass(slots=True, eq=False)
-class _Entry:
+class _Entry(Struct, eq=False):
     statements: Sequence[Statement]
     committed: asyncio.Future[None]
     is_resolved: bool = False

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from msgspec import Struct
 
 from memorybench.core.errors import Unreadable
 from memorybench.core.questions import Choice, Question
@@ -31,8 +32,7 @@ STEP = "canary"
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class CanaryCase:
+class CanaryCase(Struct, frozen=True):
     """A question with its gold answer and a response of each kind. Only `verbatim` and `paraphrased` are right.
 
     If the response of a kind is empty, the judge is not asked about that kind.
@@ -63,7 +63,7 @@ class CanaryCase:
 
 RIGHT = ("verbatim", "paraphrased")
 PARTIAL = "partial"
-KINDS = tuple(field.name for field in fields(CanaryCase) if field.name not in ("question", "gold", "options"))
+KINDS = tuple(name for name in CanaryCase.__struct_fields__ if name not in ("question", "gold", "options"))
 
 _DATA = json.loads((Path(__file__).parent.parent / "catalog/data/judge_canaries.json").read_text(encoding="utf-8"))
 CASES: Mapping[str, tuple[CanaryCase, ...]] = {

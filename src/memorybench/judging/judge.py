@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from memorybench.core.contracts import Completion, Model
 from memorybench.core.errors import Unreadable
@@ -112,8 +113,7 @@ class Verdict(Record):
     """The score of the rubric item: 0, 0.5 or 1; None if no item was judged."""
 
 
-@dataclass(frozen=True, slots=True)
-class Judge:
+class Judge(Struct, frozen=True):
     model: Model
     prompts: JudgePrompts = field(default_factory=JudgePrompts)
 

@@ -16,9 +16,10 @@ several pieces is matched with the longest piece; several gold facts that were w
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple
+
+from msgspec import Struct, field
 
 from .facts import MemoryFact
 from .normal_form import normal_form
@@ -95,8 +96,7 @@ def _compatible(first: MemoryFact, second: MemoryFact) -> bool:
     return second.is_under(first.category) or first.is_under(second.category)
 
 
-@dataclass(frozen=True)
-class Grid:
+class Grid(Struct, frozen=True, dict=True):
     """The gold facts, the found facts, and the decisions of a judge about pairs of them."""
 
     gold: Sequence[MemoryFact]
@@ -167,8 +167,7 @@ class Grid:
         return pair[0] in self.in_any_category or gold.category not in self.known or _compatible(gold, found)
 
 
-@dataclass(frozen=True)
-class Matching:
+class Matching(Struct, frozen=True, dict=True):
     grid: Grid
     pairs: Mapping[int, int]
     """By index of a gold fact: the index of the found fact that it is matched with."""

@@ -6,7 +6,9 @@ Each reply is parsed as strictly as any verdict and recorded as a step, so the s
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memorybench.core.plans import Steps
 from memorybench.core.questions import Question
@@ -46,8 +48,7 @@ CANARIES = take_turns(
 """Pairs of notes, each with its kind. Pairs whose first note says all of the second alternate with other pairs."""
 
 
-@dataclass(frozen=True, slots=True)
-class EntailmentJudge:
+class EntailmentJudge(Struct, frozen=True):
     judge: Judge
 
     async def says(self, steps: Steps, first: str, second: str) -> bool:

@@ -8,9 +8,10 @@ yes or no only; `order` asks for A, B or neither, and `rubric-item` for 0, 0.5 o
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import count
+
+from msgspec import Struct, field
 
 from memorybench.core.questions import Question
 from memorybench.core.records import digest
@@ -59,8 +60,7 @@ Reply with one {verdicts}.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class JudgePrompt:
+class JudgePrompt(Struct, frozen=True):
     """A prompt that asks a judge for a verdict."""
 
     name: str
@@ -112,8 +112,7 @@ def named_prompt(name: str) -> JudgePrompt:
     return JudgePrompt(name, Template((load_prompt(f"judge-{name}"),), f"judge prompt {name}"), kind=name)
 
 
-@dataclass(frozen=True, slots=True)
-class JudgePrompts:
+class JudgePrompts(Struct, frozen=True):
     """The judge prompts of one benchmark."""
 
     override: Template | None = None

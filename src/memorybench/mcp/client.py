@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypedDict, TypeVar, cast
 
 import mcp_types as types
@@ -15,6 +14,7 @@ from mcp.client import Transport
 from mcp.client.session import ElicitationFnT, ListRootsFnT, MessageHandlerFnT, SamplingFnT
 from mcp.shared.dispatcher import ProgressFnT
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from msgspec import Struct, field
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from memorybench import __version__
@@ -43,15 +43,13 @@ class ToolError(ServiceError):
     """Raised if a tool was called and reported a failure."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(Struct, frozen=True):
     name: str
     description: str = ""
     input_schema: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class ToolResult:
+class ToolResult(Struct, frozen=True):
     text: str
     """All text parts, joined by newlines."""
     structured: Any = None

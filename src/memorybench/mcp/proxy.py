@@ -11,13 +11,13 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import uvicorn
 from mcp import MCPError
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
+from msgspec import Struct
 from starlette.applications import Starlette
 from starlette.routing import Route
 
@@ -37,8 +37,7 @@ _RECORDED = frozenset({"resources/read", "prompts/get"})
 logging.getLogger("uvicorn").addHandler(logging.NullHandler())
 
 
-@dataclass(frozen=True, slots=True)
-class ReadCall:
+class ReadCall(Struct, frozen=True):
     """What a call of one of the server's tools did to the memory. `refused` is the message if the server refused it."""
 
     parts: tuple[MemoryOperation, ...] = ()

@@ -10,12 +10,12 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import mcp_types as types
 from mcp.server.lowlevel import Server
+from msgspec import Struct
 from pydantic import Field, ValidationError
 
 from memorybench import __version__
@@ -78,8 +78,7 @@ _ARGUMENTS: Mapping[Operation, type[Record]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
+class _Answer(Struct, frozen=True):
     """The answer of a tool, and what the call did to the memory."""
 
     text: str

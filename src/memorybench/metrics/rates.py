@@ -7,10 +7,11 @@ reply could not be read.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from math import fsum
 from typing import ClassVar
+
+from msgspec import Struct
 
 from memorybench.core.measures import Measure, Selective
 from memorybench.core.trials import Outcome, Trial
@@ -45,8 +46,7 @@ def is_wide(estimate: Interval) -> bool:
     return half > WIDE or half > max(NARROW, min(value, 1 - value))
 
 
-@dataclass(frozen=True, slots=True)
-class _ScoreMetric:
+class _ScoreMetric(Struct, frozen=True):
     name: str
     score: str
     higher_is_better: bool = True
@@ -70,8 +70,7 @@ class _ScoreMetric:
         raise NotImplementedError
 
 
-@dataclass(frozen=True, slots=True)
-class Rate(_ScoreMetric):
+class Rate(_ScoreMetric, frozen=True):
     """The mean of a score from 0 to 1: a verdict, or a share such as recall@5."""
 
     is_share: ClassVar[bool] = True
@@ -80,16 +79,14 @@ class Rate(_ScoreMetric):
         return _share_interval(tuple(values), tuple(clusters))
 
 
-@dataclass(frozen=True, slots=True)
-class Mean(_ScoreMetric):
+class Mean(_ScoreMetric, frozen=True):
     """The mean of a score without bounds, such as context tokens."""
 
     def estimate(self, values: Sequence[float], clusters: Sequence[str]) -> Interval:
         return interval(values, clusters, bounds=UNBOUNDED)
 
 
-@dataclass(frozen=True, slots=True)
-class Total(_ScoreMetric):
+class Total(_ScoreMetric, frozen=True):
     """The sum of a score, such as cost. It has no interval, because it is an amount and not an estimate.
 
     If `n` is below `planned`, the missing trials are not included.
@@ -102,8 +99,7 @@ class Total(_ScoreMetric):
         return Interval(fsum(values) if values else None)
 
 
-@dataclass(frozen=True, slots=True)
-class Pooled:
+class Pooled(Struct, frozen=True):
     """A share computed from the sums of several scores, such as micro F1 of tp, fp and fn."""
 
     is_share: ClassVar[bool] = True

@@ -14,10 +14,11 @@ ids of their sessions, the first k are k different sessions.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from math import log2
 from typing import ClassVar
+
+from msgspec import Struct
 
 from memorybench.core.measures import Measure, RetrievalMetric
 from memorybench.core.trials import Outcome
@@ -139,8 +140,7 @@ PROVENANCE_UNKNOWN = "provenance_unknown"
 """The name of a score of searches that found nothing, which do not show whether the provider reports sources."""
 
 
-@dataclass(frozen=True, slots=True)
-class RetrievalMean:
+class RetrievalMean(Struct, frozen=True):
     """The mean of a retrieval score. A search that finds nothing counts as 0.
 
     There is no mean for a provider that returns memories, but never reports their sources.

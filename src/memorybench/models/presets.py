@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 from urllib.parse import urlsplit
 
+from msgspec import Struct, field
 from pydantic import Field
 
 from memorybench.core.errors import BadInput
@@ -19,8 +19,7 @@ from memorybench.http.addresses import check_url
 from .config import Kind, ModelConfig
 
 
-@dataclass(frozen=True, slots=True)
-class Preset:
+class Preset(Struct, frozen=True):
     base_url: str
     base_variable: str
     """The environment variable that replaces the base URL."""
@@ -58,8 +57,7 @@ _ADDRESS = re.compile(r"(?P<name>.+)@(?P<url>https?://.*)", re.DOTALL)
 """A name with the address of its server: `gpt-4o@http://localhost:8000/v1`."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelAddress:
+class ModelAddress(Struct, frozen=True):
     """The server of a model, and the environment variables for its key. The key itself is not part of it."""
 
     name: str

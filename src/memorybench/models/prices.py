@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 from memorybench.core.spending import Spending
 
@@ -13,8 +14,7 @@ from .config import ModelConfig
 MILLION = 10**6
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Struct, frozen=True):
     """Tokens of one call, as the server reported them."""
 
     input_tokens: int

@@ -13,9 +13,10 @@ import signal
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+from msgspec import Struct
 
 from memorybench.core.errors import BadInput, Malformed, ServiceError
 from memorybench.secrets.redaction import Redactor
@@ -267,8 +268,7 @@ async def open_program(
             _groups.discard(process.pid)
 
 
-@dataclass(frozen=True, slots=True)
-class CompletedProgram:
+class CompletedProgram(Struct, frozen=True):
     """The exit status and output of a program that has ended."""
 
     status: int

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
+from msgspec import Struct
 from pydantic import ValidationError
 
 from memorybench.core.contracts import Model
@@ -92,8 +92,7 @@ def weights_of(retrieval: Retrieval) -> Mapping[str, float]:
     return {**dict.fromkeys(Aqrag.weights, 0.0), **retrieval.weights} if retrieval.weights else Aqrag.weights
 
 
-@dataclass(frozen=True, slots=True)
-class _WeightedRanking:
+class _WeightedRanking(Struct, frozen=True):
     weights: Mapping[str, float]
     max_results: int | None
 

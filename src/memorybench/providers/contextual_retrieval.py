@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
+
+from msgspec import Struct
 
 from memorybench.core.contracts import Model
 from memorybench.core.records import digest
@@ -94,8 +95,7 @@ class ContextualRetrieval(ChunkMemory):
         return _FusedRanking(LexicalIndex(turns, LexicalSettings(around_words=0)), self._retrieval)
 
 
-@dataclass(frozen=True, slots=True)
-class _FusedRanking:
+class _FusedRanking(Struct, frozen=True):
     lexical: LexicalIndex
     retrieval: Retrieval
 

@@ -11,11 +11,12 @@ import json
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from memorybench.core.contracts import Embedder, Model, Receipt, Scope
 from memorybench.core.conversation import Memory, Session, Turn
@@ -54,8 +55,7 @@ CALLS_SCHEMA: Mapping[str, Any] = {
 }
 
 
-@dataclass(slots=True)
-class _ScopeMemory:
+class _ScopeMemory(Struct):
     """LangMem's manager and store of one scope. The store is in memory; its content is saved after each session."""
 
     manager: Any

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from msgspec import Struct
 from yarl import URL
 
 from memorybench.core.contracts import Receipt, Scope
@@ -45,8 +46,7 @@ HOME = "home"
 """Name of the folder with the private home of a server; it is next to the data folder."""
 
 
-@dataclass(frozen=True, slots=True)
-class _ToolTemplate:
+class _ToolTemplate(Struct, frozen=True):
     tool: str
     arguments: BodyTemplate
     response: ResponseTemplate | None

@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urljoin, urlsplit
+
+from msgspec import Struct, field
 
 _FIELDS: Mapping[str, str] = {
     "$.content": r"content|text|data|memory|document|note|value|body",
@@ -32,8 +33,7 @@ _STORE_PATH = re.compile(r"memor|document|note|message|episode|fact|record|item|
 _DEEPEST = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Guess:
+class Guess(Struct, frozen=True):
     """A guessed request, as keys of a config. A key that could not be guessed is an empty text."""
 
     method: str
@@ -53,8 +53,7 @@ class Guess:
         return "${scope}" in self.path or "$.scope" in (*self.body.values(), *self.query.values())
 
 
-@dataclass(frozen=True, slots=True)
-class Guesses:
+class Guesses(Struct, frozen=True):
     title: str
     version: str
     auth: Mapping[str, str]
@@ -109,8 +108,7 @@ def _server_url(server: Mapping[str, Any]) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(Struct, frozen=True):
     method: str
     path: str
     body: Sequence[str]

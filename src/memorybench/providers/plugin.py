@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from msgspec import Struct
 
 from memorybench.core.errors import BadInput
 from memorybench.files.entry_points import built_in_points
@@ -52,8 +53,7 @@ class Package(NamedTuple):
 LOCAL_EMBEDDER = Package("wordllama", "wordllama", "embed")
 
 
-@dataclass(frozen=True, slots=True)
-class OpenContext:
+class OpenContext(Struct, frozen=True):
     """Everything that a provider may need to open itself."""
 
     config: ProviderConfig

@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import IO, Any, Literal
+
+from msgspec import Struct
 
 from memorybench.core.trials import Outcome
 from memorybench.journal.run_reader import RecordedTrial
@@ -53,8 +54,7 @@ COLUMNS: Mapping[str, Kind] = {
 _HEADLINE_SCORES = ("correct", "rubric_score", "answer_f1", "recall@5", "passed")
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """The columns of one export."""
 
     kinds: Mapping[str, Kind]

@@ -6,8 +6,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from memorybench.text.sanitize import PLAIN, sanitize
 
@@ -186,8 +187,7 @@ def _bars(snapshot: Snapshot, console: Console) -> RenderableType:
     return grid
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(Struct, frozen=True):
     name: str
     notes: str
     done: int = 0

@@ -12,9 +12,10 @@ import re
 import unicodedata
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from memorybench.core.records import Record
 
@@ -235,8 +236,7 @@ def first_byte(text: str, octets: bytes, find: FindText) -> int | None:
     return max(start, first)
 
 
-@dataclass(frozen=True, slots=True)
-class _View:
+class _View(Struct, frozen=True):
     """One decoding of a text. `letters` are its letters and digits only."""
 
     encoding: str
@@ -250,8 +250,7 @@ class _View:
         return cls(encoding, text, _letters(text), text.casefold())
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
+class _Piece(Struct, frozen=True):
     """A part of the secret that occurs in a text; `start` and `end` are offsets in the secret's letters."""
 
     start: int

@@ -10,9 +10,11 @@ import zipfile
 import zlib
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from io import BytesIO
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 _LARGEST = 8 * 2**20
 """The most decompressed bytes of one stream that are read: a small stream may expand to gigabytes."""
@@ -62,8 +64,7 @@ Span = tuple[int, int]
 """The offset of the first byte, and the offset after the last byte."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stream:
+class Stream(Struct, frozen=True):
     """A compressed part of a file; `content` is decompressed."""
 
     offset: int
@@ -73,8 +74,7 @@ class Stream:
     """The places, in `content`, of nested compressed streams that were read completely."""
 
 
-@dataclass(slots=True)
-class Unpacked:
+class Unpacked(Struct):
     """The decompressed streams of a file, and reasons why parts could not be read."""
 
     streams: list[Stream] = field(default_factory=list)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 Kind = Literal[
     "AWS access key", "GitHub token", "GitLab token", "model API key", "Slack token", "Stripe key", "Google API key",
@@ -13,8 +14,7 @@ Kind = Literal[
 ]  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Credential:
+class Credential(Struct, frozen=True):
     kind: Kind
     start: int
     end: int

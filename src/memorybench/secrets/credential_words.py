@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cache
+
+from msgspec import Struct
 
 from . import credential_phrases as phrases
 from . import credential_sentences, pin_sentences
@@ -130,8 +131,7 @@ def _accepts_quoted(match: re.Match[str]) -> bool:
     return bool(match["quote"]) and _called(match) == "password" and is_chosen_word(match["value"])
 
 
-@dataclass(frozen=True, slots=True)
-class _Rule:
+class _Rule(Struct, frozen=True):
     kind: Kind | None
     """The kind of credential; None: the name in the match determines it."""
     words: tuple[str, ...]

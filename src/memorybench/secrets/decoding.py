@@ -16,8 +16,9 @@ import string
 import struct
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from urllib.parse import unquote, unquote_plus
+
+from msgspec import Struct
 
 from .provider_keys import BASE58, base58_bytes
 
@@ -85,8 +86,7 @@ LOOK_ALIKES: Mapping[str, str] = {
 _LATIN = str.maketrans({other: latin for latin, others in LOOK_ALIKES.items() for other in others})
 
 
-@dataclass(frozen=True, slots=True)
-class Decoding:
+class Decoding(Struct, frozen=True):
     name: str
     """The encoding, such as `base64` or `hex of base64`; "": the text itself."""
     text: str

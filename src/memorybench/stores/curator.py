@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
+
+from msgspec import Struct
 
 from memorybench.core.stores import Proposal, StoredFact
 from memorybench.text.words import is_negated, numbers, stems, words
@@ -67,8 +68,7 @@ def propose_changes(facts: Sequence[StoredFact]) -> list[Proposal]:
     return proposals
 
 
-@dataclass(frozen=True)
-class _Preference:
+class _Preference(Struct, frozen=True):
     """A preference such as "User (subject) prefers tabs (object) for Go (scope)", as word stems."""
 
     subject: tuple[str, ...]
@@ -91,8 +91,7 @@ class _Preference:
         return self.exclusive and earlier.exclusive and bool(shared) and (reversed_order or exchanged == (1, 1))
 
 
-@dataclass(frozen=True)
-class _ParsedFact:
+class _ParsedFact(Struct, frozen=True, dict=True):
     """A fact with its words and its preference, which are computed only once."""
 
     fact: StoredFact

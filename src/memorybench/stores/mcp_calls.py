@@ -7,9 +7,10 @@ the value at the place of `$.content` is the content. A call that stores three f
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice, product
 from typing import Any
+
+from msgspec import Struct
 
 from memorybench.core.agents import MemoryOperation, Operation
 from memorybench.core.errors import BadInput, Malformed
@@ -29,8 +30,7 @@ MAX_OPERATIONS = 1_000
 Values = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class _Bound:
+class _Bound(Struct, frozen=True):
     """A tool call that the config describes, and the memory operation that it belongs to."""
 
     operation: Operation

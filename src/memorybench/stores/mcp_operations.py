@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from memorybench.core.errors import BadInput, Malformed
 from memorybench.core.stores import Capability, StoredFact
@@ -36,8 +37,7 @@ _FIXTURE_VARIABLES: Mapping[Capability, str] = {
 """For each capability that is a field of facts: the variable of `remember` that contains the value of the field."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolTemplate:
+class ToolTemplate(Struct, frozen=True):
     """A tool call whose arguments are a template."""
 
     tool: str
@@ -48,8 +48,7 @@ class ToolTemplate:
         return names_in(self.arguments.root)
 
 
-@dataclass(frozen=True, slots=True)
-class WriteOperation:
+class WriteOperation(Struct, frozen=True):
     calls: tuple[ToolTemplate, ...]
     defaults: Mapping[str, str]
     id: Path | None
@@ -63,8 +62,7 @@ class WriteOperation:
         return frozenset(name for call in self.calls for name in call.names)
 
 
-@dataclass(frozen=True, slots=True)
-class FactPaths:
+class FactPaths(Struct, frozen=True):
     """JSONPaths to the facts in a result."""
 
     results: Path
@@ -90,8 +88,7 @@ class FactPaths:
             raise Malformed(f"{tool}: invalid fact {preview(fields)}") from None
 
 
-@dataclass(frozen=True, slots=True)
-class ReadOperation:
+class ReadOperation(Struct, frozen=True):
     call: ToolTemplate
     facts: FactPaths
     query_words: bool

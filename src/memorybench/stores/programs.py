@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from memorybench.files.bodies import BodyTemplate, names_in
 from memorybench.files.located import Document
@@ -15,8 +16,7 @@ from .config_reading import FOLDER
 HOME = ".home"
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramTemplate:
+class ProgramTemplate(Struct, frozen=True):
     """A command and its environment, for a program that stores its data in `${folder}`."""
 
     template: BodyTemplate

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from memorybench.core.contracts import Completion
 from memorybench.core.conversation import Turn
@@ -36,8 +37,7 @@ SIMILAR = 0.8
 _BYTES_PER_TOKEN = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Scoring:
+class Scoring(Struct, frozen=True):
     """How answers are compared with the gold answers."""
 
     method: str
@@ -51,8 +51,7 @@ class Scoring:
     custom: Custom | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Answering:
+class Answering(Struct, frozen=True):
     """How questions are answered: one model and one prompt per question type, for every provider."""
 
     model: Model
@@ -65,8 +64,7 @@ class Answering:
         return self.prompts.get(kind) or (has_choices and self.prompts.get(CHOICE)) or self.prompts[""]
 
 
-@dataclass(frozen=True, slots=True)
-class Scored:
+class Scored(Struct, frozen=True):
     """The scores of an answer. `unscored` is the reason why the judge or code could not decide; None if it could."""
 
     scores: tuple[Score, ...]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+
+from msgspec import Struct
 
 from memorybench.core.contracts import Model
 from memorybench.core.errors import BadInput
@@ -45,8 +46,7 @@ class Labelled(Record):
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Labels:
+class Labels(Struct, frozen=True):
     name: str
     rows: tuple[Labelled, ...]
     labels: tuple[bool, ...]
@@ -61,8 +61,7 @@ class Labels:
         return None not in self.verdicts
 
 
-@dataclass(frozen=True, slots=True)
-class Calibration:
+class Calibration(Struct, frozen=True):
     judge: str
     confusion: Confusion
     counts: Mapping[str, int]

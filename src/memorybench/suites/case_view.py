@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from memorybench.core.errors import BadInput
 from memorybench.core.report_sections import Text
@@ -26,8 +27,7 @@ _LONGEST_CELL = 300
 _MOST_NAMED = 5
 
 
-@dataclass(frozen=True, slots=True)
-class CaseTrial:
+class CaseTrial(Struct, frozen=True):
     """One trial: the outcome of one case for one subject, with its recorded steps."""
 
     outcome: Outcome
@@ -55,8 +55,7 @@ class CaseTrial:
         return [step for step in self.steps if step.name in names and not step.error]
 
 
-@dataclass(frozen=True, slots=True)
-class CaseView:
+class CaseView(Struct, frozen=True):
     run_id: str
     suite: str
     benchmark: str

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import fsum, isclose
 from typing import Any, Literal
 
+from msgspec import Struct
 from pydantic import ConfigDict
 
 from memorybench.core.measures import Measure, Metric
@@ -28,8 +29,7 @@ _MOST_GROUPS = 50
 Result = Literal["win", "loss", "tie"]
 
 
-@dataclass(frozen=True, slots=True)
-class CaseScores:
+class CaseScores(Struct, frozen=True):
     """The scores of one subject on one case, averaged over the repeats of the case."""
 
     case_id: str

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from memorybench.engine.run import Ending
 from memorybench.files.writing import replacing
@@ -31,8 +32,7 @@ if TYPE_CHECKING:
     from .thresholds import Check, Held
 
 
-@dataclass(frozen=True, slots=True)
-class FinishedRun:
+class FinishedRun(Struct, frozen=True):
     """A run that has ended, with its report."""
 
     place: RunPlace

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from memorybench.core.errors import BadInput
 from memorybench.core.records import Record
@@ -92,7 +94,7 @@ class Gate(Record):
         warnings = self.comparison.warnings if self.comparison else ()
         name = self.comparison.sides[1].run if self.comparison else self.baseline
         notes = Notes(tuple(check.text for check in self.checks), title=f"Baseline run {name}", detail=True)
-        return replace(
+        return dataclasses.replace(
             report,
             sections=(*report.sections, notes, *sections),
             warnings=(*report.warnings, *warnings),

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC
 from functools import cached_property, partial
 from itertools import count, takewhile
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from memorybench.core.contracts import Batching, LiveMemory, Provider, Receipt, Restoring, Scope
 from memorybench.core.conversation import Found, Haystack, Memory, Session
@@ -20,8 +22,7 @@ from memorybench.core.records import Record, digest
 from memorybench.judging.asking import all_of
 
 
-@dataclass(frozen=True, slots=True)
-class IngestOptions:
+class IngestOptions(Struct, frozen=True):
     """How the sessions of a haystack are added to a memory."""
 
     by_turn: bool = False
@@ -69,8 +70,7 @@ class _NotEmpty(ServiceError):
         self.refusal = refusal
 
 
-@dataclass(frozen=True, eq=False)
-class _Add:
+class _Add(Struct, frozen=True, eq=False, dict=True):
     """One call that adds sessions."""
 
     sessions: Sequence[Session]
@@ -89,8 +89,7 @@ class _Add:
         return {**self.store, "sessions": [digest(session) for session in self.sessions]}
 
 
-@dataclass(frozen=True, slots=True)
-class _ContentDigest:
+class _ContentDigest(Struct, frozen=True):
     """The digest of a haystack's content, computed only when a step is looked up."""
 
     haystack: Haystack

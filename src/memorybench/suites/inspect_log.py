@@ -12,9 +12,10 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
+
+from msgspec import Struct, field
 
 from memorybench.core.measures import Measure
 from memorybench.core.records import digest
@@ -42,8 +43,7 @@ Key = tuple[str, str]
 """The benchmark and the subject of one log."""
 
 
-@dataclass(slots=True)
-class _Tally:
+class _Tally(Struct):
     """Counts of a log's samples for its header, which is written before the samples."""
 
     ids: dict[str, None] = field(default_factory=dict)

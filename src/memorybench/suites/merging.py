@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from memorybench.core.errors import BadInput
 from memorybench.files.names import safe_run_id, safe_tag
@@ -35,8 +36,7 @@ _OF_A_START = (SCOPE_SUFFIX, STARTED_WITH, SAVED_BASELINE, *_THRESHOLDS, "concur
 """Keys of a spec that do not affect any figure, so shards may differ in them."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Shard:
+class _Shard(Struct, frozen=True):
     run_reader: RunReader
     run: Run
     outcomes: int
@@ -64,8 +64,7 @@ class _Shard:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class MergedRun:
+class MergedRun(Struct, frozen=True):
     place: RunPlace
     summary: Summary
     shards: Sequence[Mapping[str, str | None]]

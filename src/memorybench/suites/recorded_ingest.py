@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from memorybench.core.conversation import Haystack, Memory
 from memorybench.core.errors import Unreadable
@@ -16,8 +17,7 @@ from .ingest import Retrieved
 from .replayed_steps import Contradiction, ReplayedSteps
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedIngest:
+class RecordedIngest(Struct, frozen=True):
     subject: Subject
     haystack: Callable[[str], Haystack] | None = None
     """A function that returns a history of the dataset by id; None if the data is not available."""

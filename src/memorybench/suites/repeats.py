@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from memorybench.core.contracts import Model
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class _RepeatSteps:
+class _RepeatSteps(Struct, frozen=True):
     """The steps of the second or a later repeat.
 
     The repeat's number is a step input, so no result of another is reused.

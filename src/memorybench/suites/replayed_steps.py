@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
+from msgspec import Struct, field
 from pydantic import TypeAdapter, ValidationError
 
 from memorybench import __version__
@@ -47,8 +47,7 @@ class ReplayedStep(Protocol):
     result: Any
 
 
-@dataclass(slots=True)
-class ReplayedSteps:
+class ReplayedSteps(Struct):
     """The recorded steps of one trial. Today's code gets their results in place of performing the steps.
 
     A step is found by its key, which is the same only if today's code makes the same inputs. If no key matches, for
@@ -173,8 +172,7 @@ class ReplayedSteps:
         return place not in self._used and self.keys[place] in self.recorded
 
 
-@dataclass(frozen=True, slots=True)
-class Rescored:
+class Rescored(Struct, frozen=True):
     """The scores of a recorded trial, computed again by today's code."""
 
     performed: Performed
@@ -186,8 +184,7 @@ class Rescored:
     """The trial with its labels, as made from the recorded case; None if it was not made."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedRun:
+class RecordedRun(Struct, frozen=True):
     """The recorded data of a run whose scores are computed again."""
 
     run: Run
@@ -291,8 +288,7 @@ class Rescorer:
         raise CannotRescore("the suite cannot do that")
 
 
-@dataclass(frozen=True, slots=True)
-class SilentModel:
+class SilentModel(Struct, frozen=True):
     """Replaces a model when steps are replayed. It returns the recorded reply of the step, and calls nothing."""
 
     subject: Subject

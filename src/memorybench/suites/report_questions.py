@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
+
+from msgspec import Struct, field
 
 from memorybench.core.report_sections import Cell, Column, Row, Table, text_column
 from memorybench.core.trials import Outcome
@@ -35,8 +36,7 @@ _MOST_MEMORIES = 15
 _MOST_PAIRS = 15
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Struct, frozen=True):
     subject: str
     role: str
     variant: str
@@ -52,8 +52,7 @@ class Mark:
         return tuple(dict.fromkeys(name for name in (self.reason, self.mark) if name))
 
 
-@dataclass(frozen=True, slots=True)
-class FoundMemory:
+class FoundMemory(Struct, frozen=True):
     content: str
     hit_level: str
     """Which gold evidence the memory comes from: `turn`, `session`, or "" for none."""
@@ -65,8 +64,7 @@ class FoundMemory:
         return ", ".join(f"{name} {rank}" for name, rank in self.ranks.items())
 
 
-@dataclass(slots=True)
-class Question:
+class Question(Struct):
     benchmark: str
     case_id: str
     type: str
@@ -80,8 +78,7 @@ class Question:
     """By provider: its first outcome on this question. The memories are read from its steps."""
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionList:
+class QuestionList(Struct, frozen=True):
     """The questions that the HTML report lists, in the order of the plan, with tables about all questions."""
 
     questions: Sequence[Question]

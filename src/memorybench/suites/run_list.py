@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from memorybench.core.errors import BadInput
 from memorybench.core.measures import Measure
@@ -25,8 +26,7 @@ from .shards import shard_label
 from .stored_run import find_folder, with_current_status
 
 
-@dataclass(frozen=True, slots=True)
-class Headline:
+class Headline(Struct, frozen=True):
     benchmark: str
     subject: str
     measure: Measure
@@ -40,8 +40,7 @@ class Headline:
         return {"benchmark": self.benchmark, "subject": self.subject, "measure": self.measure.name, **measure}
 
 
-@dataclass(frozen=True)
-class ListedRun:
+class ListedRun(Struct, frozen=True, dict=True):
     run: Run
     folder: Path
     """The results folder that contains the run."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from memorybench.core.errors import BadInput
 from memorybench.core.trials import Score
@@ -46,8 +47,7 @@ class SearchSpec(Spec):
     )
 
 
-@dataclass(frozen=True, slots=True)
-class SearchLimits:
+class SearchLimits(Struct, frozen=True):
     """How many memories a search asks for, and how many of them the answering model sees."""
 
     depth: int = 50

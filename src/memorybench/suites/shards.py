@@ -6,11 +6,14 @@ run, and performs the trials of its histories.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memorybench.core.errors import BadInput
 from memorybench.core.records import digest
@@ -27,8 +30,7 @@ SHARD, PART = "shard", "part"
 _CASES = {"bench": "questions", "audit": "probes", "extraction": "cases"}
 
 
-@dataclass(frozen=True, slots=True)
-class ShardPart:
+class ShardPart(Struct, frozen=True):
     """The part of a run that a shard performs, and the figures of the whole run."""
 
     units: Collection[Unit]
@@ -126,7 +128,7 @@ def mark_shards(report: Report, runs: Sequence[Run]) -> Report:
         return report
     (text,) = shard_facts(runs).values()
     warning = f"These are the figures of {text}; `memorybench merge` makes one run of all shards."
-    return replace(
+    return dataclasses.replace(
         report,
         title=f"{report.title} ({shard_label(runs)})",
         warnings=(warning, *report.warnings),

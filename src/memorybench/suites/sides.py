@@ -8,12 +8,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
 from math import fsum
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from memorybench.core.errors import BadInput
 from memorybench.core.measures import Metric
@@ -45,8 +46,7 @@ _NOT_COUNTED = frozenset({"add", "settle", "wait_until_searchable", "judge", "ca
 """Steps whose time and cost are not those of a question: ingest and judging."""
 
 
-@dataclass(frozen=True)
-class ComparedRun:
+class ComparedRun(Struct, frozen=True, dict=True):
     """A stored run for a comparison. Its outcomes are read once and kept."""
 
     stored: StoredRun
@@ -103,8 +103,7 @@ class ComparedRun:
         return [*changed, HISTORY] if is_unknown else changed
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(Struct, frozen=True):
     """One side of a comparison: a run, or one subject of a run."""
 
     text: str

@@ -6,9 +6,10 @@ import os
 import secrets
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from memorybench.core.errors import BadInput
 from memorybench.files.names import safe_run_id, safe_tag
@@ -33,8 +34,7 @@ if TYPE_CHECKING:
     from .wiring import Wiring
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(Struct, frozen=True):
     """A run that was checked and can be started or resumed."""
 
     suite: Suite

@@ -5,11 +5,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memorybench.core.errors import BadInput
 from memorybench.core.measures import Metric
@@ -46,8 +48,7 @@ _SHARD_KEYS = (
 """Keys of a spec whose values may differ between shards of one run."""
 
 
-@dataclass(frozen=True)
-class StoredRun:
+class StoredRun(Struct, frozen=True, dict=True):
     """A run, or several shards of one run, read from the journal."""
 
     parts: tuple[tuple[RunReader, Run], ...]
@@ -120,8 +121,7 @@ class StoredRun:
         return {}
 
 
-@dataclass(frozen=True)
-class _HeldRun(StoredRun):
+class _HeldRun(StoredRun, frozen=True, dict=True):
     @cached_property
     def _held(self) -> list[list[Outcome]]:
         return [list(super(_HeldRun, self)._outcomes_of(part)) for part in range(len(self.parts))]

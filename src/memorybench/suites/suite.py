@@ -5,10 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from .shards import mark_shards, shard_facts
 
@@ -47,8 +48,7 @@ PATHS = ("config_dirs", "data_files", "errata", "dataset", "cases", "probe_file"
 """Keys of a saved spec that hold paths."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunPlace:
+class RunPlace(Struct, frozen=True):
     """The results folder and the id of a run."""
 
     results: Path
@@ -59,8 +59,7 @@ class RunPlace:
         return self.results / self.run_id
 
 
-@dataclass(frozen=True, slots=True)
-class Opening:
+class Opening(Struct, frozen=True):
     """What a suite needs to open its subjects and make a plan."""
 
     stack: AsyncExitStack
@@ -76,8 +75,7 @@ class Opening:
     """Raises RunConflict if the resumed run has trials of a subject with the same name and other settings."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreparedRun:
+class PreparedRun(Struct, frozen=True, kw_only=True):
     """A run whose names are resolved and whose data is read. Nothing is opened or spent yet.
 
     Nothing is written either, except data that preparing had to fetch; see `discard`.
@@ -122,8 +120,7 @@ class PreparedRun:
         return sum(self.totals.values())
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     """One command that makes runs: `memorybench eval`, `memorybench extraction run`."""
 
     name: str
@@ -155,8 +152,7 @@ def resume_command(command: Command, results: Path, run_id: str) -> str:
     return shlex.join(["memorybench", *command.name.split(), "--resume", run_id, *output, *journal_words(results)])
 
 
-@dataclass(frozen=True, slots=True)
-class Suite:
+class Suite(Struct, frozen=True):
     """A kind of measurement, with the commands that run it."""
 
     name: str

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import chain, groupby
 from types import MappingProxyType
 from typing import Any
 
+from msgspec import Struct, field
 from pydantic import Field
 
 from memorybench.core.measures import Measure, Metric, Selective
@@ -104,8 +104,7 @@ class Summary(Record):
         return list(dict.fromkeys(result.benchmark for result in self.results))
 
 
-@dataclass(slots=True)
-class _Accumulator:
+class _Accumulator(Struct):
     """Collects the numbers that metrics need from the outcomes of one result, without keeping the outcomes."""
 
     items: int = 0
@@ -145,8 +144,7 @@ class _Accumulator:
         )
 
 
-@dataclass(slots=True)
-class _QuestionCosts:
+class _QuestionCosts(Struct):
     """Adds up the costs of each subject's trials. A step that several trials share counts once."""
 
     trials: Counter[tuple[str, str]] = field(default_factory=Counter)

@@ -8,10 +8,12 @@ LangSmith: runs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from memorybench.core import genai_names as genai
 from memorybench.core.errors import BadInput
@@ -31,16 +33,14 @@ _UNITS = ((10**17, 1), (10**14, 10**3), (10**11, 10**6), (0, 10**9))
 nanoseconds in this unit."""
 
 
-@dataclass(frozen=True, slots=True)
-class SpanNames:
+class SpanNames(Struct, frozen=True):
     """Names of spans that the user has declared to be searches in a memory or writes to it."""
 
     searches: frozenset[str] = frozenset()
     writes: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True):
     """One span, with the attributes of the conventions for generative AI and of memorybench."""
 
     trace: str
@@ -54,8 +54,7 @@ class Span:
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
+class Content(Struct, frozen=True):
     """The content of a span as the service recorded it, before it is converted to the conventions."""
 
     kind: str = ""

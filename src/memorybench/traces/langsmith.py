@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid5
+
+from msgspec import Struct
 
 from memorybench.core.errors import BadInput, Malformed, ServiceError
 from memorybench.core.extraction import Trace, UnusableTrace
@@ -39,8 +40,7 @@ Attempt = Callable[[Ask], Awaitable[Reply]]
 """A function that sends a request for a page, with retries. Feedback is sent in steps, which the engine retries."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunQuery:
+class RunQuery(Struct, frozen=True):
     project: str
     tag: str | None = TAG
     """Only runs with this tag are read; None: all runs."""
@@ -49,8 +49,7 @@ class RunQuery:
     limit: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Project:
+class _Project(Struct, frozen=True):
     id: str
     start: str
 

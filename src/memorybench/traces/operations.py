@@ -8,11 +8,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from memorybench.core.errors import BadInput
 from memorybench.core.extraction import Trace, UnusableTrace
@@ -33,8 +34,7 @@ _SUFFIX = ".jsonl"
 _BLOCK = 2**20
 
 
-@dataclass(frozen=True, slots=True)
-class OperationFiles:
+class OperationFiles(Struct, frozen=True):
     """The files with the operations of a run: searches and writes."""
 
     subject: Subject
@@ -54,8 +54,7 @@ class OperationFiles:
             path.unlink()
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Struct, frozen=True):
     """Which operations are measured: their kinds, since when (None: all), how many, and the user's names of spans."""
 
     kinds: tuple[str, ...] = KINDS

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from memorybench.core.errors import BadInput
 from memorybench.core.extraction import Trace
@@ -19,8 +20,7 @@ from .otlp_spans import NO_NAMES, OTLP, StoredSpan, open_spans
 from .paths import TracePaths
 
 
-@dataclass(frozen=True, slots=True)
-class OtlpTraces:
+class OtlpTraces(Struct, frozen=True):
     """Reads extractions from a file of OTLP JSON, or from a file that a tracing service exported.
 
     A span that writes memories belongs to the conversation in its own `gen_ai.input.messages`, in those of the nearest

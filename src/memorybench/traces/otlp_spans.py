@@ -11,11 +11,12 @@ import sqlite3
 import sys
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from memorybench.core import genai_names as genai
 from memorybench.core.errors import BadInput, JournalError
@@ -53,8 +54,7 @@ _LINE = _SPAN.split(", ").index("line")
 _INSERT = f"INSERT OR IGNORE INTO spans ({_SPAN}) VALUES (?,?,?,?,?,?,?,?,?,?,?)"  # noqa: S608  ours
 
 
-@dataclass(frozen=True, slots=True)
-class StoredSpan(Span):
+class StoredSpan(Span, frozen=True):
     """A span that is stored in a SpanTable."""
 
     operation: str = ""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
 
 from memorybench.core.errors import BadInput
 from memorybench.core.extraction import Trace, UnusableTrace
@@ -32,8 +33,7 @@ OF_FILES: Mapping[str, str] = {
 _WORDS = {"conversation": "conversation", "existing": "existing memory", "output": "output"}
 
 
-@dataclass(frozen=True, slots=True)
-class TracePaths:
+class TracePaths(Struct, frozen=True):
     paths: Mapping[str, Path]
     """The path for each role: id, conversation, existing, output."""
     own: frozenset[str]

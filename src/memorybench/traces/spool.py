@@ -7,9 +7,10 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Generic, TypeVar
+
+from msgspec import Struct
 
 from memorybench.core.errors import BadInput, JournalError
 from memorybench.core.extraction import Trace, TraceSource, UnusableTrace
@@ -19,8 +20,7 @@ _UNUSABLE = b'{"problem":'
 _BUFFER = 2**16
 
 
-@dataclass(frozen=True, slots=True)
-class RecordFile(Generic[T]):
+class RecordFile(Struct, Generic[T], frozen=True):
     """The records in a file, one per line. Each iteration reads the file again."""
 
     path: Path

@@ -10,9 +10,11 @@ import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from threading import Lock, RLock
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memorybench.journal.rows import Run
 from memorybench.journal.run_reader import RunReader
@@ -91,8 +93,7 @@ FROM explained JOIN questions USING (benchmark, case_id) WHERE questions.run = :
 """Adds the mark and reason of each trial; the same values as `outcome_mark` and `failure_reason` return."""
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(Struct, frozen=True):
     """Conditions on the questions that a page lists; an empty field is no condition."""
 
     benchmark: str = ""
@@ -111,11 +112,10 @@ class Filter:
     """A provider that answered the question wrong; with `right`, in a repeat in which that provider was right."""
 
     def parameters(self) -> dict[str, str]:
-        return {name: getattr(self, name) for name in self.__slots__ if getattr(self, name)}
+        return {name: getattr(self, name) for name in self.__struct_fields__ if getattr(self, name)}
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Struct, frozen=True):
     """The result of one trial."""
 
     subject: str
@@ -131,8 +131,7 @@ class Mark:
         return _PHASES.index(self.variant) if self.variant in _PHASES else len(_PHASES), self.variant, self.repeat
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     id: int
     benchmark: str
     case_id: str

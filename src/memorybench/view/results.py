@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import wait
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
 from urllib.parse import quote, urlencode
 
 from jinja2 import TemplateError
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memorybench.charts import is_installed
 from memorybench.charts.page import TITLES, page_specs
@@ -57,8 +59,7 @@ class NotFound(Exception):
     """The requested page does not exist."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunRow:
+class RunRow(Struct, frozen=True):
     """A run as the list of runs shows it."""
 
     place: int
@@ -87,8 +88,7 @@ class RunRow:
         return sum(self.counts.values())
 
 
-@dataclass(frozen=True, slots=True)
-class Folder:
+class Folder(Struct, frozen=True):
     """A results folder with its runs.
 
     `problem` says why the folder or one of its runs cannot be read; "" if all can.
@@ -118,7 +118,8 @@ class Results:
         ids = Counter(row.run.id for folder in listed for row in folder.rows)
         return [
             replace(
-                folder, rows=tuple(replace(row, name=self._name(row.place, row.run.id, ids)) for row in folder.rows)
+                folder,
+                rows=tuple(replace(row, name=self._name(row.place, row.run.id, ids)) for row in folder.rows),
             )
             for folder in listed
         ]
@@ -205,7 +206,9 @@ class Results:
             else:
                 report = report_of(stored)
             specs = page_specs(stored, report, leave_out=("failures",)) if is_installed() else {}
-            return replace(report, document={}), specs  # the document may be large, and pages do not need it
+            return dataclasses.replace(
+                report, document={}
+            ), specs  # the document may be large, and pages do not need it
 
     def charts(
         self, place: int, stored: StoredRun, failures: Mapping[tuple[str, str], int], seconds: float = 0.0

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memorybench.agents.command import check_agent_program
 from memorybench.agents.config import AgentConfig
@@ -19,8 +20,7 @@ from .environment import environment, redactor
 from .models import MODEL_VARIABLE, ModelResolver, ResolvedModel
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedAgent:
+class ResolvedAgent(Struct, frozen=True):
     """An agent whose config was found and checked, but that is not open yet."""
 
     config: AgentConfig

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -55,7 +54,7 @@ def own_uses(catalog: Catalog, entry: Entry) -> Uses:
     if entry.base is None:
         return uses
     inherited = entry_uses(catalog, entry.base)
-    names = [field.name for field in fields(uses)]
+    names = uses.__struct_fields__
     return Uses(
         **{name: tuple(use for use in getattr(uses, name) if use not in getattr(inherited, name)) for name in names}
     )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from memorybench.catalog.catalog import Catalog
 from memorybench.core.errors import BadInput
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
     from memorybench.http.downloads import Progress
 
 
-@dataclass(frozen=True, slots=True)
-class DataStatus:
+class DataStatus(Struct, frozen=True):
     """A row of `data list`."""
 
     name: str

@@ -6,11 +6,11 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
+from msgspec import Struct, field, to_builtins
 
 from memorybench.catalog.catalog import Catalog
 from memorybench.catalog.files import KINDS
@@ -47,8 +47,7 @@ if TYPE_CHECKING:
 _KINDS: tuple[Kind, ...] = ("provider", "baseline", "benchmark", "extractor", "store", "agent", "model")
 
 
-@dataclass(frozen=True, slots=True)
-class Description:
+class Description(Struct, frozen=True):
     facts: Mapping[str, str]
     """Label and value of each fact, in display order. A value may be empty."""
     uses: Uses
@@ -65,15 +64,15 @@ class Description:
             shown["settings"] = {key.name: {"value": key.default, "meaning": key.effect} for key in self.settings}
         if self.prompts:
             shown["prompts"] = dict(self.prompts)
-        return {**self.facts, **shown, "uses": {**asdict(self.uses), "needs_consent": list(self.needs_consent)}}
+        return {**self.facts, **shown, "uses": {**to_builtins(self.uses), "needs_consent": list(self.needs_consent)}}
 
     def rows(self) -> list[tuple[str, str]]:
         """Return the rows (label, value) of a table, without empty values."""
         titles = {"sql": "SQL", "images": "containers", "other_variables": "other variables"}
         rows = [(name, fact) for name, fact in self.facts.items() if name != "command"]  # shown as a program
-        for use in fields(self.uses):
-            uses: Sequence[Use] = getattr(self.uses, use.name)
-            rows.append((titles.get(use.name, use.name), "; ".join(dict.fromkeys(map(_use_text, uses)))))
+        for name in self.uses.__struct_fields__:
+            uses: Sequence[Use] = getattr(self.uses, name)
+            rows.append((titles.get(name, name), "; ".join(dict.fromkeys(map(_use_text, uses)))))
         return [(name, text) for name, text in (*rows, ("needs", " ".join(self.needs_consent))) if text]
 
     def setting_rows(self) -> list[tuple[str, str, str]]:

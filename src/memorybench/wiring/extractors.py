@@ -5,8 +5,9 @@ from __future__ import annotations
 import shlex
 import sys
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from memorybench.catalog.catalog import Catalog
 from memorybench.catalog.entries import Entry
@@ -31,8 +32,7 @@ FLAG = "--extractor"
 _COMMAND = "command"
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedExtractor:
+class ResolvedExtractor(Struct, frozen=True):
     """An extractor whose config was found and checked, but that is not open yet."""
 
     name: str

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec import Struct
 
 from memorybench.catalog.catalog import Catalog
 from memorybench.core.errors import BadInput
@@ -39,8 +40,7 @@ T = TypeVar("T")
 _CATALOG_FILES = Path(__file__).parents[1] / "catalog"
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedProvider:
+class ResolvedProvider(Struct, frozen=True):
     """A provider whose config was found and checked."""
 
     entry: Entry

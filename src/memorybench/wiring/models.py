@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeGuard
+
+from msgspec import Struct
 
 from memorybench.core.errors import BadInput
 from memorybench.journal.rows import config_text
@@ -31,8 +32,7 @@ _LONGEST_REPLY = 1024
 """The default for the most tokens of a reply. It leaves room for models that reason first, and ends endless replies."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedModel:
+class ResolvedModel(Struct, frozen=True):
     """A model whose address and settings were found, but that is not open yet."""
 
     name: str
@@ -114,8 +114,7 @@ class ResolvedModel:
         return OpenAIEmbedder("openai", model, dimensions, address.base_url, http, headers, price, query)
 
 
-@dataclass(frozen=True, slots=True)
-class ModelResolver:
+class ModelResolver(Struct, frozen=True):
     """Looks up models by name: first model cards in the catalog, then names with a prefix or an address."""
 
     catalog: Catalog

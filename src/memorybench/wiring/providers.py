@@ -10,6 +10,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from memorybench import __version__
 from memorybench.core.errors import BadInput, ConsentRequired
 from memorybench.core.plans import Limits
@@ -135,8 +137,7 @@ def _embedder_key(embedding: Embedding) -> str | None:
     return first_variable(*_key_variables(embedding))
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(Struct, frozen=True):
     """An open provider, with its limits and with properties that the run needs to know."""
 
     provider: Provider

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from memorybench.catalog.catalog import Catalog
 from memorybench.catalog.files import SCENARIOS
@@ -32,8 +33,7 @@ _HEALTH = ("/health", "/healthz", "/api/health", "/v1/health", "/status", "/")
 _TIMEOUT = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class Probed:
+class Probed(Struct, frozen=True):
     """The result of probing a running server."""
 
     url: str

@@ -5,8 +5,9 @@ from __future__ import annotations
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from memorybench.catalog.catalog import Catalog
 from memorybench.core.agents import Serve, ToolSurface
@@ -27,8 +28,7 @@ from .providers import ProviderOpener, check_provider, described
 from .source_code import code_of
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedStore:
+class ResolvedStore(Struct, frozen=True):
     """A store whose config was found and checked, but that is not open yet."""
 
     config: StoreConfig

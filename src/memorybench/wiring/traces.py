@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from memorybench.core.errors import BadInput
 from memorybench.core.extraction import FeedbackSink, Trace, TraceSource
@@ -48,8 +49,7 @@ _UNITS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class FileTraces:
+class FileTraces(Struct, frozen=True):
     """The traces in a file of the user."""
 
     source: TraceSource
@@ -64,8 +64,7 @@ class FileTraces:
         return await open_langfuse(stack) if self.origin == LANGFUSE else None
 
 
-@dataclass(frozen=True, slots=True)
-class LangSmithTraces:
+class LangSmithTraces(Struct, frozen=True):
     """The traces of a LangSmith project."""
 
     query: RunQuery
@@ -86,8 +85,7 @@ class LangSmithTraces:
             yield LangSmith(http, self.key, self.query, self.paths, url=url, attempt=_with_retries)
 
 
-@dataclass(frozen=True, slots=True)
-class FileOperations:
+class FileOperations(Struct, frozen=True):
     """The memory searches and writes that are recorded in files of spans."""
 
     path: Path
@@ -108,8 +106,7 @@ class FileOperations:
         return await open_langfuse(stack) if self.source == LANGFUSE else None
 
 
-@dataclass(frozen=True, slots=True)
-class LangSmithOperations:
+class LangSmithOperations(Struct, frozen=True):
     """The memory searches and writes that are recorded in the runs of a LangSmith project."""
 
     traces: LangSmithTraces

@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+
+from msgspec import Struct
 
 from memorybench import __version__
 from memorybench.core.errors import BadInput, DatabaseLost, DatabaseUnreachable, RunConflict
@@ -28,8 +29,7 @@ _LONGEST_WAIT = 60.0
 """The most seconds that a worker waits for a database that does not accept connections."""
 
 
-@dataclass(frozen=True, slots=True)
-class JoinedRun:
+class JoinedRun(Struct, frozen=True):
     run_id: str
     ending: Ending
     is_good: bool

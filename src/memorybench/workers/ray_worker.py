@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from memorybench import __version__
 from memorybench.core.errors import MemorybenchError
 from memorybench.core.plans import Adding
@@ -38,8 +40,7 @@ class WorkerTask:
     variables: Mapping[str, str] = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerProcess:
+class WorkerProcess(Struct, frozen=True):
     host: str
     pid: int
     version: str
@@ -48,8 +49,7 @@ class WorkerProcess:
         return f"pid {self.pid} on {self.host}"
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerResult:
+class WorkerResult(Struct, frozen=True):
     process: WorkerProcess
     ending: Ending | None = None
     error: str = ""

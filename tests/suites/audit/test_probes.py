@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from memorybench.datasets.audit import AuditConversation, AuditDataset, AuditFact, load_audit
 from memorybench.datasets.audit_file import AbsentFact
@@ -632,7 +633,7 @@ def test_only_the_requested_kinds_and_twins_are_generated() -> None:
 def test_the_same_dataset_gives_the_same_probes_whatever_the_order_of_its_facts() -> None:
     dataset = sample()
     assert generate(dataset, PROBE_TYPES) == generate(dataset, reversed(PROBE_TYPES))
-    shuffled = replace(
+    shuffled = structs.replace(
         dataset,
         conversations=tuple(
             one.model_copy(update={"facts": tuple(random.Random(1).sample(one.facts, len(one.facts)))})

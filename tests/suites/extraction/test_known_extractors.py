@@ -1,10 +1,10 @@
 """Known extractors get the scores computed by hand. A change is a fact added or a fact removed."""
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from memorybench.judging.matching import SAME, Grid, match
 from memorybench.suites.extraction.cases import ExtractionCase

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memorybench.core.errors import BadInput
 from memorybench.files.located import Document
@@ -12,8 +13,7 @@ from memorybench.text.sanitize import preview
 from .provider import ProviderConfig
 
 
-@dataclass(frozen=True, slots=True)
-class _Retired:
+class _Retired(Struct, frozen=True):
     service: str
     """Part of the base URL, or of the name of the config or its container."""
     request: str

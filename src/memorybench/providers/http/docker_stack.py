@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from memorybench.core.errors import BadInput, MemorybenchError, ServiceError
 from memorybench.core.records import digest
 from memorybench.secrets.redaction import Redactor
@@ -45,8 +47,7 @@ _NO_IMAGE = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Result:
+class _Result(Struct, frozen=True):
     """The output of a finished command."""
 
     succeeded: bool

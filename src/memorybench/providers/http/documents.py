@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
+
+from msgspec import Struct
 
 from memorybench.core.contracts import Scope
 from memorybench.core.conversation import Session, Turn
@@ -42,8 +43,7 @@ class Message(NamedTuple):
         return f"{self.speaker}: {self.content}"
 
 
-@dataclass(frozen=True, slots=True)
-class SentDocument:
+class SentDocument(Struct, frozen=True):
     """A document that is sent to the service."""
 
     id: str
@@ -57,8 +57,7 @@ class SentDocument:
     """The benchmark's id of the session; if the document is from a single turn, also the id of this turn."""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionSplitter:
+class SessionSplitter(Struct, frozen=True):
     """Splits sessions into documents."""
 
     unit: str

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from email.message import Message
 from typing import Any
 
+from msgspec import Struct, field
 from yarl import URL
 
 from memorybench.core.errors import ServiceError
@@ -30,8 +30,7 @@ Returns None if the service replied with an error status that the config accepts
 """
 
 
-@dataclass(frozen=True, slots=True)
-class PageTemplate:
+class PageTemplate(Struct, frozen=True):
     """How pages are requested: the section `pages` of the config, with its paths parsed."""
 
     config: Pages
@@ -43,8 +42,7 @@ class PageTemplate:
         return cls(pages, parse_path(pages.next, part.where("next")), parse_path(pages.more, part.where("more")))
 
 
-@dataclass(slots=True)
-class PageProgress:
+class PageProgress(Struct):
     """What a search has read so far. A retry after an error continues here, because each page may cost money."""
 
     results: list[tuple[Reply, Any]] = field(default_factory=list)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote, urlencode
+
+from msgspec import Struct
 
 from memorybench.core.errors import ServiceError
 from memorybench.files.bodies import BodyTemplate, names_in
@@ -34,8 +35,7 @@ Render = Callable[[Values], Any]
 """Renders a template: takes the variables, returns JSON data."""
 
 
-@dataclass(frozen=True, slots=True)
-class RequestTemplate:
+class RequestTemplate(Struct, frozen=True):
     where: str
     method: str
     path: Template
@@ -123,8 +123,7 @@ class Api:
         return reply
 
 
-@dataclass(frozen=True, slots=True)
-class FailureRule:
+class FailureRule(Struct, frozen=True):
     """Decides by the body of a reply whether the request failed, although its HTTP status means success."""
 
     path: Path
@@ -173,8 +172,7 @@ def _is_same(value: Any, expected: Any) -> bool:
     return isinstance(value, bool) == isinstance(expected, bool) and bool(value == expected)
 
 
-@dataclass(frozen=True, slots=True)
-class ReplyReader:
+class ReplyReader(Struct, frozen=True):
     """Reads the reply to a request that changes something."""
 
     captures: Mapping[str, Path]
@@ -235,8 +233,7 @@ class ReplyReader:
         return redact(value, reply) if isinstance(value, str) else value
 
 
-@dataclass(frozen=True, slots=True)
-class Expiry:
+class Expiry(Struct, frozen=True):
     """Reads from a reply when a capture expires."""
 
     seconds: float | Path | None

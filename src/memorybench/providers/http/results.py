@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from memorybench.core.conversation import Memory
 from memorybench.files.jsonpaths import Path
@@ -21,8 +22,7 @@ _PARTIAL_CONTENT = 206
 _FIELDS = ("content", "score", "id", "sources", "date", "chunks")
 
 
-@dataclass(frozen=True, slots=True)
-class ResponseTemplate:
+class ResponseTemplate(Struct, frozen=True):
     results: Path | None
     """The path to the results; None if the fields are parallel arrays."""
     fields: Mapping[str, Path]

@@ -7,8 +7,9 @@ import math
 import re
 from collections import ChainMap
 from collections.abc import Mapping, MutableMapping, Sequence, Set
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from memorybench.core.contracts import Receipt, Scope
 from memorybench.core.errors import Denied, Lacking, ServiceError
@@ -48,8 +49,7 @@ def scope_name(scope: Scope, run_id_format: Template) -> str:
     return f"{_UNSAFE.sub('-', readable).lstrip('-_')[:_MAX_READABLE]}-{digest(scope)[:16]}"
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
+class Accepted(Struct, frozen=True):
     """Documents that the service accepted with one request: how to poll their status, and what their ids stand for."""
 
     polls: tuple[Mapping[str, Any], ...]
@@ -57,8 +57,7 @@ class Accepted:
     sources: Mapping[str, tuple[str, ...]]
 
 
-@dataclass(slots=True)
-class Login:
+class Login(Struct):
     """Credentials of one scope, or of all scopes of a provider."""
 
     requests: tuple[ScopeRequest, ...]
@@ -71,8 +70,7 @@ class Login:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
-@dataclass(slots=True)
-class ScopeState:
+class ScopeState(Struct):
     """The state of a scope, from requests of this process or from the receipts of an earlier one."""
 
     variables: ChainMap[str, Any]

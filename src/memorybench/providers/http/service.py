@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from memorybench.files.bodies import BodyTemplate, names_in
 from memorybench.files.jsonpaths import Path
@@ -66,8 +67,7 @@ def _calls(config: ProviderConfig) -> Iterator[Call]:
 _ANY = AnyName()
 
 
-@dataclass(frozen=True, slots=True)
-class ScopeRequest:
+class ScopeRequest(Struct, frozen=True):
     """A request of setup, clear, forget or teardown."""
 
     request: RequestTemplate
@@ -82,8 +82,7 @@ class ScopeRequest:
         return self.request.names | of_wait
 
 
-@dataclass(frozen=True, slots=True)
-class AddRequest:
+class AddRequest(Struct, frozen=True):
     """A request that stores documents."""
 
     endpoint: Literal["add", "batchAdd"]
@@ -97,8 +96,7 @@ class AddRequest:
     """The variables that the request and its documents need."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReadRequest:
+class ReadRequest(Struct, frozen=True):
     """A request that returns memories: a search or a listing."""
 
     request: RequestTemplate
@@ -106,8 +104,7 @@ class ReadRequest:
     pages: PageTemplate | None
 
 
-@dataclass(frozen=True, slots=True)
-class Service:
+class Service(Struct, frozen=True):
     run_id_format: Template
     setup: tuple[ScopeRequest, ...]
     add: AddRequest

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from memorybench.core.contracts import Scope
 from memorybench.core.conversation import Memory, Session, Turn
@@ -26,8 +27,7 @@ Send = Callable[[RequestTemplate, Values], Awaitable[Reply | None]]
 """Sends a request of a scope with these variables, in addition to those of the scope."""
 
 
-@dataclass(frozen=True, slots=True)
-class PollTemplate:
+class PollTemplate(Struct, frozen=True):
     """How to wait for a request: the section `wait` of the config, with its request and paths parsed."""
 
     config: Poll
@@ -122,8 +122,7 @@ def _name(values: Values) -> str:
     return preview(values.get(POLL_ID) or values.get("documentId") or "the scope")
 
 
-@dataclass(frozen=True, slots=True)
-class Marker:
+class Marker(Struct, frozen=True):
     """A document that is added last to a service that reports no status.
 
     Once a search finds it, all documents before it count as searchable. A scope has the same

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+
+from msgspec import Struct
 
 from memorybench.core.contracts import Embedder, Model, Receipt, Scope
 from memorybench.core.conversation import Session, Turn
@@ -39,8 +40,7 @@ if TYPE_CHECKING:
     Cosines = Mapping[Kind, NDArray[float32]]
 
 
-@dataclass(frozen=True, slots=True)
-class Addition:
+class Addition(Struct, frozen=True):
     """The texts that a model wrote for a chunk: a context, or questions that the chunk answers."""
 
     context: str = ""
@@ -57,8 +57,7 @@ class Ranking(Protocol):
     def close(self) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Enrichment:
+class Enrichment(Struct, frozen=True):
     """How a model enriches each chunk."""
 
     model: Model
@@ -249,8 +248,7 @@ class ChunkMemory(IndexedMemory[StoredChunk, ChunkStore]):
             raise BadInput(weights_at, "all weights are 0", expected="at least one weight above 0")
 
 
-@dataclass(frozen=True, slots=True)
-class _ChunkIndex:
+class _ChunkIndex(Struct, frozen=True):
     similarities: Callable[[bytes], Sequence[Any]]
     rows: Mapping[tuple[str, int], int]
     ranking: Ranking

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from memorybench.core.contracts import Embedder
 from memorybench.core.conversation import Session
@@ -25,8 +26,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])\s*|\n+")
 _BLANK_LINE = re.compile(r"\n\s*\n")
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(Struct, frozen=True):
     text: str
     turns: tuple[str, ...]
     """The ids of the turns of which the chunk contains at least a part."""
@@ -67,8 +67,7 @@ async def chunk_session(session: Session, chunking: Chunking, embedder: Embedder
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
+class _Line(Struct, frozen=True):
     """A turn and its position in the transcript."""
 
     turn: str
@@ -77,8 +76,7 @@ class _Line:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Transcript:
+class Transcript(Struct, frozen=True):
     """The text of a session, one turn after the other."""
 
     text: str

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
+
+from msgspec import Struct
 
 from memorybench.core.conversation import Memory
 
@@ -45,8 +46,7 @@ CREATE_TABLES = (
 """Statements for both databases; `@` is the prefix of table names, `@VECTOR` the type of a vector."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoredChunk:
+class StoredChunk(Struct, frozen=True):
     session: str
     place: int
     """1-based position among the chunks of its session."""
@@ -67,8 +67,7 @@ class StoredChunk:
         return Memory(id=self.memory_id, content=self.content, score=score, sources=(self.session, *self.turns))
 
 
-@dataclass(frozen=True, slots=True)
-class SearchKey:
+class SearchKey(Struct, frozen=True):
     """A text by which a chunk is found, with the vector of the text."""
 
     place: int

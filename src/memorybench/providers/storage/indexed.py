@@ -8,9 +8,10 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, asynccontextmanager
-from dataclasses import dataclass, field
 from itertools import cycle
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+
+from msgspec import Struct, field
 
 from memorybench.core.contracts import Embedder, Receipt, Scope
 from memorybench.core.conversation import Memory
@@ -29,8 +30,7 @@ INDEX_THREADS = min(4, os.cpu_count() or 1)
 """Number of threads that build indexes; more would wait for Python's interpreter lock most of the time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(Struct, frozen=True):
     """The text of a search and its vector."""
 
     text: str
@@ -77,8 +77,7 @@ S = TypeVar("S", bound=Store[Any])
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class _Lane(Generic[E]):
+class _Lane(Struct, Generic[E], frozen=True):
     """A thread and the indexes that are built and used on it, so that they need no locks."""
 
     thread: ThreadPoolExecutor

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from memorybench.core.timing import excluded
 
@@ -17,8 +18,7 @@ GRACE = 0.5
 once, and opening its process for every session would cost more than letting others wait."""
 
 
-@dataclass(slots=True)
-class _Slot(Generic[T]):
+class _Slot(Struct, Generic[T]):
     resource: T
     closing: AsyncExitStack
     users: int = 0

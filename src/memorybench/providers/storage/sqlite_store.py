@@ -7,16 +7,16 @@ import secrets
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from memorybench.core.errors import BadInput, ServiceError
 
 _BUSY_TIMEOUT = 60.0  # seconds to wait for another process that writes to the same file
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
+class Format(Struct, frozen=True):
     """The layout of a file."""
 
     application: int

@@ -13,11 +13,12 @@ import secrets
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar, cast
+
+from msgspec import Struct
 
 from memorybench.core.contracts import Embedder, Receipt, Scope
 from memorybench.core.conversation import Memory, Session
@@ -29,8 +30,7 @@ from .indexed import INDEX_THREADS, IndexedMemory, open_on_threads
 from .sqlite_store import Format, SqliteStore
 
 
-@dataclass(slots=True)
-class StoredTurn:
+class StoredTurn(Struct):
     """A turn as the provider stores it."""
 
     session: str

@@ -9,8 +9,10 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memorybench.core.records import digest
 from memorybench.datasets.audit import AuditFact
@@ -37,8 +39,7 @@ _LATER = re.compile(r"\b(?:last|later|latest|after|second|most recent(?:ly)?|mor
 _CHECKS = ("dates", "not a plan", "no date in the options")
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Struct, frozen=True):
     fact: AuditFact
     option: str
     place: int

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from itertools import islice
+
+from msgspec import Struct
 
 from memorybench.core.conversation import Turn
 from memorybench.datasets.audit import AuditConversation, AuditFact
@@ -20,8 +21,7 @@ _SAMPLE, _LONGEST = 50, 200
 _QUESTION_MARKS = ("?", "？", "؟")
 
 
-@dataclass(frozen=True)
-class IndexedConversation:
+class IndexedConversation(Struct, frozen=True, dict=True):
     """A conversation with an index of its words."""
 
     conversation: AuditConversation

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from memorybench.datasets.audit import AuditFact
 
@@ -27,8 +28,7 @@ _INTENDS = re.compile(
 """Words of a plan. They are searched for in free text only: an attribute or a question may ask for the plan itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class History:
+class History(Struct, frozen=True):
     current: tuple[AuditFact, ...]
     past: tuple[tuple[AuditFact, str], ...]
     """Facts that are not true at the end of the conversation, or may not be, each with the reason."""

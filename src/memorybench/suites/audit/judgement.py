@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memorybench.core.errors import Unreadable
 from memorybench.core.plans import Steps
@@ -31,8 +32,7 @@ _PROMPT_NAMES = {
 _LETTERS = "AB"
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(Struct, frozen=True):
     correct: bool
     reason: str = ""
     by_judge: bool = False

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from memorybench.core.trials import Outcome, Trial
 from memorybench.metrics.rates import Rate
 
@@ -12,8 +10,7 @@ REVERSED, DATED = "reversed", "dated"
 score. `dated` asks for a date, a duration, or what was true at a time."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeRate(Rate):
+class ProbeRate(Rate, frozen=True):
     """The mean of a score over the probes of one kind. Other probes do not count as planned."""
 
     kind: str = ""

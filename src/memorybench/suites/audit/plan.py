@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache, partial
+
+from msgspec import Struct, field
 
 from memorybench.core.conversation import Haystack, Memory, Session, Turn
 from memorybench.core.errors import Blocked, Lacking, ServiceError, Unreadable
@@ -98,8 +99,7 @@ def _as_memory(turn: Turn) -> Memory:
     return Memory(id=id, content=f"{date}{turn.speaker or turn.role}: {turn.content}", sources=(id,))
 
 
-@dataclass(frozen=True, slots=True)
-class AuditedSubject:
+class AuditedSubject(Struct, frozen=True):
     """A model, and how it gets the content of the conversations."""
 
     subject: Subject
@@ -114,8 +114,7 @@ class AuditedSubject:
     """The context window of the model in tokens; None: unknown."""
 
 
-@dataclass(frozen=True, slots=True)
-class AuditPlan:
+class AuditPlan(Struct, frozen=True):
     transcripts: Transcripts
     probes: Sequence[Probe]
     audited: Sequence[AuditedSubject]
@@ -214,8 +213,7 @@ def can_be_known(probe: Probe) -> bool:
     return not probe.abstain and not probe.options
 
 
-@dataclass(frozen=True, slots=True)
-class _Reply:
+class _Reply(Struct, frozen=True):
     answer: str
     context: str
     memories: Sequence[Memory] | None = None

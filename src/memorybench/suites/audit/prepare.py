@@ -5,9 +5,11 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memorybench.core.errors import BadInput
 from memorybench.core.packed import PackedSequence
@@ -163,8 +165,7 @@ def _count_probes(dataset: AuditDataset, probes: Sequence[Probe]) -> dict[str, d
     }
 
 
-@dataclass(frozen=True, slots=True)
-class _AuditRun:
+class _AuditRun(Struct, frozen=True):
     """An audit after its probes are made and its models and providers are resolved, but not opened."""
 
     spec: AuditSpec

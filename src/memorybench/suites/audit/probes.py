@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from memorybench.core.conversation import Turn
 from memorybench.core.records import Record
@@ -22,8 +23,7 @@ PROBE_TYPES: tuple[ProbeType, ...] = ("recall", "hallucination", "conflict", "te
 Policy = Literal["latest", "flag"]
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """The text of a question, and the value that answers it."""
 
     text: str
@@ -75,8 +75,7 @@ class Probe(Case):
     age_days: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Skipped:
+class Skipped(Struct, frozen=True):
     """A fact without a probe, and the reason."""
 
     fact: str
@@ -84,8 +83,7 @@ class Skipped:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Probes:
+class Probes(Struct, frozen=True):
     probes: Sequence[Probe]
     """The probes. A dataset may have hundreds of thousands, so they are kept in packed form."""
     skipped: Sequence[Skipped]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+
+from msgspec import Struct
 
 from memorybench.core.contracts import Model
 from memorybench.core.errors import Lacking
@@ -26,8 +27,7 @@ from .writing import write
 SUITE = "audit-probes"
 
 
-@dataclass(frozen=True, slots=True)
-class Verified:
+class Verified(Struct, frozen=True):
     """The probes that passed all checks, and how many did not."""
 
     probes: Sequence[Probe]

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from memorybench.datasets.audit import AuditFact
 
@@ -42,8 +44,7 @@ _OF_SEVERAL = frozenset(stems("first second third other another old older new ne
 """The stems of words that tell things of one kind apart, such as `first` boat and `other` boat."""
 
 
-@dataclass(frozen=True, slots=True)
-class AskableFact:
+class AskableFact(Struct, frozen=True):
     """A fact with its question and the indexes of the turns that state it."""
 
     fact: AuditFact
@@ -53,8 +54,7 @@ class AskableFact:
     """A key that is the same for facts with the same question, whatever day it names."""
 
 
-@dataclass(frozen=True)
-class Material:
+class Material(Struct, frozen=True, dict=True):
     """The data from which the probes of one conversation are generated."""
 
     indexed: IndexedConversation

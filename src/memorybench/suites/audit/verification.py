@@ -17,8 +17,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from memorybench.core.contracts import Model
 from memorybench.core.conversation import Turn
@@ -66,8 +67,7 @@ def shown_turns(turns: Sequence[Turn]) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeModel:
+class ProbeModel(Struct, frozen=True):
     """The model that writes and verifies probes."""
 
     model: Model

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from memorybench.core.conversation import Memory
 from memorybench.core.errors import BadInput
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
     from memorybench.core.questions import Question
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """A provider or a baseline.
 
     The suite itself makes the baselines, because some see the gold evidence, and no provider may.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from memorybench.core.records import canonical
 from memorybench.journal.rows import Fingerprint
@@ -30,8 +31,7 @@ if TYPE_CHECKING:
     from .recorded import Recorded
 
 
-@dataclass(frozen=True, slots=True)
-class BenchRun:
+class BenchRun(Struct, frozen=True):
     """The providers, models and benchmarks of a run, resolved and read, but not opened."""
 
     spec: BenchSpec

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memorybench.core.errors import BadInput
 from memorybench.datasets.prompts import answer_prompt
@@ -30,8 +32,7 @@ _CLOSED_WORDS = 3
 """If gold answers have more words than this on average, they are free text, unless the benchmark says otherwise."""
 
 
-@dataclass(frozen=True, slots=True)
-class Benchmark:
+class Benchmark(Struct, frozen=True):
     """One benchmark of a run, after its config and data are read and checked."""
 
     config: BenchmarkConfig

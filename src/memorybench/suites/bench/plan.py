@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache, partial
 from hashlib import sha256
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from memorybench.core.conversation import Haystack, Memory, Session, Turn
 from memorybench.core.errors import Blocked
@@ -92,8 +94,7 @@ def _gold_turn(session: Session, id: str, turn: Turn) -> GoldTurn:
 _SHOWN = 600
 
 
-@dataclass(frozen=True, slots=True)
-class Bench:
+class Bench(Struct, frozen=True):
     """One benchmark of a run: the selected questions, and how they are searched, answered and scored."""
 
     dataset: Dataset
@@ -115,8 +116,7 @@ class Bench:
         return 1 + len(self.repeated)
 
 
-@dataclass(slots=True)
-class BenchPlan:
+class BenchPlan(Struct):
     """Makes the jobs of a bench run."""
 
     run: str

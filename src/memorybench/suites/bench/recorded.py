@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from memorybench.core.contracts import Completion, Model, Receipt, Scope
 from memorybench.core.conversation import Memory, Session, Turn
@@ -16,8 +17,7 @@ from memorybench.journal.run_reader import RunReader
 from .spec import ANSWERS
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
+class Recorded(Struct, frozen=True):
     """The providers and the answering model of a run, from its journal."""
 
     providers: Mapping[str, Subject]
@@ -48,8 +48,7 @@ class Recorded:
         return [RecordedModel(_with_next_seed(self.answerer, place)) for place in range(repeats)]
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedProvider:
+class RecordedProvider(Struct, frozen=True):
     """Replaces a provider whose steps are all recorded. Calling it raises ServiceError."""
 
     subject: Subject
@@ -68,8 +67,7 @@ class RecordedProvider:
         raise _unrecorded(self.subject)
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedModel:
+class RecordedModel(Struct, frozen=True):
     """Replaces a model whose steps are all recorded. Calling it raises ServiceError."""
 
     subject: Subject

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, cast
 
+from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import ValidationError
 
 from memorybench.core.contracts import Completion, Provider
@@ -51,8 +53,7 @@ from .selection import choose_questions
 from .spec import ANSWERS, BenchSpec
 
 
-@dataclass(frozen=True, slots=True)
-class _Benchmark:
+class _Benchmark(Struct, frozen=True):
     """A benchmark as far as its scores depend on it, from the config that the run recorded."""
 
     config: BenchmarkConfig

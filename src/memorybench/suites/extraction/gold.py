@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from memorybench.files.located import DEEPEST
 from memorybench.judging.facts import MemoryFact, categories_of, facts_of
@@ -18,8 +19,7 @@ _SHORTEST_SECRET, _MOST_WORDS_IN_SECRET = 6, 4
 _AMOUNT = re.compile(r"^\W*-\d|^\W*\d+[.,-]\d+\W*$")
 
 
-@dataclass(frozen=True, slots=True)
-class Gold:
+class Gold(Struct, frozen=True):
     """The facts that a correct memory keeps, adds and removes."""
 
     kept: tuple[MemoryFact, ...]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from memorybench.core.measures import Measure, Metric
 from memorybench.core.trials import Outcome, Trial
@@ -33,8 +32,7 @@ FORBIDS = "forbids"
 """The label that says whether a case names texts that must not be stored: `yes` or `no`."""
 
 
-@dataclass(frozen=True, slots=True)
-class BoundedRate(Rate):
+class BoundedRate(Rate, frozen=True):
     """The mean of a score over the cases that have it, or may have it once their undecided pairs are decided.
 
     It has a value only if all these cases are decided. Otherwise its interval reaches from the lower end for "all
@@ -63,8 +61,7 @@ class BoundedRate(Rate):
         return low.model_copy(update={"value": None, "n": decided, "needed": None, **ends})
 
 
-@dataclass(frozen=True, slots=True)
-class CaseRate(BoundedRate):
+class CaseRate(BoundedRate, frozen=True):
     """The mean of a score over the cases with one label. Other cases do not count as planned."""
 
     label: str = EXPECTS
@@ -84,8 +81,7 @@ SELECTIVE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Bounded(Pooled):
+class Bounded(Pooled, frozen=True):
     """A share whose value lies between two bounds, depending on undecided pairs.
 
     `best` and `worst` say how undecided pairs count at each bound: by name of their score, the place in `scores` of the
@@ -131,8 +127,7 @@ class Bounded(Pooled):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Bound(Pooled):
+class Bound(Pooled, frozen=True):
     """The lowest or the highest value that a share could have, whatever is decided about undecided pairs.
 
     It has no value if all pairs are decided. The last of `scores` is the number of undecided pairs.

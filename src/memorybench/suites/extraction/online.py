@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
+
+from msgspec import Struct
 
 from memorybench.core.contracts import Model
 from memorybench.core.errors import Malformed
@@ -84,8 +85,7 @@ class PairsToReview(Record):
         return "".join(f"{row.model_dump_json(exclude_none=True)}\n" for row in self.rows)
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedTrace:
+class JudgedTrace(Struct, frozen=True):
     stated: tuple[MemoryFact, ...]
     written: tuple[MemoryFact, ...]
     findings: Findings
@@ -107,8 +107,7 @@ class JudgedTrace:
         return "; ".join((counts, *map(str, findings.remarks)))
 
 
-@dataclass(frozen=True, slots=True)
-class TraceJudge:
+class TraceJudge(Struct, frozen=True):
     model: Model
     """Lists the facts that were stated, written and withdrawn."""
     entailment: EntailmentJudge
@@ -155,8 +154,7 @@ class TraceJudge:
         return JudgedTrace(stated, written, findings, tuple(_pairs_to_review(trace.id, by_code, matching)))
 
 
-@dataclass(frozen=True, slots=True)
-class OnlinePlan:
+class OnlinePlan(Struct, frozen=True):
     source: Subject
     """Where the traces come from. It is the subject of the run, because the extractor is not known."""
     traces: SizedRecords[Trace]

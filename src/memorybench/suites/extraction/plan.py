@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
+
+from msgspec import Struct
 
 from memorybench.core.errors import Malformed, Unreadable
 from memorybench.core.extraction import Extractor, MemoryInText
@@ -34,8 +35,7 @@ class ExtractedMemory(Record):
     """Whether the memory was JSON inside a longer text, such as a reply with an explanation."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExtractionPlan:
+class ExtractionPlan(Struct, frozen=True):
     name: str
     """The name of the case set."""
     cases: Sequence[ExtractionCase]

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
+
 from memorybench.core.errors import Unreadable
 from memorybench.core.extraction import Extractor
 from memorybench.core.records import canonical
@@ -32,8 +34,7 @@ from .findings import match_output
 from .plan import ExtractionPlan, trial_of
 
 
-@dataclass(frozen=True, slots=True)
-class _RecordedExtractor:
+class _RecordedExtractor(Struct, frozen=True):
     """Replaces an extractor whose outputs are recorded."""
 
     subject: Subject

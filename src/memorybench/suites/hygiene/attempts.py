@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from memorybench.core.agents import Agent, AgentReply, Serve, ToolCall, ToolSurface, Workplace
 from memorybench.core.errors import BadInput, Blocked, Lacking, ServiceError
@@ -63,8 +64,7 @@ def attempt_name(repeat: int) -> str:
     return f"attempt {repeat}"
 
 
-@dataclass(frozen=True, slots=True)
-class Attempts:
+class Attempts(Struct, frozen=True):
     """The trials of a run with a real agent: each scenario that has prompts is tried `repeats` times."""
 
     scenarios: Sequence[Scenario]

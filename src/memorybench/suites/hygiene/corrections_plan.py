@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
+
+from msgspec import Struct
 
 from memorybench.core.errors import Lacking
 from memorybench.core.measures import Metric
@@ -29,8 +30,7 @@ PLAY = "corrections"
 """The name of the recorded step whose result is a Cell."""
 
 
-@dataclass(frozen=True, slots=True)
-class CurrentRate(Rate):
+class CurrentRate(Rate, frozen=True):
     """The mean of a score over the cells that have a current statement. Only these cells count as planned."""
 
     def concerns(self, trial: Trial) -> bool:
@@ -105,8 +105,7 @@ async def _open_plan(
     return Plan(jobs=jobs.jobs(), size=len(CELLS), metrics=metrics, limits=subject.limits)
 
 
-@dataclass(frozen=True, slots=True)
-class _Jobs:
+class _Jobs(Struct, frozen=True):
     spec: CorrectionsSpec
     store: Store
     answering: Answering | None

@@ -12,10 +12,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
+
+from msgspec import Struct
 
 from memorybench.core.agents import ToolCall
 from memorybench.core.errors import BadInput
@@ -46,8 +47,7 @@ _MAX_RECALL_LIMIT = 100
 _SHORTEST_RESIDUE = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Recording:
+class Recording(Struct, frozen=True):
     """The calls of an agent on an empty memory, and what the memory contains afterwards, in a new session."""
 
     calls: Sequence[ToolCall]
@@ -175,8 +175,7 @@ def write_draft(path: Path, draft: Draft) -> None:
         raise BadInput(str(path), "the file already exists", remedy="choose another name") from None
 
 
-@dataclass(slots=True)
-class _Fact:
+class _Fact(Struct):
     """A fact that the agent wrote or found. `texts` are its successive contents, the oldest first."""
 
     name: str

@@ -6,10 +6,11 @@ import shutil
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+from msgspec import Struct
 
 from memorybench.core.errors import Lacking, Malformed, NotReady, Refused, ServiceError, Transient
 from memorybench.core.records import Record, canonical, digest
@@ -28,8 +29,7 @@ _SOURCE = "a remark in passing"
 NO_STRANGERS = "nothing was written for people who are not in the scenario"
 
 
-@dataclass(frozen=True, slots=True)
-class Fixture:
+class Fixture(Struct, frozen=True):
     """A prepared scenario: a closed store with the facts of the setup, and a workspace with its files."""
 
     open_store: OpenStore
@@ -53,8 +53,7 @@ class StoreProbe(Record):
     """Whether the store lists the source of a fact."""
 
 
-@dataclass(frozen=True, slots=True)
-class CheckResult:
+class CheckResult(Struct, frozen=True):
     findings: tuple[Finding, ...]
     facts: FactsByUser
     """By user: the facts at the end."""

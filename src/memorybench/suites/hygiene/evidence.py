@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
+
+from msgspec import Struct, field
 
 from memorybench.core.records import Record
 from memorybench.core.stores import Capability, MemoryStore, StoredFact
@@ -21,8 +22,7 @@ Op = Literal["remember", "update", "forget", "recall", "list", "get", "curate", 
 FactsByUser = Mapping[str, tuple[StoredFact, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """The content of a memory at one moment, and the fact ids by the names that the scenario gives."""
 
     facts: FactsByUser
@@ -79,8 +79,7 @@ class ForbiddenWrite(Record):
         return f"{self.where} attempted {self.found}: {self.fate}"
 
 
-@dataclass(slots=True)
-class Activity:
+class Activity(Struct):
     """The calls of a script or an agent, and the fact names and snapshots that result from them."""
 
     calls: list[Call]
@@ -103,8 +102,7 @@ class Activity:
         return cls(list(calls), dict(fixture.names), {"fixture": fixture}, tuple(answers), tuple(writes))
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Struct, frozen=True):
     """The state of the store and the agent's activity after a script or attempt, for assertions to check."""
 
     store: MemoryStore

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from memorybench.core.errors import BadInput, Lacking
 from memorybench.core.measures import Metric
@@ -65,8 +66,7 @@ async def _open_plan(spec: ForgetSpec, store: ResolvedStore, opening: Opening) -
     return Plan(jobs=jobs.jobs(), size=len(STEPS), metrics=MEASURES, limits=subject.limits)
 
 
-@dataclass(frozen=True, slots=True)
-class _Jobs:
+class _Jobs(Struct, frozen=True):
     spec: ForgetSpec
     store: Store
     run: str

@@ -10,9 +10,10 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct, field
 
 from memorybench.core.errors import Lacking, Refused, ServiceError, Transient
 from memorybench.core.records import Record
@@ -77,8 +78,7 @@ class Certificate(Record):
     pairs: tuple[Pair, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Procedure:
+class Procedure(Struct, frozen=True):
     """The settings of the deletion procedure."""
 
     seed: int
@@ -91,8 +91,7 @@ class Procedure:
     """Called repeatedly while files are searched; raises an error if the run must stop."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Surface:
+class _Surface(Struct, frozen=True):
     """One operation that shows facts (such as a search), and the twins that it showed before the deletion."""
 
     name: str
@@ -101,8 +100,7 @@ class _Surface:
     twins: tuple[MadeUpFact, ...] = ()
 
 
-@dataclass(slots=True)
-class _Play:
+class _Play(Struct):
     """The planted facts, their ids, and the results of the steps."""
 
     pairs: tuple[Pair, ...]

@@ -13,9 +13,10 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct, field
 
 from memorybench.core.records import Record
 from memorybench.secrets.compressed import looks_packed, packing_format, unpack
@@ -68,8 +69,7 @@ class Leftover(Record):
         return f"{self.file}{place} ({', '.join(filter(None, (self.where, self.encoding)))})"
 
 
-@dataclass(slots=True)
-class Searched:
+class Searched(Struct):
     """The result of a search of files."""
 
     files: int = 0
@@ -124,8 +124,7 @@ def _paths(place: Path) -> list[Path]:
     return [place, *sorted(place.rglob("*"))] if place.is_dir() else [place]
 
 
-@dataclass(slots=True)
-class FileSearch:
+class FileSearch(Struct):
     """Searches files and folders for deleted texts, and for texts that should still be there."""
 
     places: Sequence[Path]

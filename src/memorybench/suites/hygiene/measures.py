@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from memorybench.core.measures import Metric
 from memorybench.core.trials import Outcome, Score, Trial
@@ -12,8 +11,7 @@ from memorybench.metrics.rates import Rate
 from .assertions_base import Finding
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseRate(Rate):
+class PhaseRate(Rate, frozen=True):
     """The mean of a score over the trials of some phases. Only trials of these phases count as planned."""
 
     phases: tuple[str, ...] = ()

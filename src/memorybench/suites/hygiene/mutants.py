@@ -7,7 +7,8 @@ a reason that the scenario gives, or shows a gap in the assertions of the scenar
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from .assertions_memory import UnchangedSince
 from .placeholders import planted_names
@@ -28,8 +29,7 @@ _DROPS: tuple[tuple[type[Step], str], ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Mutant:
+class Mutant(Struct, frozen=True):
     name: str
     description: str
     """What the agent did wrong."""

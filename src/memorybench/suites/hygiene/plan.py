@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Literal
+
+from msgspec import Struct
 
 from memorybench.core.errors import Lacking
 from memorybench.core.plans import Job, Performed, Plan, Steps
@@ -34,8 +35,7 @@ _EXPECTED = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ScriptTrial:
+class ScriptTrial(Struct, frozen=True):
     """One script of one scenario."""
 
     phase: Literal["well_behaved", "violation", "mutant", "agent"]
@@ -71,8 +71,7 @@ def make_trial(scenario: Scenario, subject: Subject, phase: str, variant: str) -
                  labels=labels, cluster=scenario.id)  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class HygienePlan:
+class HygienePlan(Struct, frozen=True):
     scenarios: Sequence[Scenario]
     store: Store
     seed: int = 0

@@ -9,10 +9,11 @@ from __future__ import annotations
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
+
+from msgspec import Struct, field
 
 from memorybench.core.errors import BadInput, Lacking, MemorybenchError, ServiceError
 from memorybench.core.plans import Limits, Steps
@@ -28,8 +29,7 @@ from .script import USER
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Store:
+class Store(Struct, frozen=True):
     """The store under test, and the function that opens it on a folder."""
 
     subject: Subject
@@ -140,8 +140,7 @@ async def open_live(
                 await report_leak(f"{store.subject.name} {', '.join(sorted(used.users))}: {error}")
 
 
-@dataclass(slots=True)
-class _UsedPart:
+class _UsedPart(Struct):
     """The part of a live store that one play uses."""
 
     scope: str

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from memorybench.core.errors import BadInput
 from memorybench.core.plans import Limits, Plan
@@ -137,8 +138,7 @@ def _check_queries(scenarios: Sequence[Scenario], wiring: Wiring) -> None:
             wiring.require_code(f'scenario "{scenario.id}"', queries)
 
 
-@dataclass(frozen=True, slots=True)
-class _HygieneRun:
+class _HygieneRun(Struct, frozen=True):
     """A spec with its scenarios, store and agent."""
 
     spec: HygieneSpec

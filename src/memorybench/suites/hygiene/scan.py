@@ -5,10 +5,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
 
 from memorybench.core.errors import BadInput, Lacking
 from memorybench.core.records import Record, digest
@@ -210,8 +211,7 @@ def _find_in_text(text: Text, places: _Places) -> Iterator[ScanFinding]:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ModelReader:
+class ModelReader(Struct, frozen=True):
     """A model that also reads the memory, and where its replies are recorded."""
 
     model: ResolvedModel

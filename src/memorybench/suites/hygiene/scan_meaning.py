@@ -9,10 +9,11 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import PurePath
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from memorybench.processes.programs import temporary_folder
 from memorybench.text.words import NEGATIONS, content_words, is_negated, stem, stems, words
@@ -74,8 +75,7 @@ _YEAR = re.compile(r"(?:19|20)\d\d")
 _IS = re.compile(r"\b(?:is|are|ist|sind|est|es|é)\b|[:=]", re.I)
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
+class Compared(Struct, frozen=True):
     statement: Statement
     text: str
     """The text that is embedded: the sentence, in YAML with its parent keys before it.

@@ -14,12 +14,13 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from functools import partial
 from itertools import chain, groupby, pairwise
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
+
+from msgspec import Struct
 
 from memorybench.core.contracts import Embedder, Model
 from memorybench.core.errors import BadInput, Unreadable
@@ -101,8 +102,7 @@ class Part(Case):
 Pair: TypeAlias = tuple[Span, Span]
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """What one job asks the model about: lines, pairs of lines, or problems that the rules found."""
 
     lines: tuple[Span, ...] = ()
@@ -121,8 +121,7 @@ class Asked:
         return bool(self.lines) + bool(self.pairs) + len(self.candidates)
 
 
-@dataclass(frozen=True, slots=True)
-class ModelFindings:
+class ModelFindings(Struct, frozen=True):
     confirmed: tuple[Hint, ...]
     denied: frozenset[Hint]
     failed: int
@@ -300,8 +299,7 @@ def _jobs(asked: Sequence[Asked], reader: _Reader) -> Iterator[Job]:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Reader:
+class _Reader(Struct, frozen=True):
     """Asks a model about the texts of a memory."""
 
     model: Model

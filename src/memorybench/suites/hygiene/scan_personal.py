@@ -6,18 +6,18 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from operator import mul
 from typing import Literal
+
+from msgspec import Struct
 
 from memorybench.secrets.hiding import mask, spans_to_hide
 
 Severity = Literal["high", "medium", "low"]
 
 
-@dataclass(frozen=True, slots=True)
-class RuleMatch:
+class RuleMatch(Struct, frozen=True):
     """A part of a text that a rule of the scan matches."""
 
     kind: str
@@ -156,8 +156,7 @@ def _is_personal_address(text: str) -> bool:
     return not re.fullmatch(r"(?:\d+\+)?[\w-]+\[bot\]|.*noreply.*", text, re.I)
 
 
-@dataclass(frozen=True, slots=True)
-class _Rule:
+class _Rule(Struct, frozen=True):
     kind: str
     severity: Severity
     pattern: re.Pattern[str]

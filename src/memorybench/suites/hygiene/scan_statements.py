@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date, timedelta
 from difflib import SequenceMatcher
 from math import ceil
 from typing import Literal
+
+from msgspec import Struct
 
 from memorybench.text.words import content_words, is_negated, stems, words
 
@@ -127,8 +128,7 @@ NAMES_OF_IDS = re.compile(r"(?:.*[_-])?(?:id|uuid|hash|sha\d*|date|time|timestam
 Relation = Literal["duplicate", "near duplicate", "contradiction"]
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(Struct, frozen=True):
     text: str
     source: Text
     start: int

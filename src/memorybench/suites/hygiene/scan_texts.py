@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from msgspec import Struct
 
 from memorybench.core.errors import BadInput
 from memorybench.files.json_text import unique_object
@@ -44,8 +45,7 @@ _SQLITE = b"SQLite format 3\0"
 _UNREADABLE = "unreadable"
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(Struct, frozen=True):
     """One text of a memory and its place."""
 
     file: str

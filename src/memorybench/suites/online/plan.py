@@ -7,9 +7,10 @@ what the user stated, as in `extraction online`.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
+
+from msgspec import Struct, field
 
 from memorybench.core.errors import Unreadable
 from memorybench.core.extraction import FeedbackSink
@@ -46,8 +47,7 @@ class RecordedOperation(Case):
     at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Judges:
+class Judges(Struct, frozen=True):
     use: Judge
     facts: TraceJudge
     canaries: Mapping[str, int] = field(default_factory=dict)
@@ -60,8 +60,7 @@ class Judges:
             await check_entailments(self.facts.entailment, self.canaries[WRITES], steps)
 
 
-@dataclass(frozen=True, slots=True)
-class OnlinePlan:
+class OnlinePlan(Struct, frozen=True):
     source: Subject
     searches: SizedRecords[MemorySearch]
     writes: SizedRecords[MemoryWrite]

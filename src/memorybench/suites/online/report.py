@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from statistics import fmean
+
+from msgspec.structs import replace
 
 from memorybench.core.measures import Metric
 from memorybench.core.report_sections import Case, Cases, Notes, Report

@@ -7,10 +7,11 @@ The journal has the turns that contain an answer, not whole conversations. Those
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
 
+from msgspec import Struct, field
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -38,8 +39,7 @@ _MOST_PROVIDERS = 18
 Cases = Sequence[tuple[Question, Mapping[str, Any]]]
 
 
-@dataclass(frozen=True, slots=True)
-class ShownTurn:
+class ShownTurn(Struct, frozen=True):
     id: str
     session: str
     at: str
@@ -53,8 +53,7 @@ class ShownTurn:
     """Whether the turn is evidence for the chosen question or, if none is chosen, for any question."""
 
 
-@dataclass(frozen=True, slots=True)
-class ShownSession:
+class ShownSession(Struct, frozen=True):
     id: str
     at: str
     first: int

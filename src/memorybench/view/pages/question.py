@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -28,8 +29,7 @@ _MOST_TRIALS = 18
 """The most trials on one page; a scenario has one per mutant."""
 
 
-@dataclass(frozen=True, slots=True)
-class TrialCard:
+class TrialCard(Struct, frozen=True):
     """The content of the page about one trial."""
 
     trial: CaseTrial

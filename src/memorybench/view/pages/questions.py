@@ -17,7 +17,7 @@ OUTCOMES = ("right", "wrong", "undecided", UNEXPLAINED, *(reason for reason in F
 
 def filter_of(query: QueryParams) -> Filter:
     """Return the filter in the query string. Long values are cut, because SQLite rejects very long patterns."""
-    return Filter(**{name: query.get(name, "")[:LONGEST_TEXT] for name in Filter.__slots__})
+    return Filter(**{name: query.get(name, "")[:LONGEST_TEXT] for name in Filter.__struct_fields__})
 
 
 def page(request: Request) -> Response:
