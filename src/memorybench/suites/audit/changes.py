@@ -13,6 +13,7 @@ from .history import PLAN
 from .probes import Policy, Probe, Question, probe
 from .recall import RELATIVE, Material
 from .templates import ask_then
+from .time_words import day_text
 
 Chain = Sequence[AuditFact]
 FLAG_REQUEST = " If the conversation contradicts itself on this, say so and name both."
@@ -35,7 +36,9 @@ def conflict_probes(material: Material, changes: Sequence[Change], policy: Polic
             continue
         question, values, places = asked
         stale = tuple(dict.fromkeys(values[:-1]))
-        text, expected = material.ask_now(question), question.value
+        day = material.day_to_name(chain[-1], question, places[-1])
+        text = None if day is None else material.ask_on(day, question)
+        text, expected = text or material.ask_now(question), question.value
         if policy == "flag":
             text, expected = text + FLAG_REQUEST, f"{question.value}; before that it was {' and '.join(stale)}"
         asked_now = Question(text, expected, question.origin)
@@ -67,6 +70,9 @@ def _shared_question(material: Material, chain: Chain) -> Asked | str:
     places = [material.indexed.find(fact, value) for fact, value in zip(chain, values, strict=True)]
     if not all(places):
         return "unanswerable"
+    day = material.day_to_name(chain[-1], newest, places[-1])
+    if day is not None and any(date_tells(day_text(day), value) for value in values):
+        return "leak"
     return RELATIVE if material.is_outdated_question(newest, places[-1]) else (newest, values, places)
 
 

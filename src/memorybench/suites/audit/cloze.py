@@ -27,6 +27,9 @@ _ANCHORED = re.compile(r"\b(?:in|at|on|to|from|for|with|by|until|since|near|of|c
 
 Needed if the statement has fewer than two other content words.
 """
+_BEFORE_PLACE = re.compile(r"\b(?:in|at|on|by|from)$")
+_BEFORE_YEAR = re.compile(r"\b(?:in|by|for|from|since|until)$")
+_YEAR_NUMBER = re.compile(r"(?:19|20)\d\d")
 _IS_NAMED = re.compile(r"\S \S+ (?:is|are|was|were)$")
 """Used like `_ANCHORED` if the answer is not a number. Matches `User's dog is ____`, but not `User is ____`."""
 _CUTS_BEFORE = re.compile(
@@ -34,10 +37,11 @@ _CUTS_BEFORE = re.compile(
     rf"|\b[^\W\d_a-zß-ÿ]\w*\. (?:{_PARTICLE} )+|{_NAME} (?:{_PARTICLE} )+"
     r"|\b(?:near|nearby|outside|next to|close to) (?:the )?|\bout of )$"
 )
-_CUTS_AFTER = re.compile(rf" (?:{_MONTH})\b|(?:[,:]| (?:and|or|of|&))(?: (?:the|a|an))* {_NAME}")
+_CUTS_AFTER = re.compile(rf" (?:{_MONTH})\b|(?:[,:]| (?:and|or|of|&))(?: (?:the|a|an))* {_NAME}|['’]s\W*$")
 """Text beside a gap, with `_CUTS_BEFORE`, that shows that the value is only a part, as in `War and ____`.
 
-The whole is a title, a name, a date or a quantity. Also matches words for a place nearby, such as `next to`.
+The whole is a title, a name such as `St Luke's`, a date or a quantity. Also matches words for a place nearby, such as
+`next to`.
 """
 _NUMBER = rf"(?:[$€£¥]?\d[\d.,:]*(?:st|nd|rd|th|%)?|\b(?:one|{_WORD_NUMBERS})\b)"
 _LINK = r"(?: and|(?: \w+)? ?(?:\b(?:to|or|over|until|till)\b|[-–]))"
@@ -53,6 +57,10 @@ _BETWEEN_ITEMS = r",? (?:and|or|&) |, "
 _NAMES = re.compile(rf"{_NAME}(?:(?:{_BETWEEN_ITEMS}){_NAME})+")
 _PLAIN_NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _WEEKDAY = re.compile(r"(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day")
+_NAMES_TIME = re.compile(
+    rf"\b(?:{_MONTH}|{_WEEKDAY.pattern}s?|Christmas|Easter|Lent|Advent|Halloween|Thanksgiving|New Year|Ramadan|Eid"
+    r"|Diwali|Hanukkah|Passover|Whitsun|Midsummer|Spring|Summer|Autumn|Winter)\b"
+)
 _REPEATED = re.compile(r"\b(?:every|each|weekly|usually|always)\b", re.IGNORECASE)
 _NOT_A_NAME = re.compile(r"(?:I|I'm|I've|I'd|I'll|User|User's|The|A|An|It|He|She|They|We|My|OK|TV)\b")
 
@@ -83,8 +91,21 @@ def gaps(statement: str) -> Iterator[tuple[str, str]]:
                 continue  # `User kept ____` and `User is ____` say too little
             if _lists(text[: found.start()], text[end:], value):
                 continue
-            request = NUMBER_REQUEST if is_number else "Fill the gap"
-            yield f"{request}: {text[: found.start()]}{GAP}{text[end:]}.", value
+            after = text[end:]
+            yield f"{_request(before, value, after, is_number=is_number)}: {text[: found.start()]}{GAP}{after}.", value
+
+
+def _request(before: str, value: str, after: str, *, is_number: bool) -> str:
+    """Return the request of a question, with the kind of answer if the words before the gap fit several kinds.
+
+    `The pilot began in ____` fits a place and a month, `They met on ____` a service and a day.
+    """
+    if _YEAR_NUMBER.fullmatch(value) and _BEFORE_YEAR.search(before) and not re.match(r" \w", after):
+        return "Fill the gap with a year"
+    if is_number:
+        return NUMBER_REQUEST
+    is_name = value[0].isalpha() and not _NAMES_TIME.search(value)
+    return "Fill the gap with a name" if is_name and _BEFORE_PLACE.search(before) else "Fill the gap"
 
 
 def is_one_weekday(statement: str, value: str) -> bool:

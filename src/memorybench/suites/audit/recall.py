@@ -18,8 +18,8 @@ from .cloze import NUMBER_REQUEST, fits_one, gaps, is_one_weekday
 from .evidence import IndexedConversation
 from .history import History, history
 from .probes import Question
-from .templates import GAP, ask_now, ask_then, attribute_name, named_subject, question_for
-from .time_words import has_time_words, without_now
+from .templates import GAP, ask_now, ask_on_day, ask_then, attribute_name, named_subject, question_for
+from .time_words import day_text, has_time_words, without_now
 
 RELATIVE = "relative time"
 """The reason for rejecting a value that depends on when it was said, such as `tomorrow`."""
@@ -139,24 +139,21 @@ class Material(Struct, frozen=True, dict=True):
         """Return the fact with the first question that passes all checks, or the reason against its first question."""
         first = None
         for question in self.questions(fact):
-            wording = self._tell_from_earlier(fact, question)
-            if wording is None:
+            has_changed = self._has_changed(fact, question)
+            if has_changed and question.origin == "cloze":
                 first = first or "fits an earlier fact"
                 continue
-            reason = "not unique" if self._fits_another(fact, question) else self.reject(wording)
+            reason = "not unique" if self._fits_another(fact, question) else self.reject(question)
             places = () if reason else self.indexed.find(fact, question.value)
             if places and question.origin == "structured" and not self._fits_note(question.value, places):
                 reason = "value does not fit"
             if places and question.origin == "cloze" and self._is_filled_otherwise(question, places):
                 reason = "not unique"
             if reason is None and places:
-                dated = self._name_day(fact, wording, places)
-                if dated is None:
-                    reason = "leak"
-                elif dated.text == wording.text and self.is_outdated_question(question, places):
-                    reason = RELATIVE
-                else:
-                    return AskableFact(fact, dated, places, _question_key(question))
+                asked = self._choose_time(fact, question, places, has_changed=has_changed)
+                if not isinstance(asked, str):
+                    return AskableFact(fact, asked, places, _question_key(question))
+                reason = asked
             first = first or reason or "unanswerable"
         return first or ("not English" if not self.indexed.is_english else "no gap" if self.gaps else "free text")
 
@@ -178,45 +175,61 @@ class Material(Struct, frozen=True, dict=True):
         """Return the day of the last of these turns; None if none has a date."""
         return max((turn.at.date() for turn in self.indexed.turns(places) if turn.at is not None), default=None)
 
-    def _name_day(self, fact: AuditFact, question: Question, places: Sequence[int]) -> Question | None:
-        """Return the question with the day on which its fact was stated, or became true; None if the day has the value.
+    def _choose_time(
+        self, fact: AuditFact, question: Question, places: Sequence[int], *, has_changed: bool
+    ) -> Question | str:
+        """Return the question, worded for the time at which its fact was true, or the reason why it cannot be asked.
 
-        A fact may have ended later, which neither code nor every dataset sees. The question is returned unchanged if
-        the fact was stated on the last day, if the conversation has no dates, if the data shows that the fact is still
-        true, or if it never ends, such as a birthday. A question of the dataset is its author's.
+        A question of the dataset is its author's. So it is reworded only if the fact has changed.
+        """
+        day = self.day_to_name(fact, question, places)
+        if day is not None and (has_changed or question.origin != "given"):
+            text = self.ask_on(day, question)
+            if text is not None:
+                return "leak" if date_tells(day_text(day), question.value) else replace(question, text=text)
+        if self.is_outdated_question(question, places):
+            return RELATIVE
+        return replace(question, text=self.ask_now(question)) if has_changed else question
+
+    def day_to_name(self, fact: AuditFact, question: Question, places: Sequence[int]) -> date | None:
+        """Return the day that a question about a fact must name: the day on which it was stated, or became true.
+
+        A fact may have ended later, which neither code nor every dataset sees. None if the fact was stated on the last
+        day, if the conversation has no dates, or if the data shows that the fact is still true.
         """
         now, day = self.indexed.now, self._last_day(places)
-        if question.origin == "given" or day is None or now is None or day >= now.date():
-            return question
+        if day is None or now is None or day >= now.date():
+            return None
         if question.origin == "cloze":
-            when = _day_text(day)
-            request, _, statement = question.text.partition(": ")
-            text: str | None = f"{request} in a note of {when}: {statement}"
-        else:
-            if fact.valid_to is not None:  # after the conversation, because this fact is current
-                return question
-            when = _day_text(max(day, fact.valid_from.date()) if fact.valid_from else day)
-            text = ask_then(question.text, f"on {when}")
-        if text is None:
-            return question
-        return None if date_tells(when, question.value) else replace(question, text=text)
+            return day  # on which the note was written
+        if fact.valid_to is not None:  # after the conversation: otherwise it is a past fact
+            return None
+        return max(day, fact.valid_from.date()) if fact.valid_from else day
 
-    def _tell_from_earlier(self, fact: AuditFact, question: Question) -> Question | None:
-        """Return the question; if facts that this one replaced answer it too, reworded to ask about the present.
+    def ask_on(self, day: date, question: Question) -> str | None:
+        """Return the text of the question, worded so that it asks about a day; None if it has no such form."""
+        if question.origin == "given":
+            return ask_on_day(question.text, day, self.indexed.question_language(question.text))
+        if question.origin == "structured":
+            return ask_then(question.text, f"on {day_text(day)}")
+        request, _, statement = question.text.partition(": ")
+        return f"{request} in a note of {day_text(day)}: {statement}"
 
-        None if it cannot be reworded: a question with a gap, if such a fact has all words around the gap. It is also
-        reworded if a planned fact will replace this one.
+    def _has_changed(self, fact: AuditFact, question: Question) -> bool:
+        """Return whether a fact that this one replaced answers the question, too, or a planned fact will replace it.
+
+        For a question with a gap: whether a fact that this one replaced has all words around the gap, unless the
+        statement is about the present.
         """
-        asks_again = fact.id in self._replaced
-        for earlier in self._earlier(fact):
-            if question.origin == "cloze":
-                asks_now = has_time_words("now", question.text, ("en",))
-                if _words_around_gap(question) <= content(earlier.content) and not asks_now:
-                    return None
-            elif any(normalise(one.text) == normalise(question.text) for one in self.questions(earlier)):
-                asks_again = True
-        is_reworded = asks_again and question.origin != "cloze"
-        return replace(question, text=self.ask_now(question)) if is_reworded else question
+        if question.origin == "cloze":
+            words = _words_around_gap(question)
+            asks_now = has_time_words("now", question.text, ("en",))
+            return not asks_now and any(words <= content(earlier.content) for earlier in self._earlier(fact))
+        return fact.id in self._replaced or any(
+            normalise(one.text) == normalise(question.text)
+            for earlier in self._earlier(fact)
+            for one in self.questions(earlier)
+        )
 
     def has_other_answer(self, fact: AuditFact, question: Question) -> bool:
         """Return whether a question without a gap has another answer, from another fact that is true now.
@@ -316,10 +329,6 @@ class Material(Struct, frozen=True, dict=True):
         texts = (turn.content for turn in self.indexed.turns(places))
         spellings = (re.search(re.escape(value), text, re.IGNORECASE) for text in texts if value[0].islower())
         return not any(found and _BEFORE_VERB.search(found.string[: found.start()]) for found in spellings)
-
-
-def _day_text(day: date) -> str:
-    return f"{day.day} {day:%B %Y}"
 
 
 def _words_around_gap(question: Question) -> frozenset[str]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from datetime import date
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 
@@ -21,6 +23,8 @@ class TimeWords(NamedTuple):
     """Matches words that make a question one about the present, such as `currently`."""
     as_of_now: str
     """The prefix that makes a question ask about the present."""
+    as_of_day: str
+    """The prefix that makes a question ask about the day in place of `{day}`."""
 
 
 _DAYS = "(?:mon|tues|wednes|thurs|fri|satur|sun)day"
@@ -39,6 +43,7 @@ TIME_WORDS = {
         r"\b(?:next(?! of\b| to\b|[ -]door)|upcoming|forthcoming|planned|scheduled)\b",
         r"\b(?:current|currently|now|nowadays|present|presently|today|latest|newest)\b",
         "As things stand now: ",
+        "As of {day}: ",
     ),
     "de": TimeWords(
         # `morgen` is tomorrow, `Morgen` after an article or preposition the morning
@@ -50,6 +55,7 @@ TIME_WORDS = {
         r"\b(?:nächste[nmrs]?|geplante?[nmrs]?|bevorstehende?[nmrs]?|kommende[nmrs]?)\b",
         r"\b(?:jetzt|aktuell\w*|derzeit|heute|zurzeit|momentan|mittlerweile|inzwischen)\b",
         "Stand jetzt: ",
+        "Stand {day}: ",
     ),
     "fr": TimeWords(
         r"\b(?:aujourd['’]hui|demain|hier|avant-hier|après-demain)\b"
@@ -59,6 +65,7 @@ TIME_WORDS = {
         r"\b(?:prochaine?s?|prévue?s?)\b",
         r"\b(?:actuel\w*|maintenant|aujourd['’]hui|désormais)\b",
         "À ce jour : ",
+        "Au {day} : ",
     ),
     "es": TimeWords(
         r"\b(?:hoy|ayer|anteayer)\b|\best[ea] (?:semana|mes|año|noche|tarde)\b",
@@ -67,6 +74,7 @@ TIME_WORDS = {
         r"\b(?:próxim[oa]s?|previst[oa]s?)\b",
         r"\b(?:ahora|actual\w*|hoy)\b",
         "A día de hoy: ",
+        "A fecha de {day}: ",
     ),
     "it": TimeWords(
         r"\b(?:oggi|domani|dopodomani|ieri|stasera|stamattina)\b|\bquest[oa] (?:settimana|mese|anno|sera)\b",
@@ -75,6 +83,7 @@ TIME_WORDS = {
         r"\b(?:prossim[oaie]|previst[oaie])\b",
         r"\b(?:ora|adesso|attual\w*|oggi)\b",
         "Allo stato attuale: ",
+        "Alla data del {day}: ",
     ),
     "pt": TimeWords(
         r"\b(?:hoje|amanhã|ontem|anteontem)\b|\best[ea] (?:semana|mês|ano|noite|tarde)\b",
@@ -82,6 +91,7 @@ TIME_WORDS = {
         r"\b(?:próxim[oa]s?|previst[oa]s?)\b",
         r"\b(?:agora|atual\w*|hoje)\b",
         "Neste momento: ",
+        "Na data de {day}: ",
     ),
     "nl": TimeWords(
         r"\b(?:vandaag|(?<!\bde )(?<!\belke )(?<!\biedere )morgen|overmorgen|gisteren|eergisteren"
@@ -91,6 +101,7 @@ TIME_WORDS = {
         r"\b(?:volgende?|geplande?|komende?)\b",
         r"\b(?:nu|momenteel|huidige?|tegenwoordig)\b",
         "Op dit moment: ",
+        "Per {day}: ",
     ),
     "zh": TimeWords(
         "[今明昨后前]天|今[早晚年]|明[早晚年]|昨晚|去年|前年|后年|[上下这本]个?(?:周|星期|礼拜|月|学期|季度)",
@@ -98,6 +109,7 @@ TIME_WORDS = {
         "下次|下一|下个|计划|打算|预定",
         "现在|目前|如今|当前|眼下",
         "目前：",
+        "截至{day}：",
     ),
     "ja": TimeWords(
         "今日|明日|昨日|明後日|一昨日|今[週月年朝晩夜]|来[週月年]|先[週月]|去年|昨年",
@@ -105,6 +117,7 @@ TIME_WORDS = {
         "次の|次回|予定",
         "現在|今の|今は|現時点",
         "現時点で：",
+        "{day}時点で：",
     ),
 }  # fmt: skip
 
@@ -126,3 +139,16 @@ def without_now(text: str, languages: Iterable[str]) -> str:
 def as_of_now(language: str) -> str | None:
     """Return the prefix that makes a question ask about the present; None if the language is not in the table."""
     return TIME_WORDS[language].as_of_now if language in TIME_WORDS else None
+
+
+def as_of_day(day: date, language: str) -> str | None:
+    """Return the prefix that makes a question ask about a day; None if the language is not in the table."""
+    return TIME_WORDS[language].as_of_day.format(day=day_text(day, language)) if language in TIME_WORDS else None
+
+
+@lru_cache(maxsize=1024)
+def day_text(day: date, language: str = "en") -> str:
+    """Return a date in words, such as `9 March 2024` or `2024年3月9日`."""
+    from babel.dates import format_date
+
+    return format_date(day, "long", locale="en_GB" if language == "en" else language)
