@@ -261,6 +261,7 @@ def test_a_change_is_not_asked_for_a_day_that_tells_one_of_its_values(listed: Li
         ("The pilot of the sensors began in March", "Fill the gap", "March"),
         ("User's mortgage is fixed until 2033", "Fill the gap with a year", "2033"),
         ("User swam 2000 metres in the lake", "Fill the gap with a number", "2000"),
+        ("User swam the short distance in 19:02", "Fill the gap with a time", "19:02"),
         ("Anjali is coming for a visit at Easter", "Fill the gap", "Easter"),
     ],
 )
@@ -482,6 +483,46 @@ def test_a_fact_with_a_planned_successor_is_asked_for_its_day(listed: Listed) ->
     )
     assert list(made.recall.values()) == ["31 euros"]
     assert "as things stood on 9 January 2024" in next(iter(made.recall))
+
+
+def test_a_plan_that_another_plan_replaced_is_asked_for_the_day_on_which_it_was_stated(listed: Listed) -> None:
+    """On the day for which it was planned, it had been given up."""
+    question = "实习到哪天结束？"
+    made = listed(
+        ["实习到2月15日结束。", "实习延长到5月1日。", "今天很热。"],
+        {"content": "实习到2月15日结束", "question": question, "value": "2月15日", "validFrom": "2024-02-15"},
+        {
+            "content": "实习延长到5月1日",
+            "question": question,
+            "value": "5月1日",
+            "validFrom": "2024-05-01",
+            "supersedes": "f1",
+        },
+    )
+    assert made.recall == {f"截至2024年1月9日：{question}": "2月15日"}
+
+
+@pytest.mark.parametrize(("day", "is_asked"), [("15日", True), ("9日", False)])
+def test_a_day_in_any_language_that_tells_the_value_is_not_named(listed: Listed, day: str, is_asked: bool) -> None:
+    question = "课程什么时候开始？"
+    made = listed(
+        ["课程3月1日开始。", f"课程改到2月{day}开始。", "今天很热。"],
+        {"content": "课程3月1日开始", "question": question, "value": "3月1日"},
+        {"content": f"课程改到2月{day}开始", "question": question, "value": f"2月{day}", "supersedes": "f1"},
+    )
+    assert list(made.of_type("conflict").values()) == ([f"2月{day}"] if is_asked else [])
+
+
+@pytest.mark.parametrize(
+    ("subject", "question"),
+    [
+        ("user's twins", "Fill the gap in this note about the user's twins. Age: ____."),
+        ("user's boss", "How old is the user's boss?"),
+    ],
+)
+def test_the_age_of_several_people_is_not_asked_for_as_that_of_one(listed: Listed, subject: str, question: str) -> None:
+    made = listed(["They turned six."], {"subject": subject, "attribute": "age", "value": "six", "content": "Age: six"})
+    assert list(made.recall) == [question]
 
 
 def test_a_gap_in_a_fact_with_a_planned_successor_is_not_asked(listed: Listed) -> None:

@@ -13,7 +13,6 @@ from .history import PLAN
 from .probes import Policy, Probe, Question, probe
 from .recall import RELATIVE, Material
 from .templates import ask_then
-from .time_words import day_text
 
 Chain = Sequence[AuditFact]
 FLAG_REQUEST = " If the conversation contradicts itself on this, say so and name both."
@@ -71,7 +70,7 @@ def _shared_question(material: Material, chain: Chain) -> Asked | str:
     if not all(places):
         return "unanswerable"
     day = material.day_to_name(chain[-1], newest, places[-1])
-    if day is not None and any(date_tells(day_text(day), value) for value in values):
+    if day is not None and material.day_tells(day, newest, values):
         return "leak"
     return RELATIVE if material.is_outdated_question(newest, places[-1]) else (newest, values, places)
 

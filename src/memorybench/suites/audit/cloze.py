@@ -29,6 +29,7 @@ Needed if the statement has fewer than two other content words.
 """
 _BEFORE_PLACE = re.compile(r"\b(?:in|at|on|by|from)$")
 _BEFORE_YEAR = re.compile(r"\b(?:in|by|for|from|since|until)$")
+_CLOCK_TIME = re.compile(r"\d{1,3}:\d\d")
 _YEAR_NUMBER = re.compile(r"(?:19|20)\d\d")
 _IS_NAMED = re.compile(r"\S \S+ (?:is|are|was|were)$")
 """Used like `_ANCHORED` if the answer is not a number. Matches `User's dog is ____`, but not `User is ____`."""
@@ -102,6 +103,8 @@ def _request(before: str, value: str, after: str, *, is_number: bool) -> str:
     """
     if _YEAR_NUMBER.fullmatch(value) and _BEFORE_YEAR.search(before) and not re.match(r" \w", after):
         return "Fill the gap with a year"
+    if _CLOCK_TIME.fullmatch(value):
+        return "Fill the gap with a time"
     if is_number:
         return NUMBER_REQUEST
     is_name = value[0].isalpha() and not _NAMES_TIME.search(value)

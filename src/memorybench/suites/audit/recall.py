@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from functools import cached_property
 
@@ -186,7 +186,8 @@ class Material(Struct, frozen=True, dict=True):
         if day is not None and (has_changed or question.origin != "given"):
             text = self.ask_on(day, question)
             if text is not None:
-                return "leak" if date_tells(day_text(day), question.value) else replace(question, text=text)
+                is_leak = self.day_tells(day, question, (question.value,))
+                return "leak" if is_leak else replace(question, text=text)
         if self.is_outdated_question(question, places):
             return RELATIVE
         return replace(question, text=self.ask_now(question)) if has_changed else question
@@ -204,7 +205,14 @@ class Material(Struct, frozen=True, dict=True):
             return day  # on which the note was written
         if fact.valid_to is not None:  # after the conversation: otherwise it is a past fact
             return None
-        return max(day, fact.valid_from.date()) if fact.valid_from else day
+        # what a plan replaces may have been given up before it came true
+        return max(day, fact.valid_from.date()) if fact.valid_from and fact.id not in self._replaced else day
+
+    def day_tells(self, day: date, question: Question, values: Iterable[str]) -> bool:
+        """Return whether the day, as the question names it, has one of the values."""
+        is_given = question.origin == "given"
+        shown = day_text(day, self.indexed.question_language(question.text) if is_given else "en")
+        return any(date_tells(shown, value) for value in values)
 
     def ask_on(self, day: date, question: Question) -> str | None:
         """Return the text of the question, worded so that it asks about a day; None if it has no such form."""

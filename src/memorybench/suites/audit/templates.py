@@ -44,6 +44,8 @@ _WANTS_NAME = ("Who", "What is the name of")
 _CAMEL_CASE = re.compile(r"[a-z]{2,}(?:[A-Z]+[a-z]*)+|[A-Z][a-z]{2,}(?:[A-Z][a-z]+)*[A-Z][a-z]{2,}")
 """Matches `shoeSize` and `FavouriteDish`, but not `HbA1c`, `pH` or `eReader`."""
 _NAME = re.compile(r"[^\W\d_a-z][\w'-]*(?: [^\W\d_a-z][\w'-]*)?")
+_RELATED = re.compile(rf"{USER}'s \w+(?:[^\Ws]|ss)")
+"""Matches one thing or person of the user, such as `the user's boss`, but not `the user's twins`."""
 _DETERMINED = re.compile(
     r"(?:the|a|an|my|our|his|her|their|your|its|this|that|one|user's|(?-i:[^\W\d_a-zß-ÿ])\w*'s?)\b", re.IGNORECASE
 )
@@ -90,7 +92,7 @@ def question_for(subject: str | None, attribute: str, statement: str = "", *, wa
     named, name = named_subject(subject, statement), attribute_name(attribute)
     if _NO_QUESTION.fullmatch(name) or _splits_word(attribute, name, statement):
         return None
-    is_person = named == USER or bool(_NAME.fullmatch(named)) or bool(re.fullmatch(rf"{USER}'s \w+", named))
+    is_person = named == USER or bool(_NAME.fullmatch(named)) or bool(_RELATED.fullmatch(named))
     for spelling, template in _COMPILED if is_person else ():
         if (found := spelling.fullmatch(name)) and (wants_name or not template.startswith(_WANTS_NAME)):
             return _fill(template.replace("{noun}", found.groupdict().get("noun") or ""), named, name)

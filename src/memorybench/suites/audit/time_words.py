@@ -151,4 +151,4 @@ def day_text(day: date, language: str = "en") -> str:
     """Return a date in words, such as `9 March 2024` or `2024年3月9日`."""
     from babel.dates import format_date
 
-    return format_date(day, "long", locale="en_GB" if language == "en" else language)
+    return format_date(day, "long", locale=language if language in TIME_WORDS and language != "en" else "en_GB")
