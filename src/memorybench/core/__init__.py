@@ -1,4 +1,4 @@
-"""The types that every other package uses. Imports pydantic and the standard library only.
+"""The types that every other package uses. Imports pydantic, msgspec and the standard library only.
 
 What a benchmark has
   conversation.py     turns, sessions, haystacks, and memories
