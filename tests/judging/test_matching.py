@@ -167,6 +167,41 @@ def test_a_word_or_two_without_their_category_are_undecided() -> None:
     assert is_same(*facts_of({"budget": 5000}), *facts_of({"budget": ["5000"]}))
 
 
+@pytest.mark.parametrize(
+    "memory",
+    [
+        ["Formerly: The user lives in Rome."],
+        ["Ruled out: The user lives in Rome."],
+        "# Outdated\nThe user lives in Rome.",
+        {"no longer true": ["The user lives in Rome."]},
+    ],
+)
+def test_a_heading_that_may_change_what_a_fact_says_leaves_it_undecided(memory: Any) -> None:
+    plain, headed = facts_of(["The user lives in Rome."]), facts_of(memory)
+    assert not match(Grid(plain, headed)).pairs
+    # a key of the gold memory is a category; words of its text may be anything
+    assert bool(match(Grid(headed, plain)).pairs) == isinstance(memory, dict)
+    twice = match(Grid(plain, (*plain, *headed)))
+    assert (twice.pairs, twice.twins) == ({0: 0}, frozenset())
+
+
+@pytest.mark.parametrize(("first", "second"), [("👍", "👎"), ("+", "-"), ("C", "C++"), ("C#", "C")])
+def test_categories_that_differ_by_a_sign_are_different(first: str, second: str) -> None:
+    assert not is_same(*facts_of({first: ["used at work"]}), *facts_of({second: ["used at work"]}))
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("2ⁿ steps", "2n steps"), ("scale x⁻¹ here", "scale x-1 here"), ("10⁻³ mm off", "10-3 mm off")],
+)
+def test_what_is_written_small_is_not_what_is_written_large(first: str, second: str) -> None:
+    assert not is_same(fact(first), fact(second))
+
+
+def test_a_minus_before_a_number_is_no_bullet() -> None:
+    assert not is_same(*facts_of({"freezer": ["- 18 °C at night"]}), *facts_of({"freezer": ["18 °C at night"]}))
+
+
 def test_the_first_letter_after_the_category_has_no_case() -> None:
     assert is_same(*facts_of({"town": "Old Ghent"}), *facts_of({"town": ["old Ghent."]}))
 

@@ -32,7 +32,8 @@ _BESIDE_TEXT = frozenset((*_CATEGORY_KEYS, *_PARTICULARS.split()))
 _WRAPPERS = frozenset(("memory", "memories", "result", "fact", "item", "data", "block", "entry", "existing_memory"))
 """Keys that are not categories, because they say nothing about their content. In the normal spelling of categories."""
 
-_BULLET = re.compile(r"^\s*[-*•–]\s+")
+_BULLET = re.compile(r"^\s*(?:[*•]|[-–](?!\s*\d))\s+")
+"""Matches a bullet. A dash before a number may be a minus."""
 _NUMBERED = re.compile(r"^\s*(\d{1,3})[.)]\s+", re.MULTILINE)
 _HEADING = re.compile(r"^#{1,6}\s+(?P<name>.+?)\s*:?\s*$")
 _DENIAL = re.compile(
@@ -59,7 +60,8 @@ _SHORTENED = """
 """
 _ABBREVIATIONS = frozenset(_SHORTENED.split())
 """Lower-case abbreviations of three letters or more, in several languages."""
-_WORD = re.compile(r"\w+")
+_WORD = re.compile(r"""[^\s_\-–—/\\.,:;!?&|'"’()[\]{}]+""")
+"""Matches a word of a category. Signs such as + and # belong to it: `C++` is not `C`."""
 _HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _MOST_WORDS_IN_CATEGORY = 4
 _CONTAINERS = (dict, list)
@@ -78,6 +80,10 @@ class MemoryFact:
     """
     most_parts: int = 1
     """The most facts that the text may contain: more than 1 if it is unclear where a sentence ends, as in "3. Mai"."""
+
+    category_in_text: bool = False
+    """Whether the category stands in the text, before the fact or in a heading. It may be no category, but change what
+    the fact says, as in `Formerly: lives in Rome`."""
 
     # journals of earlier versions also tell the path of each fact, which nobody asked for
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
@@ -139,7 +145,7 @@ def categories_of(state: Any, facts: Iterable[MemoryFact] | None = None) -> froz
 @lru_cache(maxsize=1_000)
 def normal_category(name: str) -> str:
     """Return the normal spelling of a category: `Customer Segments` and `customerSegments` are `customer_segment`."""
-    return "_".join(map(_singular, _words(name)))
+    return "_".join(map(_singular, _words(name))) or name.strip()
 
 
 def _words(name: str) -> list[str]:
@@ -180,7 +186,7 @@ def _gather(
     if isinstance(value, str):
         for said, own in _item(value, categories) if is_item else _lines(value, categories):
             for text, parts in ((said, 1),) if is_item else _sentences(said):
-                _add(facts, f"{spoken}: {text}" if spoken else text, own, parts)
+                _add(facts, f"{spoken}: {text}" if spoken else text, own, parts, in_text=own != categories)
     elif isinstance(value, dict):
         _gather_mapping(facts, value, categories, depth + 1, is_item=is_item)
     elif isinstance(value, list | tuple):
@@ -211,12 +217,14 @@ def _gather_mapping(
             _gather(facts, member, inner, depth, is_item=is_item)
 
 
-def _add(facts: list[MemoryFact], text: str, categories: tuple[str, ...], parts: int = 1) -> None:
+def _add(
+    facts: list[MemoryFact], text: str, categories: tuple[str, ...], parts: int = 1, *, in_text: bool = False
+) -> None:
     if len(text) > LONGEST_FACT:
         raise Malformed(f"the memory has a fact of more than {LONGEST_FACT} characters; expected short facts")
     if len(facts) == MOST_FACTS:
         raise Malformed(f"the memory has more than {MOST_FACTS} facts, which are too many to compare")
-    facts.append(MemoryFact(text, categories, parts))
+    facts.append(MemoryFact(text, categories, parts, in_text))
 
 
 def _text_key(value: dict[str, Any]) -> str | None:

@@ -3,9 +3,9 @@
 Gold facts are the expected ones; found facts are those of the memory. The path of a fact is the tuple of its
 categories. Code decides two things; a judge decides all other pairs, which are undecided until then.
 
-1. Facts with the same normal form are the same, unless both have a path and the paths differ: Anna's city is not Ben's.
-   If one path is the end of the other (`city` and `anna / city`), the facts are the same only if no fact on the side of
-   the shorter path has a longer path.
+1. Facts with the same normal form are the same, unless their paths differ: Anna's city is not Ben's. If one path is the
+   end of the other (`city` and `anna / city`), the facts are the same only if no fact on the side of the shorter path
+   has a longer path. If only one fact has a path, `is_same` says when they are the same.
 2. Facts in different categories do not match if the writer of the found facts was shown the category of the gold fact.
 
 `Matching.pairs` is the strict view: each fact is matched with at most one other. A gold fact that was written in
@@ -45,31 +45,29 @@ SAME = Comparison("same", True, True)
 UNDECIDED = Comparison("undecided", None, None)
 
 
-def is_same(first: MemoryFact, second: MemoryFact) -> bool:
+def is_same(gold: MemoryFact, found: MemoryFact) -> bool:
     """Whether two facts have the same normal form, and the path of one ends with the path of the other.
 
-    The empty path is the end of every path. If only one of the facts has a category, a text of one or two words says
-    too little, and the result is False.
+    A gold fact without a category is not the same as a found fact with one, which may change what the text says, as
+    `outdated` does. A found fact without a category may be the same as a gold fact whose category is a key, except if
+    the text has only one or two words: "tea" says too little without `dislikes`.
     """
-    if first.normal_text != second.normal_text:
+    if gold.normal_text != found.normal_text:
         return False
-    if first.categories == second.categories:
+    if gold.categories == found.categories:
         return True
-    if first.categories and second.categories:
-        shorter, longer = sorted((first.categories, second.categories), key=len)
+    if gold.categories and found.categories:
+        shorter, longer = sorted((gold.categories, found.categories), key=len)
         return longer[-len(shorter) :] == shorter
-    # a word or two, such as "tea", say too little without their category, which may be "dislikes"
-    same_text = normal_form(first.text) == normal_form(second.text)
-    return same_text and len(first.normal_text.split()) > _FEW_WORDS
+    if found.categories or gold.category_in_text or len(gold.categories) > 1:
+        return False
+    same_text = normal_form(gold.text) == normal_form(found.text)
+    return same_text and len(gold.normal_text.split()) > _FEW_WORDS
 
 
 def repeats(first: MemoryFact, second: MemoryFact) -> bool:
-    """Whether two facts of one memory are the same.
-
-    If both have a path, the paths must be equal: Anna's city is not Ben's.
-    """
-    has_path = first.categories and second.categories
-    return is_same(first, second) and (not has_path or first.categories == second.categories)
+    """Whether two facts of one memory are the same, which have the same path: Anna's city is not Ben's."""
+    return first.normal_text == second.normal_text and first.categories == second.categories
 
 
 def refers_to(reference: MemoryFact, fact: MemoryFact) -> bool:
@@ -144,7 +142,7 @@ class Grid(Struct, frozen=True, dict=True):
         if is_repeated or self.one_memory:
             return is_repeated
         shorter, deepest = min((len(gold.categories), self._depths[0]), (len(found.categories), self._depths[1]))
-        return shorter == deepest and is_same(gold, found)
+        return (shorter == deepest or not found.categories) and is_same(gold, found)
 
     @cached_property
     def _depths(self) -> tuple[int, int]:

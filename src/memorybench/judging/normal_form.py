@@ -121,8 +121,9 @@ _GROUPED = re.compile(r"-?[1-9]\d{0,2}([.,'])\d{3}(?:\1\d{3})*")
 _SEPARATORS = re.compile("[.,']")
 _VULGAR_FRACTION = re.compile("(?<=\\d)(?=[¼-¾⅐-⅞])")
 _SUBSCRIPT = re.compile(r"(?<=[^\W\d_])(?=[₀-₉])")
-_POWER = re.compile(r"(?P<amount>\d\s?)?(?P<base>[^\W\d_]+)(?P<power>[⁰¹²³⁴-⁹]+)")
-"""Matches a power. After a number, it is a unit such as m², which is also written m2."""
+_POWER = re.compile(r"(?P<amount>\d\s?)?(?P<base>[^\W\d_]+|\d+)(?P<power>[⁰¹²³⁴-⁹⁺⁻ⁱⁿ]+)")
+_UNIT_POWER = re.compile(r"\d\s?[^\W\d_]+[⁰¹²³⁴-⁹]+")
+"""Matches a number with a unit such as m², which is also written m2."""
 _THOUSANDS = re.compile(r"\s10{3,}\b")
 _TWO_NUMBERS = re.compile(r"(?<=\d)\s(?=10{3,}\b)")
 _DIGIT_WORD = (
@@ -193,9 +194,14 @@ def normal_form(text: str) -> str:
 
 
 def _mark_small_digits(text: str) -> str:
-    """Return the text with a mark before digits that are written small: 1½ is not 11/2, and x² is neither x₂ nor x2."""
+    """Return the text with a mark before what is written small: 1½ is not 11/2, x² is neither x₂ nor x2, 2ⁿ not 2n."""
     text = _SUBSCRIPT.sub("_", _VULGAR_FRACTION.sub(" ", text))
-    return _POWER.sub(lambda found: found[0] if found["amount"] else f"{found['base']}^{found['power']}", text)
+    return _POWER.sub(_mark_power, text)
+
+
+def _mark_power(found: re.Match[str]) -> str:
+    is_unit = _UNIT_POWER.fullmatch(found[0])
+    return found[0] if is_unit else f"{found['amount'] or ''}{found['base']}^{found['power']}"
 
 
 def _number_words_as_digits(text: str) -> str:
