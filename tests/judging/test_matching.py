@@ -173,6 +173,7 @@ def test_a_word_or_two_without_their_category_are_undecided() -> None:
         ["Formerly: The user lives in Rome."],
         ["Ruled out: The user lives in Rome."],
         "# Outdated\nThe user lives in Rome.",
+        "No longer:\nThe user lives in Rome.",
         {"no longer true": ["The user lives in Rome."]},
     ],
 )
@@ -192,14 +193,25 @@ def test_categories_that_differ_by_a_sign_are_different(first: str, second: str)
 
 @pytest.mark.parametrize(
     ("first", "second"),
-    [("2ⁿ steps", "2n steps"), ("scale x⁻¹ here", "scale x-1 here"), ("10⁻³ mm off", "10-3 mm off")],
+    [
+        ("2ⁿ steps", "2n steps"),
+        ("scale x⁻¹ here", "scale x-1 here"),
+        ("10⁻³ mm off", "10-3 mm off"),
+        ("2ˣ cases", "2x cases"),
+        ("3 x² here", "3 x2 here"),
+    ],
 )
 def test_what_is_written_small_is_not_what_is_written_large(first: str, second: str) -> None:
     assert not is_same(fact(first), fact(second))
 
 
-def test_a_minus_before_a_number_is_no_bullet() -> None:
-    assert not is_same(*facts_of({"freezer": ["- 18 °C at night"]}), *facts_of({"freezer": ["18 °C at night"]}))
+@pytest.mark.parametrize("amount", ["18 °C at night", "€50 at night", ".5 at night"])
+def test_a_minus_before_a_number_is_no_bullet(amount: str) -> None:
+    assert not is_same(*facts_of({"freezer": [f"- {amount}"]}), *facts_of({"freezer": [amount]}))
+
+
+def test_emphasis_is_no_part_of_a_category() -> None:
+    assert is_same(*facts_of("## **Diet**\nEats no fish at all"), *facts_of({"diet": ["Eats no fish at all"]}))
 
 
 def test_the_first_letter_after_the_category_has_no_case() -> None:

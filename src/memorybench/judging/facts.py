@@ -32,7 +32,7 @@ _BESIDE_TEXT = frozenset((*_CATEGORY_KEYS, *_PARTICULARS.split()))
 _WRAPPERS = frozenset(("memory", "memories", "result", "fact", "item", "data", "block", "entry", "existing_memory"))
 """Keys that are not categories, because they say nothing about their content. In the normal spelling of categories."""
 
-_BULLET = re.compile(r"^\s*(?:[*•]|[-–](?!\s*\d))\s+")
+_BULLET = re.compile(r"^\s*(?:[*•]|[-–](?!\s*[\d.,€$£¥]))\s+")
 """Matches a bullet. A dash before a number may be a minus."""
 _NUMBERED = re.compile(r"^\s*(\d{1,3})[.)]\s+", re.MULTILINE)
 _HEADING = re.compile(r"^#{1,6}\s+(?P<name>.+?)\s*:?\s*$")
@@ -60,7 +60,7 @@ _SHORTENED = """
 """
 _ABBREVIATIONS = frozenset(_SHORTENED.split())
 """Lower-case abbreviations of three letters or more, in several languages."""
-_WORD = re.compile(r"""[^\s_\-–—/\\.,:;!?&|'"’()[\]{}]+""")
+_WORD = re.compile(r"""[^\s_\-–—/\\.,:;!?&|*`'"’()[\]{}]+""")
 """Matches a word of a category. Signs such as + and # belong to it: `C++` is not `C`."""
 _HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _MOST_WORDS_IN_CATEGORY = 4
@@ -287,7 +287,8 @@ def _category_in(line: str) -> re.Match[str] | None:
     named = _CATEGORISED.match(line)
     if named is None or len(named["name"].split()) > _MOST_WORDS_IN_CATEGORY:
         return None
-    return None if _DENIAL.fullmatch(named["name"].strip()) else named
+    is_denial = named["rest"].strip() and _DENIAL.fullmatch(named["name"].strip())
+    return None if is_denial else named
 
 
 def _sentences(text: str) -> Iterator[tuple[str, int]]:

@@ -48,7 +48,7 @@ UNDECIDED = Comparison("undecided", None, None)
 def is_same(gold: MemoryFact, found: MemoryFact) -> bool:
     """Whether two facts have the same normal form, and the path of one ends with the path of the other.
 
-    A gold fact without a category is not the same as a found fact with one, which may change what the text says, as
+    A gold fact without a category is not the same as a found fact with one: the category may change the meaning, as
     `outdated` does. A found fact without a category may be the same as a gold fact whose category is a key, except if
     the text has only one or two words: "tea" says too little without `dislikes`.
     """
@@ -66,7 +66,7 @@ def is_same(gold: MemoryFact, found: MemoryFact) -> bool:
 
 
 def repeats(first: MemoryFact, second: MemoryFact) -> bool:
-    """Whether two facts of one memory are the same, which have the same path: Anna's city is not Ben's."""
+    """Whether two facts of one memory have the same normal form and the same path: Anna's city is not Ben's."""
     return first.normal_text == second.normal_text and first.categories == second.categories
 
 

@@ -121,8 +121,11 @@ _GROUPED = re.compile(r"-?[1-9]\d{0,2}([.,'])\d{3}(?:\1\d{3})*")
 _SEPARATORS = re.compile("[.,']")
 _VULGAR_FRACTION = re.compile("(?<=\\d)(?=[¼-¾⅐-⅞])")
 _SUBSCRIPT = re.compile(r"(?<=[^\W\d_])(?=[₀-₉])")
-_POWER = re.compile(r"(?P<amount>\d\s?)?(?P<base>[^\W\d_]+|\d+)(?P<power>[⁰¹²³⁴-⁹⁺⁻ⁱⁿ]+)")
-_UNIT_POWER = re.compile(r"\d\s?[^\W\d_]+[⁰¹²³⁴-⁹]+")
+_RAISED_LETTERS = r"\u02b0-\u02b8\u02e0-\u02e4\u1d2c-\u1d6a"
+_POWER = re.compile(
+    rf"(?P<amount>\d\s?)?(?P<base>[^\W\d_{_RAISED_LETTERS}]+|\d+|[)])(?P<power>[²³¹\u2070-\u207f{_RAISED_LETTERS}]+)"
+)
+_UNIT_POWER = re.compile(r"\d\s?(?:[kcdmµ]?m|ft|in|yd|mi)[²³]")
 """Matches a number with a unit such as m², which is also written m2."""
 _THOUSANDS = re.compile(r"\s10{3,}\b")
 _TWO_NUMBERS = re.compile(r"(?<=\d)\s(?=10{3,}\b)")
