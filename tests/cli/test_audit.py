@@ -195,6 +195,16 @@ def test_always_naming_the_earlier_event_is_right_in_about_half(command: Command
     assert 0.3 < (scores["temporal_accuracy"] or 0) < 0.7
 
 
+def test_a_wrong_answer_about_two_events_was_not_retrieved_if_one_was_not(command: Command, stub: Stub) -> None:
+    """With one memory shown, the turns of both events cannot be seen."""
+    stub.always(completion(lambda call: "A", model="", tokens=(9, 1)))
+    only = ("--kinds", "temporal", "--providers", "bm25", "--context-limit", "1", "--judge-model", "none")
+    command("audit", str(SAMPLE), *only, "--model", "gpt-4o-mini", "--run-id", "run")
+    failures = command("results", "run", "--results", "audit-results", "--failures", "--json").json
+    reasons = {row["reason"] for row in failures if "/order/" in row["command"] and "bm25" in row["command"]}
+    assert reasons == {"not-retrieved"}
+
+
 @pytest.mark.parametrize(("answer", "scored"), [("C++", 1), ("C", 0), ("C#", 0)])
 def test_an_answer_that_differs_by_a_sign_is_not_right_by_code(
     answer: str, scored: int, command: Command, stub: Stub

@@ -65,6 +65,58 @@ def test_an_edited_probe_is_checked_again(command: Command, probes: list[dict[st
     assert asked[others[0]["id"]]["origin"] == others[0]["origin"]
 
 
+def test_an_edited_probe_must_agree_with_the_dates_of_its_events(
+    command: Command, probes: list[dict[str, Any]]
+) -> None:
+    """The answers of these four are wrong after the change."""
+    order = next(probe for probe in probes if probe["kind"] == "order" and probe["id"].endswith("/1"))
+    duration = next(probe for probe in probes if probe["kind"] == "duration")
+    flipped = order | {"expectedAnswer": next(o for o in order["options"] if o != order["expectedAnswer"])}
+    words = ("first", "last") if "happened first" in order["question"] else ("last", "first")
+    asked_otherwise = order | {"question": order["question"].replace(*words), "id": f"{order['conversation']}/x/1"}
+    longer = duration | {"expectedAnswer": f"{int(duration['expectedAnswer']) + 1}"}
+    for wrong in (flipped, asked_otherwise, longer):
+        write(command.folder / "edited.jsonl", [wrong, *(one for one in probes if one["type"] == "recall")])
+        said = command("audit", "probes", str(SAMPLE), "--probes", "edited.jsonl", "--json").json
+        assert (said["rejected"]["dates"], wrong["id"] in {one["id"] for one in said["probes"]}) == (1, False)
+    reworded = duration | {"question": f"Please tell: {duration['question']}"}
+    write(command.folder / "edited.jsonl", [reworded])
+    said = command("audit", "probes", str(SAMPLE), "--probes", "edited.jsonl", "--json").json
+    assert [one["origin"] for one in said["probes"]] == ["edited"]
+
+
+def test_an_absent_probe_is_not_edited_into_a_question_about_a_stated_fact(
+    command: Command, probes: list[dict[str, Any]]
+) -> None:
+    absent = next(probe for probe in probes if probe["type"] == "hallucination")
+    told = next(probe for probe in probes if probe["id"] == absent["twin"])
+    edited = [absent | {"question": "What is the name of the user's dog?"}, told]
+    write(command.folder / "edited.jsonl", edited)
+    said = command("audit", "probes", str(SAMPLE), "--probes", "edited.jsonl", "--json").json
+    assert [one["id"] for one in said["probes"]] == [told["id"]]
+
+
+@pytest.mark.parametrize(
+    ("question", "is_asked"),
+    [
+        ("What does the user weigh?", False),
+        ("Where does the user live?", False),
+        ("What was the user allergic to on 5 March 2024?", False),
+        ("What is the name of the user's dog?", True),
+    ],
+)
+def test_an_absent_question_is_not_asked_if_a_fact_has_its_words(
+    command: Command, question: str, is_asked: bool
+) -> None:
+    contents = ["User weighs 80 kg", "User lives in Braga", "User is allergic to penicillin"]
+    told = [{"role": "user", "content": text, "timestamp": "2024-03-05"} for text in contents]
+    facts = [{"id": f"f{n}", "content": text, "turn": n} for n, text in enumerate(contents, 1)]
+    one = {"id": "c", "turns": told, "facts": facts, "absent": [{"id": "z", "question": question}]}
+    (command.folder / "mine.json").write_text(json.dumps({"id": "mine", "conversations": [one]}))
+    said = command("audit", "probes", "mine.json", "--json").json
+    assert (question in {probe["question"] for probe in said["probes"]}) == is_asked
+
+
 @pytest.mark.parametrize(
     ("change", "where"),
     [

@@ -26,6 +26,8 @@ def probe(**fields: Any) -> Probe:
     return Probe(**{**usual, **fields})
 
 
+DIET = probe(question="Dietary restriction: ____.", expected_answer="none")
+BAND = probe(question="Favourite band: ____.", expected_answer="Unknown")
 NOT_EATEN = probe(question="What does the user not eat?", expected_answer="fish")
 UPDATES = probe(question="What does the user prefer?", expected_answer="written updates")
 TOWN = probe(
@@ -60,6 +62,8 @@ def test_a_refusal_is_not_an_invented_answer(response: str) -> None:
 @pytest.mark.parametrize(
     ("asked", "response", "right"),
     [
+        (DIET, "None.", True),
+        (BAND, "Unknown", True),
         (NOT_EATEN, "Fish.", True),
         (NOT_EATEN, "The user does not eat fish.", None),
         (NOT_EATEN, "I don't know.", False),

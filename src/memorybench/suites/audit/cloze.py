@@ -28,8 +28,8 @@ _ANCHORED = re.compile(r"\b(?:in|at|on|to|from|for|with|by|until|since|near|of|c
 Needed if the statement has fewer than two other content words.
 """
 _BEFORE_PLACE = re.compile(r"\b(?:in|at|on|by|from)$")
-_BEFORE_YEAR = re.compile(r"\b(?:in|by|for|from|since|until)$")
-_CLOCK_TIME = re.compile(r"\d{1,3}:\d\d")
+_BEFORE_YEAR = re.compile(r"\b(?:in|from|since|until)$")
+_CLOCK_TIME = re.compile(r"\d{1,2}:[0-5]\d")
 _YEAR_NUMBER = re.compile(r"(?:19|20)\d\d")
 _IS_NAMED = re.compile(r"\S \S+ (?:is|are|was|were)$")
 """Used like `_ANCHORED` if the answer is not a number. Matches `User's dog is ____`, but not `User is ____`."""
@@ -38,11 +38,10 @@ _CUTS_BEFORE = re.compile(
     rf"|\b[^\W\d_a-zß-ÿ]\w*\. (?:{_PARTICLE} )+|{_NAME} (?:{_PARTICLE} )+"
     r"|\b(?:near|nearby|outside|next to|close to) (?:the )?|\bout of )$"
 )
-_CUTS_AFTER = re.compile(rf" (?:{_MONTH})\b|(?:[,:]| (?:and|or|of|&))(?: (?:the|a|an))* {_NAME}|['’]s\W*$")
+_CUTS_AFTER = re.compile(rf" (?:{_MONTH})\b|(?:[,:]| (?:and|or|of|&))(?: (?:the|a|an))* {_NAME}")
 """Text beside a gap, with `_CUTS_BEFORE`, that shows that the value is only a part, as in `War and ____`.
 
-The whole is a title, a name such as `St Luke's`, a date or a quantity. Also matches words for a place nearby, such as
-`next to`.
+The whole is a title, a name, a date or a quantity. Also matches words for a place nearby, such as `next to`.
 """
 _NUMBER = rf"(?:[$€£¥]?\d[\d.,:]*(?:st|nd|rd|th|%)?|\b(?:one|{_WORD_NUMBERS})\b)"
 _LINK = r"(?: and|(?: \w+)? ?(?:\b(?:to|or|over|until|till)\b|[-–]))"
@@ -60,7 +59,7 @@ _PLAIN_NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _WEEKDAY = re.compile(r"(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day")
 _NAMES_TIME = re.compile(
     rf"\b(?:{_MONTH}|{_WEEKDAY.pattern}s?|Christmas|Easter|Lent|Advent|Halloween|Thanksgiving|New Year|Ramadan|Eid"
-    r"|Diwali|Hanukkah|Passover|Whitsun|Midsummer|Spring|Summer|Autumn|Winter)\b"
+    r"|Diwali|Hanukkah|Passover|Whitsun|Midsummer|Spring|Summer|Autumn|Fall|Winter|Week|Term|Q[1-4]|Day)\b"
 )
 _REPEATED = re.compile(r"\b(?:every|each|weekly|usually|always)\b", re.IGNORECASE)
 _NOT_A_NAME = re.compile(r"(?:I|I'm|I've|I'd|I'll|User|User's|The|A|An|It|He|She|They|We|My|OK|TV)\b")
@@ -86,6 +85,8 @@ def gaps(statement: str) -> Iterator[tuple[str, str]]:
             if not fits_one(text[: found.start()], value, text[end:]):
                 continue
             before = text[: found.start()].rstrip(" $€£¥")
+            if _BEFORE_PLACE.search(before) and re.match("['’]s", text[end:]):
+                continue  # `at St Luke's`
             is_number = value[0].isalnum() and bool(_PLAIN_NUMBER.fullmatch(normalise(value)))
             is_clear = _ANCHORED.search(before) or (not is_number and _IS_NAMED.search(before))
             if len(content(text) - content(value)) < 2 and not is_clear:
@@ -97,9 +98,9 @@ def gaps(statement: str) -> Iterator[tuple[str, str]]:
 
 
 def _request(before: str, value: str, after: str, *, is_number: bool) -> str:
-    """Return the request of a question, with the kind of answer if the words before the gap fit several kinds.
+    """Return the request of a question: for a number, a year, a clock time, a name, or anything that fits the gap.
 
-    `The pilot began in ____` fits a place and a month, `They met on ____` a service and a day.
+    A name is asked for after words such as `in`, because a place and a time fit `The pilot began in ____`.
     """
     if _YEAR_NUMBER.fullmatch(value) and _BEFORE_YEAR.search(before) and not re.match(r" \w", after):
         return "Fill the gap with a year"

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from memorybench.core.records import digest
 from memorybench.datasets.audit import AuditFact
 
-from .answers import MONTHS, content, leaks
+from .answers import MONTHS, content, is_same, leaks
 from .evidence import IndexedConversation
 from .probes import Probe, Question, probe
 from .recall import Material
@@ -158,6 +158,26 @@ def asked_order(probe: Probe) -> int:
         any(word.lower() not in other_wording for word in words.findall(text)) for words in (_EARLIER, _LATER)
     )
     return 0 if is_early == is_late else -1 if is_early else 1
+
+
+def fits_dates(probe: Probe, facts: Sequence[AuditFact]) -> bool:
+    """Return whether the answer of a probe about two events agrees with their dates in the dataset.
+
+    True also if the dates are unknown, or if it is unclear which of two options the question asks for.
+    """
+    by_id = {fact.id: fact for fact in facts}
+    events = [by_id[id] for id in probe.related_facts if id in by_id]
+    dates = {fact.id: fact.valid_from for fact in events if fact.valid_from is not None}
+    if len(dates) != 2:
+        return True
+    first, last = sorted(events, key=lambda fact: dates[fact.id])
+    if probe.kind == "duration":
+        days = str((dates[last.id].date() - dates[first.id].date()).days)
+        return any(is_same(probe.expected_answer, days + unit) for unit in ("", " days", " day"))
+    asked, earlier, later = asked_order(probe), option_text(first), option_text(last)
+    if asked == 0 or {earlier, later} != set(probe.options):
+        return True
+    return probe.expected_answer == (earlier if asked < 0 else later)
 
 
 def _duration(material: Material, one: Event, other: Event) -> Iterator[Probe]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from sys import intern
 
 from memorybench.core.packed import PackedSequence
@@ -12,7 +12,7 @@ from memorybench.core.records import digest
 from memorybench.datasets.audit import AuditDataset, AuditFact
 from memorybench.datasets.audit_file import AbsentFact
 
-from .answers import content, tokens
+from .answers import MONTHS, content, tokens
 from .changes import Change, as_of_probes, conflict_probes, find_changes
 from .events import event_probes
 from .evidence import IndexedConversation
@@ -24,6 +24,8 @@ from .templates import attribute_name, question_for
 NOT_TOLD = "The conversation does not tell."
 _OWNER = re.compile(r"['’]s\b")
 _NAMING = frozenset(("name", "named", "called"))
+_TIMES = content(" ".join(MONTHS))
+"""The words of dates, in the form of `content`."""
 _SERVES = 2
 """The most absent probes that one answerable probe is paired with."""
 
@@ -128,8 +130,7 @@ def absent_probes(indexed: IndexedConversation, twins: Sequence[str | None], dro
     `twins` are ids of answerable probes. `dropped` counts the facts that cannot be asked about, by reason.
     """
     facts = indexed.conversation.facts
-    stated = set().union(*map(_topics, facts))
-    statements = [_words(_statement(fact)) for fact in facts] if indexed.conversation.absent else []
+    reason_against = check_absent(facts) if indexed.conversation.absent else None
     nameless = {attribute_name(fact.attribute or "") for fact in facts if has_no_name(fact)}
     for number, entry in enumerate(indexed.conversation.absent):
         wants_name = attribute_name(entry.attribute or "") not in nameless
@@ -138,10 +139,8 @@ def absent_probes(indexed: IndexedConversation, twins: Sequence[str | None], dro
             dropped["not English"] += 1
         elif question is None:
             dropped["no question"] += 1
-        elif stated & _topics(entry):
-            dropped["told"] += 1
-        elif any(len(topic) > 1 and topic <= words for topic in map(_words, _phrases(entry)) for words in statements):
-            dropped["may be told"] += 1
+        elif reason_against is not None and (reason := reason_against(entry)) is not None:
+            dropped[reason] += 1
         elif number >= _SERVES * len(twins):
             dropped["no twin"] += 1
         else:
@@ -150,6 +149,26 @@ def absent_probes(indexed: IndexedConversation, twins: Sequence[str | None], dro
                 indexed, f"absent/{entry.id}", "hallucination", "declared", asked, abstain=True,
                 twin=twins[number % len(twins)], checks=("declared absent",),
             )  # fmt: skip
+
+
+def check_absent(facts: Sequence[AuditFact]) -> Callable[[AbsentFact], str | None]:
+    """Return a function that returns why an absent fact cannot be asked about: a fact states it, or has all its words.
+
+    It returns None if no fact does. The date in a question does not count as its words.
+    """
+    stated = set().union(*map(_topics, facts))
+    statements = [_words(_statement(fact)) for fact in facts]
+
+    def reason_against(entry: AbsentFact) -> str | None:
+        if stated & _topics(entry):
+            return "told"
+        # a single word of an attribute, such as `name`, is in facts about other things as well
+        fewest = 1 if entry.question else 2
+        topics = [{word for word in _words(phrase) - _TIMES if not word.isdigit()} for phrase in _phrases(entry)]
+        is_covered = any(len(topic) >= fewest and topic <= words for topic in topics for words in statements)
+        return "may be told" if is_covered else None
+
+    return reason_against
 
 
 def _topics(one: AuditFact | AbsentFact) -> set[frozenset[str]]:

@@ -169,15 +169,14 @@ def _judge_by_code(probe: Probe, response: str) -> Judgement | None:
         if choice is not None:
             right = probe.options[choice] == probe.expected_answer
             return Judgement(correct=right, reason=f"chose option {_LETTERS[choice]}", choice=choice)
+    if not probe.abstain:  # before abstention: the value may be "none" or "unknown"
+        units = ("", " days", " day") if probe.kind == "duration" else ("",)
+        if any(is_same(response, probe.expected_answer + unit) for unit in units):
+            return Judgement(correct=True, reason="equals the expected answer")
+        if any(is_same(response, value) for value in probe.stale):
+            return Judgement(correct=False, reason="equals a value of another time")
     if is_abstention(response):
         return Judgement(correct=probe.abstain, reason="declines to answer")
-    if probe.abstain:
-        return None
-    units = ("", " days", " day") if probe.kind == "duration" else ("",)
-    if any(is_same(response, probe.expected_answer + unit) for unit in units):
-        return Judgement(correct=True, reason="equals the expected answer")
-    if any(is_same(response, value) for value in probe.stale):
-        return Judgement(correct=False, reason="equals a value of another time")
     return None
 
 

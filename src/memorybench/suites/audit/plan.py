@@ -322,7 +322,8 @@ class _Probing:
         sources = {source for memory in memories for source in memory.sources or ()} & turns
         if not probe.gold_context or (memories and not sources):
             return []
-        was_shown = any(turn.id in sources for turn in probe.gold_context)
+        needed = all if probe.kind in ("order", "duration") else any  # these compare two events
+        was_shown = needed(turn.id in sources for turn in probe.gold_context)
         return [
             Score(name="miss_not_retrieved", value=float(not was_shown)),
             Score(name="miss_not_used", value=float(was_shown)),

@@ -17,6 +17,7 @@ from memorybench.core.errors import BadInput
 from memorybench.core.packed import PackedSequence
 from memorybench.core.records import Record, digest
 from memorybench.datasets.audit import AuditDataset
+from memorybench.datasets.audit_file import AbsentFact
 from memorybench.datasets.items import read_items
 from memorybench.files.located import Document
 from memorybench.files.validation import validated
@@ -26,7 +27,9 @@ from memorybench.text.sanitize import preview
 from memorybench.text.spelling import camel, suggestion
 
 from .answers import leaks, occurs
+from .events import fits_dates
 from .evidence import IndexedConversation
+from .generation import check_absent
 from .plan import Transcripts
 from .probes import Check, Origin, Probe, Probes, ProbeType, Question, probe
 
@@ -108,7 +111,7 @@ def read_probes(path: Path, dataset: AuditDataset, *, verify: bool = True) -> Pr
                 )
             ids.add(one.id)
             is_unchanged = bool(row.checks) and row.verified == row.digest
-            reason = None if is_unchanged or not verify else _reject(one)
+            reason = None if is_unchanged or not verify else _reject(one, indexed(row.conversation))
             if reason is not None:
                 dropped[reason] += 1
             else:
@@ -163,10 +166,13 @@ def _edited(one: Probe) -> Probe:
     return one.model_copy(update={"origin": "edited", "checks": tuple(Check(name=name, by="code") for name in names)})
 
 
-def _reject(one: Probe) -> str | None:
+def _reject(one: Probe, indexed: IndexedConversation) -> str | None:
     """Return the name of the check that an edited probe fails; None if it passes."""
-    if one.abstain or one.options or one.kind == "duration":
-        return None
+    facts = indexed.conversation.facts
+    if one.abstain:
+        return check_absent(facts)(AbsentFact(id=one.id, question=one.question))
+    if one.options or one.kind == "duration":
+        return None if fits_dates(one, facts) else "dates"
     value = one.current or one.expected_answer
     if leaks(one.question, (value, *one.stale)):
         return "leak"

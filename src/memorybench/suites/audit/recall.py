@@ -180,7 +180,7 @@ class Material(Struct, frozen=True, dict=True):
     ) -> Question | str:
         """Return the question, worded for the time at which its fact was true, or the reason why it cannot be asked.
 
-        A question of the dataset is its author's. So it is reworded only if the fact has changed.
+        A question of the dataset is reworded only if the fact has changed.
         """
         day = self.day_to_name(fact, question, places)
         if day is not None and (has_changed or question.origin != "given"):
@@ -195,8 +195,8 @@ class Material(Struct, frozen=True, dict=True):
     def day_to_name(self, fact: AuditFact, question: Question, places: Sequence[int]) -> date | None:
         """Return the day that a question about a fact must name: the day on which it was stated, or became true.
 
-        A fact may have ended later, which neither code nor every dataset sees. None if the fact was stated on the last
-        day, if the conversation has no dates, or if the data shows that the fact is still true.
+        A fact may have ended later: code cannot see that, and not every dataset marks it. None if the fact was stated
+        on the last day, if the conversation has no dates, or if `validTo` shows that the fact is still true.
         """
         now, day = self.indexed.now, self._last_day(places)
         if day is None or now is None or day >= now.date():
@@ -205,11 +205,11 @@ class Material(Struct, frozen=True, dict=True):
             return day  # on which the note was written
         if fact.valid_to is not None:  # after the conversation: otherwise it is a past fact
             return None
-        # what a plan replaces may have been given up before it came true
+        # a fact that a plan replaces may itself be a plan, which was dropped before `validFrom`
         return max(day, fact.valid_from.date()) if fact.valid_from and fact.id not in self._replaced else day
 
     def day_tells(self, day: date, question: Question, values: Iterable[str]) -> bool:
-        """Return whether the day, as the question names it, has one of the values."""
+        """Return whether the day, as the question names it, contains one of the values."""
         is_given = question.origin == "given"
         shown = day_text(day, self.indexed.question_language(question.text) if is_given else "en")
         return any(date_tells(shown, value) for value in values)
@@ -219,6 +219,9 @@ class Material(Struct, frozen=True, dict=True):
         if question.origin == "given":
             return ask_on_day(question.text, day, self.indexed.question_language(question.text))
         if question.origin == "structured":
+            asks_now = GAP not in question.text and has_time_words("now", question.text, ("en",))
+            if asks_now:  # `Who is the user's current boss?`
+                return ask_on_day(question.text, day, "en")
             return ask_then(question.text, f"on {day_text(day)}")
         request, _, statement = question.text.partition(": ")
         return f"{request} in a note of {day_text(day)}: {statement}"

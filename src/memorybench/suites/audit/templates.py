@@ -44,7 +44,7 @@ _WANTS_NAME = ("Who", "What is the name of")
 _CAMEL_CASE = re.compile(r"[a-z]{2,}(?:[A-Z]+[a-z]*)+|[A-Z][a-z]{2,}(?:[A-Z][a-z]+)*[A-Z][a-z]{2,}")
 """Matches `shoeSize` and `FavouriteDish`, but not `HbA1c`, `pH` or `eReader`."""
 _NAME = re.compile(r"[^\W\d_a-z][\w'-]*(?: [^\W\d_a-z][\w'-]*)?")
-_RELATED = re.compile(rf"{USER}'s \w+(?:[^\Ws]|ss)")
+_RELATED = re.compile(rf"{USER}'s (?!(?:grand|step)?children\b|people\b|(?:wo)?men\b)\w+(?:[^\Ws]|ss)")
 """Matches one thing or person of the user, such as `the user's boss`, but not `the user's twins`."""
 _DETERMINED = re.compile(
     r"(?:the|a|an|my|our|his|her|their|your|its|this|that|one|user's|(?-i:[^\W\d_a-zß-ÿ])\w*'s?)\b", re.IGNORECASE
