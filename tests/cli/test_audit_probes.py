@@ -235,6 +235,30 @@ def test_a_model_writes_and_verifies_probes_of_free_text(command: Command, stub:
     assert {row["origin"] for row in direct["probeResults"] if row["status"] == "scored"} == {"model"}
 
 
+@pytest.mark.parametrize("reply", ['{"question": null}', "I would rather not."])
+@pytest.mark.parametrize("refused", ["Write a question about the fact", "Question: ", "", None])
+def test_a_reply_that_cannot_be_used_is_not_asked_for_again(
+    command: Command, stub: Stub, dataset: str, reply: str, refused: str | None
+) -> None:
+    """Such replies were not recorded, so that each repetition paid for them."""
+
+    def answer(call: Call) -> str:
+        prompt = call.json["messages"][-1]["content"]
+        if refused is None:  # the third of four attempts of each check
+            return reply if prompt.startswith("Read it twice") else truthful(call)
+        return reply if refused in prompt else truthful(call)
+
+    stub.always(completion(answer, model="", tokens=(9, 1)))
+    verify = ("audit", "probes", dataset, "--probe-model", "gpt-4o", "--json")
+    first = command(*verify)
+    assert first.code == 0, first.err
+    calls = len(stub.calls)
+    again = command(*verify)
+    assert (again.code, again.json, len(stub.calls)) == (0, first.json, calls)
+    command("audit", dataset, *OFFLINE, "--probe-model", "gpt-4o")
+    assert len(stub.calls) == calls, "a run of the same folder does not ask, either"
+
+
 def test_probes_that_could_not_be_checked_are_checked_by_the_next_command(
     command: Command, stub: Stub, dataset: str
 ) -> None:

@@ -62,7 +62,8 @@ class Steps(Protocol):
     ) -> T:
         """Return the recorded result of the step with this name and these inputs; if none, call `work` and record it.
 
-        `work` should parse the reply of a service, so that a reply that cannot be parsed is not recorded.
+        `work` should parse the reply of a service: a reply that cannot be parsed is then not recorded, unless `work`
+        returns it as such.
         """
         ...
 

@@ -17,11 +17,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from msgspec import Struct
 
-from memorybench.core.contracts import Model
+from memorybench.core.contracts import Completion, Model
 from memorybench.core.conversation import Turn
 from memorybench.core.errors import BadInput, Lacking, Unreadable
 from memorybench.core.plans import Steps
@@ -59,6 +59,12 @@ class Reply(Record):
     quote: str | None = None
 
 
+class UnreadReply(Record):
+    """A reply that could not be parsed, as the model gave it. It is recorded, so that it is not paid for again."""
+
+    unread: str
+
+
 def shown_turns(turns: Sequence[Turn]) -> str:
     """Return turns as lines such as `t3 [date] speaker: text`."""
     return "\n".join(
@@ -82,11 +88,21 @@ class ProbeModel(Struct, frozen=True):
         returns: type[T],
         attempt: int = 1,
     ) -> T:
-        """Render a prompt of the catalog, ask the model, and return the parsed reply. All runs share the step."""
+        """Render a prompt of the catalog, ask the model, and return the parsed reply. All runs share the step.
+
+        Raises Unreadable if the reply cannot be parsed. It is recorded nevertheless, and not asked for again.
+        """
+
+        def read_or_keep(completion: Completion) -> T | UnreadReply:
+            try:
+                return read(completion.text)
+            except Unreadable:
+                return UnreadReply(unread=completion.text)
+
         text = _REPEATED[attempt - 1] + render_prompt(prompt, values)
-        return await ask_once(
-            steps, step, self.model, text, lambda completion: read(completion.text), returns, attempt=attempt
-        )
+        recorded = cast("type[T | UnreadReply]", returns | UnreadReply)
+        reply = await ask_once(steps, step, self.model, text, read_or_keep, recorded, attempt=attempt)
+        return read(reply.unread) if isinstance(reply, UnreadReply) else reply
 
     async def verify(self, steps: Steps, probe: Probe, conversation: Sequence[Turn]) -> Probe:
         """Return the probe with the checks that it passed; raise Lacking with the reason if it fails one."""
