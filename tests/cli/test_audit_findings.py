@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -126,19 +127,47 @@ def test_a7_a_dead_server_stops_the_run_early(command: Command, monkeypatch: pyt
     assert not report.exists() or "every answer was" not in report.read_text()
 
 
+def hinted(out: str) -> list[list[str]]:
+    """Return the words of the commands that a run prints as what to try next."""
+    printed = re.sub(r"\\\n\s*", " ", out.partition("What to try next:")[2])
+    lines = [line.strip().partition("    ")[0] for line in printed.splitlines() if "memorybench " in line]
+    return [(words := shlex.split(line))[words.index("memorybench") + 1 :] for line in lines]
+
+
 @pytest.mark.slow
 def test_a7_the_printed_hints_run(command: Command) -> None:
-    import shlex
-
     said = command("audit", SAMPLE, "--model", "scripted/quote", *JUDGED, "--limit", "4", "--run-id", "r")
-    printed = re.sub(r"\\\n\s*", " ", said.out.partition("What to try next:")[2])
-    hints = [line.strip() for line in printed.splitlines() if "memorybench " in line]
+    hints = hinted(said.out)
     assert len(hints) == 2
-    for hint in hints:
-        words = shlex.split(hint.partition("    ")[0])
-        words = words[words.index("memorybench") + 1 :]
+    for words in hints:
         assert words[0] == "results" or words[-2:] == ["--limit", "4"], "the same probes"
-        assert command(*words).code in (0, 1), hint
+        assert command(*words).code in (0, 1), words
+
+
+def test_the_hint_to_ask_the_same_probes_has_all_settings_of_the_run(command: Command, stub: Stub) -> None:
+    """It left out most flags, so that it failed, or asked other questions in another way."""
+    stub.always(completion("I do not know."))
+    (command.folder / "cards").mkdir()
+    card = {"name": "mine", "baseUrl": f"{stub.url}/v1", "model": "m"}
+    (command.folder / "cards" / "models.yaml").write_text(json.dumps({"models": [card]}))
+    (command.folder / "cards" / "prompt.txt").write_text("Use\n${retrievedContext}\nto answer: ${question}\n")
+    given = ["--config-dir", "cards", "--model", "mine", "--conflicts", "flag", "--answer-prompt", "cards/prompt.txt"]
+    given += ["--seed", "3", "--kinds", "recall", "conflict", "--limit", "4", "--context-window", "50000"]
+    given += ["--output", "elsewhere"]
+    said = command("audit", SAMPLE, *given, *JUDGED, "--run-id", "r")
+    assert said.code in (0, 1), said.err
+    again = next(words for words in hinted(said.out) if words[0] == "audit")
+    assert [word for word in [SAMPLE, *given, *JUDGED] if word not in again] == []
+    planned = command(*again, "--dry-run")
+    assert planned.code == 0, planned.err
+
+
+def test_the_command_that_continues_an_audit_repeats_what_is_not_saved(command: Command, stub: Stub) -> None:
+    stub.always(completion("I do not know."))
+    said = command("audit", SAMPLE, "--model", "gpt-4o", *JUDGED, "--budget", "0", "--format", "json", "--allow-code")
+    words = said.out.partition("Continue with: ")[2].split()
+    assert words[words.index("--format") + 1] == "json"
+    assert "--allow-code" in words
 
 
 @pytest.mark.slow

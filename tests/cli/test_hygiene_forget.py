@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -63,6 +64,20 @@ def test_a_command_store_without_a_fault_passes_every_step(command: Command) -> 
     write_store(command, "none")
     said = forget(command)
     assert (said.code, set(states(said).values())) == (0, {"pass"}), said.out
+
+
+def test_the_hint_to_test_the_store_otherwise_can_open_it(command: Command) -> None:
+    """It lacked the flags that find the config and allow its program."""
+    write_store(command, "none")
+    (command.folder / "stores/configs").rename(command.folder / "elsewhere configs")
+    configs = ("--config-dir", "elsewhere configs", "--allow-code")
+    said = command("hygiene", "forget", "--store", "mine", *configs)
+    assert said.code == 0, said.err
+    printed = said.out.partition("What to try next:")[2].replace("\\\n", " ")
+    (line,) = (line for line in printed.splitlines() if " hygiene run " in line)
+    words = shlex.split(line)
+    again = words[words.index("memorybench") + 1 :]
+    assert command(*again[: again.index("--allow-code") + 1], "--dry-run").code == 0
 
 
 @pytest.mark.slow

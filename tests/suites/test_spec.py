@@ -15,7 +15,7 @@ from memorybench.suites.bench.spec import BenchSpec
 from memorybench.suites.extraction.spec import OnlineSpec
 from memorybench.suites.hygiene.spec import HygieneSpec
 from memorybench.suites.registry import suites
-from memorybench.suites.spec import RunOptions, Spec, changed_flag, is_flag, make_spec, saved_spec
+from memorybench.suites.spec import RunOptions, Spec, changed_flag, flag_words, is_flag, make_spec, saved_spec
 from memorybench.suites.suite import Command
 
 COMMANDS = [command for suite in suites() for command in suite.commands]
@@ -81,6 +81,25 @@ def test_a_problem_is_reported_under_the_name_of_the_flag(spec: type[Spec], valu
     with pytest.raises(BadInput) as caught:
         make_spec(spec, values)
     assert caught.value.where == where
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        (AuditSpec, ("d.json", "--kinds", "recall", "--conflicts", "flag", "--seed", "3", "--verify-probes")),
+        (
+            AuditSpec,
+            ("d.json", "--config-dir", "a b", "c", "--allow-code", "--allow-env", "X", "--context-window", "9"),
+        ),
+        (AuditSpec, ("d.json", "--seed=-3", "--canaries", "off", "--providers", "bm25(k1=1.5,b=1)", "none")),
+        (HygieneSpec, ("one", "two", "--scenarios", "x", "--no-mutants", "--store-is-disposable")),
+        (BenchSpec, ("--data-file", "a=b", "c=d", "--token-budget", "5", "--detect", "2.5")),
+    ],
+)
+def test_a_spec_becomes_the_words_that_give_it(spec: type[Spec], words: tuple[str, ...]) -> None:
+    made = make_spec(spec, parse(spec, *words))
+    assert make_spec(spec, parse(spec, *flag_words(made))) == made
+    assert sorted(flag_words(made)) == sorted(words)
 
 
 def test_words_become_values() -> None:

@@ -114,7 +114,7 @@ def _run(suite: Suite, command: Command, args: argparse.Namespace) -> int:
     if args.json:
         sys.stdout.write(to_json(finished.report))
     else:
-        _show(start, finished)
+        _show(start, finished, args)
     return _end(finished, options, args)
 
 
@@ -225,7 +225,7 @@ def _show_samples(prepared: PreparedRun) -> None:
         out.print("Accuracy is not measured; name a judge, such as --judge-model ollama/llama3.2.")
 
 
-def _show(start: Start, finished: FinishedRun) -> None:
+def _show(start: Start, finished: FinishedRun, args: argparse.Namespace) -> None:
     from memorybench.charts.run_page import missing_extra
     from memorybench.reporting.report_files import FORMATS, HTML_FILE
     from memorybench.reporting.terminal import console, show_hints, show_report, whole_in
@@ -247,9 +247,34 @@ def _show(start: Start, finished: FinishedRun) -> None:
             {
                 **_comparison_hint(start, finished, results),
                 f"memorybench results {place.run_id} --failures {results}".rstrip(): "wrong and failed trials",
+                **_variation_hints(start, args),
                 **start.prepared.hints,
             },
         )
+
+
+def _variation_hints(start: Start, args: argparse.Namespace) -> dict[str, str]:
+    """Return hints to use the command again with the settings of this run, except some."""
+    from memorybench.suites.spec import flag_options, flag_words
+    from memorybench.suites.suite import output_words
+    from memorybench.text.sanitize import sanitize
+
+    command, spec = _own_command(start), start.prepared.spec
+    texts = [name for name, field in type(spec).model_fields.items() if flag_options(field).get("file_or_text")]
+    typed = {name: getattr(args, name) for name in texts if hasattr(args, name)}  # not the text of the file
+    output = output_words(command, start.place.results)
+    hints = {}
+    for variation in start.prepared.variations:
+        words = flag_words(spec.model_copy(update=variation.changes), typed=typed)
+        line = shlex.join(["memorybench", *command.name.split(), *words, *output, *variation.words])
+        if sanitize(line) == line:  # else it would be shown without some characters
+            hints[line] = variation.purpose
+    return hints
+
+
+def _own_command(start: Start) -> Command:
+    """Return the command that continues the run, which may not be the one that began it."""
+    return next(one for one in start.suite.commands if one.marks == start.command.marks)
 
 
 def _place_flags(place: RunPlace) -> list[str]:
@@ -281,19 +306,18 @@ def _larger_budget(start: Start, summary: Summary) -> float | None:
 
 def _resume_command(start: Start, larger_budget: float | None = None) -> str:
     from memorybench.reporting.typed_commands import as_typed
+    from memorybench.suites.spec import flag_words, unsaved_values
     from memorybench.suites.suite import resume_command
 
     place = start.place
-    command = next(one for one in start.suite.commands if one.marks == start.command.marks)
     budget = f" --budget {larger_budget:g}" if larger_budget is not None else ""
     spec = start.prepared.spec
-    code = " --allow-code" if spec.allow_code else ""  # consent is not saved
-    variables = f" --allow-env {' '.join(spec.allow_env)}" if spec.allow_env else ""
+    unsaved = "".join(f" {shlex.quote(word)}" for word in flag_words(spec, unsaved_values(spec)))  # such as consent
     ray = _ray_flags(start.options)
     otel = f" --otel {shlex.quote(start.options.otel)}" if start.options.otel else ""
     content = " --otel-content" if start.options.otel_content else ""
-    resume = resume_command(command, place.results, place.run_id)
-    return as_typed(f"{resume}{budget}{code}{variables}{ray}{otel}{content}")
+    resume = resume_command(_own_command(start), place.results, place.run_id)
+    return as_typed(f"{resume}{budget}{unsaved}{ray}{otel}{content}")
 
 
 def _ray_flags(options: RunOptions) -> str:

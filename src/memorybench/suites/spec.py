@@ -6,7 +6,8 @@ class ToySpec(Spec):
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Collection, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -73,6 +74,41 @@ def flag_name(spec: type[Record], field: str) -> str:
     options = flag_options(spec.model_fields[field])
     name = options.get("flag") or f"--{field.replace('_', '-')}"
     return str(name if name.startswith("-") else options.get("metavar") or name)
+
+
+def flag_words(spec: Record, names: Collection[str] | None = None, typed: Mapping[str, str] | None = None) -> list[str]:
+    """Return the words of a command line that give a spec its values. Defaults are left out.
+
+    `names` are the fields to include; None: all. `typed` are words by field that replace the value, such as the name of
+    the file that a text was read from. A field of several words needs more than its own value, and cannot be included.
+    """
+    kind, positional, words = type(spec), list[str](), list[str]()
+    for name, field in kind.model_fields.items():
+        value = getattr(spec, name)
+        unset = value is None or value == field.get_default(call_default_factory=True)
+        if not is_flag(field) or (names is not None and name not in names) or unset:
+            continue
+        flag = flag_name(kind, name)
+        if isinstance(value, bool):
+            words.append(flag if value else flag.replace("--", "--no-", 1))
+            continue
+        if isinstance(value, Mapping):
+            own = [f"{key}={path}" for key, path in value.items()]
+        else:
+            own = [str(one) for one in value] if isinstance(value, tuple) else [(typed or {}).get(name, str(value))]
+        if not flag.startswith("-"):
+            positional += own
+        elif own[0].startswith("-"):  # the next flag, if it were a word of its own
+            words += [f"{flag}={one}" for one in own]
+        else:
+            words += [flag, *own]
+    return [*positional, *words]
+
+
+def with_folders(command: Sequence[str], spec: Spec, *, consent: bool = False) -> str:
+    """Return a command line with the flags to find the configs of a spec; with `consent`, also those to open them."""
+    names = [name for name in Spec.model_fields if name != "reuse"] if consent else ["config_dirs"]
+    return shlex.join([*command, *flag_words(spec, names)])
 
 
 def is_flag(field: FieldInfo) -> bool:

@@ -75,6 +75,16 @@ class Opening(Struct, frozen=True):
     """Raises RunConflict if the resumed run has trials of a subject with the same name and other settings."""
 
 
+class Variation(Struct, frozen=True):
+    """A suggestion to use the same command again, with some other settings."""
+
+    changes: Mapping[str, Any]
+    """The fields of the spec that differ. All others stay as they are."""
+    purpose: str
+    words: tuple[str, ...] = ()
+    """More words for the command line, such as --dry-run."""
+
+
 class PreparedRun(Struct, frozen=True, kw_only=True):
     """A run whose names are resolved and whose data is read. Nothing is opened or spent yet.
 
@@ -107,6 +117,8 @@ class PreparedRun(Struct, frozen=True, kw_only=True):
     formats: tuple[str, ...] = FORMATS
     hints: Mapping[str, str] = field(default_factory=dict)
     """Commands to try next. Each value says what the command does."""
+    variations: tuple[Variation, ...] = ()
+    """What to try next with the same command."""
     blocked: str = ""
     """Why the run must not start; it is then recorded as blocked. Empty if it may start."""
     discard: Callable[[], None] | None = None
@@ -146,10 +158,16 @@ class Command(Struct, frozen=True):
 
 def resume_command(command: Command, results: Path, run_id: str) -> str:
     """Return the command line that continues a run."""
+    words = ["memorybench", *command.name.split(), "--resume", run_id, *output_words(command, results)]
+    return shlex.join(words)
+
+
+def output_words(command: Command, results: Path) -> list[str]:
+    """Return the flags with which a command writes into a results folder; none if that is its default."""
     from memorybench.journal.places import journal_words
 
     output = ["--output", str(results)] if results != Path(command.output) else []
-    return shlex.join(["memorybench", *command.name.split(), "--resume", run_id, *output, *journal_words(results)])
+    return [*output, *journal_words(results)]
 
 
 class Suite(Struct, frozen=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
@@ -40,7 +39,7 @@ from memorybench.suites.judge_check import canary_limit
 from memorybench.suites.repeats import open_repeats
 from memorybench.suites.searching import DEFAULT_SETTINGS, SearchLimits, default_settings
 from memorybench.suites.shards import ShardPart, Unit, choose_units
-from memorybench.suites.suite import FORMATS, Opening, PreparedRun, RunPlace
+from memorybench.suites.suite import FORMATS, Opening, PreparedRun, RunPlace, Variation
 from memorybench.suites.wiring import ResolvedModel, ResolvedProvider, Wiring
 
 from .generation import apply_limit, count_gates, generate
@@ -49,7 +48,7 @@ from .judgement import judge_prompts, question_of, used_prompts
 from .measures import MEASURES
 from .plan import FULL_CONTEXT, SHOWN, AuditedSubject, AuditPlan, Transcripts, can_be_known, find_oversized, trial_of
 from .probe_file import read_probes
-from .probes import PROBE_TYPES, Probe, Probes
+from .probes import Probe, Probes
 from .spec import AuditSpec
 from .verification import ProbeModel, calls_to_verify, calls_with_conversation
 from .writing import drafts
@@ -149,7 +148,7 @@ def prepare(spec: AuditSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
         models=(*models, judge, writer),
         estimate=run.estimate,
         formats=FORMATS if spec.format == "all" else (spec.format,),
-        hints={} if providers else run.hints(),
+        variations=() if providers else (run.through_memories(),),
         part=None
         if part is None
         else ShardPart(part, len(units), run.totals(generated.probes), _count_probes(dataset, generated.probes)),
@@ -209,17 +208,13 @@ class _AuditRun(Struct, frozen=True):
                 more = f" (and {len(too_long) - 1} more)" if len(too_long) > 1 else ""
                 raise BadInput("--model", f"{too_long[0]}{more}")
 
-    def hints(self) -> dict[str, str]:
-        judge = self.judge.name if self.judge else NO_JUDGE
-        models = ("--model", *(model.name for model in self.models), "--judge-model", judge)
-        compared = ("--providers", "bm25", "hybrid", "full-context", "oracle", "none")
-        spec = self.spec
-        probes = ["--probes", *spec.probe_file] if spec.probe_file else []
-        probes += ["--probe-model", spec.probe_model] if spec.probe_model else []
-        probes += ["--kinds", *spec.kinds] if spec.kinds != PROBE_TYPES else []
-        probes += ["--limit", str(spec.limit)] if spec.limit else []
-        command = shlex.join(("memorybench", "audit", spec.dataset, *compared, *models, *probes))
-        return {command: "ask the same probes through memories, beside baselines"}
+    def through_memories(self) -> Variation:
+        changes = {
+            "providers": ("bm25", "hybrid", FULL_CONTEXT, "oracle", "none"),
+            "model": tuple(model.name for model in self.models),
+            "judge_model": self.judge.name if self.judge else NO_JUDGE,
+        }
+        return Variation(changes, "ask the same probes through memories, beside baselines")
 
     def fingerprints(self) -> dict[str, Fingerprint]:
         texts = {f"provider {provider.name}": provider.described() for provider in self.providers}

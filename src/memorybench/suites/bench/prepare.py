@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -14,8 +13,8 @@ from memorybench.journal.run_reader import RunReader
 from memorybench.suites.sampling import failed_cases
 from memorybench.suites.searching import DEFAULT_SETTINGS, default_settings
 from memorybench.suites.shards import ShardPart, choose_units
-from memorybench.suites.spec import saved_spec
-from memorybench.suites.suite import PreparedRun
+from memorybench.suites.spec import saved_spec, with_folders
+from memorybench.suites.suite import PreparedRun, Variation
 from memorybench.text.spelling import suggestion
 
 from .baselines import PLACEBO, partners
@@ -24,7 +23,7 @@ from .benchmarks import Benchmark, part_of, read_benchmark, samples_of, units_of
 from .contamination import chance_score
 from .estimating import estimates
 from .measures import plugin_metrics, run_metrics, special_measures
-from .spec import ANSWERS, DEFAULT_BENCHMARKS, BenchSpec
+from .spec import ANSWERS, BenchSpec
 
 if TYPE_CHECKING:
     from memorybench.suites.suite import RunPlace
@@ -47,9 +46,7 @@ def prepare(spec: BenchSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
     part = None if spec.shard is None else choose_units(spec.shard, units_of(benchmarks))
     run = BenchRun(spec, wiring, providers, benchmarks, part_of(benchmarks, part), answerer, judge, recorded, part)
     details = _details(run)
-    hints = {"memorybench list": "what else can be measured"}
-    if details["answerer"] is None and not _unanswered(benchmarks):
-        hints = {_answering_command(spec): "what scoring answers would take", **hints}
+    scoring = Variation({"answering_model": "ollama/llama3.2"}, "what scoring answers would take", ("--dry-run",))
     return PreparedRun(
         spec=spec,
         totals=run.totals(run.performed),
@@ -62,7 +59,8 @@ def prepare(spec: BenchSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
         details=details,
         models=(answerer, judge),
         estimate=partial(estimates, run),
-        hints=hints,
+        hints={with_folders(("memorybench", "list"), spec): "what else can be measured"},
+        variations=(scoring,) if details["answerer"] is None and not _unanswered(benchmarks) else (),
         part=None
         if part is None
         else ShardPart(part, len(units_of(benchmarks)), run.totals(benchmarks), {"samples": samples_of(benchmarks)}),
@@ -187,17 +185,6 @@ def _details(run: BenchRun) -> dict[str, Any]:
         "evidence": {benchmark.name: benchmark.dataset.evidence for benchmark in benchmarks},
         "data_notes": {benchmark.name: list(getattr(benchmark.dataset, "notes", ())) for benchmark in benchmarks},
     }
-
-
-def _answering_command(spec: BenchSpec) -> str:
-    """Return a command line for a dry run on the same benchmarks with an answering model."""
-    given = {
-        "--benchmarks": spec.benchmarks if spec.benchmarks != DEFAULT_BENCHMARKS else (),
-        "--config-dir": spec.config_dirs,
-        "--data-file": [f"{name}={path}" for name, path in spec.data_files.items()],
-    }
-    flags = [word for flag, values in given.items() if values for word in (flag, *values)]
-    return shlex.join(("memorybench", "eval", *flags, "--answering-model", "ollama/llama3.2", "--dry-run"))
 
 
 def prepare_scoring(spec: ScoreSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:

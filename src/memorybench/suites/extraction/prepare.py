@@ -18,6 +18,7 @@ from memorybench.suites.estimates import Estimate, canary_calls, unpriced_calls
 from memorybench.suites.judge_check import canary_limit
 from memorybench.suites.sampling import cases_by_id, sample
 from memorybench.suites.shards import ShardPart, choose_units
+from memorybench.suites.spec import with_folders
 from memorybench.suites.suite import Opening, PreparedRun, RunPlace
 from memorybench.suites.wiring import ResolvedModel, Wiring
 
@@ -116,7 +117,7 @@ def prepare(spec: ExtractionSpec, wiring: Wiring, place: RunPlace) -> PreparedRu
         ),
         targets={} if spec.no_targets else DEFAULT_THRESHOLDS,
         lower_bounds=AT_WORST,
-        hints={"memorybench list --extractors": "what else can be tested"},
+        hints={with_folders(("memorybench", "list", "--extractors"), spec): "what else can be tested"},
         part=None
         if part is None
         else ShardPart(

@@ -13,6 +13,7 @@ from memorybench.judging.prompts import prompts_text
 from memorybench.suites.estimates import canary_calls, unpriced_calls
 from memorybench.suites.fetching import fetched
 from memorybench.suites.judge_check import canary_limit
+from memorybench.suites.spec import with_folders
 from memorybench.suites.suite import Opening, PreparedRun, RunPlace
 from memorybench.suites.wiring import Wiring
 
@@ -88,7 +89,7 @@ def prepare_online(spec: OnlineSpec, wiring: Wiring, place: RunPlace) -> Prepare
             unpriced_calls(spec.source, subject.name, "judge", judge_calls, spends=judge.price(1000, 100) != 0),
             canary_calls(spec.source, judge, CANARIES[:canaries]),
         ),
-        hints={"memorybench list --extractors": "what else can be tested"},
+        hints={with_folders(("memorybench", "list", "--extractors"), spec): "what else can be tested"},
         discard=discard,
     )
 

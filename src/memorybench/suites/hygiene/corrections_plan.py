@@ -17,6 +17,7 @@ from memorybench.journal.rows import Fingerprint
 from memorybench.metrics.rates import Rate
 from memorybench.suites.answering import Answering, Scoring, ask
 from memorybench.suites.estimates import PROMPT_TOKENS, REPLY_TOKENS, Estimate, model_calls, unpriced_calls
+from memorybench.suites.spec import with_folders
 from memorybench.suites.suite import Opening, PreparedRun, RunPlace
 from memorybench.suites.wiring import ResolvedModel, ResolvedStore, Wiring
 
@@ -82,7 +83,11 @@ def prepare(spec: CorrectionsSpec, wiring: Wiring, place: RunPlace) -> PreparedR
         cases={SET: frozenset(COLUMNS)},
         models=(model,),
         estimate=partial(_estimate, store, model),
-        hints={f"memorybench hygiene forget --store {store.name}": "certify that the store forgets deleted facts"},
+        hints={
+            with_folders(
+                ("memorybench", "hygiene", "forget", "--store", store.name), spec, consent=True
+            ): "certify that the store forgets deleted facts"
+        },
     )
 
 

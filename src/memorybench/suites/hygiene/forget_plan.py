@@ -16,6 +16,7 @@ from memorybench.core.trials import Case, Exhibit, Score, Trial
 from memorybench.journal.rows import Fingerprint
 from memorybench.metrics.rates import Rate
 from memorybench.suites.estimates import unpriced_calls
+from memorybench.suites.spec import with_folders
 from memorybench.suites.suite import Opening, PreparedRun, RunPlace
 from memorybench.suites.wiring import ResolvedStore, Wiring
 
@@ -55,7 +56,9 @@ def prepare(spec: ForgetSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
         cases={SET: frozenset(STEPS)},
         estimate=lambda: (unpriced_calls(SET, store.name, "step", len(STEPS), spends=False),),
         hints={
-            f"memorybench hygiene run --store {store.name}": "check it for noise, secrets, duplicates and lost facts"
+            with_folders(
+                ("memorybench", "hygiene", "run", "--store", store.name), spec, consent=True
+            ): "check it for noise, secrets, duplicates and lost facts"
         },
     )
 

@@ -21,6 +21,7 @@ from memorybench.journal.rows import Fingerprint
 from memorybench.journal.run_reader import RunReader
 from memorybench.suites.estimates import unpriced_calls
 from memorybench.suites.shards import ShardPart, Unit, choose_units
+from memorybench.suites.spec import with_folders
 from memorybench.suites.suite import Opening, PreparedRun, RunPlace
 from memorybench.suites.wiring import ResolvedStore, Wiring
 from memorybench.text.spelling import suggestion
@@ -82,7 +83,7 @@ def prepare(spec: HygieneSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
         estimate=lambda: (
             unpriced_calls(SET, subject, "agent" if spec.agent else "scenario", planned, spends=spec.agent is not None),
         ),
-        hints={"memorybench list --stores": "which other stores can be tested"},
+        hints={with_folders(("memorybench", "list", "--stores"), spec): "which other stores can be tested"},
         blocked=NEEDS_CONSENT if blocked else "",
         part=None
         if part is None
