@@ -424,6 +424,27 @@ def test_a_budget_ends_the_verification_and_a_higher_one_continues_it(
     assert len(stub.calls) > calls > 0
 
 
+@pytest.mark.parametrize(("more", "problem"), [((), "no such model"), (("--budget", "0"), "--budget")])
+def test_why_probes_could_not_be_checked_is_said_and_that_the_file_is_partial(
+    command: Command, stub: Stub, dataset: str, more: tuple[str, ...], problem: str
+) -> None:
+    """Only the number of probes was said."""
+    stub.always(status(404, said="no such model"))
+    verify = ("audit", "probes", dataset, "--probe-model", "gpt-4o", "--output", "x.jsonl", *more)
+    said = command(*verify)
+    assert said.code == 1
+    assert problem in said.err
+    for text in (said.out, said.err):
+        assert "x.jsonl" in text
+        assert "partial" in text
+    document = command(*verify, "--json").json
+    assert document["failed"] == 5
+    assert problem in document["problem"]
+    stub.always(completion(truthful, model="", tokens=(9, 1)))
+    complete = command("audit", "probes", dataset, "--probe-model", "gpt-4o", "--json")
+    assert (complete.code, complete.json["problem"], complete.err) == (0, None, "")
+
+
 def test_a_reply_of_many_brackets_is_unreadable(command: Command, stub: Stub, dataset: str) -> None:
     """A search that tries every bracket takes hours."""
     stub.always(completion(lambda call: "{" * 10**6, model="", tokens=(9, 1)))

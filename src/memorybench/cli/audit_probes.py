@@ -50,13 +50,14 @@ def run(args: argparse.Namespace) -> int:
     from memorybench.suites.audit.spec import AuditSpec
     from memorybench.suites.estimates import check_prices
     from memorybench.suites.spec import make_spec
+    from memorybench.text.sanitize import sanitize
     from memorybench.wiring.live import LiveWiring
 
     spec = make_spec(AuditSpec, given_fields(args, AuditSpec))
     _check_flags(args, spec)
     dataset = load_audit(spec.dataset)
     made = make_probes(spec, dataset)
-    probes, failed = made.probes, 0
+    probes, failed, problem = made.probes, 0, ""
     rejected = Counter({name: n for name, n in made.gates.items() if n and name != "made"})
     if spec.probe_model is not None:
         wiring = LiveWiring(spec.config_dirs, spec.consent, need_keys=not args.dry_run)
@@ -70,17 +71,21 @@ def run(args: argparse.Namespace) -> int:
         except KeyboardInterrupt:
             print("memorybench: interrupted; repeat the command to continue", file=sys.stderr)
             raise
-        probes, failed = verified.probes, verified.failed
+        probes, failed, problem = verified.probes, verified.failed, verified.problem
         rejected.update(verified.rejected)
     if args.output is not None:
         write_probes(args.output, probes)
     if args.json:
         lines = [probe_line(probe) for probe in probes]
-        print(json.dumps({"dataset": spec.dataset, "probes": lines, "rejected": rejected, "failed": failed}, indent=2))
+        found = {"probes": lines, "rejected": rejected, "failed": failed, "problem": problem or None}
+        print(json.dumps({"dataset": spec.dataset, **found}, indent=2))
     else:
-        _show(probes, rejected, args.output)
+        _show(probes, rejected, failed, args.output)
     if failed:
-        print(f"memorybench: {failed} probes could not be checked; repeat the command to check them", file=sys.stderr)
+        number = f"{failed} probe{'s' if failed > 1 else ''}"
+        partial = f"{args.output} is partial; " if args.output is not None else ""
+        why = sanitize(problem).rstrip(".") or "unknown reason"
+        print(f"memorybench: {number} could not be checked: {why}; {partial}repeat the command", file=sys.stderr)
     return 1 if failed else 0
 
 
@@ -107,12 +112,13 @@ def _show_estimate(estimate: Estimate, as_json: bool) -> int:
     return 0
 
 
-def _show(probes: Sequence[Probe], rejected: dict[str, int], output: Path | None) -> None:
+def _show(probes: Sequence[Probe], rejected: dict[str, int], failed: int, output: Path | None) -> None:
     if output is None:
         for probe in probes:
             print(f"{probe.id}\n  {probe.question}\n  expected: {probe.expected_answer}")
     counts = Counter(probe.type for probe in probes)
     made = ", ".join(f"{n} {kind}" for kind, n in counts.items())
-    print(f"{f'{output}: ' if output else ''}{len(probes)} probes{f': {made}' if made else ''}")
+    partial = f" (partial, {failed} more could not be checked)" if failed else ""
+    print(f"{f'{output}: ' if output else ''}{len(probes)} probes{f': {made}' if made else ''}{partial}")
     if rejected:
         print(f"not asked: {', '.join(f'{n} {reason}' for reason, n in rejected.items())}")

@@ -12,6 +12,7 @@ from msgspec import Struct
 from memorybench.core.contracts import Model
 from memorybench.core.errors import Lacking
 from memorybench.core.plans import Job, Performed, Plan, Steps
+from memorybench.core.reasons import Reasons
 from memorybench.core.trials import Exhibit, Score
 from memorybench.datasets.audit import AuditDataset
 from memorybench.journal.rows import Fingerprint
@@ -34,7 +35,9 @@ class Verified(Struct, frozen=True):
     rejected: Mapping[str, int]
     """The number of rejected probes, by reason."""
     failed: int
-    """The number of probes that could not be checked because a call of the model failed."""
+    """The number of probes that could not be checked, because a call of the model failed or the budget was used up."""
+    problem: str
+    """The most frequent reason why probes could not be checked; "" if all were checked."""
     run_id: str
 
 
@@ -69,6 +72,7 @@ def verify_all(
         raise KeyboardInterrupt
     passed: dict[str, Probe] = {}
     rejected: Counter[str] = Counter()
+    reasons = Reasons()
     with RunReader.open(results) as run_reader:
         for outcome in run_reader.outcomes(run.id):
             trial = outcome.trial
@@ -77,9 +81,12 @@ def verify_all(
                 passed[trial.case_id] = Probe.model_validate(case)
             elif outcome.status == "skipped" and outcome.failure is not None:
                 rejected[outcome.failure.message.partition(":")[0]] += 1
+            elif outcome.failure is not None:
+                reasons.add(outcome.failure.message)
     probes = [passed[probe.id] for probe in candidates if probe.id in passed]
     failed = len(candidates) - len(passed) - rejected.total()
-    return Verified(probes, dict(rejected.most_common()), failed, run.id)
+    problem = (ending.paused or reasons.most_frequent[0]) if failed else ""
+    return Verified(probes, dict(rejected.most_common()), failed, problem, run.id)
 
 
 def _jobs(dataset: AuditDataset, candidates: Sequence[Probe], model: ProbeModel) -> Iterator[Job]:
