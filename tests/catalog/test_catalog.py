@@ -262,7 +262,15 @@ def test_a_file_is_found_by_its_name_which_the_error_tells(tmp_path: Path) -> No
 @pytest.mark.parametrize("text", ["name: torn\n\ttype: hosted\n", "name: torn\nmilk: 2\n"])
 def test_the_name_of_a_file_that_cannot_be_read_raises_its_error(command: Command, text: str) -> None:
     write_file(command.folder, "shared/torn.yaml", text)
-    for arguments in (("eval", "--providers", "torn"), ("eval", "--benchmarks", "torn"), ("describe", "torn")):
+    for arguments in (
+        ("eval", "--providers", "torn"),
+        ("eval", "--benchmarks", "torn"),
+        ("eval", "--answering-model", "torn"),
+        ("extraction", "run", "--extractor", "torn"),
+        ("hygiene", "run", "--store", "torn"),
+        ("hygiene", "run", "--agent", "torn", "--agent-turn", "--i-understand-model-cost"),
+        ("describe", "torn"),
+    ):
         said = command(*arguments, "--config-dir", "shared")
         assert said.code == 2
         assert said.err.startswith("memorybench: shared/torn.yaml:")

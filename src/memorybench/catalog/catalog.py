@@ -116,11 +116,13 @@ class Catalog:
     def has_card(self, name: str) -> bool:
         """Return whether there is a model card with this name, valid or not.
 
-        If there is none, but a card exists whose name cannot be read, raise BadInput: the user may mean this card, and
-        the caller would send requests to another server.
+        If there is none, but a card exists whose name cannot be read, or a file with this name cannot, raise BadInput:
+        the user may mean this card, and the caller would send requests to another server.
         """
         if "/" in name or self.has("model", name):
             return "/" not in name
+        if (unreadable := self.unreadable(name)) is not None:
+            raise unreadable
         for source in self._of_user:
             is_model = (source.entry.kind, source.entry.name) == ("unknown", MODELS) or source.entry.kind == "model"
             if is_model and not _has_name(source.document) and (broken := self._check([source]).broken) is not None:

@@ -118,7 +118,7 @@ def resolve_extractor(
         return _configured(catalog, name, model, consent, need_keys)
     if name in providers:
         return _without_model(_of_provider(catalog, name, name, consent, need_keys), model)
-    raise BadInput(
+    raise catalog.unreadable(name) or BadInput(
         "",
         f'no extractor "{name}"',
         remedy=f"{suggestion(name, [*extractors, *providers])} `memorybench list --extractors` shows all".lstrip(),
