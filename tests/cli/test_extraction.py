@@ -312,6 +312,48 @@ def test_an_undecided_case_is_not_called_passed(command: Command) -> None:
     assert "every case passed" not in (command.folder / "results/r/report.md").read_text()
 
 
+def test_an_unreadable_judge_meets_no_target(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of two cases is right by code. The measures were those of this case alone."""
+    facts = {"a": "Lives in Porto", "b": "Lives in Braga"}
+    cases = [
+        {
+            "id": id,
+            "existing_memory": {},
+            "conversation": f"User: {fact}.",
+            "expected_output": {"home": [fact]},
+            "expected_facts": [f"home: {fact}"],
+        }
+        for id, fact in facts.items()
+    ]
+    (command.folder / "cases.json").write_text(json.dumps(cases))
+    program = command.folder / "extract.py"
+    program.write_text(
+        "import json, sys\n"
+        "said = json.load(sys.stdin)['conversation'][0]['content'].strip('.')\n"
+        "print(json.dumps({'home': [said.replace('Lives in Braga', 'Braga is home')]}))\n"
+    )
+    asked = ("cases.json", "--extractor-command", f"{sys.executable} {program}", "--run-id", "r", "--canaries", "0")
+    with Stub() as stub:
+        monkeypatch.setenv("VLLM_BASE_URL", f"{stub.url}/v1")
+        stub.always(completion("perhaps so", model="", tokens=(1, 1)))
+        said = command("extraction", "run", *asked, "--judge-model", "vllm/stub", "--json")
+        assert said.json["counts"]["unscored"] == 1
+        (overall,) = (row for row in said.json["results"] if not row["group"])
+        measures = {measure["name"]: measure for measure in overall["measures"]}
+        for name in ("precision", "recall", "f1"):
+            one = measures[name]
+            assert (one["value"], one["n"], one["planned"], one["low"]) == (None, 1, 2, pytest.approx(0))
+        assert measures["unreadable"]["value"] == 1
+        checks = {check["name"]: check["missed"] for check in said.json["checks"]}
+        assert {checks[f"threshold {name}"] for name in ("precision", "recall", "f1")} == {True}
+        assert command("bundle", "r", "--output", "r.mbz").code == 0
+        assert command("verify", "r.mbz").code == 0
+        stub.always(completion("yes", model="", tokens=(1, 1)))
+        said = command("extraction", "run", "--resume", "r", "--allow-code", "--json")
+    assert said.code == 0
+    assert said.json["counts"]["scored"] == 2
+
+
 @pytest.mark.slow
 def test_an_undecided_case_does_not_meet_a_target(command: Command) -> None:
     wrong = command.folder / "wrong.py"

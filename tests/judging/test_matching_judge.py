@@ -1,11 +1,14 @@
 """A judge is asked for what code can not decide, for nothing else, and once."""
 
+import asyncio
 import json
+import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import pytest
+
 from memorybench.core.conversation import Turn
-from memorybench.core.errors import Unreadable
 from memorybench.core.plans import Plan, Steps
 from memorybench.engine.run import Ending
 from memorybench.journal.rows import Run
@@ -15,6 +18,9 @@ from memorybench.judging.facts import MemoryFact, facts_of
 from memorybench.judging.judge import Judge
 from memorybench.judging.matching import Grid, Matching, match
 from memorybench.judging.matching_judge import CANARIES, EntailmentJudge
+from memorybench.suites.extraction.findings import Findings, find_support, findings_of
+from memorybench.suites.extraction.gold import Gold
+from memorybench.suites.unrecorded_steps import UnrecordedSteps
 from tests.doubles.scripted_model import Line, ScriptedModel
 from tests.engine.workload import run_once
 
@@ -90,18 +96,86 @@ def test_facts_without_a_common_word_are_put_to_a_judge(tmp_path: Path) -> None:
     assert found.pairs == {0: 0}
 
 
-def test_a_judge_that_can_not_be_read_decides_nothing(tmp_path: Path) -> None:
-    raised: list[Unreadable] = []
-
-    async def ask(steps: Steps) -> None:
-        try:
-            await unclear.decide(steps, match(Grid(facts("Prefers short answers"), facts("Likes answers brief"))))
-        except Unreadable as error:
-            raised.append(error)
-
+def test_a_pair_stays_undecided_if_the_judge_can_not_be_read(tmp_path: Path) -> None:
     unclear = judge(lambda _: "Hard to say.", tmp_path / "calls")
-    run_once(tmp_path / "r", Plan(jobs=(), size=0, closing=ask), run=RUN)
-    assert raised
+    found = matchings(tmp_path / "r", unclear, facts("Prefers short answers"), facts("Likes answers brief"))
+    assert (found.undecided, found.covered(0), found.supported(0, [0])) == ({0: 0}, None, None)
+    assert len(unclear.unread) == 1
+    assert calls(tmp_path / "calls") == 2, "the other direction would not decide the pair"
+
+
+def test_whether_facts_are_split_is_not_asked_if_a_piece_is_undecided(tmp_path: Path) -> None:
+    """Another piece changes the question, and a resumed run would pay for it again."""
+
+    def reply(turns: Sequence[Turn]) -> str:
+        first, second = notes(turns)
+        if first == "Likes Crete":
+            return "Hard to say."
+        return "yes" if second in first.split(" and ") else "no"
+
+    asked = judge(reply, tmp_path / "calls")
+    pieces = facts("Likes Rome", "Likes Oslo", "Likes Crete")
+    found = matchings(tmp_path / "r", asked, facts("Likes Rome and Likes Oslo and Likes Crete"), pieces)
+    assert (found.pairs, found.covered(0), len(asked.unread)) == ({}, None, 1)
+    assert all("\n" not in notes(call)[0] for call in asked_turns(tmp_path / "calls"))
+
+
+def asked_turns(ledger: Path) -> list[list[Turn]]:
+    rows = [json.loads(line) for line in ledger.read_text().splitlines()]
+    return [[Turn(role=role, content=content) for role, content in row["turns"]] for row in rows]
+
+
+def atoms(note: str) -> set[str]:
+    return {word for word in note.split() if word.startswith("atom")}
+
+
+def simulated_facts(chance: random.Random) -> tuple[list[MemoryFact], list[MemoryFact]]:
+    """Gold facts with atoms of their own, and found facts with all or some atoms of one or two of them."""
+
+    def told(side: str, number: int, said: list[str]) -> MemoryFact:
+        return MemoryFact(text=f"{side} note {number} says {' '.join(chance.sample(said, len(said)))}")
+
+    free = [f"atom{number}" for number in range(9)]
+    groups = [[free.pop() for _ in range(min(size, len(free)))] for size in chance.choices((1, 1, 2, 3), k=4)]
+    found = []
+    for number in range(chance.randint(1, 5)):
+        one, other = chance.sample(groups, 2)
+        said = chance.choice((one, one, one[:1], one + other, [f"atomx{number}"]))
+        found.append(told("found", number, said))
+    return [told("gold", number, said) for number, said in enumerate(groups)], found
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_bounds_contain_what_the_judge_says_if_some_replies_can_not_be_read(seed: int) -> None:
+    chance = random.Random(seed)
+    facts, found = simulated_facts(chance)
+    kept, valid = sorted(chance.choices(range(len(facts) + 1), k=2))
+    gold = Gold(tuple(facts[:kept]), tuple(facts[kept:valid]), tuple(facts[valid:]), {}, frozenset())
+    lost_replies = chance.choice((0.1, 0.3, 0.6))
+
+    def examine(share: float) -> Findings:
+        def reply(turns: Sequence[Turn]) -> str:
+            first, second = notes(turns)
+            lost = random.Random(f"{seed} {first} {second}").random() < share
+            return "perhaps" if lost else "yes" if atoms(second) <= atoms(first) else "no"
+
+        async def ask() -> Findings:
+            steps, asked = UnrecordedSteps(), EntailmentJudge(Judge(ScriptedModel(reply)))
+            by_code = match(Grid(gold.targets, found, in_any_category=range(gold.valid, len(facts))))
+            matching = await asked.decide(steps, by_code)
+            support = await find_support(steps, asked, gold, [Turn(role="user", content="Hello.")], matching)
+            return findings_of(gold, matching, support)
+
+        return asyncio.run(ask())
+
+    truth, partly = examine(0), examine(lost_replies)
+    counts = ("tp", "fp", "fn", "uncovered", "unsupported", "unsaid")
+    more = {"covered": "uncovered_open", "supported": "unsupported_open", "said": "unsaid_open"}
+    for name, open_name in {**{name: f"{name}_open" for name in counts}, **more}.items():
+        least = getattr(partly, name)
+        assert least <= getattr(truth, name) <= least + getattr(partly, open_name), name
+    for one, true in zip(partly.operations, truth.operations, strict=True):
+        assert one.done <= true.done <= one.done + one.open
 
 
 def checked(folder: Path, judge: EntailmentJudge) -> CanaryReport:

@@ -238,10 +238,15 @@ class Matching(Struct, frozen=True, dict=True):
         return self._any({(g, found): self.grid.compare((g, found)).said for g in among})
 
     def _any(self, verdicts: Mapping[Pair, bool | None]) -> bool | None:
-        """Return True if one of the verdicts is True; else None if a judge can still decide one of them; else False."""
+        """Return True if one of the verdicts is True; else None if one of them is undecided; else False.
+
+        A pair of a matched fact that no judge was asked about is not undecided.
+        """
         if True in verdicts.values():
             return True
-        return None if any(one is None and pair in self._open for pair, one in verdicts.items()) else False
+        asked = self.grid.judged
+        is_open = any(one is None and (pair in self._open or pair in asked) for pair, one in verdicts.items())
+        return None if is_open else False
 
     def _repeats(self, found: int, among: Collection[int]) -> bool:
         """Return whether a found fact repeats another one that is matched with a gold fact in `among`."""

@@ -5,11 +5,12 @@ Each reply is parsed as strictly as any verdict and recorded as a step, so the s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
+from memorybench.core.errors import Unreadable
 from memorybench.core.plans import Steps
 from memorybench.core.questions import Question
 from memorybench.files.prompts import load_prompt
@@ -49,40 +50,61 @@ CANARIES = take_turns(
 
 
 class EntailmentJudge(Struct, frozen=True):
-    judge: Judge
+    """Decides with a judge. What depends on a reply that cannot be read stays undecided."""
 
-    async def says(self, steps: Steps, first: str, second: str) -> bool:
-        """Whether the first note says all that the second says. Raises Unreadable if the reply cannot be read."""
+    judge: Judge
+    unread: list[str] = field(default_factory=list)
+    """Why replies could not be read, one message for each question without a verdict."""
+
+    def of_one_trial(self) -> EntailmentJudge:
+        """Return the same judge with an empty list `unread`."""
+        return EntailmentJudge(self.judge)
+
+    async def says(self, steps: Steps, first: str, second: str) -> bool | None:
+        """Whether the first note says all that the second says; None if the reply cannot be read."""
         return await self._ask(steps, STEP, PROMPT, first, second)
 
-    async def supports(self, steps: Steps, conversation: str, fact: MemoryFact) -> bool:
-        """Whether the user said a fact in the conversation. Raises Unreadable if the reply cannot be read."""
+    async def supports(self, steps: Steps, conversation: str, fact: MemoryFact) -> bool | None:
+        """Whether the user said a fact in the conversation; None if the reply cannot be read."""
         return await self._ask(steps, SUPPORT, SUPPORT_PROMPT, conversation, fact.with_path)
 
-    async def _ask(self, steps: Steps, step: str, prompt: JudgePrompt, answer: str, response: str) -> bool:
-        return (await self.judge.ask(steps, step, prompt, _question(answer), response, shared=True)).correct
+    async def _ask(self, steps: Steps, step: str, prompt: JudgePrompt, answer: str, response: str) -> bool | None:
+        try:
+            return (await self.judge.ask(steps, step, prompt, _question(answer), response, shared=True)).correct
+        except Unreadable as error:
+            self.unread.append(str(error))
+            return None
 
     async def decide(self, steps: Steps, matching: Matching) -> Matching:
-        """Let the judge decide every open pair, and which facts were split or merged; return the new matching."""
+        """Let the judge decide every open pair, and which facts were split or merged; return the new matching.
+
+        A pair stays undecided if one of its replies cannot be read. So do the facts that may be split or merged with a
+        fact of such a pair: the judge is not asked about them, because the question depends on what is undecided.
+        """
         grid, pairs = matching.grid, [*matching.open_pairs, *matching.equal_elsewhere]
         if not pairs:
             return matching
         verdicts = await all_of(*(self._compare(steps, grid, pair) for pair in pairs))
-        grid = replace(grid, judged=dict(zip(pairs, verdicts, strict=True)))
+        judged = dict(zip(pairs, verdicts, strict=True))
+        grid = replace(grid, judged=judged)
         decided = match(grid)
         gold_open, found_open = decided.open_gold, decided.open_found
         split = {g: tuple(f for f in found_open if grid.compare((g, f)).said and grid.fits((g, f))) for g in gold_open}
         merged = {f: tuple(g for g in gold_open if grid.compare((g, f)).says and grid.fits((g, f))) for f in found_open}
-        grid = replace(
-            grid,
-            split=await self._joined(steps, split, grid.found, grid.gold),
-            merged=await self._joined(steps, merged, grid.gold, grid.found),
-        )
-        return match(grid) if grid.split or grid.merged else decided
+        unsure_gold, unsure_found = _reach(decided.open_pairs, split, merged)
+        is_split = await self._joined(steps, split, grid.found, grid.gold, unsure_gold)
+        is_merged = await self._joined(steps, merged, grid.gold, grid.found, unsure_found)
+        judged |= {(g, f): Comparison("undecided", None, True) for g in _unknown(is_split) for f in split[g]}
+        judged |= {(g, f): Comparison("undecided", True, None) for f in _unknown(is_merged) for g in merged[f]}
+        grid = replace(grid, judged=judged, split=_chosen(is_split, split), merged=_chosen(is_merged, merged))
+        return match(grid) if is_split or is_merged else decided
 
     async def _compare(self, steps: Steps, grid: Grid, pair: Pair) -> Comparison:
         gold, found = grid.gold[pair[0]].with_path, grid.found[pair[1]].with_path
-        says, said = await self.says(steps, found, gold), await self.says(steps, gold, found)
+        says = await self.says(steps, found, gold)
+        said = None if says is None else await self.says(steps, gold, found)
+        if says is None or said is None:
+            return Comparison("undecided", says, said)
         return Comparison("same" if says and said else "different", says, said)
 
     async def _joined(
@@ -91,13 +113,14 @@ class EntailmentJudge(Struct, frozen=True):
         parts: Mapping[int, tuple[int, ...]],
         part_facts: Sequence[MemoryFact],
         whole_facts: Sequence[MemoryFact],
-    ) -> dict[int, tuple[int, ...]]:
-        """Return the entries of `parts` whose facts together say the whole fact, as the judge decides.
+        unsure: Collection[int],
+    ) -> dict[int, bool | None]:
+        """Return, by index of a whole fact, whether the facts in `parts` together say it; None if that is undecided.
 
         A key of `parts` is the index of a whole fact, the value the indexes of its possible parts. One part is never
-        enough.
+        enough. Whole facts in `unsure` are undecided without asking.
         """
-        several = {whole: places for whole, places in parts.items() if len(places) > 1}
+        several = {whole: places for whole, places in parts.items() if len(places) > 1 and whole not in unsure}
         verdicts = await all_of(
             *(
                 self.says(
@@ -106,4 +129,31 @@ class EntailmentJudge(Struct, frozen=True):
                 for whole, places in several.items()
             )
         )
-        return {whole: places for (whole, places), yes in zip(several.items(), verdicts, strict=True) if yes}
+        return {**dict.fromkeys(unsure), **dict(zip(several, verdicts, strict=True))}
+
+
+def _reach(
+    open_pairs: Collection[Pair], split: Mapping[int, tuple[int, ...]], merged: Mapping[int, tuple[int, ...]]
+) -> tuple[set[int], set[int]]:
+    """Return the gold and the found facts of open pairs, and all that may be split or merged with one of them."""
+    gold, found = {g for g, _ in open_pairs}, {f for _, f in open_pairs}
+    size = 0
+    while open_pairs and size < len(gold) + len(found):
+        size = len(gold) + len(found)
+        for g, pieces in split.items():
+            if g in gold or (len(pieces) > 1 and found.intersection(pieces)):
+                gold.add(g)
+                found.update(pieces)
+        for f, parts in merged.items():
+            if f in found or (len(parts) > 1 and gold.intersection(parts)):
+                found.add(f)
+                gold.update(parts)
+    return gold, found
+
+
+def _chosen(verdicts: Mapping[int, bool | None], parts: Mapping[int, tuple[int, ...]]) -> dict[int, tuple[int, ...]]:
+    return {whole: parts[whole] for whole, yes in verdicts.items() if yes}
+
+
+def _unknown(verdicts: Mapping[int, bool | None]) -> list[int]:
+    return [whole for whole, yes in verdicts.items() if yes is None]

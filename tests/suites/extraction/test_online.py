@@ -296,6 +296,45 @@ def test_an_unreadable_judge_leaves_the_trace_unscored_without_feedback(folder: 
     assert sink.posts == []
 
 
+def unreadable_about(text: str) -> EntailmentJudge:
+    """Judges as ORACLE does, except for questions with a text."""
+
+    def reply(turns: Sequence[Turn]) -> Line:
+        return "Hm." if text in turns[0].content else oracle(turns)
+
+    return EntailmentJudge(Judge(ScriptedModel(reply, name="oracle")))
+
+
+def test_a_pair_whose_verdict_can_not_be_read_is_undecided(folder: Path, sink: Sink) -> None:
+    """Nothing is sent or recorded for review until a resumed run decides the pair."""
+    traces = [trace("a", PARAPHRASE[:1], memory(PARAPHRASE[1])), trace("b", TWO, memory(*TWO))]
+    judge_traces(folder, traces, entailment=unreadable_about("market"), feedback=sink)
+    a = outcomes(folder)["a"]
+    assert (a.status, a.score("recall"), a.score("tp_open"), a.score("unreadable")) == ("unscored", None, 1, 1)
+    assert {post["trace"] for post in sink.posts} == {"b"}
+    assert pairs_to_review(folder) == []
+    judge_traces(folder, traces, feedback=sink)
+    a = outcomes(folder)["a"]
+    assert (a.status, a.score("recall"), a.score("unreadable")) == ("scored", 0, None)
+    assert len(sink.posts) == 2 * len(SHARES)
+    assert len(pairs_to_review(folder)) == 1
+
+
+@pytest.mark.parametrize(("forget", "open_counts"), [((), (0, 1, 0)), (("city: Lives in Oslo",), (1, 1, 1))])
+def test_what_happened_to_an_old_fact_is_undecided_if_it_can_not_be_read(
+    folder: Path, forget: Sequence[str], open_counts: tuple[int, int, int]
+) -> None:
+    """It may be kept, lost, and, if the user withdrew a fact, also gone or stale."""
+    old, new = {"city": ["Lives in Oslo"]}, {"city": ["Oslo is home"]}
+    judge_traces(folder, [trace("a", (), new, old, forget)], entailment=unreadable_about("Lives in Oslo"))
+    a = outcomes(folder)["a"]
+    assert (a.status, a.score("precision"), a.score("conflict_resolution")) == ("unscored", None, None)
+    written = 1  # the new text repeats no stated fact
+    assert (a.score("tp_open"), a.score("fp_open"), a.score("fn_open")) == open_counts
+    assert a.score("fp") == written
+    assert (a.score("kept"), a.score("to_keep"), a.score("kept_open")) == (0, 1, 1)
+
+
 def test_an_undefined_score_is_not_sent(folder: Path, sink: Sink) -> None:
     judge_traces(folder, [trace("a", TWO, memory())], feedback=sink)
     assert [set(SHARES) & post["scores"].keys() for post in sink.posts] == [{"recall"}, {"f1"}]

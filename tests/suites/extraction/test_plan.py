@@ -165,11 +165,62 @@ def test_the_judge_decides_undecided_pairs(
     assert measure_named(tmp_path / "r", "precision").value == pytest.approx(precision)
 
 
-def test_an_unreadable_judge_leaves_the_case_unscored(tmp_path: Path, cases: list[ExtractionCase]) -> None:
+def test_an_unreadable_judge_leaves_the_pair_undecided(tmp_path: Path, cases: list[ExtractionCase]) -> None:
+    """The measures are those of a run without a judge, but the case is unscored, so that a resumed run asks again."""
+    run(tmp_path / "none", cases, FunctionExtractor(paraphrased, cases))
     judge = EntailmentJudge(Judge(ScriptedModel(lambda _: "Hm.")))
     run(tmp_path / "r", cases, FunctionExtractor(paraphrased, cases), judge)
+    names = ("precision", "recall", "f1", "macro_f1", "recall_least", "recall_most", "undecided")
+    assert [measure_named(tmp_path / "r", name) for name in names] == [
+        measure_named(tmp_path / "none", name) for name in names
+    ]
+    assert measure_named(tmp_path / "r", "recall").n == 3
+    assert measure_named(tmp_path / "r", "unreadable").value == 1
     statuses = {outcome.trial.case_id: outcome.status for outcome in outcomes(tmp_path / "r")}
     assert statuses == {"adding": "scored", "changing": "scored", "chatting": "scored", "denying": "unscored"}
+
+
+def test_a_resumed_run_asks_an_unreadable_judge_again(tmp_path: Path, cases: list[ExtractionCase]) -> None:
+    """Only about what has no verdict: the readable verdict on the forbidden text is not asked for twice."""
+    ledger = tmp_path / "calls.jsonl"
+
+    def extract(one: ExtractionCase) -> Any:
+        return {**paraphrased(one), "diet": ["Knows 4711"]} if one.id == "chatting" else paraphrased(one)
+
+    def judge(about_subscriptions: str) -> EntailmentJudge:
+        def reply(turns: Sequence[Turn]) -> str:
+            return about_subscriptions if "ubscription" in turns[0].content else "no"
+
+        return EntailmentJudge(Judge(ScriptedModel(reply, ledger=ledger)))
+
+    extractor = FunctionExtractor(extract, cases)
+    run(tmp_path / "r", cases, extractor, judge("Hm."))
+    asked = ledger.read_text().splitlines()
+    run(tmp_path / "r", cases, extractor, judge("yes"))
+    again = ledger.read_text().splitlines()[len(asked) :]
+    assert len(again) == 2, "one question in each direction"
+    assert all("ubscription" in line for line in again)
+    assert extractor.calls == len(cases)
+    assert measure_named(tmp_path / "r", "undecided").value == 0
+    assert measure_named(tmp_path / "r", "recall").n == 4
+
+
+def test_what_the_user_said_and_what_is_forbidden_is_unknown_if_it_can_not_be_read(
+    tmp_path: Path, cases: list[ExtractionCase]
+) -> None:
+    def reply(turns: Sequence[Turn]) -> str:
+        return "Hm." if "4711" in turns[0].content else "no"
+
+    def extract(one: ExtractionCase) -> Any:
+        return {"diet": ["Does not eat meat", "Knows 4711"]} if one.id == "chatting" else one.expected_output
+
+    run(tmp_path / "r", cases, FunctionExtractor(extract, cases), EntailmentJudge(Judge(ScriptedModel(reply))))
+    forbidden = measure_named(tmp_path / "r", "must_not_store")
+    assert (forbidden.value, forbidden.n, forbidden.planned) == (None, 0, 1)
+    assert measure_named(tmp_path / "r", "text_precision").value is None
+    assert measure_named(tmp_path / "r", "hallucinated").value == 0
+    assert measure_named(tmp_path / "r", "unreadable").value == 2
+    assert measure_named(tmp_path / "r", "precision").value is not None, "no pair is undecided"
 
 
 def test_the_check_of_the_judge_is_noted(tmp_path: Path, cases: list[ExtractionCase]) -> None:

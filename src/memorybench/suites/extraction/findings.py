@@ -21,6 +21,7 @@ from typing import Any, Literal, NamedTuple
 
 from memorybench.core.conversation import Turn
 from memorybench.core.plans import Steps
+from memorybench.core.trials import Failure
 from memorybench.judging.asking import all_of
 from memorybench.judging.facts import MemoryFact
 from memorybench.judging.matching import Grid, Matching, match, repeats
@@ -109,6 +110,8 @@ class Findings(NamedTuple):
     added: tuple[MemoryFact, ...] = ()
     """Facts in the output that were not in the memory before."""
     remarks: tuple[Remark, ...] = ()
+    unreadable: tuple[str, ...] = ()
+    """Why replies of the judge could not be read, one message for each question without a verdict."""
 
     @property
     def flawless(self) -> bool:
@@ -118,19 +121,33 @@ class Findings(NamedTuple):
         """
         return not (self.fp or self.fn or self.violations or self.conflict_resolved is False)
 
+    @property
+    def unread(self) -> Failure | None:
+        """Why the trial is unscored, so that a resumed run asks the judge again; None if all replies were read.
+
+        The trial has scores anyway. In them, what the judge should have decided is undecided.
+        """
+        if not self.unreadable:
+            return None
+        problem, number = min(self.unreadable), len(self.unreadable)
+        message = problem if number == 1 else f"{number} questions to the judge have no verdict; one of them: {problem}"
+        return Failure(kind="Unreadable", message=message)
+
 
 async def examine(steps: Steps, case: ExtractionCase, output: Any, judge: EntailmentJudge | None = None) -> Findings:
     """Compares an output with a case; the judge decides what code cannot.
 
-    Raises Malformed if the output is not a memory and Unreadable if the judge's reply cannot be read.
+    What depends on a reply that cannot be read stays undecided. Raises Malformed if the output is not a memory.
     """
     matching = match_output(case, output)
     if judge is None or possibly_merged(matching):
         return findings_of(case.gold, matching, must_not_store=case.must_not_store)
+    judge = judge.of_one_trial()
     matching = await judge.decide(steps, matching)
     support = await find_support(steps, judge, case.gold, case.conversation, matching)
     forbidden = await _find_forbidden(steps, judge, case, matching)
-    return findings_of(case.gold, matching, support, case.must_not_store, forbidden)
+    findings = findings_of(case.gold, matching, support, case.must_not_store, forbidden)
+    return findings._replace(unreadable=tuple(judge.unread))
 
 
 def match_output(case: ExtractionCase, output: Any) -> Matching:
@@ -145,22 +162,24 @@ async def find_support(
 ) -> dict[int, bool]:
     """Ask the judge whether the user said the found facts that no gold fact says; return its answers by index.
 
-    Facts that repeat another one are left out.
+    Facts that repeat another one are left out, those that may still match a gold fact, and those of which the reply
+    cannot be read.
     """
     said = "\n".join(turn.content for turn in split_turns(conversation) if turn.role in ("user", ""))
-    places = [place for place in matching.open_found if matching.supported(place, range(gold.valid)) is False]
+    unmatched = set(matching.open_found).difference(found for _, found in matching.open_pairs)
+    places = [place for place in sorted(unmatched) if matching.supported(place, range(gold.valid)) is False]
     if not said:
         return dict.fromkeys(places, False)
     verdicts = await all_of(*(judge.supports(steps, said, matching.grid.found[place]) for place in places))
-    return dict(zip(places, verdicts, strict=True))
+    return {place: is_said for place, is_said in zip(places, verdicts, strict=True) if is_said is not None}
 
 
 async def _find_forbidden(
     steps: Steps, judge: EntailmentJudge, case: ExtractionCase, matching: Matching
-) -> dict[str, bool]:
+) -> dict[str, bool | None]:
     """Ask the judge for each forbidden text whether the unmatched facts say it in other words.
 
-    Return the verdicts by text. Texts that code finds are not asked about.
+    Return the verdicts by text, None if the reply cannot be read. Texts that code finds are not asked about.
     """
     found = matching.grid.found
     texts = [text for text in case.must_not_store if not find_stored(text, found)] if matching.open_found else []
@@ -173,14 +192,14 @@ def findings_of(
     matching: Matching,
     support: Mapping[int, bool] | None = None,
     must_not_store: Sequence[str] = (),
-    forbidden: Mapping[str, bool] | None = None,
+    forbidden: Mapping[str, bool | None] | None = None,
 ) -> Findings:
     """Count and label the changes in a matching whose gold facts are `gold.targets`.
 
     `support` says, by index of an unexpected fact, whether the user said it. `forbidden` says, by text that must not be
     stored, whether it is stored in other words. Both come from a judge; without one, this is unknown.
     """
-    examination = _Examination(gold, matching, support or {}, must_not_store, forbidden)
+    examination = _Examination(gold, matching, support or {}, must_not_store, forbidden or {})
     unclear = possibly_merged(matching)
     return examination.undecided_findings(unclear) if unclear else examination.findings()
 
@@ -205,7 +224,7 @@ class _Examination:
         matching: Matching,
         support: Mapping[int, bool],
         must_not_store: Sequence[str],
-        forbidden: Mapping[str, bool] | None,
+        forbidden: Mapping[str, bool | None],
     ) -> None:
         self._gold = gold
         self._matching = matching
@@ -215,10 +234,10 @@ class _Examination:
         self._valid = range(gold.valid)
         self._removed = range(gold.valid, len(gold.targets))
         self._forbidden = len(must_not_store)
-        said = {text for text, is_said in (forbidden or {}).items() if is_said}
         found = matching.grid.found
-        self._violations = tuple([text for text in must_not_store if text in said or find_stored(text, found)])
-        self._is_all_checked = forbidden is not None or not matching.open_found
+        self._violations = tuple([t for t in must_not_store if forbidden.get(t) or find_stored(t, found)])
+        unknown = [t for t in must_not_store if forbidden.get(t) is None and t not in self._violations]
+        self._possible_violations = len(unknown) if matching.open_found else 0
 
     def findings(self) -> Findings:
         matching = self._matching
@@ -260,7 +279,7 @@ class _Examination:
             unchanged=None if changes else False if fp else None if open_all else True,
             forbidden=self._forbidden,
             violations=self._violations,
-            possible_violations=0 if self._is_all_checked else self._forbidden - len(self._violations),
+            possible_violations=self._possible_violations,
             operations=self._operations(),
             facts=len(output),
             added=tuple([fact for f, fact in enumerate(output) if f not in partners or partners[f] in self._added]),

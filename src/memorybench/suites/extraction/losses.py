@@ -27,6 +27,10 @@ class OldFacts(NamedTuple):
     """Facts that the user withdrew, but that are still stored."""
     gone: tuple[MemoryFact, ...] = ()
     """Facts that the user withdrew and that are no longer stored."""
+    undecided: tuple[MemoryFact, ...] = ()
+    """Facts that may belong to any of the other groups, because a reply of the judge could not be read."""
+    may_be_withdrawn: bool = False
+    """Whether the user withdrew any fact, so that the undecided ones may be withdrawn."""
 
     def add_to(self, findings: Findings, matching: Matching) -> Findings:
         """Return the findings with these old facts counted in.
@@ -34,18 +38,28 @@ class OldFacts(NamedTuple):
         `findings` and `matching` are about the facts that the user stated.
         """
         withdrawn, lost, stale, gone = len(self.gone) + len(self.stale), *map(len, (self.lost, self.stale, self.gone))
-        unchanged = None if withdrawn else findings.unchanged  # None if a change was expected
+        unknown = len(self.undecided)
+        may_be_withdrawn = unknown if self.may_be_withdrawn else 0
+        unchanged = None if withdrawn or may_be_withdrawn else findings.unchanged  # None if a change was expected
         if unchanged is not None and self.lost:
             unchanged = False
+        if unchanged and unknown:
+            unchanged = None
         operations = self._operations(matching)
         return findings._replace(
             tp=findings.tp + gone,
             fp=findings.fp + lost,
             fn=findings.fn + stale,
+            tp_open=findings.tp_open + may_be_withdrawn,
+            fp_open=findings.fp_open + unknown,
+            fn_open=findings.fn_open + may_be_withdrawn,
+            undecided=findings.undecided + unknown,
             covered=findings.covered + gone,
             uncovered=findings.uncovered + stale,
+            uncovered_open=findings.uncovered_open + may_be_withdrawn,
             supported=findings.supported + gone,
             unsupported=findings.unsupported + lost,
+            unsupported_open=findings.unsupported_open + unknown,
             conflict_resolved=_is_resolved(operations) if withdrawn else None,
             unchanged=unchanged,
             operations=operations,
@@ -53,6 +67,7 @@ class OldFacts(NamedTuple):
                 *findings.remarks,
                 *[Remark("lost", fact.with_path) for fact in self.lost],
                 *[Remark("stale", fact.with_path) for fact in self.stale],
+                *[Remark("undecided", fact.with_path) for fact in self.undecided],
             ),
         )
 
@@ -65,19 +80,23 @@ class OldFacts(NamedTuple):
         maybe = [old for new, old in replaces.items() if matching.may_match(new)]
         deletions = [place for place in range(len(withdrawn)) if place not in replaces.values()]
         gone = range(len(self.gone))
+        unknown = len(self.undecided)
+        may_be_withdrawn = unknown if self.may_be_withdrawn else 0
         return Operations(
             add=Operation(sum(place in matching.pairs for place in to_add), len(to_add), matching.most(to_add)),
             update=Operation(sum(old in gone for old in written), len(replaces), sum(old in gone for old in maybe)),
-            delete=Operation(sum(old in gone for old in deletions), len(deletions)),
-            keep=Operation(self.kept, self.kept + len(self.lost)),
+            delete=Operation(
+                sum(old in gone for old in deletions), len(deletions) + may_be_withdrawn, may_be_withdrawn
+            ),
+            keep=Operation(self.kept, self.kept + len(self.lost) + unknown, unknown),
         )
 
 
 def _is_resolved(done: Operations) -> bool | None:
     """Whether every withdrawn fact is removed and its new value is stored; None if that is undecided."""
-    if done.delete.done < done.delete.due or done.update.done + done.update.open < done.update.due:
+    if any(one.done + one.open < one.due for one in (done.delete, done.update)):
         return False
-    return None if done.update.open else True
+    return None if done.delete.open or done.update.open else True
 
 
 async def follow_old_facts(
@@ -89,7 +108,7 @@ async def follow_old_facts(
 ) -> OldFacts:
     """Find what happened to the old facts after a conversation; `withdrawn` are those that the user withdrew.
 
-    Raises Unreadable if the judge's reply cannot be read.
+    It is undecided what happened to a fact if a reply of the judge about it cannot be read.
     """
     pairs = Grid(before, after, one_memory=True).same
     kept, found = {old for old, _ in pairs}, {new for _, new in pairs}
@@ -99,15 +118,19 @@ async def follow_old_facts(
     asked = [judge.says(steps, new, fact.with_path) for fact in changed if new]
     reworded = await all_of(*asked) or [False] * len(changed)
     stored = same + [fact for fact, yes in zip(changed, reworded, strict=True) if yes]
-    missing = [fact for fact, yes in zip(changed, reworded, strict=True) if not yes]
+    missing = [fact for fact, yes in zip(changed, reworded, strict=True) if yes is False]
+    unknown = [fact for fact, yes in zip(changed, reworded, strict=True) if yes is None]
     stale = match(Grid(withdrawn, stored, by_reference=True)).pairs
     named = match(Grid([fact for n, fact in enumerate(withdrawn) if n not in stale], missing))
-    gone = set((await judge.decide(steps, named)).pairs.values())  # the judge may have listed them in other words
+    decided = await judge.decide(steps, named)  # the judge may have listed them in other words
+    gone, unclear = set(decided.pairs.values()), {place for _, place in decided.open_pairs}
     return OldFacts(
         kept=len(stored) - len(stale),
-        lost=tuple(fact for place, fact in enumerate(missing) if place not in gone),
+        lost=tuple(fact for place, fact in enumerate(missing) if place not in gone | unclear),
         stale=tuple(stored[place] for place in sorted(stale.values())),
         gone=tuple(missing[place] for place in sorted(gone)),
+        undecided=(*unknown, *(missing[place] for place in sorted(unclear))),
+        may_be_withdrawn=bool(withdrawn) and bool(unknown or unclear),
     )
 
 

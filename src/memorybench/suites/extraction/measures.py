@@ -9,7 +9,7 @@ from memorybench.core.trials import Outcome, Trial
 from memorybench.metrics.intervals import Statistic, ratio_interval
 from memorybench.metrics.rates import Pooled, Rate, Total
 
-from .scores import COUNTED, IN_TEXT, OPERATIONS, f1, share
+from .scores import COUNTED, IN_TEXT, OPERATIONS, UNREADABLE, f1, share
 
 DEFAULT_THRESHOLDS: Mapping[str, float] = {
     "precision": 0.95,
@@ -43,7 +43,8 @@ class BoundedRate(Rate, frozen=True):
         value = outcome.score(self.score)
         if value is not None:
             return (value, value)
-        return (0.0, 1.0) if outcome.status == "scored" and self.is_open(outcome) else None
+        is_examined = outcome.score("tp") is not None  # also if a reply of the judge could not be read
+        return (0.0, 1.0) if is_examined and self.is_open(outcome) else None
 
     def is_open(self, outcome: Outcome) -> bool:
         """Whether the score of this outcome depends on undecided pairs."""
@@ -168,6 +169,7 @@ def measures() -> tuple[Metric, ...]:
         Total("violations", "violations", unit="facts"),
         Total("undecided", "undecided", unit="pairs"),
         Total(IN_TEXT, IN_TEXT, unit="replies"),
+        Total(UNREADABLE, UNREADABLE, unit="replies"),
         *(
             Bound(f"{one.name}_{end}", (*one.scores, "undecided"), one.bound(added))
             for one in shares

@@ -104,6 +104,8 @@ class JudgedTrace(Struct, frozen=True):
         counts = f"{findings.tp} of {due} facts written down, {wrong} written that should not be"
         counts += f", {lost} lost" if lost else ""
         counts += f", {findings.undecided} undecided" if findings.undecided else ""
+        unread = len(findings.unreadable)
+        counts += f", {unread} replies of the judge not readable" if unread else ""
         return "; ".join((counts, *map(str, findings.remarks)))
 
 
@@ -116,7 +118,8 @@ class TraceJudge(Struct, frozen=True):
     async def judge(self, steps: Steps, trace: Trace) -> JudgedTrace:
         """Scores one trace.
 
-        Raises Unreadable if a reply of the judge cannot be read and Malformed if the output is not a memory.
+        Facts whose verdict cannot be read stay undecided. Raises Unreadable if a list of facts cannot be read, and
+        Malformed if the output is not a memory.
         """
         for name, memory in (("existing memory", trace.existing), ("output", trace.output)):
             if isinstance(memory, int | float):
@@ -145,12 +148,13 @@ class TraceJudge(Struct, frozen=True):
             )
         by_code = match(Grid(stated, written))
         gold = Gold(kept=(), added=stated, removed=(), replaces={}, categories=frozenset())
-        judge = self.entailment
+        judge = self.entailment.of_one_trial()
         matching = await judge.decide(steps, by_code)
         support = await find_support(steps, judge, gold, trace.conversation, matching)
         withdrawn = await list_facts(steps, self.model, WITHDRAWN, said, categories) if before else ()
         old_facts = await follow_old_facts(steps, before, after, withdrawn, judge)
         findings = old_facts.add_to(findings_of(gold, matching, support), matching)
+        findings = findings._replace(unreadable=tuple(judge.unread))
         return JudgedTrace(stated, written, findings, tuple(_pairs_to_review(trace.id, by_code, matching)))
 
 
@@ -187,15 +191,15 @@ class OnlinePlan(Struct, frozen=True):
         if isinstance(trace, UnusableTrace):
             raise Malformed(trace.problem)
         judged = await self.judge.judge(steps, trace)
-        scores = judged.scores
-        if judged.pairs_to_review:
+        scores, unread = judged.scores, judged.findings.unread
+        if judged.pairs_to_review and unread is None:
             pairs = PairsToReview(rows=judged.pairs_to_review)
 
             async def get_pairs() -> PairsToReview:
                 return pairs
 
             await steps.once(DISAGREEMENTS, {"trace": trace.id, "rows": pairs}, get_pairs, PairsToReview)
-        if self.feedback is not None:
+        if self.feedback is not None and unread is None:
             await post_feedback(steps, self.feedback, self.source, trace.id, scores, judged.comment)
         shown = Exhibit(
             asked=asked,
@@ -203,7 +207,7 @@ class OnlinePlan(Struct, frozen=True):
             got=shorten("\n".join(map(str, judged.written)), MAX_SHOWN),
             reason=judged.comment,
         )
-        return Performed(scores=scores, shown=shown)
+        return Performed(scores, shown, unread)  # a resumed run records pairs and sends feedback, once all is decided
 
 
 async def post_feedback(
@@ -244,7 +248,7 @@ def _pairs_to_review(trace: str, by_code: Matching, by_judge: Matching) -> Itera
             id=f"{trace}/{number}",
             answer=gold_facts[gold].with_path,
             response=found_facts[found].with_path,
-            verdict="yes" if by_judge.grid.compare((gold, found)).says else "no",
+            verdict={True: "yes", False: "no", None: None}[by_judge.grid.compare((gold, found)).says],
             note="code cannot decide this pair; label it yes or no",
         )
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from memorybench.core.errors import Malformed, Unreadable
+from memorybench.core.errors import Malformed
 from memorybench.core.extraction import Extractor, MemoryInText
 from memorybench.core.plans import Job, Performed, Plan, Steps
 from memorybench.core.records import Record
-from memorybench.core.trials import Exhibit, Failure, Score, Subject, Trial
+from memorybench.core.trials import Exhibit, Score, Subject, Trial
 from memorybench.judging.matching_judge import CANARIES, EntailmentJudge
 from memorybench.suites.judge_check import record_judge_check
 from memorybench.suites.repeats import steps_of_repeat
@@ -70,15 +70,13 @@ class ExtractionPlan(Struct, frozen=True):
         shown = _exhibit(case)
         steps = steps_of_repeat(steps, repeat)
         extracted = await self._extract(steps, case)
-        try:
-            findings = await examine(steps, case, extracted.memory, self.judge)
-        except Unreadable as error:
-            return Performed(shown=shown, unscored=Failure(kind="Unreadable", message=str(error)))
+        findings = await examine(steps, case, extracted.memory, self.judge)
         remarks = [*map(str, findings.remarks), *(f"must not be stored: {text}" for text in findings.violations)]
         got = "; ".join(map(str, findings.added)) or "no new facts"
         return Performed(
             scores=(*scores_of(findings), Score(name=IN_TEXT, value=float(extracted.in_text))),
             shown=shown.model_copy(update={"got": got, "reason": "; ".join(remarks)}),
+            unscored=findings.unread,
         )
 
     async def _extract(self, steps: Steps, case: ExtractionCase) -> ExtractedMemory:

@@ -41,7 +41,7 @@ from .findings import Label, possibly_merged
 from .measures import measures
 from .online import DAY, SHARES
 from .rescoring import replay_matching
-from .scores import IN_TEXT
+from .scores import IN_TEXT, UNREADABLE
 from .transcripts import transcript
 
 _PROBLEMS = {"add": "missed", "keep": "lost", "remove": "stale"}
@@ -231,6 +231,12 @@ def _count_lines(summary: Summary) -> list[str]:
             kinds = ", ".join(f"{value:.0f} {name}" for name, value in counts.items())
             lines.append(f"{result.subject}: {kinds}")
         lines += _undecided_line(result)
+        unreadable = result.measure(UNREADABLE)
+        if unreadable and unreadable.value:
+            lines.append(
+                f"{result.subject}: {unreadable.value:.0f} questions to the judge without a verdict; --resume"
+                f" {summary.run_id} asks them again"
+            )
         in_text = result.measure(IN_TEXT)
         if in_text and in_text.value:
             lines.append(f"{result.subject}: {in_text.value:.0f} replies had text around the JSON, which was ignored")

@@ -23,6 +23,8 @@ COUNTS = (
     "covered", "uncovered", "uncovered_open", "supported", "unsupported", "unsupported_open",
     "said", "unsaid", "unsaid_open", "facts",
 )  # fmt: skip
+UNREADABLE = "unreadable"
+"""The name of a score: the number of questions that the judge gave no readable reply to. Left out if there is none."""
 IN_TEXT = "json_in_text"
 """The name of a score: 1 if the memory was JSON inside a longer reply."""
 _counts = attrgetter(*COUNTS)
@@ -48,6 +50,7 @@ def scores_of(findings: Findings) -> tuple[Score, ...]:
         "minimalism": findings.unchanged,
         "must_not_store": _keeps_out(findings) if findings.forbidden else None,
         "violations": len(findings.violations) if findings.forbidden else None,
+        UNREADABLE: len(findings.unreadable) or None,
     }
     values.update(zip(COUNTS, _counts(findings), strict=True))
     values.update(zip(COUNTED, map(labels.count, COUNTED), strict=True))

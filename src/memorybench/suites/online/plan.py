@@ -154,11 +154,12 @@ class OnlinePlan(Struct, frozen=True):
         except Unreadable as error:
             failure = Failure(kind="Unreadable", message=str(error))
             return Performed(scores=tuple(scores), shown=shown, unscored=failure)
-        if self.feedback is not None:
+        unread = judged.findings.unread
+        if self.feedback is not None and unread is None:
             await post_feedback(steps, self.feedback, self.source, write.id, judged.scores, judged.comment)
         found = {
             "expected": shorten("\n".join(map(str, judged.stated)), _MAX_SHOWN),
             "got": shorten("\n".join(map(str, judged.written)), _MAX_SHOWN),
             "reason": judged.comment,
         }
-        return Performed(scores=(*scores, *judged.scores), shown=shown.model_copy(update=found))
+        return Performed((*scores, *judged.scores), shown.model_copy(update=found), unread)
