@@ -23,7 +23,7 @@ _BUNDLED = "bundled"
 _OPTIONS = ("extractor", "extractor_command", "extractor_model", "judge_model")
 """Fields of ExtractionSpec that are pytest options, named `--memory-…`."""
 _CLI_OPTION = re.compile(
-    r"(?<![\w-])--(?=(?:extractor|extractor-command|extractor-model|judge-model|config-dir)(?![\w-]))"
+    r"(?<![\w-])--(?=(?:extractor|extractor-command|extractor-model|judge-model|config-dir|threshold)(?![\w-]))"
 )
 
 
@@ -63,7 +63,7 @@ class MemoryCases(pytest.Collector):
         from memorybench.wiring.live import LiveWiring
 
         try:
-            start = self._start()  # reports a wrong extractor or judge before any test
+            start = self._start()  # reports a wrong extractor, judge or threshold before any test
             cases = select_cases(make_spec(ExtractionSpec, self._fields), LiveWiring())
         except MemorybenchError as error:
             raise pytest.UsageError(_own_options(str(error))) from error
@@ -90,7 +90,8 @@ class MemoryCases(pytest.Collector):
 
         suite, command = next(pair for pair in commands("extraction") if pair[1].name == "extraction run")
         fields = self._fields if case_ids is None else {**self._fields, "case_ids": case_ids}
-        return start_run(suite, command, fields, RunOptions(output=self._folder), LiveWiring())
+        thresholds = self.config.option.memory_threshold
+        return start_run(suite, command, fields, RunOptions(output=self._folder), LiveWiring(), thresholds)
 
     @cached_property
     def _run(self) -> tuple[Start, FinishedRun]:
@@ -112,18 +113,13 @@ class MemoryCases(pytest.Collector):
             return {outcome.trial.case_id: outcome for outcome in stored.outcomes()}
 
     def missed_targets(self) -> list[str]:
-        from memorybench.suites.thresholds import check_thresholds, parse_thresholds, threshold_checks
+        from memorybench.suites.thresholds import threshold_checks
 
-        given = parse_thresholds(self.config.option.memory_threshold)
         start, finished = self._run
-        prepared = start.prepared
-        thresholds = check_thresholds(
-            given, prepared.subjects, prepared.metrics, prepared.targets, prepared.lower_bounds
-        )
         counts = finished.summary.counts
         unscored = counts["planned"] - counts["scored"]
         lines = [f"{unscored} of {counts['planned']} cases have no score"] if unscored else []
-        checks = threshold_checks(finished.summary, thresholds, "value", prepared.subjects)
+        checks = threshold_checks(finished.summary, start.thresholds, "value", start.prepared.subjects)
         return lines + [check.text for check in checks if check.missed]
 
     @cached_property

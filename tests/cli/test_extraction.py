@@ -195,7 +195,7 @@ def test_pytest_finds_configs_in_a_folder(command: Command, tmp_path: Path) -> N
     }
 
 
-CLI_OPTION = re.compile(r"(?<![\w-])--(?:extractor|extractor-command|extractor-model|judge-model)\b")
+CLI_OPTION = re.compile(r"(?<![\w-])--(?:extractor|extractor-command|extractor-model|judge-model|threshold)\b")
 
 
 @pytest.mark.slow
@@ -206,6 +206,18 @@ def test_pytest_names_its_own_options_in_messages(command: Command, capsys: pyte
     missed = run_pytest(command, "--memory-cases", "bundled", "--memory-extractor", f"{KNOWN}:paraphraser").failed
     assert "--memory-judge-model" in missed["memory targets"]
     assert not CLI_OPTION.search(error + missed["memory targets"])
+
+
+@pytest.mark.parametrize("threshold", ["recall=abc", "recal=0.5", "recall=80"])
+def test_pytest_refuses_an_invalid_threshold_before_any_test(
+    command: Command, capsys: pytest.CaptureFixture[str], threshold: str
+) -> None:
+    extractor = ("--memory-cases", "bundled", "--memory-extractor", "amnesiac")
+    run = run_pytest(command, *extractor, "--memory-threshold", threshold)
+    assert (run.code, run.passed, run.failed) == (4, set(), {})
+    error = capsys.readouterr().err
+    assert "--memory-threshold" in error
+    assert not CLI_OPTION.search(error)
 
 
 @pytest.mark.slow
