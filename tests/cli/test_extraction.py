@@ -356,6 +356,7 @@ def test_an_unreadable_judge_meets_no_target(command: Command, monkeypatch: pyte
             one = measures[name]
             assert (one["value"], one["n"], one["planned"], one["low"]) == (None, 1, 2, pytest.approx(0))
         assert measures["unreadable"]["value"] == 1
+        assert "--judge-model" not in "".join(check["text"] for check in said.json["checks"]), "the run has a judge"
         checks = {check["name"]: check["missed"] for check in said.json["checks"]}
         assert {checks[f"threshold {name}"] for name in ("precision", "recall", "f1")} == {True}
         assert command("bundle", "r", "--output", "r.mbz").code == 0
@@ -364,6 +365,14 @@ def test_an_unreadable_judge_meets_no_target(command: Command, monkeypatch: pyte
         said = command("extraction", "run", "--resume", "r", "--allow-code", "--json")
     assert said.code == 0
     assert said.json["counts"]["scored"] == 2
+
+
+def test_a_judge_is_not_advised_if_every_extraction_failed(command: Command) -> None:
+    said = command("extraction", "run", "--extractor-command", "false", "--limit", "12", "--json")
+    assert said.json["counts"]["failed"] == 12
+    missed = {check["name"]: check["text"] for check in said.json["checks"] if check["missed"]}
+    assert {"threshold recall", "threshold minimalism"} <= set(missed)
+    assert not [text for text in missed.values() if "--judge-model" in text]
 
 
 @pytest.mark.slow

@@ -165,7 +165,8 @@ def threshold_checks(
             if threshold.if_any and nothing_to_measure:
                 continue
             bound = result.measure(threshold.lower_bound) if threshold.lower_bound else None
-            text, missed = _compare(threshold, measure, bound, on)
+            remedy = "" if summary.spec.get("judge") else "; --judge-model decides the undecided cases"
+            text, missed = _compare(threshold, measure, bound, on, remedy)
             where = f"{result.benchmark} × {result.subject}"
             part = f"shard {summary.spec['shard']}: " if summary.spec.get("shard") else ""
             line = f"threshold {'missed' if missed else 'met'}: {part}{where}: {text}"
@@ -183,11 +184,12 @@ def threshold_checks(
     return checks
 
 
-def _compare(threshold: Threshold, measure: Measure, bound: Measure | None, on: Held) -> tuple[str, bool]:
+def _compare(threshold: Threshold, measure: Measure, bound: Measure | None, on: Held, remedy: str) -> tuple[str, bool]:
+    """Return the result as a sentence, and whether the threshold is missed. `remedy` ends it if cases are undecided."""
     name, least = threshold.name, threshold.least
-    remedy = "; --judge-model decides the undecided cases"
     if threshold.if_any and measure.n < measure.planned and bound is None:
-        return f"{name} is decided for {measure.n} of {measure.planned} only{remedy}", True
+        is_undecided = measure.value is None and measure.low is not None  # otherwise, trials failed or are pending
+        return f"{name} is decided for {measure.n} of {measure.planned} only{remedy if is_undecided else ''}", True
     if bound is not None and bound.value is not None and on == "value":
         missed = bound.value < least
         lowest = f"{name} could be as low as {beside(least, bound.value)}"

@@ -230,7 +230,7 @@ def _count_lines(summary: Summary) -> list[str]:
         if counts:
             kinds = ", ".join(f"{value:.0f} {name}" for name, value in counts.items())
             lines.append(f"{result.subject}: {kinds}")
-        lines += _undecided_line(result)
+        lines += _undecided_line(result, has_judge=bool(summary.spec.get("judge")))
         unreadable = result.measure(UNREADABLE)
         if unreadable and unreadable.value:
             lines.append(
@@ -243,7 +243,7 @@ def _count_lines(summary: Summary) -> list[str]:
     return lines
 
 
-def _undecided_line(result: Result) -> list[str]:
+def _undecided_line(result: Result, *, has_judge: bool) -> list[str]:
     ranges = []
     for name in ("precision", "recall", "f1"):
         least, most = result.measure(f"{name}_least"), result.measure(f"{name}_most")
@@ -253,7 +253,7 @@ def _undecided_line(result: Result) -> list[str]:
         return []
     return [
         f"{result.subject}: however undecided pairs are decided, the sample has {', '.join(ranges)}; where the table"
-        " has wider ranges, they add the 95% interval. --judge-model decides the pairs."
+        f" has wider ranges, they add the 95% interval.{'' if has_judge else ' --judge-model decides the pairs.'}"
     ]
 
 
