@@ -213,6 +213,22 @@ def test_since_selects_traces_of_a_file_by_their_time(command: Command, stub: St
     assert not stub.calls
 
 
+def test_traces_with_a_conflict_are_counted_as_planned(command: Command, stub: Stub, tmp_path: Path) -> None:
+    """The judge finds out which traces have one: two of three. One of them keeps the old fact."""
+    old = {"pricing": ["Costs 20 euros"]}
+    forget = user_says("pricing: Costs 40 euros", forget=["pricing: Costs 20 euros"])
+    rows = [
+        {"id": "a", "conversation": forget, "existing_memory": old, "output": {"pricing": ["Costs 40 euros"]}},
+        {"id": "b", "conversation": forget, "existing_memory": old, "output": old},
+        {"id": "c", "conversation": user_says(*STATED), "output": {}},
+    ]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    online = ("extraction", "online", "--judge-model", "gpt-4o", "--source", "jsonl", str(tmp_path / "t.jsonl"))
+    (overall,) = (row for row in command(*online, "--json").json["results"] if not row["group"])
+    [conflict] = [measure for measure in overall["measures"] if measure["name"] == "conflict_resolution"]
+    assert (conflict["value"], conflict["n"], conflict["planned"]) == (0.5, 2, 2)
+
+
 def test_scores_are_shown_by_day(command: Command, stub: Stub, tmp_path: Path) -> None:
     """Yesterday half of the facts were written, today all of them."""
     half, whole = {"pricing": ["Costs 40 euros"]}, {"pricing": ["Costs 40 euros"], "constraints": ["No subscriptions"]}

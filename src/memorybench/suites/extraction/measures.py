@@ -63,13 +63,19 @@ class BoundedRate(Rate, frozen=True):
 
 
 class CaseRate(BoundedRate, frozen=True):
-    """The mean of a score over the cases with one label. Other cases do not count as planned."""
+    """The mean of a score over the cases with one label. Other cases do not count as planned.
+
+    Traces have no such label: those with a score count as planned, because only the judge finds out which have one.
+    """
 
     label: str = EXPECTS
     value: str = ""
 
     def concerns(self, trial: Trial) -> bool:
         return trial.labels.get(self.label, self.value if self.label == FORBIDS else "") == self.value
+
+    def measure(self, rows: Sequence[tuple[float, ...]], clusters: Sequence[str], planned: int) -> Measure:
+        return BoundedRate.measure(self, rows, clusters, max(planned, len(rows)))
 
     def is_open(self, outcome: Outcome) -> bool:
         return outcome.trial.labels.get(self.label) == self.value
