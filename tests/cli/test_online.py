@@ -213,6 +213,21 @@ def test_since_selects_traces_of_a_file_by_their_time(command: Command, stub: St
     assert not stub.calls
 
 
+def test_lists_within_a_text_are_read_and_noted(command: Command, stub: Stub, tmp_path: Path) -> None:
+    def reply(call: Call) -> str:
+        told = judge(call)
+        return told if told == "no" else f"Here:\n```json\n{told}\n```"
+
+    stub.always(completion(reply, model="", tokens=(100, 10)))
+    row = {"id": "a", "conversation": user_says(*STATED), "output": {"pricing": ["Costs 40 euros"]}}
+    (tmp_path / "t.jsonl").write_text(json.dumps(row) + "\n")
+    online = ("extraction", "online", "--judge-model", "gpt-4o", "--source", "jsonl", str(tmp_path / "t.jsonl"))
+    said = command(*online, "--json")
+    assert said.json["counts"]["scored"] == 1
+    scores = figures(said.json)
+    assert (scores["precision"], scores["recall"], scores["json_in_text"]) == (1, 0.5, 2)
+
+
 def test_traces_with_a_conflict_are_counted_as_planned(command: Command, stub: Stub, tmp_path: Path) -> None:
     """The judge finds out which traces have one: two of three. One of them keeps the old fact."""
     old = {"pricing": ["Costs 20 euros"]}

@@ -34,7 +34,8 @@ def completion(text: str, finish: str = "stop") -> Completion:
 
 def enumerated(folder: Path, model: ScriptedModel, conversations: Sequence[str] = ("I sell to bakeries.",)) -> Ending:
     async def perform(conversation: str, steps: Steps) -> Performed:
-        facts = await list_facts(steps, model, STATED, {"conversation": conversation, "existing-memory": ""})
+        listed = await list_facts(steps, model, STATED, {"conversation": conversation, "existing-memory": ""})
+        facts = listed.facts
         shown = Exhibit(got=" | ".join(map(str, facts)))
         return Performed(scores=(Score(name="facts", value=len(facts)),), shown=shown)
 
@@ -65,7 +66,21 @@ def outcomes(folder: Path) -> list[Outcome]:
     ],
 )
 def test_a_list_of_facts_is_read(reply: str) -> None:
-    assert read_facts(completion(reply)).facts == FACTS
+    assert read_facts(completion(reply)) == Enumerated(facts=FACTS)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        f"Here:\n```json\n{GOOD}\n```",
+        f"Here:\n```json\n{GOOD}\n```\nAnything else?",
+        f"Here you are: {GOOD}",
+        f"{GOOD}\nAnything else?",
+        f"<think>Or {GOOD}?</think>\nHere:\n```\n{GOOD}\n```",
+    ],
+)
+def test_a_list_within_a_text_is_read_and_noted(reply: str) -> None:
+    assert read_facts(completion(reply)) == Enumerated(facts=FACTS, in_text=True)
 
 
 def test_no_facts_are_an_answer() -> None:
@@ -79,8 +94,9 @@ def test_no_facts_are_an_answer() -> None:
         ("There are no facts.", "stop"),
         (GOOD, "length"),
         (GOOD, "filter"),
-        (f"Here you are: {GOOD}", "stop"),
-        (f"{GOOD}\nAnything else?", "stop"),
+        (f"Either {GOOD} or {GOOD}", "stop"),
+        (f"```json\n{GOOD}\n```\nor\n```json\n{GOOD}\n```", "stop"),
+        (f"Here:\n```json\n{GOOD}\n```", "length"),
         ("[]", "stop"),
         ("null", "stop"),
         ('{"facts": null}', "stop"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
@@ -11,11 +10,8 @@ from typing import Any
 from memorybench.core.conversation import Turn
 from memorybench.core.errors import BadInput, Malformed
 from memorybench.core.extraction import MemoryInText, MemoryState
-from memorybench.files.json_text import decode, find_json
+from memorybench.files.json_text import decode, find_only_json
 from memorybench.text.sanitize import preview
-
-_FENCED = re.compile(r"^```\w*[^\S\n]*\n(.*?)^[^\S\n]*```", re.DOTALL | re.MULTILINE)
-"""Matches a code fence; its content is the group."""
 
 Redact = Callable[[str], str]
 """Removes secrets from a text."""
@@ -66,11 +62,11 @@ def find_memory(text: str, where: str) -> MemoryState | MemoryInText:
     try:
         return read_memory(text, where)
     except Malformed:
-        candidates = _FENCED.findall(text) or [find_json(text)]
-        if len(candidates) != 1:
+        found = find_only_json(text)
+        if found is None:
             raise
         with suppress(Malformed):
-            return MemoryInText(read_memory(candidates[0], where))
+            return MemoryInText(read_memory(found, where))
         raise
 
 

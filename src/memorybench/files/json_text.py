@@ -7,6 +7,7 @@ deeper than DEEPEST, and lone surrogates.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from functools import partial
 from itertools import chain
@@ -24,6 +25,8 @@ from .json_places import JsonLines, find_duplicate_key, find_invalid_value, find
 from .located import DEEPEST, Document, Place, format_place
 from .reading import LARGEST, read_text
 
+_FENCED = re.compile(r"^```\w*[^\S\n]*\n(.*?)^[^\S\n]*```", re.DOTALL | re.MULTILINE)
+"""Matches a code fence; its content is the group."""
 _CLOSING = {"{": "}", "[": "]"}
 _CONTAINERS = frozenset((dict, list))
 
@@ -88,6 +91,15 @@ def find_json(text: str, openings: str = "{[") -> str:
     starts = [start for bracket in openings if (start := text.find(bracket)) >= 0]
     end = max(text.rfind(_CLOSING[bracket]) for bracket in openings)
     return text[min(starts) : end + 1] if starts else ""
+
+
+def find_only_json(text: str) -> str | None:
+    """Return what may be the only JSON in a longer text: its only code fence, or else what `find_json` returns.
+
+    None if there are several fences, or no bracket. It may be invalid, for example if there are several objects.
+    """
+    candidates = _FENCED.findall(text) or [find_json(text)]
+    return candidates[0] if len(candidates) == 1 and candidates[0] else None
 
 
 def decode_at(text: str, start: int) -> tuple[Any, int]:

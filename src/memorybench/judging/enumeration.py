@@ -14,7 +14,7 @@ from memorybench.core.contracts import Completion, Model
 from memorybench.core.errors import BadInput, Unreadable
 from memorybench.core.plans import Steps
 from memorybench.core.records import Record
-from memorybench.files.json_text import decode
+from memorybench.files.json_text import decode, find_only_json
 from memorybench.files.prompts import load_prompt
 from memorybench.text.sanitize import preview
 
@@ -55,11 +55,13 @@ _SCHEMA: Mapping[str, Any] = {
 
 class Enumerated(Record):
     facts: tuple[MemoryFact, ...]
+    in_text: bool = False
+    """Whether the list was JSON inside a longer text, such as a reply with an explanation."""
 
 
 async def list_facts(
     steps: Steps, model: Model, name: str, material: Mapping[str, str], categories: Collection[str] = ()
-) -> tuple[MemoryFact, ...]:
+) -> Enumerated:
     """Let a model list facts, as the step STATED, WRITTEN or WITHDRAWN. `material` has the texts to show, by name.
 
     A fact that the user stated twice is returned once. Raises Unreadable if two replies in a row cannot be read or the
@@ -67,7 +69,7 @@ async def list_facts(
     """
     text = prompt(name, material, categories)
     found = await ask_judge(steps, name, model, text, _ONCE_MORE, read_facts, Enumerated, schema=_SCHEMA)
-    return tuple(dict.fromkeys(found.facts)) if name == STATED else found.facts
+    return found.model_copy(update={"facts": tuple(dict.fromkeys(found.facts))}) if name == STATED else found
 
 
 def prompt(name: str, material: Mapping[str, str], categories: Collection[str] = ()) -> str:
@@ -85,20 +87,30 @@ def prompt(name: str, material: Mapping[str, str], categories: Collection[str] =
 
 
 def read_facts(completion: Completion) -> Enumerated:
-    """Parses a reply of the form `{"facts": ["category: fact", …]}`; raises Unreadable for any other reply."""
+    """Parses a reply of the form `{"facts": ["category: fact", …]}`, which may be the only JSON in a longer text.
+
+    Raises Unreadable for any other reply.
+    """
     check_finished(completion.text, completion.finish, "a list of facts")
     thought = _THOUGHT.match(completion.text) if "</" in completion.text else None
     text = completion.text[thought.end() if thought else 0 :].strip()
     block = _FENCED.fullmatch(text)
-    try:
-        reply = decode(block[1] if block else text, "the reply")
-    except BadInput:
-        reply = None
+    reply, in_text = _decoded(block[1] if block else text), False
+    if reply is None:
+        reply, in_text = _decoded(find_only_json(text) or ""), True
     if not isinstance(reply, dict) or reply.keys() != {"facts"} or not isinstance(reply["facts"], list):
         raise Unreadable(
             f'invalid reply of the judge: {preview(completion.text)}; expected {{"facts": ["category: fact", …]}}'
         )
-    return Enumerated(facts=tuple(_fact(entry) for entry in reply["facts"]))
+    return Enumerated(facts=tuple(_fact(entry) for entry in reply["facts"]), in_text=in_text)
+
+
+def _decoded(text: str) -> Any:
+    """Return the value of a JSON text; None if it is invalid."""
+    try:
+        return decode(text, "the reply")
+    except BadInput:
+        return None
 
 
 def _fact(entry: Any) -> MemoryFact:

@@ -36,7 +36,7 @@ from .gold import Gold
 from .losses import follow_old_facts
 from .measures import measures
 from .plan import MAX_SHOWN, SUITE, check_entailments
-from .scores import scores_of
+from .scores import IN_TEXT, scores_of
 from .transcripts import transcript
 
 FEEDBACK, DISAGREEMENTS = "feedback", "disagreements"
@@ -90,10 +90,12 @@ class JudgedTrace(Struct, frozen=True):
     written: tuple[MemoryFact, ...]
     findings: Findings
     pairs_to_review: tuple[PairToReview, ...]
+    in_text: int = 0
+    """The number of lists of the judge that were JSON inside a longer reply."""
 
     @property
     def scores(self) -> tuple[Score, ...]:
-        return scores_of(self.findings)
+        return (*scores_of(self.findings), Score(name=IN_TEXT, value=float(self.in_text)))
 
     @property
     def comment(self) -> str:
@@ -133,11 +135,13 @@ class TraceJudge(Struct, frozen=True):
         categories = sorted(name for name in names if len(name) <= _LONGEST_CATEGORY)[:_MOST_CATEGORIES]
         existing = _as_text(trace.existing)
         said = {"conversation": transcript(trace.conversation), "existing-memory": existing}
-        stated = await list_facts(steps, self.model, STATED, said, categories)
+        lists = [await list_facts(steps, self.model, STATED, said, categories)]
+        stated = lists[0].facts
         written: tuple[MemoryFact, ...] = ()
         if trace.output != trace.existing and _has_content(trace.output):
             memories = {"existing-memory": existing, "new-memory": _as_text(trace.output)}
-            listed = await list_facts(steps, self.model, WRITTEN, memories, categories)
+            lists.append(await list_facts(steps, self.model, WRITTEN, memories, categories))
+            listed = lists[-1].facts
             # A judge may list a kept fact as new; it counts as new only if the user stated it again.
             old = {new for _, new in Grid(before, listed).same}
             if old:
@@ -151,11 +155,15 @@ class TraceJudge(Struct, frozen=True):
         judge = self.entailment.of_one_trial()
         matching = await judge.decide(steps, by_code)
         support = await find_support(steps, judge, gold, trace.conversation, matching)
-        withdrawn = await list_facts(steps, self.model, WITHDRAWN, said, categories) if before else ()
+        withdrawn: tuple[MemoryFact, ...] = ()
+        if before:
+            lists.append(await list_facts(steps, self.model, WITHDRAWN, said, categories))
+            withdrawn = lists[-1].facts
         old_facts = await follow_old_facts(steps, before, after, withdrawn, judge)
         findings = old_facts.add_to(findings_of(gold, matching, support), matching)
         findings = findings._replace(unreadable=tuple(judge.unread))
-        return JudgedTrace(stated, written, findings, tuple(_pairs_to_review(trace.id, by_code, matching)))
+        pairs = tuple(_pairs_to_review(trace.id, by_code, matching))
+        return JudgedTrace(stated, written, findings, pairs, sum(one.in_text for one in lists))
 
 
 class OnlinePlan(Struct, frozen=True):

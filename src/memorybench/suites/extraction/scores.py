@@ -26,7 +26,7 @@ COUNTS = (
 UNREADABLE = "unreadable"
 """The name of a score: the number of questions that the judge gave no readable reply to. Left out if there is none."""
 IN_TEXT = "json_in_text"
-"""The name of a score: 1 if the memory was JSON inside a longer reply."""
+"""The name of a score: 1 if the memory was JSON inside a longer reply; of a trace, the number of such lists."""
 _counts = attrgetter(*COUNTS)
 
 
