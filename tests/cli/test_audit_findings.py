@@ -220,7 +220,8 @@ def test_a10_the_conversation_is_replayed_as_turns_with_a_neutral_prompt(command
 def test_a11_several_models_and_memories_are_compared_with_baselines(command: Command) -> None:
     models = ("--model", "scripted/quote", "scripted/silence")
     subjects = ("--providers", "bm25", "none", "full-context", "oracle")
-    said = command("audit", SAMPLE, *models, *subjects, *JUDGED, "--limit", "24", "--run-id", "r", "--json")
+    few = ("--limit", "24", "--context-limit", "2")
+    said = command("audit", SAMPLE, *models, *subjects, *JUDGED, *few, "--run-id", "r", "--json")
     assert said.code == 0, said.err
     found = [row["subject"] for row in said.json["results"] if not row["group"]]
     assert len(found) == 8

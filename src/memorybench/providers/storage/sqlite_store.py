@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import sqlite3
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ from msgspec import Struct
 from memorybench.core.errors import BadInput, ServiceError
 
 _BUSY_TIMEOUT = 60.0  # seconds to wait for another process that writes to the same file
+_PAUSE = 0.01
 
 
 class Format(Struct, frozen=True):
@@ -46,12 +48,24 @@ class SqliteStore:
             raise self._unopenable(error) from error
         try:
             self.store_id = self._ensure_format()  # before any PRAGMA: the file of another program stays unchanged
-            self._db.execute("PRAGMA journal_mode = WAL")
+            self._use_log()
             self._db.execute("PRAGMA synchronous = NORMAL")
             self._db.execute("PRAGMA secure_delete = ON")
         except (sqlite3.Error, BadInput) as error:
             self._db.close()
             raise error if isinstance(error, BadInput) else self._unopenable(error) from error
+
+    def _use_log(self) -> None:
+        """Set WAL mode. SQLite does not wait for other processes that open the file at the same time."""
+        end = time.monotonic() + _BUSY_TIMEOUT
+        while True:
+            try:
+                self._db.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                    raise
+                time.sleep(_PAUSE)
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Cursor]:
