@@ -248,8 +248,7 @@ class ContextReader:
             if isinstance(member, dict):
                 name = name or text_at(self._own_id, member, place_text)
                 own = only(self._own_date, member, place_text) if self._own_date is not None else None
-            raw = self._raw(name, member, at, date or own, left_out)
-            sessions.append(raw._replace(number=index))
+            sessions.append(self._raw(name, index, member, at, date or own, left_out))
         return sessions
 
     def _object_sessions(self, value: Mapping[str, Any], place: Place, left_out: LeftOut) -> Iterator[RawSession]:
@@ -262,9 +261,11 @@ class ContextReader:
         left_out.keys += [key for key in value if key not in numbers and key not in date_keys]
         for key, number in sorted(numbers.items(), key=lambda pair: pair[1]):
             date = value[dated[number]] if number in dated else None
-            yield self._raw(key, value[key], (*place, key), date, left_out)._replace(number=number)
+            yield self._raw(key, number, value[key], (*place, key), date, left_out)
 
-    def _raw(self, name: str | None, member: Any, place: Place, date: Any, left_out: LeftOut) -> RawSession:
+    def _raw(
+        self, name: str | None, number: int, member: Any, place: Place, date: Any, left_out: LeftOut
+    ) -> RawSession:
         """Return the session `member`: all turns at `turnsField`, or the member itself. Nested lists are flattened."""
         matches: list[tuple[Place, Any]] = [((), member)]
         if isinstance(member, dict) and self._turns_within is not None:
@@ -273,9 +274,9 @@ class ContextReader:
             matches = [(at, match) for at, match in self._turns_within.located(member) if match is not None]
         match matches:
             case [(at, list(turns))] if list not in map(type, turns):
-                return RawSession(name, turns, (*place, *at), date)
+                return RawSession(name, turns, (*place, *at), date, number=number)
         found = [one for at, match in matches for one in flatten(match, (*place, *at))]
-        return RawSession(name, [turn for _, turn in found], place, date, [at for at, _ in found])
+        return RawSession(name, [turn for _, turn in found], place, date, [at for at, _ in found], number=number)
 
     def _ids_and_dates(
         self, item: Document, members: Sequence[tuple[Place, Any]], upto: int | None

@@ -84,6 +84,10 @@ class ItemContext(Struct, eq=False, dict=True):
         return [comparable(session.at) for session in self.kept if session.at is not None]
 
     @cached_property
+    def newest_date(self) -> datetime | None:
+        return max(self.dates, default=None)
+
+    @cached_property
     def session_of(self) -> Mapping[str, str]:
         """The id of each turn's session, by turn id."""
         return {turn.id or "": session.id for session in self.sessions for turn in session.turns}

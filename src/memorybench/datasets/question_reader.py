@@ -194,7 +194,8 @@ class QuestionReader:
         self._quirks["abstain"] += abstain
         self._quirks["unproven"] += not (evidence.sessions or evidence.turns)
         self._quirks["own_turns"] += self._is_turn(item, place, context)
-        self._quirks["later"] += asked_at is not None and any(at > comparable(asked_at) for at in context.dates)
+        if asked_at is not None and context.newest_date is not None:
+            self._quirks["later"] += context.newest_date > comparable(asked_at)
         return Question(
             id=id,
             labels=self._labels_of(item, part, kind, abstain, evidence, context),

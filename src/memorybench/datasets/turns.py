@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
@@ -125,14 +124,17 @@ class TurnReader:
             return 0
         return sum(match is not None for fields in session.turns for match in self._image.all(fields))
 
-    def find_speakers(self, item: Document, session: RawSession) -> Counter[str | None]:
-        """Return the number of turns of each speaker that texts or lines of logs begin with; None: no speaker."""
+    def find_speakers(self, item: Document, session: RawSession) -> list[str | None]:
+        """Return the speakers that texts or lines of logs begin with, one for each turn that has a text.
+
+        None: a turn without a speaker. Empty if the texts of this dataset do not begin with a speaker.
+        """
         if self._is_log and self._speaker is not None:
-            return Counter(text_at(self._speaker, fields) for fields in session.turns)
+            return [text_at(self._speaker, fields) for fields in session.turns]
         if self._separator is None:
-            return Counter()
+            return []
         texts = (self._text(item, session, index, fields) for index, fields in enumerate(session.turns))
-        return Counter(self._split(text)[0] for text in texts if text)
+        return [self._split(text)[0] for text in texts if text]
 
     def check_ids(self, item: Document, session: KeptSession, known: set[str]) -> None:
         """Raise BadInput if two turns have the same id. Ids made by memorybench are unique and are not checked."""
