@@ -445,6 +445,20 @@ def test_why_probes_could_not_be_checked_is_said_and_that_the_file_is_partial(
     assert (complete.code, complete.json["problem"], complete.err) == (0, None, "")
 
 
+def test_a_partial_check_does_not_replace_an_existing_file(command: Command, stub: Stub, dataset: str) -> None:
+    """The file may be complete, or have edits that cannot be made again."""
+    verify = ("audit", "probes", dataset, "--probe-model", "gpt-4o", "--output", "x.jsonl")
+    stub.always(completion(truthful, model="", tokens=(9, 1)))
+    assert command(*verify, "--results", "first").code == 0
+    complete = Path("x.jsonl").read_bytes()
+    stub.always(status(404, said="no such model"))
+    said = command(*verify, "--results", "second")
+    assert said.code == 1
+    assert Path("x.jsonl").read_bytes() == complete
+    assert "x.jsonl was not replaced" in said.err
+    assert "x.jsonl" not in said.out
+
+
 def test_a_reply_of_many_brackets_is_unreadable(command: Command, stub: Stub, dataset: str) -> None:
     """A search that tries every bracket takes hours."""
     stub.always(completion(lambda call: "{" * 10**6, model="", tokens=(9, 1)))

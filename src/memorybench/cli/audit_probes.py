@@ -73,17 +73,19 @@ def run(args: argparse.Namespace) -> int:
             raise
         probes, failed, problem = verified.probes, verified.failed, verified.problem
         rejected.update(verified.rejected)
-    if args.output is not None:
+    is_kept = failed > 0 and args.output is not None and args.output.exists()  # it may be complete, or edited
+    if args.output is not None and not is_kept:
         write_probes(args.output, probes)
     if args.json:
         lines = [probe_line(probe) for probe in probes]
         found = {"probes": lines, "rejected": rejected, "failed": failed, "problem": problem or None}
         print(json.dumps({"dataset": spec.dataset, **found}, indent=2))
     else:
-        _show(probes, rejected, failed, args.output)
+        _show(probes, rejected, failed, args.output, is_kept=is_kept)
     if failed:
         number = f"{failed} probe{'s' if failed > 1 else ''}"
-        partial = f"{args.output} is partial; " if args.output is not None else ""
+        state = "was not replaced" if is_kept else "is partial"
+        partial = f"{args.output} {state}; " if args.output is not None else ""
         why = sanitize(problem).rstrip(".") or "unknown reason"
         print(f"memorybench: {number} could not be checked: {why}; {partial}repeat the command", file=sys.stderr)
     return 1 if failed else 0
@@ -112,13 +114,17 @@ def _show_estimate(estimate: Estimate, as_json: bool) -> int:
     return 0
 
 
-def _show(probes: Sequence[Probe], rejected: dict[str, int], failed: int, output: Path | None) -> None:
+def _show(
+    probes: Sequence[Probe], rejected: dict[str, int], failed: int, output: Path | None, *, is_kept: bool
+) -> None:
     if output is None:
         for probe in probes:
             print(f"{probe.id}\n  {probe.question}\n  expected: {probe.expected_answer}")
     counts = Counter(probe.type for probe in probes)
     made = ", ".join(f"{n} {kind}" for kind, n in counts.items())
     partial = f" (partial, {failed} more could not be checked)" if failed else ""
-    print(f"{f'{output}: ' if output else ''}{len(probes)} probes{f': {made}' if made else ''}{partial}")
+    print(
+        f"{f'{output}: ' if output and not is_kept else ''}{len(probes)} probes{f': {made}' if made else ''}{partial}"
+    )
     if rejected:
         print(f"not asked: {', '.join(f'{n} {reason}' for reason, n in rejected.items())}")
