@@ -63,6 +63,8 @@ def test_an_edited_probe_is_checked_again(command: Command, probes: list[dict[st
     assert tea["id"] not in asked
     assert asked[colour["id"]]["origin"] == "edited"
     assert asked[others[0]["id"]]["origin"] == others[0]["origin"]
+    report = next(command.folder.glob("audit-results/*/report.md")).read_text(encoding="utf-8")
+    assert "1 edited in the file of probes" in report
 
 
 def test_an_edited_probe_must_agree_with_the_dates_of_its_events(

@@ -114,10 +114,13 @@ def shard_facts(runs: Sequence[Run]) -> dict[str, str]:
 
 
 def count_in_shards(runs: Sequence[Run], key: str) -> dict[str, int]:
-    """Return the counts that the specs of these shards have under `key`, added up, sorted by name."""
+    """Return the counts that the specs of these shards have under `key`, added up, sorted by name.
+
+    Empty if the runs were made before the key was saved.
+    """
     counts: Counter[str] = Counter()
     for run in runs:
-        counts.update(run.spec[key])
+        counts.update(run.spec.get(key, {}))
     return dict(sorted(counts.items()))
 
 

@@ -38,6 +38,7 @@ _SHARD_KEYS = (
     PART,
     "selected",
     "probes",
+    "origins",
     "titles",
     "thresholds",
     "threshold_on",

@@ -156,11 +156,12 @@ def prepare(spec: AuditSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
 
 
 def _count_probes(dataset: AuditDataset, probes: Sequence[Probe]) -> dict[str, dict[str, int]]:
-    """Return the number of probes by measure and by type."""
+    """Return the number of probes by measure, by type and by origin."""
     any_subject = Subject(role="", name="")
     return {
         "selected": count_selected(MEASURES, (trial_of(probe, dataset.id, any_subject) for probe in probes)),
         "probes": dict(Counter(probe.type for probe in probes)),
+        "origins": dict(Counter(probe.origin for probe in probes)),
     }
 
 

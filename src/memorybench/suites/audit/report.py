@@ -74,6 +74,14 @@ REASONS = {
     "values overlap": "with an outdated value that contains the latest, or the reverse",
 }
 """By name of a check: a phrase for the questions or facts that it rejects. Some names occur only in older runs."""
+_ORIGINS: Mapping[str, str] = {
+    "structured": "by templates for structured facts",
+    "cloze": "by leaving a gap in a fact",
+    "model": "by the probe model",
+    "given": "by the dataset",
+    "edited": "edited in the file of probes, or new in it",
+}
+"""By origin of a probe: who wrote its question."""
 _LABELS = ("category", "turns_back", "days_back", "conversation")
 _PHRASES = {
     "recall_accuracy": "recalls {} of the facts",
@@ -196,8 +204,10 @@ def _probe_facts(run: StoredRun) -> dict[str, str]:
     """Return lines about the probes: what the checks rejected, and which facts no probe asks about."""
     spec = run.spec
     kinds = ", ".join(f"{n} {kind}" for kind, n in count_in_shards(run.runs, "probes").items())
+    origins = count_in_shards(run.runs, "origins")
     lines = {
         f"Probes from {spec['facts']} facts of {spec['conversations']} conversations": kinds,
+        "Who wrote the questions": ", ".join(f"{n} {_ORIGINS.get(name, name)}" for name, n in origins.items()),
         "Questions that were not asked": _reasons({name: n for name, n in spec["gates"].items() if name != "made"}),
         "Facts without a probe": _reasons(spec["skipped"]),
     }
