@@ -510,7 +510,17 @@ def test_a_plan_that_another_plan_replaced_is_asked_for_the_day_on_which_it_was_
     assert made.recall == {f"截至2024年1月9日：{question}": "2月15日"}
 
 
-@pytest.mark.parametrize(("day", "is_asked"), [("15日", True), ("9日", False)])
+@pytest.mark.parametrize("question", ["林晓多大年纪？", "林晓几岁？", "林晓今年多大了？", "Wie alt ist Lin?"])
+def test_an_own_question_for_an_age_is_asked_only_if_it_was_answered_on_the_last_day(
+    listed: Listed, question: str
+) -> None:
+    age = {"content": "林晓29岁", "question": question, "value": "29岁"}
+    assert list(listed(["林晓29岁。"], age).recall.values()) == ["29岁"]
+    made = listed(["林晓29岁。", "今天很热。"], age)
+    assert (made.recall, made.rejected["relative time"]) == ({}, 1)
+
+
+@pytest.mark.parametrize(("day", "is_asked"), [("15日", True), ("15号", True), ("9日", False), ("9号", False)])
 def test_a_day_in_any_language_that_tells_the_value_is_not_named(listed: Listed, day: str, is_asked: bool) -> None:
     question = "课程什么时候开始？"
     made = listed(

@@ -166,7 +166,11 @@ def occurs(value: str, text: str) -> bool:
 
 
 def date_tells(when: str, value: str) -> bool:
-    """Return whether the text of a date, such as `2 March 2024`, has the whole value, such as its month or year."""
+    """Return whether the text of a date, such as `2 March 2024`, has the whole value, such as its month or year.
+
+    A Chinese day may be written 9日 or 9号.
+    """
+    value = re.sub(r"(?<=[\d一二三四五六七八九十])号", "日", value)
     words = set(re.findall(r"\w+", value.casefold()))
     return occurs(value, when) or (bool(words) and words <= set(when.casefold().split()))
 
