@@ -15,7 +15,8 @@ def test_constraints_only_pin_versions() -> None:
 
 
 def test_links_in_the_documentation_point_to_files() -> None:
-    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
+    names = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
+    pages = [*(ROOT / name for name in names), *(ROOT / "docs").glob("*.md")]
     for page in pages:
         for target in re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8")):
             if "://" not in target:
