@@ -24,7 +24,8 @@ from .time_words import day_text, has_time_words, without_now
 RELATIVE = "relative time"
 """The reason for rejecting a value that depends on when it was said, such as `tomorrow`."""
 _AGE = re.compile(
-    r"\b(?:how old|years? old|wie alt|quel âge|cuántos años tiene|quanti anni ha|hoe oud)\b|几岁|岁数|年龄|年纪|多大了|何歳|年齢",
+    r"\b(?:how old|years? old|wie alt|quel âge|cuántos años tiene|quanti anni ha|hoe oud)\b"
+    r"|几岁|岁数|年龄|年纪|多大了|何歳|年齢",
     re.IGNORECASE,
 )
 """Matches a question about an age, which changes every year."""
