@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from memorybench.core.errors import Denied, JournalError, RunConflict, Transient, Unreadable
 from memorybench.core.plans import Job, Limits, Performed, Plan, Steps
+from memorybench.core.spending import Spending, charge
 from memorybench.core.trials import Trial
 from memorybench.engine.budget import Budget
 from memorybench.engine.run import perform
@@ -60,7 +61,7 @@ def _interrupted_child(folder: Path, ledger: Ledger, signals: list[int], stuck: 
     return os.waitstatus_to_exitcode(status)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_one_signal_finishes_the_calls_in_flight_and_loses_none(tmp_path: Path, ledger: Ledger, number: int) -> None:
     """[3]"""
     assert _interrupted_child(tmp_path / "results", ledger, [number], stuck=False) == 130
@@ -110,20 +111,34 @@ def test_no_call_starts_before_retry_after_has_passed(tmp_path: Path, ledger: Le
     assert counts(tmp_path / "results") == {"scored": 40}
 
 
-def test_a_retry_after_above_the_limit_fails_the_trial_at_once(tmp_path: Path, ledger: Ledger) -> None:
+def test_after_a_retry_after_above_the_limit_no_trial_calls_the_subject(tmp_path: Path, ledger: Ledger) -> None:
     """[8]"""
 
     async def hook(call: str) -> None:
-        if call == "answer:h0q0":
-            raise Transient("429", retry_after=1e9)
+        if call == "answer:h0q3":
+            raise Transient("429", retry_after=600)
 
-    run_once(tmp_path / "results", plan(ledger, hook=hook))
-    assert Counter(ledger.read())["answer:h0q0"] == 1
-    assert counts(tmp_path / "results") == {"scored": 39, "failed": 1}
+    run_once(tmp_path / "results", plan(ledger, hook=hook), concurrency=1)
+    answers = [call for call in ledger.read() if call.startswith("answer")]
+    assert answers == [f"answer:h0q{n}" for n in range(4)]
+    assert counts(tmp_path / "results") == {"scored": 3, "failed": 37}
     with RunReader.open(tmp_path / "results") as run_reader:
-        failed = next(outcome for outcome in run_reader.outcomes(RUN.id) if outcome.status == "failed")
-    assert failed.failure is not None
-    assert failed.failure.kind == "ServiceError"
+        failures = {outcome.failure.kind for outcome in run_reader.outcomes(RUN.id) if outcome.failure is not None}
+    assert failures == {"ServiceError"}
+
+
+def test_a_retry_after_of_the_last_try_applies_to_the_next_trial(tmp_path: Path, ledger: Ledger) -> None:
+    """[8]"""
+    times: dict[str, float] = {}
+
+    async def hook(call: str) -> None:
+        times[call] = time.monotonic()
+        if call == "answer:h0q0":
+            raise Transient("429", retry_after=0.15)
+
+    run_once(tmp_path / "results", plan(ledger, hook=hook, limits=Limits(tries=1)), concurrency=1)
+    assert counts(tmp_path / "results") == {"scored": 39, "failed": 1}
+    assert times["answer:h0q1"] - times["answer:h0q0"] >= 0.15
 
 
 def test_a_call_is_tried_as_often_as_configured(tmp_path: Path, ledger: Ledger) -> None:
@@ -164,6 +179,67 @@ def test_a_lost_reply_counts_as_possibly_charged_twice(tmp_path: Path, ledger: L
     with RunReader.open(tmp_path / "results") as run_reader:
         assert run_reader.possibly_charged_twice(RUN.id) == 2
     assert counts(tmp_path / "results") == {"scored": 40}
+
+
+def _lose(call: str) -> None:
+    charge(Spending(calls=1, cost=None))
+    raise Transient(f"{call}: connection closed", uncertain=True)
+
+
+def test_a_lost_reply_does_not_hide_the_cost_of_the_next_try(tmp_path: Path, ledger: Ledger) -> None:
+    """[11]"""
+    lost: set[str] = set()
+
+    async def hook(call: str) -> None:
+        if call.startswith("answer") and call not in lost:
+            lost.add(call)
+            _lose(call)
+
+    run_once(tmp_path / "results", plan(ledger, hook=hook))
+    with RunReader.open(tmp_path / "results") as run_reader:
+        known, _, unknown = run_reader.costs(RUN.id)
+        assert (known, unknown) == (pytest.approx(80 * PRICE), 40)
+        assert run_reader.possibly_charged_twice(RUN.id) == 40
+
+
+def test_lost_replies_count_in_the_budget_before_the_next_try(tmp_path: Path, ledger: Ledger) -> None:
+    """[24]"""
+
+    async def hook(call: str) -> None:
+        if call.startswith("answer"):
+            _lose(call)
+
+    run_once(tmp_path / "results", plan(ledger, hook=hook), budget=Budget(2 * PRICE), concurrency=1)
+    assert sum(call.startswith(("answer", "judge")) for call in ledger.read()) == 2
+    stopped = counts(tmp_path / "results")
+    assert (stopped["blocked"], stopped.get("scored", 0)) == (40, 0)
+    run_once(tmp_path / "results", plan(ledger), budget=_resumed_budget(tmp_path / "results", 2 * PRICE))
+    assert counts(tmp_path / "results") == {"blocked": 40}, "a resumed run knows what was lost"
+
+
+def _resumed_budget(folder: Path, dollars: float) -> Budget:
+    with RunReader.open(folder) as run_reader:
+        budget = Budget(dollars, *run_reader.costs(RUN.id))
+        budget.reserve(*run_reader.unknown_costs(RUN.id))
+    return budget
+
+
+def test_each_lost_reply_is_known_after_a_kill_during_a_later_try(tmp_path: Path, ledger: Ledger) -> None:
+    """[1, 11]"""
+
+    async def hook(call: str) -> None:
+        if call == "answer:h0q0":
+            if ledger.read().count(call) == 3:
+                os.kill(os.getpid(), signal.SIGKILL)
+            _lose(call)
+
+    assert in_child(lambda: run_once(tmp_path / "results", plan(ledger, hook=hook), concurrency=1)) is None
+    run_once(tmp_path / "results", plan(ledger))
+    with RunReader.open(tmp_path / "results") as run_reader:
+        assert run_reader.possibly_charged_twice(RUN.id) == 3
+        known, _, _ = run_reader.costs(RUN.id)
+        assert known == pytest.approx(80 * PRICE)
+        assert run_reader.unknown_costs(RUN.id) == (pytest.approx(3 * PRICE), 0)
 
 
 def test_a_run_with_a_changed_prompt_is_not_resumed_and_the_difference_is_shown(tmp_path: Path, ledger: Ledger) -> None:
@@ -271,8 +347,6 @@ def test_the_budget_stops_within_concurrency_calls_and_a_larger_one_continues(tm
 
 def test_spending_includes_failed_attempts(tmp_path: Path, ledger: Ledger) -> None:
     """A verdict that can not be read is paid for like any other."""
-    from memorybench.core.errors import Unreadable
-    from memorybench.core.spending import Spending, charge
 
     async def hook(call: str) -> None:
         if call == "judge:h0q0":

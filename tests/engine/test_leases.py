@@ -57,8 +57,8 @@ class BlockedRun(Leases):
     def spending(self) -> tuple[float, float, int]:
         return 2.0, 0.1, 0
 
-    def recount_spending(self) -> tuple[tuple[float, float, int], tuple[float, int]]:
-        return self.spending(), (0.0, 0)
+    def recount_spending(self) -> tuple[float, tuple[float, int]]:
+        return 2.0, (0.0, 0)
 
 
 def test_a_process_without_paid_calls_knows_that_others_used_up_the_budget() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from memorybench.core.errors import Denied
+from memorybench.core.errors import Denied, ServiceError
 from memorybench.core.plans import Limits
 from memorybench.journal.run_writer import RunWriter
 
@@ -98,7 +98,12 @@ class RateLimiter:
             if self._closed is not None:
                 raise Denied(f"{self.name}: not called, because it denied access earlier in this run: {self._closed}")
             now = time.monotonic()
-            if (left := self._pause_left(now)) > 0:
+            if (left := self._pause_left(now)) > self.limits.longest_delay:
+                raise ServiceError(
+                    f"{self.name}: not called, because it asked earlier in this run to wait, for another {left:.0f} s;"
+                    " resume the run later"
+                )
+            if left > 0:
                 start = None  # the turn is lost, so that callers do not all start when the pause ends
                 await self.stopping.pause(left)
                 continue

@@ -21,6 +21,9 @@ from .stopping import Interrupted
 
 T = TypeVar("T")
 
+_LONGEST_WAIT = 24 * 3600.0
+"""The longest Retry-After, in seconds, that applies to all trials. A longer one is taken for a mistake."""
+
 
 class RetryState(Struct):
     """What `with_retries` counts for one call. The caller can read it after success and after failure."""
@@ -31,10 +34,16 @@ class RetryState(Struct):
     """How long the target worked in the try that succeeded, without waiting (core/timing.py); 0 if none did."""
 
 
-async def with_retries(work: Callable[[], Awaitable[T]], limiter: RateLimiter, state: RetryState) -> T:
+async def with_retries(
+    work: Callable[[], Awaitable[T]],
+    limiter: RateLimiter,
+    state: RetryState,
+    on_lost: Callable[[Transient], Awaitable[None]] | None = None,
+) -> T:
     """Call `work` and return its result. If it raises Transient, call it again, up to `limits.tries` times in total.
 
-    Raise ServiceError if the last try fails, or if a Retry-After is longer than `limits.longest_delay`.
+    `on_lost` is awaited after each try that may have been charged although its reply was lost. Raise ServiceError if
+    the last try fails, or if a Retry-After is longer than `limits.longest_delay`.
     """
     limits = limiter.limits
     while True:
@@ -55,12 +64,14 @@ async def with_retries(work: Callable[[], Awaitable[T]], limiter: RateLimiter, s
             except Transient as error:
                 state.uncertain += error.uncertain
                 limiter.failed_connections = limiter.failed_connections + 1 if error.unreachable else 0
+                if error.uncertain and on_lost is not None:
+                    await on_lost(error)
+                if error.retry_after is not None and error.retry_after <= _LONGEST_WAIT:
+                    limiter.pause(error.retry_after)  # also after the last try: it applies to all trials
                 if state.tries >= limits.tries:
                     _check_reachable(limiter, error)
                     raise ServiceError(f"{error} (tried {state.tries} times)") from error
                 delay = _delay(error, state.tries, limits)
-                if error.retry_after is not None:
-                    limiter.pause(delay)
         await limiter.stopping.pause(delay)
 
 

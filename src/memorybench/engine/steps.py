@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 from memorybench.core.errors import JournalError, Malformed, MemorybenchError
 from memorybench.core.plans import Adding, Limits, StepOptions, Watch
 from memorybench.core.records import canonical
-from memorybench.core.spending import Spending, Tally
+from memorybench.core.spending import NOTHING, Spending, Tally
 from memorybench.core.trials import Subject
 from memorybench.journal.rows import Step
 from memorybench.journal.run_writer import RunWriter, now
@@ -134,35 +134,26 @@ class RunSteps:
 
     async def _call(self, request: StepRequest[T]) -> tuple[T, str]:
         subject = request.on.name if request.on else ""
-        attempt = None
-        if request.paid:
-            self._budget.allow()
-            highest_cost = request.highest_cost() if request.highest_cost else None
-            attempt = await self.run_writer.record_attempt(request.key, request.name, subject, highest_cost)
-
-        async def work() -> T:
-            # checked again: the limiter may have made us wait
-            self.stopping.check()
-            if request.paid:
-                self._budget.allow()
-            return await request.work()
-
         state, started = RetryState(), now()
         with Tally() as tally:
+            attempts = _Attempts(request, self.run_writer, self._budget, state, tally)
+            await attempts.begin()
+
+            async def work() -> T:
+                self.stopping.check()  # the limiter may have made us wait
+                await attempts.begin()
+                return await request.work()
+
             try:
-                value = await with_retries(work, self._limiter(request.on), state)
+                value = await with_retries(work, self._limiter(request.on), state, attempts.end)
                 value, result = self._as_recorded(value, request.adapter)
             except (Exception, Interrupted) as error:
-                if attempt is not None:
-                    self._budget.take(tally.spent)
-                    await self.run_writer.record_failure(
-                        attempt, str(error), tries=state.tries, uncertain=state.uncertain, spent=tally.spent
-                    )
-                self._observe(request, state, started, tally.spent, error=error)
+                await attempts.end(error)
+                self._observe(request, state, started, attempts.spent + tally.spent, error=error)
                 if is_disk_full(error):  # not a failure of the subject: stop the run, so that it is resumed
                     raise JournalError(f"{self.run_writer.journal.name}: {error}; {AFTER_DISK_FULL}") from error
                 raise
-        self._budget.take(tally.spent)
+        self._budget.take(tally.spent, attempts.highest_cost)
         ended = time.time_ns()
         await self.run_writer.record_step(
             Step(
@@ -174,14 +165,14 @@ class RunSteps:
                 started=started,
                 seconds=state.seconds,
                 tries=state.tries,
-                uncertain=state.uncertain,
+                uncertain=state.uncertain - attempts.uncertain,
                 spent=tally.spent,
-                attempt=attempt,
+                attempt=attempts.id,
                 shared=request.shared,
             )
         )
         # after the commit: a step that a resumed run performs again was not observed before
-        self._observe(request, state, started, tally.spent, result=result, ended=ended)
+        self._observe(request, state, started, attempts.spent + tally.spent, result=result, ended=ended)
         return value, result
 
     def _observe(
@@ -235,6 +226,54 @@ class RunSteps:
             raise Malformed(f"the result contains text that cannot be stored: {error}") from error
         redacted = self.run_writer.redact_json(result)
         return (value, result) if redacted == result else (adapter.validate_json(redacted), redacted)
+
+
+class _Attempts:
+    """Records the attempts at a step, so that neither a crash nor a later success hides what they may have cost.
+
+    An attempt is on disk before its first call. It ends if a reply is lost, because the service may have charged for
+    it; the next call is then another attempt. Free steps have no attempts.
+    """
+
+    def __init__(
+        self, request: StepRequest[Any], run_writer: RunWriter, budget: Budget, state: RetryState, tally: Tally
+    ) -> None:
+        self._request = request
+        self._run_writer = run_writer
+        self._budget = budget
+        self._state = state
+        self._tally = tally
+        self.highest_cost: float | None = None
+        """The most that one call can cost, in US dollars; None if it is unknown."""
+        self.id: int | None = None
+        """The id of the attempt that has begun and not ended."""
+        self.uncertain = 0
+        """How many of the attempts that have ended may have been charged without a result."""
+        self.spent = NOTHING
+        """What the attempts that have ended have spent."""
+        self._tries = 0
+
+    async def begin(self) -> None:
+        """Begin an attempt if none has begun. Raise Blocked if the budget is used up."""
+        request = self._request
+        if not request.paid:
+            return
+        self._budget.allow()
+        if self.id is None:
+            self.highest_cost = request.highest_cost() if request.highest_cost else None
+            subject = request.on.name if request.on else ""
+            self.id = await self._run_writer.record_attempt(request.key, request.name, subject, self.highest_cost)
+
+    async def end(self, error: BaseException) -> None:
+        """Record that the attempt failed, if one has begun, and what it cost."""
+        if self.id is None:
+            return
+        id, spent = self.id, self._tally.spent
+        self.id, self._tally.spent = None, NOTHING
+        tries, uncertain = self._state.tries - self._tries, self._state.uncertain - self.uncertain
+        self._tries, self.uncertain, self.spent = self._state.tries, self._state.uncertain, self.spent + spent
+        self._budget.take(spent, self.highest_cost)
+        await self._run_writer.record_failure(id, str(error), tries=tries, uncertain=uncertain, spent=spent)
 
 
 class JobSteps:

@@ -1,4 +1,7 @@
-"""Stops a run. The first Ctrl-C or SIGTERM lets running calls finish and be recorded; the second exits at once."""
+"""Stops a run. The first Ctrl-C or SIGTERM lets running calls finish and be recorded; the second exits at once.
+
+A terminal that is closed sends SIGHUP, which counts like SIGTERM: otherwise an agent would go on spending.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _EXIT_INTERRUPTED = 130
 
 
@@ -62,11 +65,12 @@ class Stop(asyncio.Event):
 
 @contextmanager
 def stop_on_signals(stopping: Stop) -> Iterator[None]:
-    """While the context is open, let the first SIGINT or SIGTERM set `stopping`; the second exits the process.
+    """While the context is open, let the first SIGINT, SIGTERM or SIGHUP set `stopping`; the second exits the process.
 
-    Do nothing outside the main thread.
+    SIGHUP stays ignored if it is (`nohup`). Do nothing outside the main thread.
     """
     loop = asyncio.get_running_loop()
+    numbers = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
 
     def handle_signal() -> None:
         if stopping.is_set():
@@ -84,7 +88,7 @@ def stop_on_signals(stopping: Stop) -> Iterator[None]:
         print("\nfinishing the calls in flight (Ctrl-C again stops at once) …", file=sys.stderr, flush=True)
 
     try:
-        for number in _SIGNALS:
+        for number in numbers:
             loop.add_signal_handler(number, handle_signal)
     except (ValueError, RuntimeError, NotImplementedError):
         yield  # not in the main thread: the main thread handles signals
@@ -92,5 +96,5 @@ def stop_on_signals(stopping: Stop) -> Iterator[None]:
     try:
         yield
     finally:
-        for number in _SIGNALS:
+        for number in numbers:
             loop.remove_signal_handler(number)

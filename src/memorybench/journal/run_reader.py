@@ -18,7 +18,7 @@ from memorybench.core.spending import NOTHING, Spending
 from memorybench.core.trials import STATUSES, Outcome, Status
 
 from .checksums import CHECKSUMS, checked_rows
-from .contract import Connection, Journal, Row
+from .contract import Connection, Journal, Row, Values
 from .places import journal_of, journal_words
 from .rows import HIGHEST_COST, TRIED_AGAIN, Run
 
@@ -318,6 +318,10 @@ class RunReader:
         """
         return lost_costs_of(self.connection, run, INTERRUPTED if in_flight else f"({INTERRUPTED} OR {OPEN_ATTEMPT})")
 
+    def unknown_costs(self, run: str) -> tuple[float, int]:
+        """Return what `costs_of_lost_calls` returns, for lost calls and for recorded calls of unknown cost."""
+        return unknown_costs_of(self.connection, run, f"({INTERRUPTED} OR {OPEN_ATTEMPT})")
+
     def possibly_charged_twice(self, run: str, *, in_flight: bool = False) -> int:
         """Return the number of paid calls whose reply was lost, because a process died or a connection was lost.
 
@@ -401,18 +405,38 @@ def costs_of(connection: Connection, run: str) -> tuple[float, float, int]:
 
 def lost_costs_of(connection: Connection, run: str, condition: str, **values: object) -> tuple[float, int]:
     """Return what RunReader.costs_of_lost_calls returns, for the attempts that satisfy an SQL condition."""
+    lost = f"SELECT name, subject, 1 AS calls FROM attempts WHERE {condition}{_PAID}"  # noqa: S608  ours
+    return _estimate_costs(connection, lost, {"run": run, **values})
+
+
+def unknown_costs_of(connection: Connection, run: str, condition: str) -> tuple[float, int]:
+    """Return what RunReader.unknown_costs returns. `condition` selects the attempts that are lost calls."""
+    calls = (
+        f"SELECT name, subject, 1 AS calls FROM attempts WHERE {condition}{_PAID}"  # noqa: S608  ours
+        " UNION ALL SELECT name, subject, calls FROM attempts WHERE run = :run AND cost IS NULL"
+        " UNION ALL SELECT name, subject, calls FROM steps WHERE run = :run AND cost IS NULL"
+    )
+    return _estimate_costs(connection, calls, {"run": run})
+
+
+def _estimate_costs(connection: Connection, calls: str, values: Values) -> tuple[float, int]:
+    """Return what calls have cost at most, and how many cannot be estimated. The query `calls` returns the calls.
+
+    A call counts as much as the most expensive one with the same name and subject whose cost is known; without one, as
+    the most that it can cost.
+    """
     cost, unknown = connection.execute(
         "SELECT coalesce(sum(calls * cost), 0.0), coalesce(sum(calls) FILTER (WHERE cost IS NULL), 0) FROM"  # noqa: S608
-        " (SELECT lost.calls AS calls, coalesce(known.cost, highest.cost) AS cost FROM"
-        f" (SELECT name, subject, count(*) AS calls FROM attempts WHERE {condition}{_PAID} GROUP BY name, subject)"
-        " AS lost LEFT JOIN (SELECT name, subject, max(cost) AS cost FROM"
+        " (SELECT asked.calls AS calls, coalesce(known.cost, highest.cost) AS cost FROM"
+        f" (SELECT name, subject, sum(calls) AS calls FROM ({calls}) AS counted GROUP BY name, subject)"
+        " AS asked LEFT JOIN (SELECT name, subject, max(cost) AS cost FROM"
         " (SELECT name, subject, cost FROM steps WHERE run = :run AND attempt IS NOT NULL"
         " UNION ALL SELECT name, subject, cost FROM attempts WHERE run = :run AND calls > 0) AS paid"
-        " GROUP BY name, subject) AS known ON known.name = lost.name AND known.subject = lost.subject"
+        " GROUP BY name, subject) AS known ON known.name = asked.name AND known.subject = asked.subject"
         " LEFT JOIN (SELECT kind, max(CAST(text AS DOUBLE PRECISION)) AS cost FROM notes"
         f" WHERE run = :run AND kind LIKE '{HIGHEST_COST}%' GROUP BY kind) AS highest"
-        f" ON highest.kind = '{HIGHEST_COST}' || lost.name || ' ' || lost.subject) AS counted",
-        {"run": run, **values},
+        f" ON highest.kind = '{HIGHEST_COST}' || asked.name || ' ' || asked.subject) AS estimated",
+        values,
     ).fetchone()
     return float(cost), int(unknown)
 

@@ -21,7 +21,7 @@ from .checksums import CHECKSUMS, crc, insert, update_statements
 from .contract import Connection, Journal, Lock
 from .rows import HIGHEST_COST, TRIED_AGAIN, Run, RunStatus, Step, storable
 from .run_changes import Fault, spec_statements, tag_statement
-from .run_reader import INTERRUPTED, OPEN_ATTEMPT, PROCESS_BITS, check_new, costs_of, lost_costs_of
+from .run_reader import INTERRUPTED, OPEN_ATTEMPT, PROCESS_BITS, check_new, costs_of, lost_costs_of, unknown_costs_of
 from .writer import Statement, Writer
 
 Redact = Callable[[str], str]
@@ -229,27 +229,31 @@ class RunWriter:
         cost, highest, unknown = self._reads.execute(sql, (self.run.id,)).fetchone()
         return cost, highest, unknown
 
-    def recount_spending(self) -> tuple[tuple[float, float, int], tuple[float, int]]:
-        """Return what RunReader.costs and RunReader.costs_of_lost_calls return at this moment.
+    def recount_spending(self) -> tuple[float, tuple[float, int]]:
+        """Return the known costs, and what RunReader.unknown_costs returns, without calls that are still in flight.
 
-        This reads all steps. `spending` is faster, but estimates lost calls by the costs that were known when they were
-        found.
+        This reads all steps. `spending` is faster, but estimates unknown costs by what was known when they were found.
         """
-        return costs_of(self._reads, self.run.id), lost_costs_of(self._reads, self.run.id, INTERRUPTED)
+        spent, _, _ = costs_of(self._reads, self.run.id)
+        return spent, unknown_costs_of(self._reads, self.run.id, INTERRUPTED)
 
     def _set_spending(self, cost: float = 0.0, highest: float = 0.0, unknown: int = 0) -> list[Statement]:
         values = {"run": self.run.id, "cost": cost, "highest": highest, "unknown": unknown}
         return [(_SET_SPENDING, values)] if self.is_shared else []
 
-    def _add_spending(self, spent: Spending) -> list[Statement]:
+    def _add_spending(self, spent: Spending, name: str, subject: str) -> list[Statement]:
         """Return the statement that adds the cost of recorded work to the total that all processes share.
 
-        Return no statement if the run has only one process, or the work was free.
+        Return no statement if the run has only one process, or the work was free. A call of unknown cost counts as the
+        most that it can cost.
         """
         if not self.is_shared or not (spent.calls or spent.cost):
             return []
-        unknown = spent.calls if spent.cost is None else 0
-        return [(_ADD_SPENDING, {"run": self.run.id, "cost": spent.cost or 0.0, "unknown": unknown})]
+        cost, unknown = spent.cost, 0
+        if cost is None:
+            highest = self._highest_costs.get(f"{HIGHEST_COST}{name} {subject}")
+            cost, unknown = (0.0, spent.calls) if highest is None else (spent.calls * highest, 0)
+        return [(_ADD_SPENDING, {"run": self.run.id, "cost": cost, "unknown": unknown})]
 
     def _read_tried_again(self) -> int:
         """Return the row number in the note TRIED_AGAIN; 0 if the run was never resumed."""
@@ -349,7 +353,9 @@ class RunWriter:
             self._open_attempts.pop(step.attempt, None)
         self._recorded.add(hash(step.key))  # before the commit, because a cancelled caller does not return here
         # another process may have performed the same step for another unit of work: the first result counts
-        await self._writer.write([insert("steps", columns, keep=self.is_shared), *self._add_spending(spent)])
+        await self._writer.write(
+            [insert("steps", columns, keep=self.is_shared), *self._add_spending(spent, step.name, step.subject)]
+        )
 
     async def record_failure(self, attempt: int, error: str, *, tries: int, uncertain: int, spent: Spending) -> None:
         """Record that an attempt failed, and what it cost nevertheless."""
@@ -359,8 +365,10 @@ class RunWriter:
         )
         cost = (spent.calls, spent.input_tokens, spent.output_tokens, spent.cost)
         columns = (now(), storable(self._redact(error)), tries, uncertain, *cost)
-        checksum = crc(*self._open_attempts.pop(attempt), *columns)
-        await self._writer.write([(sql, (*columns, checksum, attempt)), *self._add_spending(spent)])
+        begun = self._open_attempts.pop(attempt)
+        _, _, _, name, subject, _ = begun
+        added = self._add_spending(spent, str(name), str(subject))
+        await self._writer.write([(sql, (*columns, crc(*begun, *columns), attempt)), *added])
 
     async def record_outcome(
         self, outcome: Outcome, ordinal: int, case: Case | Callable[[], Case | None] | None = None
@@ -436,9 +444,9 @@ class RunWriter:
             self.end_lost_attempts()
             return []
         attempts = self._end_attempts(OPEN_ATTEMPT)
-        cost, highest, unknown = costs_of(self._reads, self.run.id)
-        lost, lost_unknown = lost_costs_of(self._reads, self.run.id, f"({INTERRUPTED} OR {OPEN_ATTEMPT})")
-        return [*attempts, *self._set_spending(cost + lost, highest, unknown + lost_unknown)]
+        cost, highest, _ = costs_of(self._reads, self.run.id)
+        reserved, unknown = unknown_costs_of(self._reads, self.run.id, f"({INTERRUPTED} OR {OPEN_ATTEMPT})")
+        return [*attempts, *self._set_spending(cost + reserved, highest, unknown)]
 
     def end_lost_attempts(self) -> None:
         """Mark the attempts of dead processes as interrupted, and add what they may have cost to the total.

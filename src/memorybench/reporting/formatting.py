@@ -9,6 +9,7 @@ from memorybench.core.report_sections import DECIMALS, Cell, Difference, Duratio
 
 ABSENT = "–"
 UNKNOWN_PRICE = "?"
+_WHY_UNKNOWN = "a model has no known price, or a reply was lost or does not say how many tokens were used"
 _MARKS = {True: "✓", False: "✗", None: "–"}
 
 
@@ -39,7 +40,7 @@ def footnotes(table: Table) -> list[str]:
     """Return a line that explains the sign for an unknown price, if the table has one."""
     cells = [cell for row in (*table.rows, *table.detail_rows) for cell in row]
     has_unknown_price = any(isinstance(cell, Money) and cell.dollars is None for cell in cells)
-    return [f"{UNKNOWN_PRICE}: a model has no known price"] if has_unknown_price else []
+    return [f"{UNKNOWN_PRICE}: {_WHY_UNKNOWN}"] if has_unknown_price else []
 
 
 def _measure(measure: Measure, shows: Part) -> str:
@@ -126,7 +127,7 @@ def total_cost(known: float, unknown: int) -> str:
 
 def money(dollars: float | None) -> str:
     if dollars is None:
-        return "unknown (a model has no known price)"
+        return f"unknown ({_WHY_UNKNOWN})"
     return f"${dollars:,.4f}" if dollars else "$0"
 
 

@@ -41,7 +41,7 @@ def perform_with_model(
     if _was_begun(results, run.id):
         with RunReader.open(results) as run_reader:
             spending = Budget(budget, *run_reader.costs(run.id))
-            spending.add_lost_calls(*run_reader.costs_of_lost_calls(run.id))
+            spending.reserve(*run_reader.unknown_costs(run.id))
         spending.estimate = lambda: model.price(PROMPT_TOKENS, REPLY_TOKENS) or 0.0
         opened = reopen_run(results, run.id, fingerprints=marks, redact=wiring.redact, fault=wiring.fault())
     else:

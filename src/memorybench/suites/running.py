@@ -112,7 +112,7 @@ def _run(
                 recorded[outcome.trial.subject.name] = outcome.trial.subject
                 done[outcome.trial.benchmark, outcome.trial.subject.name] += outcome.status == "scored"
             budget = Budget(start.budget, *run_reader.costs(place.run_id))
-            budget.add_lost_calls(*run_reader.costs_of_lost_calls(place.run_id))
+            budget.reserve(*run_reader.unknown_costs(place.run_id))
         opened = reopen_run(
             place.results,
             place.run_id,
