@@ -57,7 +57,7 @@ def action_schema(tools: Sequence[Tool]) -> dict[str, Any]:
 
 
 def read_action(text: str) -> Action:
-    """Return the action in a reply, which may lack the outer object or have text around it. Raises InvalidAction."""
+    """Return the action in a reply, which may lack the outer object or have text around it. Raise InvalidAction."""
     found = find_json(text, "{")
     if not found:
         raise InvalidAction("no JSON object")

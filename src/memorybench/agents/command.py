@@ -85,7 +85,7 @@ class CommandAgent:
         return self._read_reply(completed)
 
     def _read_reply(self, completed: CompletedProgram) -> AgentReply:
-        """Return the reply in the agent's output. Raises ServiceError if the agent failed or its answer is empty."""
+        """Return the reply in the agent's output. Raise ServiceError if the agent failed or its answer is empty."""
         transcript = self._redactor.clean(completed.output.decode("utf-8", "replace"))
         if completed.status != 0 and not transcript.strip():
             raise self._exit_error(completed)

@@ -134,7 +134,7 @@ class Archive:
         return self.text(SIGNATURE) if SIGNATURE in self._archive.NameToInfo else None
 
     def text(self, name: str) -> str:
-        """Return the text of a whole file. Raises BadInput if it is too large, damaged or not JSON."""
+        """Return the text of a whole file. Raise BadInput if it is too large, damaged or not JSON."""
         with self._errors(name), self._archive.open(name) as file:
             content = file.read(_LARGEST_SMALL + 1)
         if len(content) > _LARGEST_SMALL:
@@ -142,7 +142,7 @@ class Archive:
         return self._json_text(name, content)
 
     def _json_text(self, name: str, content: bytes, line: int = 1) -> str:
-        """Return the content as text. Raises BadInput if it is not strict JSON, such as an object with a key twice."""
+        """Return the content as text. Raise BadInput if it is not strict JSON, such as an object with a key twice."""
         if has_too_many_values(content):
             raise self._invalid(f"{name} has more than {_MOST_VALUES:,} values in one line or file")
         try:
@@ -153,7 +153,7 @@ class Archive:
         return text
 
     def lines(self, name: str) -> Iterator[str]:
-        """Yield the lines of a JSONL file, one at a time. Raises BadInput for a line that is not JSON."""
+        """Yield the lines of a JSONL file, one at a time. Raise BadInput for a line that is not JSON."""
         with self._errors(name), self._archive.open(name) as file:
             number = 0
             while line := file.readline(_LONGEST_LINE + 1):
@@ -190,7 +190,7 @@ class Archive:
 
 @contextmanager
 def open_archive(path: Path) -> Iterator[Archive]:
-    """Open a bundle. Raises BadInput if files are missing, unknown or too large."""
+    """Open a bundle. Raise BadInput if files are missing, unknown or too large."""
     try:
         with zipfile.ZipFile(path) as archive:
             _check_entries(path, archive.infolist())

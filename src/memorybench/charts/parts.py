@@ -92,7 +92,7 @@ class Change(Struct, frozen=True):
 
 
 def captions_of(estimates: Sequence[Estimate]) -> list[str]:
-    """Return captions that explain grey marks (baselines) and missing marks (ranges), if there are any."""
+    """Return captions that explain grey marks (baselines) and lines without a mark (undecided), if there are any."""
     has_baselines, has_ranges = any(one.is_baseline for one in estimates), any(one.is_range for one in estimates)
     return [_GREY] * has_baselines + [_OPEN] * has_ranges
 

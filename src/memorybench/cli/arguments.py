@@ -173,7 +173,7 @@ def given_fields(args: argparse.Namespace, spec: type[Record]) -> dict[str, Any]
 
 
 def named_files(values: Sequence[str], flag: str) -> dict[str, str]:
-    """Parse values of the form NAME=PATH into a dict. Raises BadInput if one is malformed or a name occurs twice."""
+    """Parse values of the form NAME=PATH into a dict. Raise BadInput if one is malformed or a name occurs twice."""
     files: dict[str, str] = {}
     for value in values:
         name, equals, path = value.partition("=")

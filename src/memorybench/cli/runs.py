@@ -243,7 +243,7 @@ def _delete_rows(args: argparse.Namespace, rows: Sequence[ListedRun], kept: dict
 
 
 def _confirmed(rows: Sequence[ListedRun]) -> bool:
-    """Ask whether to delete these runs and return the answer. Asks on standard error: standard output may be JSON."""
+    """Ask whether to delete these runs and return the answer. Ask on standard error: standard output may be JSON."""
     from memorybench.reporting.formatting import total_cost
 
     if not sys.stdin or not sys.stdin.isatty():

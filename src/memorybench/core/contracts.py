@@ -117,7 +117,7 @@ class LiveMemory(Protocol):
     async def count_memories(self, scope: Scope) -> int | None:
         """Return the number of memories in a scope; None if it is unknown.
 
-        Called before the first add, to refuse a scope that is not empty. Creates the scope if the service needs that.
+        Called before the first add, to refuse a scope that is not empty. Create the scope if the service needs that.
         """
         ...
 

@@ -35,7 +35,7 @@ OUTPUT_CAP = 8 * 2**20
 
 
 def split_command(command: str, where: str) -> tuple[str, ...]:
-    """Split a command line into words as a shell does. Raises BadInput if it is empty or its quotes do not match."""
+    """Split a command line into words as a shell does. Raise BadInput if it is empty or its quotes do not match."""
     try:
         words = tuple(shlex.split(command))
     except ValueError as error:

@@ -40,7 +40,7 @@ def leaves(memory: MemoryState, category: str = "") -> Iterator[tuple[str, str]]
 
 
 def read_memory(text: str, where: str) -> MemoryState:
-    """Parse a memory from JSON. Raises Malformed, with a message that begins with `where`, if it is invalid."""
+    """Parse a memory from JSON. Raise Malformed, with a message that begins with `where`, if it is invalid."""
     if not text.strip():
         raise Malformed(f"{where}: the output is empty; expected a memory as JSON")
     try:
@@ -71,7 +71,7 @@ def find_memory(text: str, where: str) -> MemoryState | MemoryInText:
 
 
 def as_memory(value: Any, where: str) -> MemoryState:
-    """Return `value` converted to JSON and back. Raises Malformed if it cannot be converted or is not a memory."""
+    """Return `value` converted to JSON and back. Raise Malformed if it cannot be converted or is not a memory."""
     try:
         text = json.dumps(value, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:  # not a JSON type; NaN or a cycle; nested too deeply

@@ -34,7 +34,7 @@ def documented(record: type[RecordT]) -> type[RecordT]:
 
 
 def models_in(annotation: Any, is_repeated: bool = False) -> Iterator[tuple[type[BaseModel], bool]]:
-    """Yield each pydantic model in a type annotation, and whether it is in a list."""
+    """Yield each pydantic model in a type annotation, and whether it is in a tuple, which a file writes as a list."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation, is_repeated
     for inner in get_args(annotation):

@@ -97,7 +97,7 @@ class Writer:
     def _beat(self) -> None:
         """Send heartbeats until `close`.
 
-        Runs in a separate thread, because a commit may take longer than leases last.
+        Run in a separate thread, because a commit may take longer than leases last.
         """
         while not self._is_closed.wait(HEARTBEAT_SECONDS):
             for connection in self._kept_alive:

@@ -29,7 +29,7 @@ async def ask_once(
 ) -> T:
     """Ask a model, record the step, and return the reply as parsed by `read`.
 
-    Raises Unreadable if `read` cannot parse the reply.
+    Raise Unreadable if `read` cannot parse the reply.
     """
     turns = [Turn(role="user", content=prompt)]
 
@@ -62,7 +62,7 @@ async def ask_judge(
 ) -> T:
     """Ask a judge. If its reply cannot be read, ask once more, with `again` added to the end of the prompt.
 
-    Raises Unreadable if the second reply cannot be read either, or if the judge cannot be reached: the failure of a
+    Raise Unreadable if the second reply cannot be read either, or if the judge cannot be reached: the failure of a
     judge is not a failure of the subject that it judges.
     """
     try:

@@ -118,7 +118,7 @@ class CanaryReport(Record):
         return sum(count.unreadable for count in self.counts)
 
     def sentence(self) -> str:
-        """Returns a line such as `judge gpt-4o on canaries: sensitivity 8 of 8, specificity 15 of 16`."""
+        """Return a line such as `judge gpt-4o on canaries: sensitivity 8 of 8, specificity 15 of 16`."""
         faults = []
         for kind in dict.fromkeys((*KINDS, *(count.kind for count in self.counts))):
             own = [count for count in self.counts if count.kind == kind]
@@ -140,7 +140,7 @@ class CanaryReport(Record):
 async def check_judge(steps: Steps, judge: Judge, canaries: Sequence[Canary]) -> CanaryReport:
     """Ask the judge about these canaries, record each verdict, and count them. Unreadable ones are counted separately.
 
-    Raises Blocked if the budget is spent, as every paid call does.
+    Raise Blocked if the budget is spent, as every paid call does.
     """
     given = await all_of(*(_is_called_right(steps, judge, one) for one in canaries))
     verdicts: dict[tuple[str, str], list[bool | None]] = {}

@@ -64,7 +64,7 @@ async def list_facts(
 ) -> Enumerated:
     """Let a model list facts, as the step STATED, WRITTEN or WITHDRAWN. `material` has the texts to show, by name.
 
-    A fact that the user stated twice is returned once. Raises Unreadable if two replies in a row cannot be read or the
+    A fact that the user stated twice is returned once. Raise Unreadable if two replies in a row cannot be read or the
     judge cannot be reached.
     """
     text = prompt(name, material, categories)
@@ -87,9 +87,9 @@ def prompt(name: str, material: Mapping[str, str], categories: Collection[str] =
 
 
 def read_facts(completion: Completion) -> Enumerated:
-    """Parses a reply of the form `{"facts": ["category: fact", …]}`, which may be the only JSON in a longer text.
+    """Parse a reply of the form `{"facts": ["category: fact", …]}`, which may be the only JSON in a longer text.
 
-    Raises Unreadable for any other reply.
+    Raise Unreadable for any other reply.
     """
     check_finished(completion.text, completion.finish, "a list of facts")
     thought = _THOUGHT.match(completion.text) if "</" in completion.text else None

@@ -120,7 +120,7 @@ class Judge(Struct, frozen=True):
     async def verdict(self, steps: Steps, question: Question, response: str, context: str = "") -> Verdict:
         """Return the verdict on a response. An empty response is decided without asking the judge.
 
-        Raises Unreadable if two replies in a row cannot be read or the judge cannot be reached; the trial is then
+        Raise Unreadable if two replies in a row cannot be read or the judge cannot be reached; the trial is then
         unscored. `context` is the text of the memories that the answering model saw. Only prompts with the variable
         `retrievedContext` show it to the judge.
         """
@@ -131,7 +131,7 @@ class Judge(Struct, frozen=True):
     async def rubric(self, steps: Steps, question: Question, response: str, context: str = "") -> list[Verdict]:
         """Return the verdict on each item of the question's rubric.
 
-        An empty response meets no item, or all if the question has no answer (`abstain`). Raises Unreadable at the
+        An empty response meets no item, or all if the question has no answer (`abstain`). Raise Unreadable at the
         first item whose score cannot be read, because the mean of the other items would be a different measure.
         """
         prompt = self.prompts.of(question)
@@ -247,7 +247,7 @@ def reread_verdict(verdict: Verdict) -> bool:
 
 
 def self_judged(judge: Subject, reader: Subject) -> bool:
-    """Returns whether judge and answering model are the same model. Server, version and temperature are ignored."""
+    """Return whether judge and answering model are the same model. Server, version and temperature are ignored."""
     names = (_SERVER.sub("", subject.name.lower()).rpartition("/")[2] for subject in (judge, reader))
     return len({_VERSION.sub("", name) for name in names}) == 1
 

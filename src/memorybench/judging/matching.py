@@ -83,7 +83,7 @@ def refers_to(reference: MemoryFact, fact: MemoryFact) -> bool:
 
 
 def likeness(first: MemoryFact, second: MemoryFact) -> float:
-    """Returns how similar two facts are, from 0 to 1, by the words that they share. Only used to sort pairs."""
+    """Return how similar two facts are, from 0 to 1, by the words that they share. Only used to sort pairs."""
     a, b = first.words, second.words
     return 2 * len(a & b) / (len(a) + len(b)) if a or b else 0.0
 
@@ -326,5 +326,5 @@ def _closeness(grid: Grid, pair: Pair) -> float:
 
 
 def _sorted(facts: Sequence[MemoryFact], places: Iterable[int]) -> list[int]:
-    """Sorts indexes by the facts they stand for, so that the result does not depend on the order of the facts."""
+    """Sort indexes by the facts they stand for, so that the result does not depend on the order of the facts."""
     return sorted(places, key=lambda place: (facts[place].text.casefold(), facts[place].categories))

@@ -317,7 +317,7 @@ def _quantity(found: re.Match[str]) -> str:
 
 
 def _read_unit(found: re.Match[str]) -> tuple[str, str]:
-    """Returns the currency or the unit as pint writes it ("" if there is none), and the text after it."""
+    """Return the currency or the unit as pint writes it ("" if there is none), and the text after it."""
     whole, word = found["unit"] or "", found["word"] or ""
     names = [word + (found["next"] or ""), word]
     if word >= _CJK:
@@ -335,7 +335,7 @@ def _read_unit(found: re.Match[str]) -> tuple[str, str]:
 
 
 def _read_number(text: str, is_amount: bool) -> Decimal | None:
-    """Returns the value; None if the text may be a version, a code, or a decimal with three places.
+    """Return the value; None if the text may be a version, a code, or a decimal with three places.
 
     Also None for more than 15 digits: nobody states such an amount, and decimals would be rounded.
     """
@@ -374,7 +374,7 @@ def _registry() -> UnitRegistry[Any]:
 
 @cache
 def _units() -> tuple[dict[str, str], dict[str, str]]:
-    """Returns the units that CLDR names: by symbol in English, Chinese and Japanese, and by long name.
+    """Return the units that CLDR names: by symbol in English, Chinese and Japanese, and by long name.
 
     Long names are in lower case or as CLDR writes them, with a capital in German only: "7 Years" is a title.
     """
@@ -396,7 +396,7 @@ def _units() -> tuple[dict[str, str], dict[str, str]]:
 
 
 def _unambiguous(names: dict[str, set[T]]) -> dict[str, T]:
-    """Returns the names that mean one thing only. Others, such as months of two languages, are left out."""
+    """Return the names that mean one thing only. Others, such as months of two languages, are left out."""
     return {name: meaning for name, (meaning, *others) in names.items() if not others}
 
 

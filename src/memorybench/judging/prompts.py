@@ -80,7 +80,7 @@ class JudgePrompt(Struct, frozen=True):
         return _VERDICTS.get(self.kind, _YES_OR_NO).rpartition(": ")[2]
 
     def render(self, question: Question, response: str, context: str = "") -> str:
-        """Returns the full prompt for the judge; the same inputs give the same text."""
+        """Return the full prompt for the judge; the same inputs give the same text."""
         gold_name = _GOLD_NAMES.get(self.kind, _GOLD_OF_OTHERS)
         gold = _gold(question)
         untrusted = {
@@ -106,7 +106,7 @@ class JudgePrompt(Struct, frozen=True):
 
 
 def named_prompt(name: str) -> JudgePrompt:
-    """Returns one of the prompts that ship with memorybench."""
+    """Return one of the prompts that ship with memorybench."""
     if name not in (*JUDGE_PROMPTS, *AUDIT_JUDGE_PROMPTS, RUBRIC_ITEM):
         raise unknown_name("evaluationPrompt", f'unknown judge prompt "{name}"', name, JUDGE_PROMPTS)
     return JudgePrompt(name, Template((load_prompt(f"judge-{name}"),), f"judge prompt {name}"), kind=name)

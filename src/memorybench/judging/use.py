@@ -43,5 +43,5 @@ CANARIES = tuple(Canary(PROMPT, kind, _question(query, memory), reply) for kind,
 
 
 async def is_used(steps: Steps, judge: Judge, query: str, memory: str, reply: str) -> bool:
-    """Whether the reply uses the memory that the query found. Raises Unreadable if the judge's reply is unclear."""
+    """Whether the reply uses the memory that the query found. Raise Unreadable if the judge's reply is unclear."""
     return (await judge.ask(steps, USED, PROMPT, _question(query, memory), reply, shared=True)).correct

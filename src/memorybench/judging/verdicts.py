@@ -44,12 +44,12 @@ _NOT = re.compile(r"\b(?:not|no|nothing|never|neither|cannot)\b|n't\b", re.IGNOR
 
 
 def bears_out(remark: str, verdict: bool) -> bool:
-    """Returns whether a remark agrees with its verdict: it neither contradicts nor weakens it."""
+    """Return whether a remark agrees with its verdict: it neither contradicts nor weakens it."""
     return not _UNDECIDED.search(remark) and all(claim == verdict for claim in _claims(remark))
 
 
 def _claims(remark: str) -> Iterator[bool]:
-    """Yields, for each clause that plainly calls the response right or wrong, True or False."""
+    """Yield, for each clause that plainly calls the response right or wrong, True or False."""
     for clause in _CLAUSES.split(remark):
         if _FAULTED.search(clause):
             yield bool(_NOT.search(clause))
@@ -105,7 +105,7 @@ _ANOTHER = re.compile(
 
 
 def read_verdict(reply: str, finish: str = "stop") -> bool:
-    """Returns whether the judge calls the response right; raises Unreadable if that is uncertain."""
+    """Return whether the judge calls the response right; raise Unreadable if that is uncertain."""
     inner = _inner_text(reply, finish, "yes or no")
     verdict = _json_verdict(inner) if inner.startswith("{") else _text_verdict(inner)
     if verdict is None:

@@ -35,7 +35,7 @@ Incoming = ReadStream[SessionMessage | Exception]
 async def run_bridge(url: str) -> str:
     """Forward messages in both directions until standard input ends.
 
-    Returns why the proxy could not be reached; "" if it could.
+    Return why the proxy could not be reached; "" if it could.
     """
 
     @asynccontextmanager

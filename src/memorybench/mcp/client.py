@@ -127,7 +127,7 @@ class McpClient:
                 )
 
     async def call_tool(self, name: str, arguments: Mapping[str, Any], *, deadline: float | None = None) -> ToolResult:
-        """Call a tool and return its result. Raises ToolError if the tool reports a failure. `deadline`: seconds."""
+        """Call a tool and return its result. Raise ToolError if the tool reports a failure. `deadline`: seconds."""
         request = types.CallToolRequest(params=types.CallToolRequestParams(name=name, arguments=dict(arguments)))
         # not session.call_tool, which may list the tools first to validate the result
         result = await self._send(request, types.CallToolResult, f"tools/call {name}", deadline)

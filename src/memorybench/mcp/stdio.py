@@ -101,7 +101,7 @@ async def _open_streams(
 
 
 def _parse_message(line: bytes) -> types.JSONRPCMessage:
-    """Parse a line as a message; raises ValueError if it is none. A lone surrogate becomes U+FFFD."""
+    """Parse a line as a message; raise ValueError if it is none. A lone surrogate becomes U+FFFD."""
     try:
         return types.jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValueError:

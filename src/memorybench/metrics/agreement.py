@@ -25,7 +25,7 @@ class Confusion(Record):
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[bool, bool]]) -> Confusion:
-        """Counts pairs of (person's verdict, judge's verdict)."""
+        """Count pairs of (person's verdict, judge's verdict)."""
         verdicts = list(pairs)
         return cls(
             both_yes=verdicts.count((True, True)),
@@ -54,22 +54,22 @@ class Confusion(Record):
 
 
 def sensitivity(confusion: Confusion) -> Interval:
-    """Returns the share of right responses that the judge calls right; without a value if there are none."""
+    """Return the share of right responses that the judge calls right; without a value if there are none."""
     return _share(confusion.both_yes, confusion.rights)
 
 
 def specificity(confusion: Confusion) -> Interval:
-    """Returns the share of wrong responses that the judge calls wrong; without a value if there are none."""
+    """Return the share of wrong responses that the judge calls wrong; without a value if there are none."""
     return _share(confusion.both_no, confusion.wrongs)
 
 
 def agreement(confusion: Confusion) -> Interval:
-    """Returns the share of responses on which judge and person agree, not corrected for chance (see `kappa`)."""
+    """Return the share of responses on which judge and person agree, not corrected for chance (see `kappa`)."""
     return _share(confusion.both_yes + confusion.both_no, confusion.n)
 
 
 def kappa(confusion: Confusion) -> Interval:
-    """Returns Cohen's kappa, the agreement beyond chance: 1 is perfect, 0 is chance.
+    """Return Cohen's kappa, the agreement beyond chance: 1 is perfect, 0 is chance.
 
     Cohen, "A coefficient of agreement for nominal scales", Educational and Psychological Measurement 20, 1960.
     Undefined if judge and person both give the same verdict on every response: chance explains everything.
@@ -85,7 +85,7 @@ def kappa(confusion: Confusion) -> Interval:
 
 
 def falls_short(hits: int, n: int, limit: float, level: float = 0.975) -> bool:
-    """Returns whether a rate, `hits` of `n`, is significantly below `limit`: exact binomial test, one-sided.
+    """Return whether a rate, `hits` of `n`, is significantly below `limit`: exact binomial test, one-sided.
 
     Sensitivity and specificity are tested at 97.5 % each: a judge at both limits fails in at most 5 % of its checks.
     """
@@ -95,7 +95,7 @@ def falls_short(hits: int, n: int, limit: float, level: float = 0.975) -> bool:
 
 
 def is_informative(confusion: Confusion, level: float = 0.95) -> bool:
-    """Returns whether sensitivity + specificity is significantly above 1, the sum for a judge that guesses."""
+    """Return whether sensitivity + specificity is significantly above 1, the sum for a judge that guesses."""
     (sens, sens_variance), (spec, spec_variance) = _smoothed_rates(confusion, 1)
     z = NormalDist().inv_cdf(0.5 + level / 2)
     return sens + spec - 1 > z * sqrt(sens_variance + spec_variance)
@@ -181,7 +181,7 @@ def _kappa(counts: Sequence[float]) -> float | None:
 
 
 def _chance_agreement(counts: Sequence[float]) -> float:
-    """Returns the agreement to expect if judge and person gave their verdicts at random, at their own rates."""
+    """Return the agreement to expect if judge and person gave their verdicts at random, at their own rates."""
     both_yes, judge_yes, person_yes, both_no = counts
     yes = (both_yes + judge_yes) * (both_yes + person_yes)
     no = (both_no + person_yes) * (both_no + judge_yes)
@@ -189,7 +189,7 @@ def _chance_agreement(counts: Sequence[float]) -> float:
 
 
 def _smoothed_rates(confusion: Confusion, added: float) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Returns sensitivity and specificity, each with its variance, after adding `added` hits and as many misses."""
+    """Return sensitivity and specificity, each with its variance, after adding `added` hits and as many misses."""
 
     def smoothed(hits: int, n: int) -> tuple[float, float]:
         share = (hits + added) / (n + 2 * added)

@@ -19,7 +19,7 @@ _TRUTH = {"true": "yes", "false": "no"}
 
 
 def exact_match(answer: str, gold: str) -> float:
-    """Returns 1 if both texts are equal after normalisation, else 0. "True" equals "yes", and "False" equals "no".
+    """Return 1 if both texts are equal after normalisation, else 0. "True" equals "yes", and "False" equals "no".
 
     SQuAD's rule drops all punctuation and articles. Here, signs of numbers and names are kept (`normalise_signs`), and
     so are articles if a text has no other word, such as the grade A.
@@ -29,14 +29,14 @@ def exact_match(answer: str, gold: str) -> float:
 
 
 def contains(answer: str, gold: str) -> float:
-    """Returns 1 if the answer contains the words of the gold answer in sequence, else 0; 0 for an empty gold answer."""
+    """Return 1 if the answer contains the words of the gold answer in sequence, else 0; 0 for an empty gold answer."""
     # each character of scripts without blanks counts as a word
     gold, answer = (normalise_signs(space_ideographs(text)) for text in (gold, answer))
     return float(bool(gold) and f" {gold} " in f" {answer} ")
 
 
 def token_f1(answer: str, gold: str) -> float:
-    """Returns the F1 of the words of both texts. If one has no words: 1 if the other has none either, else 0."""
+    """Return the F1 of the words of both texts. If one has no words: 1 if the other has none either, else 0."""
     ours, theirs = normalise_answer(answer).split(), normalise_answer(gold).split()
     if not ours or not theirs:
         return float(ours == theirs)
@@ -44,7 +44,7 @@ def token_f1(answer: str, gold: str) -> float:
 
 
 def overlap_f1(ours: Sequence[str], theirs: Sequence[str]) -> float:
-    """Returns the F1 of two lists of words, in any order; 0 if they share no word."""
+    """Return the F1 of two lists of words, in any order; 0 if they share no word."""
     shared = sum((Counter(ours) & Counter(theirs)).values())
     if not shared:
         return 0.0

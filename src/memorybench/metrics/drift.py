@@ -78,7 +78,7 @@ def drifts(
 
 
 def permutation_p(first: Sequence[float], second: Sequence[float]) -> float:
-    """Returns the two-sided p-value of a permutation test on the difference of means.
+    """Return the two-sided p-value of a permutation test on the difference of means.
 
     Permutations are sampled with a fixed seed, and the observed labels count as one sample: p is never 0
     (Phipson and Smyth, 2010).

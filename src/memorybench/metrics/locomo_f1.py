@@ -23,7 +23,7 @@ _IGNORED_WORDS = re.compile(r"\b(a|an|the|and)\b")
 
 
 def answer_score(category: str, answer: str, gold: str) -> float:
-    """Returns a score from 0 to 1. For an adversarial question, the gold is ignored and a refusal scores 1."""
+    """Return a score from 0 to 1. For an adversarial question, the gold is ignored and a refusal scores 1."""
     if category == "adversarial":
         return float(any(refusal in answer.lower() for refusal in _REFUSALS))
     if category == "multi-hop":

@@ -39,5 +39,5 @@ The old names by question type are aliases, because results by question type are
 
 
 def known_metrics(plugins: Collection[str] = ()) -> frozenset[str]:
-    """Returns every metric name that a benchmark config may list: built-in ones, their aliases and `plugins`."""
+    """Return every metric name that a benchmark config may list: built-in ones, their aliases and `plugins`."""
     return frozenset({*METRIC_NAMES, *ALIASES, *plugins})

@@ -165,5 +165,5 @@ class RetrievalMean(Struct, frozen=True):
 
 
 def retrieval_metrics(plugins: Iterable[object] = ()) -> tuple[RetrievalMetric, ...]:
-    """Returns the built-in retrieval metrics and those among `plugins`."""
+    """Return the built-in retrieval metrics and those among `plugins`."""
     return (*RETRIEVAL_METRICS, *(plugin for plugin in plugins if isinstance(plugin, RetrievalMetric)))

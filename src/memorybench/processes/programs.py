@@ -289,7 +289,7 @@ async def run_program(
 ) -> CompletedProgram:
     """Run `command` with exactly the environment `env` and wait until it ends, at most `deadline` seconds.
 
-    Raises ProgramTimeout, or Malformed if the output is larger than `output_cap` bytes. If the task is cancelled, the
+    Raise ProgramTimeout, or Malformed if the output is larger than `output_cap` bytes. If the task is cancelled, the
     program gets SIGTERM and time to save its work.
     """
     try:

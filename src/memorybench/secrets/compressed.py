@@ -224,7 +224,7 @@ def _read_streams(octets: bytes, unpacked: Unpacked, known: Sequence[Span]) -> I
 def _decompress(reader: Any, octets: memoryview) -> tuple[bytes, int, bool]:
     """Return the content of a stream, its compressed length, and whether its end was reached.
 
-    Reads at most one byte more than the limit, so that the caller can see that the limit was exceeded.
+    Read at most one byte more than the limit, so that the caller can see that the limit was exceeded.
     """
     content, at = bytearray(), 0
     try:

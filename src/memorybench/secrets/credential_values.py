@@ -153,7 +153,10 @@ def is_random(value: str) -> bool:
 
 
 def is_hex_key(value: str) -> bool:
-    """Return whether the value could be a key of 32 to 64 hex digits. Hashes look the same; the context must decide."""
+    """Return whether the value could be a key: 32 to 64 hex digits that look random.
+
+    Hashes look the same; the context must decide.
+    """
     return 32 <= len(value) <= 64 and _SHA.fullmatch(value) is not None and _entropy(value) >= _ENTROPY
 
 

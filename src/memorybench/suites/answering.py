@@ -80,7 +80,7 @@ def context_of(memories: Sequence[Memory], *, chunks: bool = False) -> str:
 
 
 def estimated_tokens(text: str) -> int:
-    """Estimates the tokens of a text as its UTF-8 bytes divided by four, for every provider alike."""
+    """Estimate the tokens of a text as its UTF-8 bytes divided by four, for every provider alike."""
     return -(-len(text.encode("utf-8", "surrogatepass")) // _BYTES_PER_TOKEN)
 
 

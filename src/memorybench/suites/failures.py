@@ -116,7 +116,7 @@ def find_failures(
 ) -> Failures:
     """Return the trials that have no score or a wrong result, sorted by provider, by reason, and by place in the plan.
 
-    `providers`, `types` and `reasons` select failures; empty: all. Raises BadInput for a name that the run does not
+    `providers`, `types` and `reasons` select failures; empty: all. Raise BadInput for a name that the run does not
     have. Wrong results of baselines such as `none` are left out, unless `providers` is given or the run has only
     baselines. A type is the value of any label: a question type, a probe type, a phase or a category.
     """

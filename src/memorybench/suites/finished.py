@@ -59,8 +59,8 @@ def find_finished(
 ) -> FinishedRun | None:
     """Return the run to resume, with its report, if all its trials are scored; otherwise None.
 
-    `options.resume` names the run; None is also returned if it names none. Calls no subject: results come from the
-    journal. Writes the reports again if the run's folder has none, and adds tags.
+    `options.resume` names the run; None is also returned if it names none. Call no subject: results come from the
+    journal. Write the reports again if the run's folder has none, and add tags.
     """
     if options.resume is None:
         return None

@@ -62,7 +62,7 @@ class _Tally(Struct):
 
 
 def write_logs(parts: Sequence[tuple[RunReader, Run]], summary: Summary, folder: Path) -> list[Path]:
-    """Writes a log for each benchmark and subject of a run, or of its shards, and returns the paths."""
+    """Write a log for each benchmark and subject of a run, or of its shards, and return the paths."""
     tallies: dict[Key, _Tally] = {}
     for _, _, _, outcome in _settled(parts):
         tallies.setdefault(_key(outcome), _Tally()).add(outcome)

@@ -22,7 +22,7 @@ _LONGEST_PATH = 4096
 def prompt_text(given: str, flag: str) -> str:
     """Return the content of the file that `given` names, or `given` itself if it is a prompt.
 
-    Raises BadInput if it looks like a path to a missing file: a judge that is asked "prompts/strict.txt" would still
+    Raise BadInput if it looks like a path to a missing file: a judge that is asked "prompts/strict.txt" would still
     answer yes or no.
     """
     path = Path(given)

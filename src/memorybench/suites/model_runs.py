@@ -35,7 +35,7 @@ def perform_with_model(
 ) -> Ending:
     """Perform a plan with one model; a run that was already begun is resumed.
 
-    Stops when `budget` dollars are spent, including what earlier commands spent on this run. None: no limit.
+    Stop when `budget` dollars are spent, including what earlier commands spent on this run. None: no limit.
     """
     spending, marks = Budget(budget), run.fingerprints
     if _was_begun(results, run.id):

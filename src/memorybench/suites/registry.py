@@ -51,7 +51,7 @@ def suites() -> Iterator[Suite]:
 
 
 def commands(verb: str) -> list[tuple[Suite, Command]]:
-    """Returns the commands whose first word is `verb`, each with its suite."""
+    """Return the commands whose first word is `verb`, each with its suite."""
     owner = next((name for name, verbs in BUILT_IN.items() if verb in verbs), None)
     candidates = [suite(owner)] if owner else _plugins()
     return [
@@ -64,12 +64,12 @@ def commands(verb: str) -> list[tuple[Suite, Command]]:
 
 
 def verb_of(suite_name: str) -> str:
-    """Returns the command by which users know a suite, such as `eval` for the suite bench."""
+    """Return the command by which users know a suite, such as `eval` for the suite bench."""
     return next(iter(BUILT_IN.get(suite_name, (suite_name,))))
 
 
 def suite_of(run: Run) -> Suite:
-    """Returns the suite of a saved run."""
+    """Return the suite of a saved run."""
     found = suite(run.suite)
     if found is None:
         raise BadInput(
@@ -82,7 +82,7 @@ def suite_of(run: Run) -> Suite:
 
 @contextmanager
 def open_run(runs: Sequence[str], folders: Sequence[Path], *, thorough: bool = True) -> Iterator[StoredRun]:
-    """Opens a saved run by id from these folders. Several ids must be shards of one run; they are read as one.
+    """Open a saved run by id from these folders. Several ids must be shards of one run; they are read as one.
 
     `thorough=False` skips the check of the whole results file.
     """

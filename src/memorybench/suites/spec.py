@@ -40,7 +40,7 @@ def flag(
     is_program: bool = False,
     **limits: Any,
 ) -> Any:
-    """Declares a field that is also a command-line flag.
+    """Declare a field that is also a command-line flag.
 
     `name` replaces the name derived from the field; one without leading hyphens is a positional argument.
     `default_text` describes a default that is not a constant. `file_or_text`: the value may name a file with the text.
@@ -70,7 +70,7 @@ def flag_options(field: FieldInfo) -> Mapping[str, Any]:
 
 
 def flag_name(spec: type[Record], field: str) -> str:
-    """Returns what the user types for a field: `--limit`, or the metavar of a positional argument."""
+    """Return what the user types for a field: `--limit`, or the metavar of a positional argument."""
     options = flag_options(spec.model_fields[field])
     name = options.get("flag") or f"--{field.replace('_', '-')}"
     return str(name if name.startswith("-") else options.get("metavar") or name)
@@ -138,7 +138,7 @@ class Spec(Record):
 
     @classmethod
     def migrate(cls, saved: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Returns saved values with the field names of today; an older version may have used others."""
+        """Return saved values with the field names of today; an older version may have used others."""
         return saved
 
 
@@ -329,7 +329,7 @@ _EXPECTED = {
 
 
 def make_spec(kind: type[SpecT], values: Mapping[str, Any]) -> SpecT:
-    """Validates field values and returns the spec. An error names the flag of the invalid field."""
+    """Validate field values and return the spec. An error names the flag of the invalid field."""
     try:
         return kind.model_validate(dict(values))
     except ValidationError as error:
@@ -389,7 +389,7 @@ def saved_programs(spec: Spec, given: Mapping[str, Any]) -> list[Use]:
 
 
 def changed_flag(kind: type[Record], given: Mapping[str, Any]) -> str | None:
-    """Returns the first given flag that must not be given with --resume; None if there is none."""
+    """Return the first given flag that must not be given with --resume; None if there is none."""
     for name in given:
         if name in kind.model_fields and not flag_options(kind.model_fields[name]).get("per_start"):
             return flag_name(kind, name)

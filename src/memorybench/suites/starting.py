@@ -67,9 +67,9 @@ def start_run(
     thresholds: Sequence[str] = (),
     threshold_on: Held = "value",
 ) -> Start:
-    """Prepares a new run from the given fields of its spec, or the run that `options.resume` names.
+    """Prepare a new run from the given fields of its spec, or the run that `options.resume` names.
 
-    Raises BadInput if the run cannot be performed, before anything is spent or written.
+    Raise BadInput if the run cannot be performed, before anything is spent or written.
     """
     limits = parse_thresholds(thresholds)
     check_not_empty(command.spec, given)
@@ -155,7 +155,10 @@ def results_of(command: Command, options: RunOptions) -> Path:
 
 
 def saved_run(suite: Suite, command: Command, given: Mapping[str, Any], options: RunOptions) -> Run:
-    """Returns the saved run that `options.resume` names. Raises BadInput if another command made it."""
+    """Return the saved run that `options.resume` names.
+
+    Raise BadInput if it is not found, if another command made it, or if a given flag must not be given with --resume.
+    """
     run_id, results = safe_run_id(options.resume or "", "--resume"), results_of(command, options)
     changed = changed_flag(command.spec, given) or ("--run-id" if options.run_id else None)
     if changed:
@@ -190,7 +193,7 @@ def saved_run(suite: Suite, command: Command, given: Mapping[str, Any], options:
 
 
 def estimates(start: Start) -> list[Estimate]:
-    """Returns an estimate of the remaining calls and costs, without steps recorded by the resumed or reused run."""
+    """Return an estimate of the remaining calls and costs, without steps recorded by the resumed or reused run."""
     prepared, place = start.prepared, start.place
     rows = list(prepared.estimate())
     source = place.run_id if start.resuming else prepared.spec.reuse

@@ -78,23 +78,23 @@ class StoredRun(Struct, frozen=True, dict=True):
         return self.parts[0][0].folder
 
     def with_spec(self, changes: Mapping[str, Any]) -> StoredRun:
-        """Returns a copy of the run whose spec has these changes."""
+        """Return a copy of the run whose spec has these changes."""
         parts = ((one, run.model_copy(update={"spec": {**run.spec, **changes}})) for one, run in self.parts)
         return replace(self, parts=tuple(parts))
 
     def with_summary(self, summary: Summary) -> StoredRun:
-        """Returns a copy of the run with a summary that was computed earlier."""
+        """Return a copy of the run with a summary that was computed earlier."""
         known = replace(self)
         known.__dict__["summary"] = summary  # as `cached_property` stores it
         return known
 
     def ended(self, status: RunStatus, time: str) -> StoredRun:
-        """Returns a copy with this status and end time. Reports need it, because the end is recorded after them."""
+        """Return a copy with this status and end time. Reports need it, because the end is recorded after them."""
         parts = ((one, run.model_copy(update={"status": status, "finished": time})) for one, run in self.parts)
         return replace(self, parts=tuple(parts))
 
     def read_once(self) -> StoredRun:
-        """Returns a copy that keeps its outcomes in memory after they are read; itself, if it has too many trials."""
+        """Return a copy that keeps its outcomes in memory after they are read; itself, if it has too many trials."""
         if sum(run.planned for run in self.runs) > _MOST_HELD:
             return self
         held = _HeldRun(self.parts, self.metrics)
@@ -105,16 +105,16 @@ class StoredRun(Struct, frozen=True, dict=True):
         return (outcome for _, outcome in run_reader.dated_outcomes(run.id, subjects))
 
     def trials(self) -> Iterator[RecordedTrial]:
-        """Yields every outcome with its case and its steps."""
+        """Yield every outcome with its case and its steps."""
         for run_reader, run in self.parts:
             yield from run_reader.trials(run.id)
 
     def outcomes(self, subjects: Collection[str] | None = None) -> Iterator[Outcome]:
-        """Yields the outcome of every trial of these subjects; None: of all subjects."""
+        """Yield the outcome of every trial of these subjects; None: of all subjects."""
         return chain.from_iterable(self._outcomes_of(part, subjects) for part in range(len(self.parts)))
 
     def case(self, outcome: Outcome) -> Mapping[str, Any]:
-        """Returns the case of an outcome as the journal stores it; empty if it is not stored."""
+        """Return the case of an outcome as the journal stores it; empty if it is not stored."""
         for run_reader, run in self.parts:
             found = run_reader.case(run.id, outcome.trial.benchmark, outcome.trial.case_id)
             if found:
@@ -141,7 +141,7 @@ Metrics = Callable[[StoredRun], Sequence[Metric]]
 def open_runs(
     runs: Sequence[str], folders: Sequence[Path], metrics: Metrics, *, thorough: bool = True
 ) -> Iterator[StoredRun]:
-    """Opens runs by id from these folders, or as FOLDER/RUN. Several runs must be shards of one run.
+    """Open runs by id from these folders, or as FOLDER/RUN. Several runs must be shards of one run.
 
     `thorough=False` skips the check of the whole results file.
     """
@@ -155,7 +155,7 @@ def open_runs(
 def _find_run(
     name: str, folders: Sequence[Path], stack: ExitStack, *, thorough: bool = True
 ) -> list[tuple[RunReader, Run]]:
-    """Finds a run in every folder that has it: shards made on different machines may have the same id."""
+    """Find a run in every folder that has it: shards made on different machines may have the same id."""
     if (own := folder_of(name)) is not None:
         name, folders = Path(name).name, [own]
     if "/" in name:
@@ -180,7 +180,7 @@ def _find_run(
 
 
 def no_results(name: str) -> BadInput:
-    """Returns the error for a name FOLDER/RUN whose folder has no results."""
+    """Return the error for a name FOLDER/RUN whose folder has no results."""
     path = Path(name)
     if path.is_dir():
         return BadInput(
@@ -195,13 +195,13 @@ def no_results(name: str) -> BadInput:
 
 
 def folder_of(name: str) -> Path | None:
-    """Returns the results folder of FOLDER/RUN; None if the name has no folder, or the folder no results."""
+    """Return the results folder of FOLDER/RUN; None if the name has no folder, or the folder no results."""
     path = Path(name)
     return path.parent if path.name != name and (path.parent / FILE_NAME).exists() else None
 
 
 def find_folder(name: str, folders: Sequence[Path], *, thorough: bool = True) -> tuple[str, list[Path]]:
-    """Returns the id of the run with that name, which may be `latest`, and the folders that have it."""
+    """Return the id of the run with that name, which may be `latest`, and the folders that have it."""
     with ExitStack() as stack:
         parts = _find_run(name, folders, stack, thorough=thorough)
         return parts[0][1].id, [run_reader.folder for run_reader, _ in parts]
@@ -215,7 +215,7 @@ def new_run_id(text: str, where: str) -> str:
 
 
 def resolve_run(name: str, readers: Mapping[Path, RunReader]) -> str:
-    """Returns the run id for a name. `latest` is the newest run that is not a calibration, unless a run has that id."""
+    """Return the run id for a name. `latest` is the newest run that is not a calibration, unless a run has that id."""
     safe_run_id(name, "run")
     if name != LATEST or any(run_reader.has(name) for run_reader in readers.values()):
         return name

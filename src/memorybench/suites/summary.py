@@ -176,7 +176,7 @@ class _QuestionCosts(Struct):
 
 
 def _rows(repeats: Sequence[Outcome], metrics: Sequence[Metric]) -> dict[str, tuple[float, ...]]:
-    """Returns, by metric, the numbers it reads from the outcomes of one item: one outcome, or one per repeat."""
+    """Return, by metric, the numbers it reads from the outcomes of one item: one outcome, or one per repeat."""
     rows = {}
     for metric in metrics:
         row = metric.read(repeats[0]) if len(repeats) == 1 else mean_row(map(metric.read, repeats))
@@ -241,7 +241,7 @@ def _counted(outcomes: Iterable[Outcome], totals: dict[str, int]) -> Iterator[Ou
 def summarise(
     parts: Sequence[tuple[RunReader, Run]], metrics: Sequence[Metric], outcomes: Iterable[Iterable[Outcome]]
 ) -> Summary:
-    """Summarises one run, or several shards of one run. `outcomes` are those of each shard, read once."""
+    """Summarise one run, or several shards of one run. `outcomes` are those of each shard, read once."""
     runs = [run for _, run in parts]
     planned: Counter[str] = Counter()
     for run in runs:
@@ -323,19 +323,19 @@ def _failures(outcomes: Iterable[Outcome]) -> tuple[Failed, ...]:
 
 
 def subjects_of(run: Run) -> Sequence[str]:
-    """Returns the names of a run's subjects. A run of the suite bench saves them as `providers`."""
+    """Return the names of a run's subjects. A run of the suite bench saves them as `providers`."""
     names: Sequence[str] = run.spec.get("subjects", run.spec.get("providers", ()))
     return names
 
 
 def headline(results: Sequence[Result]) -> str:
-    """Returns the first headline measure for which any of these results has a value; the last one if none has."""
+    """Return the first headline measure for which any of these results has a value; the last one if none has."""
     measured = {measure.name for result in results for measure in result.measures if measure.value is not None}
     return next((name for name in HEADLINES if name in measured), HEADLINES[-1])
 
 
 def percentile(ordered: Sequence[float], percent: float) -> float | None:
-    """Returns a percentile of sorted values, interpolated linearly; None if there are no values."""
+    """Return a percentile of sorted values, interpolated linearly; None if there are no values."""
     if not ordered:
         return None
     place = (len(ordered) - 1) * percent / 100
@@ -345,7 +345,7 @@ def percentile(ordered: Sequence[float], percent: float) -> float | None:
 
 
 def _merged(stages: Sequence[Stage]) -> tuple[Stage, ...]:
-    """Merges stages with the same name and subject, as shards have them."""
+    """Merge stages with the same name and subject, as shards have them."""
     grouped: dict[tuple[str, str], list[Stage]] = {}
     for stage in stages:
         grouped.setdefault((stage.name, stage.subject), []).append(stage)

@@ -94,7 +94,7 @@ def check_thresholds(
 ) -> list[Threshold]:
     """Return the given thresholds and, for measures without one, the default targets. Called before anything is spent.
 
-    Raises BadInput if a threshold names no measure of this run, is not a possible value, or if the run has only
+    Raise BadInput if a threshold names no measure of this run, is not a possible value, or if the run has only
     baselines. Older names of a measure are accepted. `are_saved`: a run was started with these thresholds, so their
     values are accepted, even if an earlier version allowed more.
     """

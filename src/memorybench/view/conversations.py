@@ -24,7 +24,7 @@ ReadConversation = Callable[[str], Haystack]
 
 
 def open_conversations(run: Run, benchmark: str, results: Path) -> ReadConversation:
-    """Return a function that reads a conversation by its id. Raises BadInput if the data is missing or has changed."""
+    """Return a function that reads a conversation by its id. Raise BadInput if the data is missing or has changed."""
     kind = "dataset" if run.suite == "audit" else "benchmark"
     recorded = run.fingerprints.get(f"{kind} {benchmark}")
     if recorded is None:

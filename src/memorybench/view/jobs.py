@@ -43,7 +43,7 @@ class Jobs:
             return future
 
     def get(self, key: Key, make: Callable[[], Made]) -> Made:
-        """Return the result of `make`, which is called once per key. Raises Pending if it is not ready in time.
+        """Return the result of `make`, which is called once per key. Raise Pending if it is not ready in time.
 
         An error of `make` is raised; the next call starts `make` again.
         """

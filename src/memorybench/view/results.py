@@ -189,7 +189,7 @@ class Results:
     def report(self, place: int, stored: StoredRun) -> Report:
         """Return the report of a run, with the sections that `results` shows.
 
-        It is computed in a background thread. Raises Pending if it is not ready yet.
+        It is computed in a background thread. Raise Pending if it is not ready yet.
         """
         state, run_id = self._state(place, stored), stored.run.id
         self.jobs.start(("questions", *state), lambda: self._index(place, run_id))  # the page needs both
@@ -241,7 +241,7 @@ class Results:
     def comparison(self, place: int, stored: StoredRun) -> RunComparison | None:
         """Return a comparison of the providers of a run. None if it has only one, or too many trials for a page.
 
-        Raises Pending if it is not ready yet.
+        Raise Pending if it is not ready yet.
         """
         if stored.run.planned > MOST_COMPARED:
             return None
@@ -302,7 +302,7 @@ class Results:
             return compare_sides(chosen) if len(chosen) > 1 else None
 
     def conversation(self, place: int, run: Run, benchmark: str, id: str) -> Haystack:
-        """Return a conversation of a run. Raises BadInput if its data is missing or has changed since the run."""
+        """Return a conversation of a run. Raise BadInput if its data is missing or has changed since the run."""
         key = ("data", str(place), run.id, run.created, benchmark)
         return self.jobs.get(key, lambda: open_conversations(run, benchmark, self.folders[place]))(id)
 

@@ -43,7 +43,7 @@ class ResolvedAgent(Struct, frozen=True):
 def resolve_agent(
     catalog: Catalog, name: str, model: str | None, consent: Consent, *, need_keys: bool = True
 ) -> ResolvedAgent:
-    """Return the agent with this name. Raises BadInput if consent, a model, a key or a program is missing."""
+    """Return the agent with this name. Raise BadInput if consent, a model, a key or a program is missing."""
     check_consent(catalog, catalog.chosen("agent", name), consent)
     config = catalog.agent(name, environment() if need_keys else None)
     check_sdk(f'agent "{name}"')

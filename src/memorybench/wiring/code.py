@@ -39,7 +39,7 @@ def load_evaluator(named: str | None, consent: Consent) -> Callable[[Question, s
 def load_function(where: str, named: str, consent: Consent, base: Path | None = None) -> Callable[..., Any]:
     """Import and return the function `./file.py:function` or `module:function`.
 
-    A file is relative to `base`; None: to the current folder. Raises ConsentRequired unless the user allows code.
+    A file is relative to `base`; None: to the current folder. Raise ConsentRequired unless the user allows code.
     """
     place, _, name = named.rpartition(":")
     if not place or not name:

@@ -83,7 +83,7 @@ def pull_all(
     announce: Callable[[Source], None],
     progress: Callable[[Piece], Progress],
 ) -> None:
-    """Download the data of these benchmarks. Calls `announce` before each download and `progress` per file."""
+    """Download the data of these benchmarks. Call `announce` before each download and `progress` per file."""
     sources = []
     for config in _benchmarks(catalog, list(dict.fromkeys(names))):
         where = f'benchmark "{config.name}"'

@@ -161,7 +161,7 @@ def preview_data(config: BenchmarkConfig, located: Source, samples: int = 3) -> 
 def reopen_dataset(
     config: BenchmarkConfig, catalog: Catalog, recorded: Fingerprint, *, file: Path | None, folders: Sequence[Path]
 ) -> Dataset:
-    """Open the data of a recorded run, to show it. Raises BadInput if the data is missing or has changed since the run.
+    """Open the data of a recorded run, to show it. Raise BadInput if the data is missing or has changed since the run.
 
     Files must be in the cache or below one of `folders`, and are parsed only if their fingerprint is the recorded one.
     Nothing is downloaded, and no plug-in is loaded.

@@ -28,7 +28,7 @@ def first_variable(*names: str) -> str | None:
 
 
 def named_variables(names: Sequence[str], flag: str) -> dict[str, str]:
-    """Return the values of these variables. Raises BadInput, which names `flag`, if one is not set."""
+    """Return the values of these variables. Raise BadInput, which names `flag`, if one is not set."""
     for name in names:
         if name not in environment():
             raise BadInput(

@@ -94,7 +94,7 @@ def resolve_extractor(
 ) -> ResolvedExtractor:
     """Return the extractor with this name or command line; exactly one of them must be given.
 
-    `name` is a config, a provider or `module:function`. Raises BadInput if something that it needs is missing.
+    `name` is a config, a provider or `module:function`. Raise BadInput if something that it needs is missing.
     """
     if (name is None) == (command is None):
         raise BadInput(

@@ -55,7 +55,7 @@ def find_isolation(
     """Return what separates the data of a run from other data: a folder, a user or nothing (`none`).
 
     `provider` is the config of the store's provider, if it has one. A command that only reads needs no separation.
-    Raises BadInput for a live store that neither separates users nor can be emptied, and for one that has only one of
+    Raise BadInput for a live store that neither separates users nor can be emptied, and for one that has only one of
     these two abilities and is not disposable.
     """
     if not _is_live(config, provider):

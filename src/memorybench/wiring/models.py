@@ -95,7 +95,7 @@ class ResolvedModel(Struct, frozen=True):
         )
 
     async def open_embedder(self, stack: AsyncExitStack, dimensions: int | None) -> Embedder:
-        """Open the model as an embedder. Raises BadInput unless its server has OpenAI's API."""
+        """Open the model as an embedder. Raise BadInput unless its server has OpenAI's API."""
         address = self.address
         if address is None or address.kind != "openai":
             raise BadInput(
@@ -145,7 +145,7 @@ class ModelResolver(Struct, frozen=True):
         return name is not None and (has_address(name) or self.catalog.has_card(name))
 
     def resolve(self, name: str) -> ResolvedModel:
-        """Return the model with this name. Raises BadInput if its key is needed and not set."""
+        """Return the model with this name. Raise BadInput if its key is needed and not set."""
         model = self._resolve(name)
         if model.address is not None and self.need_key:
             try:

@@ -26,7 +26,7 @@ _INSTALLED = frozenset({"site-packages", "dist-packages"})
 def code_of(catalog: Catalog, entry: Entry) -> str:
     """Return digests of the modules that the config of an entry names and of the Python files in its commands.
 
-    Returns "" for an installed entry. See `describe_code`.
+    Return "" for an installed entry. See `describe_code`.
     """
     if entry.is_installed:
         return ""

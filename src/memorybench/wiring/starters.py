@@ -72,7 +72,7 @@ class Probed(Struct, frozen=True):
 
 
 def starting_files(kind: StarterKind, name: str, folder: Path) -> list[Path]:
-    """Return the paths of the files to write. Raises BadInput if the name is invalid or taken, or if a file exists."""
+    """Return the paths of the files to write. Raise BadInput if the name is invalid or taken, or if a file exists."""
     safe_name(name, "NAME")
     place, suffix = _FILES[kind]
     files = [folder / place / f"{name}.{suffix}"]
@@ -190,7 +190,7 @@ def _provider_text(text: str, name: str, probed: Probed | None) -> str:
 
 
 def _fields(request: Guess) -> str:
-    """Return the YAML lines for the query and body of a request. Adds a field for the scope if there is none."""
+    """Return the YAML lines for the query and body of a request. Add a field for the scope if there is none."""
     body, query = dict(request.body), dict(request.query)
     if not request.has_scope:
         (query if request.method == "GET" else body)["user"] = "$.scope"

@@ -86,7 +86,7 @@ class ResolvedStore(Struct, frozen=True):
 
 
 def resolve_store(catalog: Catalog, name: str, consent: Consent, *, need_keys: bool = True) -> ResolvedStore:
-    """Return the store with this name. Raises BadInput if consent, a variable, a package or a program is missing."""
+    """Return the store with this name. Raise BadInput if consent, a variable, a package or a program is missing."""
     check_consent(catalog, catalog.chosen("store", name), consent)
     known = environment() if need_keys else None
     config = catalog.store(name, known)

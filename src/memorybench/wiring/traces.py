@@ -143,7 +143,7 @@ async def _store_runs(service: LangSmith, path: Path) -> None:
 
 
 async def open_langfuse(stack: AsyncExitStack) -> FeedbackSink:
-    """Open a client that sends scores to Langfuse. Raises BadInput if a key is not set."""
+    """Open a client that sends scores to Langfuse. Raise BadInput if a key is not set."""
     public, secret = langfuse_keys()
     http = await stack.enter_async_context(open_http(redactor()))
     url = first_variable(*LANGFUSE_URLS) or LANGFUSE_URL
@@ -223,7 +223,7 @@ def _langsmith_key() -> str:
 def parse_duration(text: str) -> timedelta | None:
     """Parse a duration such as `45s`, `30m`, `24h`, `7d` or `2w`; return None for other texts.
 
-    Raises OverflowError if it is too long.
+    Raise OverflowError if it is too long.
     """
     number, unit = text[:-1], text[-1:]
     if unit not in _UNITS or not (number.isascii() and number.isdecimal()):

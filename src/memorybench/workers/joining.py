@@ -88,7 +88,7 @@ def _join_once(
 
 
 def _wait_for_database(results: Path) -> None:
-    """Wait until the database accepts connections. Raises DatabaseLost after a minute."""
+    """Wait until the database accepts connections. Raise DatabaseLost after a minute."""
     deadline, delay = time.monotonic() + _LONGEST_WAIT, 0.1
     while True:
         try:

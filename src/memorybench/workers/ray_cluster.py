@@ -51,7 +51,7 @@ _MOST_FILES = 500 * 2**20
 def ray_workers(start: Start, stopping: Stop) -> Iterator[PerformElsewhere]:
     """Connect to Ray, start the workers, and yield the function that performs the run on them.
 
-    Raises BadInput, before anything is recorded or spent, if that is not possible.
+    Raise BadInput, before anything is recorded or spent, if that is not possible.
     """
     ray, options = import_module("ray"), start.options
     variables = named_variables(options.ray_env, "--ray-env")

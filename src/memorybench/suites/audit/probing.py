@@ -52,8 +52,8 @@ def verify_all(
 ) -> Verified:
     """Let the model write and verify the candidates, and return those that pass.
 
-    Stops when `budget` dollars are spent. What earlier commands spent on the run counts, too. The run id is derived
-    from dataset, candidates, model and the version of the checks, so repeating the command resumes the run. Raises
+    Stop when `budget` dollars are spent. What earlier commands spent on the run counts, too. The run id is derived
+    from dataset, candidates, model and the version of the checks, so repeating the command resumes the run. Raise
     KeyboardInterrupt after Ctrl-C; replies until then are recorded.
     """
     marks = {

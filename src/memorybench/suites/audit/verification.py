@@ -90,7 +90,7 @@ class ProbeModel(Struct, frozen=True):
     ) -> T:
         """Render a prompt of the catalog, ask the model, and return the parsed reply. All runs share the step.
 
-        Raises Unreadable if the reply cannot be parsed. It is recorded nevertheless, and not asked for again.
+        Raise Unreadable if the reply cannot be parsed. It is recorded nevertheless, and not asked for again.
         """
 
         def read_or_keep(completion: Completion) -> T | UnreadReply:

@@ -128,7 +128,7 @@ def _absent(indexed: IndexedConversation, facts: Sequence[AuditFact], has_recall
 
 
 async def write(steps: Steps, writer: ProbeModel, draft: Probe, conversation: AuditConversation) -> Probe:
-    """Return the draft with the question that the model writes; raise Lacking if it writes none."""
+    """Return the draft with a question: its own, or one that the model writes; raise Lacking if it writes none."""
     if draft.question and not (draft.options and draft.origin == "model"):
         return draft
     try:

@@ -95,5 +95,5 @@ def run_metrics(spec: Mapping[str, Any], plugins: Sequence[Metric | RetrievalMet
 
 
 def plugin_metrics() -> tuple[Metric | RetrievalMetric, ...]:
-    """Loads the metrics of installed packages; one that cannot be loaded is skipped with a warning."""
+    """Load the metrics of installed packages; one that cannot be loaded is skipped with a warning."""
     return tuple(load_plugins(METRICS, "metric"))

@@ -232,7 +232,7 @@ class BenchPlan(Struct):
         ]
 
     async def _check_judges(self, steps: Steps) -> None:
-        """Checks the judge, with the prompts of all benchmarks, on answers whose verdict is known."""
+        """Check the judge, with the prompts of all benchmarks, on answers whose verdict is known."""
         if not any(bench.answering and bench.answering.scoring.judge for bench in self.benches):
             return
         from memorybench.judging.canaries import choose_canaries
@@ -252,7 +252,7 @@ class BenchPlan(Struct):
             await record_judge_check(steps, judge, choose_canaries(tuple(prompts)), self.canaries)
 
     async def _clear_all(self, steps: Steps) -> None:
-        """Clears memories that were not cleared after their last question, such as those of an interrupted run."""
+        """Clear memories that were not cleared after their last question, such as those of an interrupted run."""
         for ingest, haystacks in self._ingests:
             for haystack in haystacks:
                 await ingest.clear(steps, haystack)

@@ -62,7 +62,7 @@ class _CaseInFile(Record):
 
 
 def load_cases(path: Path | str) -> tuple[ExtractionCase, ...]:
-    """Reads cases from a JSON list, `{"cases": […]}`, JSONL or YAML. Raises BadInput at the first invalid case."""
+    """Read cases from a JSON list, `{"cases": […]}`, JSONL or YAML. Raise BadInput at the first invalid case."""
     cases: list[ExtractionCase] = []
     lines: dict[str, int | None] = {}
     for row in _rows(load(path)):
@@ -182,7 +182,7 @@ def _check_memory(row: Document, name: str, memory: Any) -> None:
 
 
 def _check_facts(row: Document, written: _CaseInFile, gold: Gold) -> None:
-    """Raises BadInput unless expected_facts lists exactly the new facts of expected_output."""
+    """Raise BadInput unless expected_facts lists exactly the new facts of expected_output."""
     if written.expected_facts and not gold.added:
         raise BadInput(
             row.where("expected_output"),
@@ -227,7 +227,7 @@ def _check_facts(row: Document, written: _CaseInFile, gold: Gold) -> None:
 
 
 def _check_superseded(row: Document, written: _CaseInFile, gold: Gold) -> None:
-    """Raises BadInput unless superseded lists exactly the old facts that expected_output lacks."""
+    """Raise BadInput unless superseded lists exactly the old facts that expected_output lacks."""
     if written.superseded is None:
         # An author who writes only the new facts would make every old fact one to delete.
         if not gold.kept and len(gold.removed) > 1:

@@ -36,7 +36,7 @@ class MemoryExtractionEvaluator:
         return self.evaluate_run(run, example)
 
     def evaluate_run(self, run: Any, example: Any = None, evaluator_run_id: Any = None) -> dict[str, Any]:
-        """Scores a LangSmith run. Must be called in a thread without an event loop. `example` is ignored."""
+        """Score a LangSmith run. Must be called in a thread without an event loop. `example` is ignored."""
         return asyncio.run(self.aevaluate_run(run, example, evaluator_run_id))
 
     async def aevaluate_run(self, run: Any, example: Any = None, evaluator_run_id: Any = None) -> dict[str, Any]:

@@ -135,9 +135,9 @@ class Findings(NamedTuple):
 
 
 async def examine(steps: Steps, case: ExtractionCase, output: Any, judge: EntailmentJudge | None = None) -> Findings:
-    """Compares an output with a case; the judge decides what code cannot.
+    """Compare an output with a case; the judge decides what code cannot.
 
-    What depends on a reply that cannot be read stays undecided. Raises Malformed if the output is not a memory.
+    What depends on a reply that cannot be read stays undecided. Raise Malformed if the output is not a memory.
     """
     matching = match_output(case, output)
     if judge is None or possibly_merged(matching):
@@ -151,7 +151,7 @@ async def examine(steps: Steps, case: ExtractionCase, output: Any, judge: Entail
 
 
 def match_output(case: ExtractionCase, output: Any) -> Matching:
-    """Matches the facts of an output with those of the gold, by code alone."""
+    """Match the facts of an output with those of the gold, by code alone."""
     gold = case.gold
     to_remove = range(gold.valid, len(gold.targets))
     return match(Grid(gold.targets, recorded_facts(output), gold.categories, to_remove))
@@ -287,7 +287,7 @@ class _Examination:
         )
 
     def undecided_findings(self, unclear: Sequence[MemoryFact]) -> Findings:
-        """Returns findings with the widest bounds: nothing is certain, and everything is possible."""
+        """Return findings with the widest bounds: nothing is certain, and everything is possible."""
         gold, output = self._matching.grid.gold, self._matching.grid.found
         due = sum(gold[t].most_parts for t in (*self._added, *self._removed))
         written = sum(fact.most_parts for fact in output)
@@ -363,7 +363,7 @@ class _Examination:
         return tuple(remarks)
 
     def _remark_on(self, place: int, others: Collection[int]) -> Remark:
-        """Returns a remark with the label of one wrong fact; `others` are the facts that it may repeat."""
+        """Return a remark with the label of one wrong fact; `others` are the facts that it may repeat."""
         grid = self._matching.grid
         fact = grid.found[place]
         for target, found in self._matching.misfiled.items():

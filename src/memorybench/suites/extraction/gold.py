@@ -142,7 +142,7 @@ def _alphanumeric(text: str) -> str:
 
 
 def _replacements(added: Sequence[MemoryFact], removed: Sequence[MemoryFact]) -> dict[int, int]:
-    """Pairs added facts with the removed facts that they replace: first on the same path, then the most similar."""
+    """Pair added facts with the removed facts that they replace: first on the same path, then the most similar."""
     ranked = sorted(
         (new.category != old.category, new.categories != old.categories, -alike, a, r)
         for a, new in enumerate(added)

@@ -72,7 +72,7 @@ class OldFacts(NamedTuple):
         )
 
     def _operations(self, matching: Matching) -> Operations:
-        """Counts the operations. A withdrawn fact and the stated fact that replaces it are one update."""
+        """Count the operations. A withdrawn fact and the stated fact that replaces it are one update."""
         withdrawn = (*self.gone, *self.stale)
         replaces = find_replacements(withdrawn, matching.grid.gold)
         to_add = [place for place in range(len(matching.grid.gold)) if place not in replaces]
@@ -135,7 +135,7 @@ async def follow_old_facts(
 
 
 def find_replacements(old_facts: Sequence[MemoryFact], stated: Sequence[MemoryFact]) -> dict[int, int]:
-    """Returns, by index of a stated fact, the index of the old fact that it replaces.
+    """Return, by index of a stated fact, the index of the old fact that it replaces.
 
     Both have the same category. Each fact is used once, and the most similar pairs are chosen first.
     """

@@ -147,7 +147,7 @@ class Bound(Pooled, frozen=True):
 
 
 def measures() -> tuple[Metric, ...]:
-    """Returns all metrics. Those named `macro_` are means over cases; the others pool the changes of all cases."""
+    """Return all metrics. Those named `macro_` are means over cases; the others pool the changes of all cases."""
     f1_scores = ("tp", "fp", "fn", "tp_open", "fp_open", "fn_open")
     shares = (
         Bounded("precision", ("tp", "fp", "tp_open", "fp_open"), _share, best=_RIGHT, worst=(("fp_open", 1),)),
@@ -211,7 +211,7 @@ def ratio(sums: Sequence[float]) -> float | None:
 
 
 def _coverage_f1(sums: Sequence[float]) -> float | None:
-    """Returns the harmonic mean of both shares; 0 if one is 0, even if the other is undefined."""
+    """Return the harmonic mean of both shares; 0 if one is 0, even if the other is undefined."""
     precision, recall = share(sums[0], sums[1]), share(sums[2], sums[3])
     if precision == 0 or recall == 0:
         return 0.0

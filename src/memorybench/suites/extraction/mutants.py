@@ -32,7 +32,7 @@ _PRESENT = re.compile(rf"\b(?:{'|'.join(_PAST_OF)})\b", re.IGNORECASE)
 
 
 def mutants_of(case: ExtractionCase) -> Iterator[tuple[str, Any]]:
-    """Yields every mutant of a case: how it was made wrong, such as `drop`, and the output.
+    """Yield every mutant of a case: how it was made wrong, such as `drop`, and the output.
 
     Each new fact (each kept fact, if none is new) is dropped and altered in every way. An invented fact, each removed
     fact and each forbidden text is added. If a change is expected, one mutant leaves the memory unchanged.
@@ -70,7 +70,7 @@ def run_mutants(case: ExtractionCase) -> dict[str, list[str]]:
 
 
 def mutation_summary(results: Mapping[str, Mapping[str, Sequence[str]]]) -> str:
-    """Returns a line such as `mutation score 80 of 80 cases (100%); 412 of 435 mutants killed, 20 undecided`.
+    """Return a line such as `mutation score 80 of 80 cases (100%); 412 of 435 mutants killed, 20 undecided`.
 
     `results` are those of `run_mutants`, by id of the case.
     """
@@ -85,7 +85,7 @@ def mutation_summary(results: Mapping[str, Mapping[str, Sequence[str]]]) -> str:
 
 
 def _alterations(text: str, names: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yields wrong versions of a fact, such as negated, and their kinds. `names` tell subject and object apart."""
+    """Yield wrong versions of a fact, such as negated, and their kinds. `names` tell subject and object apart."""
     lowered = text[:1].lower() + text[1:]
     affirmed = _NEGATION.sub("", text)
     yield "negate", affirmed if affirmed != text else f"It is not true that {lowered}"
@@ -106,7 +106,7 @@ def _alterations(text: str, names: Collection[str]) -> Iterator[tuple[str, str]]
 
 
 def _swap_roles(text: str, names: Collection[str]) -> str | None:
-    """Exchanges subject and object; None if no name shows which words they are, or if the relation is symmetric.
+    """Exchange subject and object; None if no name shows which words they are, or if the relation is symmetric.
 
     A fact that does not begin with a name is about the user.
     """

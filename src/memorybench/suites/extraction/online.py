@@ -118,9 +118,9 @@ class TraceJudge(Struct, frozen=True):
     """Decides pairs of facts that code cannot decide."""
 
     async def judge(self, steps: Steps, trace: Trace) -> JudgedTrace:
-        """Scores one trace.
+        """Score one trace.
 
-        Facts whose verdict cannot be read stay undecided. Raises Unreadable if a list of facts cannot be read, and
+        Facts whose verdict cannot be read stay undecided. Raise Unreadable if a list of facts cannot be read, and
         Malformed if the output is not a memory.
         """
         for name, memory in (("existing memory", trace.existing), ("output", trace.output)):

@@ -110,7 +110,7 @@ def trial_of(case: ExtractionCase, name: str, subject: Subject, repeat: int = 1)
 
 
 async def check_entailments(judge: EntailmentJudge, canaries: int, steps: Steps) -> None:
-    """Checks the judge with pairs of facts whose answer is known, and records the result."""
+    """Check the judge with pairs of facts whose answer is known, and record the result."""
     await record_judge_check(steps, judge.judge, CANARIES, canaries)
 
 

@@ -30,7 +30,7 @@ TRACES, LABELS = "traces.jsonl", "labels.jsonl"
 def prepare_online(spec: OnlineSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
     """Check the settings, then fetch the traces, which costs nothing.
 
-    Raises BadInput if a setting is invalid, before any paid call.
+    Raise BadInput if a setting is invalid, before any paid call.
     """
     if spec.feedback and spec.source not in FEEDBACK_SOURCES:
         raise BadInput(

@@ -271,7 +271,7 @@ def _failures(outcomes: Sequence[Outcome]) -> Cases:
 
 
 def baseline_drifts(run_reader: RunReader, run: Run) -> tuple[Drift, ...]:
-    """Compares an online run with its baseline run, and returns the changes of its measures."""
+    """Compare an online run with its baseline run, and return the changes of its measures."""
     baseline = run.spec.get("baseline")
     if baseline is None:
         return ()

@@ -73,7 +73,7 @@ def replay_matching(case: ExtractionCase, output: Any, records: Sequence[StepRec
     """Match the facts of an output with those of the gold; `records` are the recorded verdicts of the judge.
 
     If a verdict that is needed is not recorded, for example because a prompt was changed since, the matching is by code
-    alone. Raises Malformed if the output is not a memory.
+    alone. Raise Malformed if the output is not a memory.
     """
     matching = match_output(case, output)
     verdicts = {step_key(one.name, canonical(one.inputs)): one for one in records}

@@ -74,7 +74,7 @@ def share(right: float, wrong: float) -> float | None:
 
 
 def f1(tp: float, fp: float, fn: float) -> float | None:
-    """Returns 2 tp / (2 tp + fp + fn), the harmonic mean of precision and recall.
+    """Return 2 tp / (2 tp + fp + fn), the harmonic mean of precision and recall.
 
     It is 0 if only one of the two is defined and something is wrong, and None if nothing was due and nothing was done.
     """

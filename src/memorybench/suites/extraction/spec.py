@@ -92,7 +92,7 @@ class OnlineSpec(JudgedSpec):
 
     @classmethod
     def migrate(cls, saved: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Returns saved values for today's version.
+        """Return saved values for today's version.
 
         Version 0.1 saved its JSONPaths under the key `paths`, by role. Earlier versions accepted a project beside a
         file, which had no effect.

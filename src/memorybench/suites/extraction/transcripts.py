@@ -19,9 +19,9 @@ _SPEAKER = re.compile(rf"^\s*(?:\*\*)?({'|'.join(ROLES)})(?:\*\*)?\s*:(?:\*\*)?\
 
 
 def turns_of(text: str) -> tuple[Turn, ...]:
-    """Parses `User: …` lines into turns; a line without a speaker continues the turn before it.
+    """Parse `User: …` lines into turns; a line without a speaker continues the turn before it.
 
-    Returns no turns if the first line has no speaker.
+    Return no turns if the first line has no speaker.
     """
     turns: list[Turn] = []
     for line in filter(str.strip, text.splitlines()):
@@ -36,13 +36,13 @@ def turns_of(text: str) -> tuple[Turn, ...]:
 
 
 def split_turns(conversation: Sequence[Turn]) -> Iterator[Turn]:
-    """Yields the turns. A turn without a role is split into the turns in its text, if the text names speakers."""
+    """Yield the turns. A turn without a role is split into the turns in its text, if the text names speakers."""
     for turn in conversation:
         yield from (turn,) if turn.role else turns_of(turn.content) or (turn,)
 
 
 def transcript(turns: Sequence[Turn]) -> str:
-    """Returns turns as `User: …` lines. The text of a turn without a role is used unchanged."""
+    """Return turns as `User: …` lines. The text of a turn without a role is used unchanged."""
     lines = []
     for turn in turns:
         speaker = turn.role.capitalize() if turn.speaker is None else f"{turn.speaker} ({turn.role})"

@@ -130,7 +130,7 @@ async def attempt(
 ) -> AttemptReport:
     """Send the prompts to the agent, each in a new session; then check the memory and return the findings.
 
-    Raises ServiceError if the agent ran out of turns without an answer, and no assertion is broken.
+    Raise ServiceError if the agent ran out of turns without an answer, and no assertion is broken.
     """
     async with open_fixture(open_store, scenario, seed) as fixture:
         check_users(fixture.scenario.users, fixture.capabilities)
@@ -152,7 +152,7 @@ async def attempt(
 
 
 def performed_attempt(scenario: Scenario, report: AttemptReport) -> Performed:
-    """Return the scores and texts of an attempt. Raises Lacking if all its assertions were skipped."""
+    """Return the scores and texts of an attempt. Raise Lacking if all its assertions were skipped."""
     if report.result == "skipped":
         raise Lacking(report.reason)
     shown = _exhibit(scenario, report.result, add_skips(report.reason, report.findings))

@@ -132,7 +132,7 @@ class Cell(Record):
 async def play_cell(open_store: OpenStore, topic: Topic, column: str, way: Way, *, curate: bool) -> Cell:
     """Send the statements of one cell to the store and return what its search and list return.
 
-    Raises Lacking if the store lacks an operation that the cell needs.
+    Raise Lacking if the store lacks an operation that the cell needs.
     """
     with temporary_folder("memorybench-corrections-") as folder:
         async with open_store(folder) as store:

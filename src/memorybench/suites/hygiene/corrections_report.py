@@ -96,7 +96,7 @@ def report(run: StoredRun) -> Report:
 
 
 def passes(run: StoredRun) -> bool:
-    """Always True: the matrix only describes. Use --threshold current_first=1 to require a result."""
+    """Return True: the matrix only describes. Use --threshold current_first=1 to require a result."""
     return True
 
 

@@ -158,12 +158,12 @@ def _draft(
 
 
 def parse_draft(draft: Draft, file: str) -> Scenario:
-    """Return the draft as a Scenario. Raises BadInput if it is invalid."""
+    """Return the draft as a Scenario. Raise BadInput if it is invalid."""
     return read_scenario(parse_json(json.dumps(draft), file), Path(file).name)
 
 
 def write_draft(path: Path, draft: Draft) -> None:
-    """Write a draft to a new file. Raises BadInput if the file exists or the draft is not a valid scenario."""
+    """Write a draft to a new file. Raise BadInput if the file exists or the draft is not a valid scenario."""
     text = json.dumps(draft, indent=2, ensure_ascii=False) + "\n"
     try:
         if path.exists():

@@ -128,7 +128,7 @@ def check_users(users: Iterable[str], capabilities: frozenset[Capability]) -> No
 async def run_script(fixture: Fixture, script: Script) -> Activity:
     """Perform the steps and return the calls. After a refusal, the script continues; errors of the store are raised.
 
-    Raises Lacking if the store lacks an operation that a step needs.
+    Raise Lacking if the store lacks an operation that a step needs.
     """
     activity = Activity.on(fixture.snapshot)
     owners = {fact.name: fact.user for fact in fixture.scenario.setup.facts}

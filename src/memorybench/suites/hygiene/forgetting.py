@@ -131,7 +131,7 @@ class _Play(Struct):
 async def check_forgetting(open_store: OpenStore, procedure: Procedure) -> Certificate:
     """Store facts, delete some, perform every step and return the certificate.
 
-    Raises Lacking if the store has no operation that deletes facts.
+    Raise Lacking if the store has no operation that deletes facts.
     """
     pairs, witness = make_pairs(procedure.seed)
     play = _Play(pairs, witness)

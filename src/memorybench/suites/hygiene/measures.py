@@ -55,7 +55,7 @@ def rate_scores(findings: Sequence[Finding]) -> list[Score]:
 def refusal_scores(findings: Sequence[Finding]) -> list[Score]:
     """Return the share of refused writes among the agent's forbidden writes that the store refused or stored.
 
-    Returns no score if there was no such write. A write that breaks several assertions counts once.
+    Return no score if there was no such write. A write that breaks several assertions counts once.
     """
     known = {write.where: write.fate for finding in findings for write in finding.writes}
     unknown = [finding.fate for finding in findings if finding.fate is not None and not finding.writes]

@@ -79,9 +79,9 @@ class Store(Struct, frozen=True):
 
 
 async def open_subject(store: ResolvedStore, *, allow_used: bool = False) -> Store:
-    """Return the store under test. Opens it once, because only an open store knows its version.
+    """Return the store under test. Open it once, because only an open store knows its version.
 
-    Raises BadInput if a live store is not empty, unless `allow_used` is true.
+    Raise BadInput if a live store is not empty, unless `allow_used` is true.
     """
     with temporary_folder("memorybench-") as folder:
         async with store.open(folder) as opened:

@@ -62,7 +62,7 @@ def record(
 ) -> RecordedDraft:
     """Run an agent's command with a store, and write the recorded calls to `file` as a scenario draft.
 
-    The draft is replayed before it is written; the result has the replays. Raises BadInput if `file` exists.
+    The draft is replayed before it is written; the result has the replays. Raise BadInput if `file` exists.
 
     `is_good`: the agent behaved well. `prompt`: what the user said to the agent; it replaces `${prompt}` in the
     command. `quiet`: the output of the command goes to standard error.

@@ -50,7 +50,7 @@ class _HygieneRescorer(Rescorer):
         return Rescored(performed, are_inputs_known=spec.get("seed") is not None, trial=expected)
 
     def _scenario(self, case: Mapping[str, Any], wanted: str) -> Scenario:
-        """Return the recorded scenario. Raises CannotRescore, which names what is wanted, if there is none."""
+        """Return the recorded scenario. Raise CannotRescore, which names what is wanted, if there is none."""
         spec = self.run.run.spec
         if spec.get("mode", "scenarios") != "scenarios":
             raise CannotRescore(f"{wanted} of `hygiene {spec['mode']}` cannot be computed again")

@@ -189,7 +189,7 @@ def _names(text: Text) -> str:
 
 @asynccontextmanager
 async def open_embedder(wiring: Wiring) -> AsyncIterator[Embedder]:
-    """Yield the embeddings of a scan. Raises BadInput if their package is not installed."""
+    """Yield the embeddings of a scan. Raise BadInput if their package is not installed."""
     with temporary_folder("memorybench-scan-") as folder:
         async with AsyncExitStack() as stack:
             yield await wiring.open_providers(stack, folder, run_id="scan").embedder()

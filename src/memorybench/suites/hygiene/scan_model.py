@@ -248,7 +248,7 @@ def ask_model(
 ) -> ModelFindings:
     """Ask the model, and return what it confirmed and denied. Stop when `budget` dollars are spent; None: no limit.
 
-    What earlier scans of the same texts with the same model spent on the same day counts, too. Raises KeyboardInterrupt
+    What earlier scans of the same texts with the same model spent on the same day counts, too. Raise KeyboardInterrupt
     after Ctrl-C; replies until then are recorded.
     """
     check_prices((model,), budget)

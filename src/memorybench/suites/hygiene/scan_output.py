@@ -101,7 +101,7 @@ def _uri(file: str) -> str:
 
 
 def read_baseline(path: Path) -> list[str]:
-    """Return the fingerprints of a baseline file. Raises BadInput if it is missing or invalid."""
+    """Return the fingerprints of a baseline file. Raise BadInput if it is missing or invalid."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         fingerprints = document["fingerprints"]

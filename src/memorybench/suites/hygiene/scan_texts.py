@@ -85,7 +85,7 @@ class Reading:
 def read_paths(paths: list[str]) -> Reading:
     """Read the texts of files and folders, each file once.
 
-    Raises BadInput if a path does not exist, or names a file that cannot be read. Unreadable files of folders are
+    Raise BadInput if a path does not exist, or names a file that cannot be read. Unreadable files of folders are
     counted.
     """
     reading = Reading()

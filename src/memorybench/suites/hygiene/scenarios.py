@@ -27,12 +27,12 @@ from .script import STEP_NAMES, Mark, Restart, Script, names_given_by
 
 
 def load_scenario(path: Path) -> Scenario:
-    """Load a scenario file. Raises BadInput with the first problem."""
+    """Load a scenario file. Raise BadInput with the first problem."""
     return read_scenario(load_json(path), path.name)
 
 
 def read_scenario(document: Document, file: str) -> Scenario:
-    """Return the scenario in a document. Its id must match the file name. Raises BadInput with the first problem."""
+    """Return the scenario in a document. Its id must match the file name. Raise BadInput with the first problem."""
     _check_version(document)
     _check_tags(document)
     scenario = validated(document, Scenario, spell=str)

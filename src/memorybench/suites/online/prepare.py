@@ -30,7 +30,7 @@ _CALLS_PER_WRITE = 3
 def prepare(spec: OnlineSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
     """Check the settings, and write the operations to files in the run's folder.
 
-    Raises BadInput if a setting is invalid, before any paid call.
+    Raise BadInput if a setting is invalid, before any paid call.
     """
     spec.check_canaries(has_judge=spec.judge_model is not None)
     _check_feedback(spec)

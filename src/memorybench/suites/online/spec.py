@@ -52,7 +52,7 @@ class OnlineSpec(JudgedSpec):
 
     @classmethod
     def migrate(cls, saved: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Returns saved values for today's version.
+        """Return saved values for today's version.
 
         Earlier versions measured searches only, and accepted a project beside a file, which had no effect.
         """
