@@ -36,7 +36,7 @@ def edit_fingerprints(folder: Path, change: Callable[[dict[str, Any]], None]) ->
 
 
 def write_fingerprint_of_previous_release(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
-    """Replace the fingerprint of bm25 by the text of version 0.1: every field, null or not, and the description."""
+    """Replace the fingerprint of bm25 by that of an earlier version: every field, null or not, and the description."""
     config = Catalog(folder).provider("bm25").plain()
     del config["connection"]["tls"]
     config["description"] = "Another description"

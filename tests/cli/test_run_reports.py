@@ -138,7 +138,7 @@ def test_a_finished_run_belongs_to_its_command(command: Command) -> None:
 
 
 def test_resuming_a_finished_run_writes_lost_reports_again(command: Command) -> None:
-    """R3: a version before 0.2 could complete a run and be killed before its reports."""
+    """R3: an earlier version could complete a run and be killed before its reports."""
     command.once(*EVAL)
     results = command.folder / "results"
     written = report_files(results)

@@ -127,7 +127,7 @@ def test_a_killed_run_resumes_with_the_questions_that_it_chose(command: Command,
     ("seed", "questions"),
     [
         (None, [f"amara-q{n:02}" for n in range(1, 7)]),
-        # what version 0.1 drew from the starter with --limit 6 --seed 7
+        # what an earlier version drew from the starter with --limit 6 --seed 7
         (7, ["amara-q25", "beatriz-q08", "fiona-q18", "luc-q16", "marisol-q23", "wanjiru-q04"]),
     ],
 )

@@ -63,7 +63,7 @@ def test_a_benchmark_says_whether_its_answers_are_closed(
 
 
 def test_a_run_of_the_previous_release_keeps_its_method(command: Command, stub: Stub) -> None:
-    """Version 0.1 called a free-text answer right if it was equal to the gold."""
+    """Earlier versions called a free-text answer right if it was equal to the gold."""
     assert command.killed("eval", "--providers", "oracle", "--end", "8", *ANSWERED, "--concurrency", "1", at=12)
 
     def as_previous_release_wrote_it(spec: dict[str, Any]) -> None:

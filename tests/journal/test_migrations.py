@@ -59,7 +59,7 @@ def insert(db: sqlite3.Connection, table: str, columns: str, row: tuple[object, 
 
 @pytest.fixture
 def old_folder(tmp_path: Path) -> Path:
-    """A results file of schema 2, which version 0.1 wrote."""
+    """A results file of schema 2, which earlier versions wrote."""
     with closing(sqlite3.connect(tmp_path / FILE_NAME)) as db:
         db.executescript(SCHEMA_2)
         columns = "id, suite, spec, fingerprints, program, planned, created, status"

@@ -31,7 +31,7 @@ PROJECT = Path(__file__).parents[2]
 
 
 class OldProvider:
-    """Written for version 0.1: `settle` and `incarnation`."""
+    """Written for an earlier version: `settle` and `incarnation`."""
 
     subject = Subject(role="provider", name="old")
     incarnation = "since-1999"

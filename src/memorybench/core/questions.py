@@ -77,7 +77,7 @@ class Question(Case):
     """A name that dependent questions about different memories have in common; empty if there is none."""
 
     def plain(self) -> Any:
-        """Return JSON-compatible data. Fields that version 0.1 did not have are left out if they have their default."""
+        """Return JSON-compatible data. Fields that were added later are left out if they have their default."""
         fields = type(self).model_fields
         unset = {name for name in _LATER_FIELDS if getattr(self, name) == fields[name].default}
         return self.model_dump(mode="json", exclude=unset)

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 TIMING = "target"
-"""Saved with a run: its durations are target times. Runs before 0.2 do not have it: their durations include waiting."""
+"""Saved with a run: its durations are target times. In runs without it, which are older, they include waiting."""
 
 
 class TargetTime:

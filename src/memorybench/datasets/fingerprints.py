@@ -14,7 +14,7 @@ _LATER_KEYS = frozenset(
      "forbidden_field", "columns", "split", "prefix_field", "choice_index",
      "speaker_separator", "line_pattern", "session_per")
 )  # fmt: skip
-"""Keys that version 0.1 did not have. They are left out if not set, so that fingerprints that version 0.1 recorded
+"""Keys that were added later. They are left out if not set, so that fingerprints that earlier versions recorded
 still match."""
 
 

@@ -35,7 +35,7 @@ PROCESS_BITS = 23
 """The id of an attempt is the random number of its process, shifted left by this number of bits, plus a counter."""
 _PAID = "".join(f" AND subject NOT LIKE '{prefix}%'" for prefix in FREE_MODELS)
 _OLD_STEP_NAMES = {"settle": "wait_until_searchable"}
-"""Names of steps in files that were written before version 0.2, and the names that replaced them."""
+"""Names of steps in runs of earlier versions, and the names that replaced them."""
 CLEARING = ("clearing", "clear")
 """Names of steps that clear a memory after the last trial that uses it. They belong to that trial by chance only."""
 

@@ -32,7 +32,7 @@ ALIASES = {
     **{name.removeprefix("recall_"): name for name in _RETRIEVAL_NAMES if name.startswith("recall_any@")},
     **{name.replace("@", "_at_"): name for name in _RETRIEVAL_NAMES if "@" in name},
 }
-"""By old name of a metric, from the older specification or from tables before 0.2: its name today.
+"""By old name of a metric, from the older specification or from tables of earlier versions: its name today.
 
 The old names by question type are aliases, because results by question type are always reported.
 """

@@ -26,7 +26,7 @@ from memorybench.text.sanitize import preview
 from memorybench.text.spelling import join_names, suggestion
 
 from .config.provider import ProviderConfig
-from .plugin import NAMES_BEFORE_0_2, read_settings
+from .plugin import FORMER_NAMES, read_settings
 from .storage.paths import find_file
 
 _REQUIRED_METHODS = ("add", "search")
@@ -126,8 +126,8 @@ async def open_adapter(
 
 
 def _member(adapter: Any, name: str) -> Any:
-    """Return the adapter's attribute `name`, else the one with its name before version 0.2; None if it has neither."""
-    return getattr(adapter, name, None) or getattr(adapter, NAMES_BEFORE_0_2[name], None)
+    """Return the adapter's attribute `name`, else the one with its former name; None if it has neither."""
+    return getattr(adapter, name, None) or getattr(adapter, FORMER_NAMES[name], None)
 
 
 def _import_file(file: Path, where: str) -> ModuleType:

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 GROUP = "memorybench.providers"
 BUILTIN, PLUGIN = "builtin:", "plugin:"
-NAMES_BEFORE_0_2 = {"wait_until_searchable": "settle", "store_id": "incarnation"}
-"""Members of Provider that were renamed; a plug-in or an adapter may still use the old names."""
+FORMER_NAMES = {"wait_until_searchable": "settle", "store_id": "incarnation"}
+"""By name of a member of Provider: its former name, which a plug-in or an adapter may still use."""
 
 
 class Package(NamedTuple):
@@ -160,7 +160,7 @@ def read_settings(model: type[BaseModel] | None, config: ProviderConfig, documen
 def from_plugin(target: Any) -> type[LocalProvider]:
     """Return the object that the entry point of a plug-in names, as a class with the members of LocalProvider.
 
-    Before 0.2, an entry point named a function that takes the folder and returns an async context manager.
+    The entry point of an older plug-in names a function that takes the folder and returns an async context manager.
     """
     if isinstance(target, type) and issubclass(target, LocalProvider):
         return target

@@ -33,7 +33,7 @@ class Estimate(Record):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def arm(self) -> str:
-        """The same as `subject`: its name in the JSON of version 0.1."""
+        """The same as `subject`: its former name in JSON documents."""
         return self.subject
 
 

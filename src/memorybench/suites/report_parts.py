@@ -28,7 +28,7 @@ _MAX_UNSCORED = 0.02
 STEP_LABELS = {"settle": "time to searchable", "wait_until_searchable": "time to searchable"}
 """By name of a step: the name in reports, if it differs.
 
-Runs before 0.2 recorded waiting until searchable as `settle`.
+Earlier versions recorded waiting until searchable as `settle`.
 """
 _TIMED_STEPS = ("add", "settle", "wait_until_searchable", "search", "answer", "judge", "canary")
 _PERFORMANCE = (SCOPE_SUFFIX, STARTED_WITH, "concurrency", "budget", "reuse", "gate", "timing")
@@ -169,7 +169,7 @@ def warnings(summary: Summary) -> tuple[str, ...]:
     if counts["failed"]:
         lines.append(f"{_trials(counts['failed'])} failed: memorybench results {summary.run_id} --failures")
     if "with queue" in summary.timing and summary.stages:
-        lines.append("Durations include waits for a thread of memorybench: the run was begun by version 0.1.")
+        lines.append("Durations include waits for a thread of memorybench: an earlier version began the run.")
     if summary.possibly_charged_twice:
         lines.append(f"{summary.possibly_charged_twice} paid calls may have been charged without a result, or twice.")
     others = [(kind, text) for kind, text in summary.notes if kind != _SELF_JUDGED]

@@ -83,8 +83,8 @@ class Summary(Record):
     finished: str | None = None
     program: str = ""
     timing: str = ""
-    """What durations include: "target" for the work of the called service only; "with queue" also waits, in runs before
-    0.2."""
+    """What durations include: "target" for the work of the called service only; "with queue" also waits, in runs of
+    earlier versions."""
     spec: Mapping[str, Any] = Field(default_factory=dict)
     """The saved spec; for several shards, the values that are the same in all of them."""
     fingerprints: Mapping[str, Fingerprint] = Field(default_factory=dict)

@@ -8,15 +8,15 @@ from typing import Any, cast
 from memorybench.core.contracts import Provider
 from memorybench.core.questions import Dataset
 from memorybench.core.trials import Subject
-from memorybench.providers.plugin import NAMES_BEFORE_0_2
+from memorybench.providers.plugin import FORMER_NAMES
 
 
 def rename_provider(provider: Provider, name: str, settings: Mapping[str, Any] | None = None) -> Provider:
     """Return the provider with another name and with `settings` added to those of its subject.
 
-    Methods of the provider that have a name of version 0.1 are also available under the current name.
+    Members of the provider that have a former name are also available under the current name.
     """
-    members = {new: getattr(provider, old) for new, old in NAMES_BEFORE_0_2.items() if not hasattr(provider, new)}
+    members = {new: getattr(provider, old) for new, old in FORMER_NAMES.items() if not hasattr(provider, new)}
     if provider.subject.name != name or settings:
         complete = {**provider.subject.settings, **(settings or {})}
         # a new Subject: a copy would keep the cached key of the other name

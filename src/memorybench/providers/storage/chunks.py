@@ -89,7 +89,8 @@ class Similarity(NamedTuple):
 class ChunkStore:
     """Base class of the stores of chunks in SQLite and in Postgres. Must be used on the thread that opened it.
 
-    Raises ServiceError if the database fails. Tables and columns have the names of version 0.1.
+    Raises ServiceError if the database fails. Tables and columns keep their former names, so
+    that stores of earlier versions can be read.
     """
 
     store_id: str

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from memorybench.core.errors import BadInput
 
-_STORE_ID = "incarnation"  # the name of the file in version 0.1
+_STORE_ID = "incarnation"  # the former name of the store id, which files of earlier versions have
 _SOURCES = "sources.jsonl"
 
 

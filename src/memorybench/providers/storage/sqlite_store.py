@@ -97,7 +97,7 @@ class SqliteStore:
             application = db.execute("PRAGMA application_id").fetchone()[0]
             version = db.execute("PRAGMA user_version").fetchone()[0]
             if db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0:
-                # files of version 0.1 call the store id `incarnation`
+                # files of earlier versions call the store id `incarnation`
                 db.execute("CREATE TABLE store (incarnation TEXT NOT NULL)")
                 db.execute("INSERT INTO store VALUES (?)", (secrets.token_hex(16),))
                 for statement in format.tables:

@@ -70,7 +70,7 @@ class AuditSpec(SearchSpec, RepeatedSpec):
 
     @classmethod
     def migrate(cls, saved: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return saved values for today's version. In 0.1, `seed` also chose the probes, and `model` was one name."""
+        """Return saved values for today's version. Before --sample-seed existed, `seed` also chose the probes."""
         return {"sample_seed": saved.get("seed") or 0, **saved}
 
     @model_validator(mode="before")

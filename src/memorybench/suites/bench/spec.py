@@ -26,7 +26,7 @@ class BenchSpec(SearchSpec, RepeatedSpec):
     sample_seed: int | None = flag(0, help="Draw another sample with --limit.", metavar="N")
     """The seed of the sample.
 
-    None for a run of version 0.1, which took the first questions, or a random sample with `seed`.
+    None for a run of an earlier version, whose --limit took the first questions or, with `seed`, random ones.
     """
     start: int | None = flag(None, help="Start at this question, counting from 1.", metavar="N", ge=1)
     end: int | None = flag(None, help="End with this question.", metavar="N", ge=1)

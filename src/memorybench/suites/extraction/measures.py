@@ -171,7 +171,7 @@ def measures() -> tuple[Metric, ...]:
         *(Bounded(f"{name}_done", tuple(scores), _done, best=((scores[2], 0),)) for name, *scores in OPERATIONS),
         Pooled("duplicates", ("duplicate", "facts"), ratio, higher_is_better=False),
         *(Total(label, label, unit="facts") for label in COUNTED if label != "duplicate"),
-        Total("contradiction", "contradiction", unit="facts"),  # only runs of version 0.1 count these
+        Total("contradiction", "contradiction", unit="facts"),  # only runs of earlier versions count these
         Total("violations", "violations", unit="facts"),
         Total("undecided", "undecided", unit="pairs"),
         Total(IN_TEXT, IN_TEXT, unit="replies"),

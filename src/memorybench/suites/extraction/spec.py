@@ -31,7 +31,7 @@ class ExtractionSpec(RepeatedSpec):
     scenarios: tuple[str, ...] = flag((), help="Run only cases of these scenarios.", name="--scenario", metavar="NAME")
     limit: int | None = flag(None, help="Sample N cases across scenarios.", metavar="N", ge=1)
     sample_seed: int | None = flag(0, help="Draw another sample with --limit.", metavar="N")
-    """None for a run of version 0.1, which took the first cases."""
+    """None for a run of an earlier version, whose --limit took the first cases."""
     case_ids: tuple[str, ...] = flag((), help="Run only these cases.", name="--case-id", metavar="ID")
     """The ids of the cases to run. In a saved run, also those that --limit selected."""
     repeats: int = flag(1, help="Test each case N times.", metavar="N", ge=1)
@@ -94,8 +94,8 @@ class OnlineSpec(JudgedSpec):
     def migrate(cls, saved: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return saved values for today's version.
 
-        Version 0.1 saved its JSONPaths under the key `paths`, by role. Earlier versions accepted a project beside a
-        file, which had no effect.
+        Runs of earlier versions may have all JSONPaths under one key, `paths`, by role. They may also have a project
+        beside a file, which had no effect.
         """
         values = {**saved, **{f"{role}_path": path for role, path in saved.get("paths", {}).items()}}
         return {**values, "project": None} if saved.get("file") else values
