@@ -259,6 +259,20 @@ def test_a_file_is_found_by_its_name_which_the_error_tells(tmp_path: Path) -> No
         assert remedy in raised.value.remedy
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [("eval", "--providers", "unk"), ("extraction", "run", "--extractor", "unk"), ("hygiene", "run", "--store", "unk")],
+)
+def test_a_file_that_was_read_as_another_kind_is_named(command: Command, arguments: tuple[str, ...]) -> None:
+    write_file(command.folder, "shared/unk.yaml", "name: unk\nkind: http\nendpoint: http://localhost:1\n")
+    said = command(*arguments, "--config-dir", "shared")
+    assert said.code == 2
+    assert "shared/unk.yaml has this name, but was read as a model;" in said.err
+    kind = arguments[-2].removeprefix("--").removesuffix("s")
+    assert f"`memorybench schema {kind}`" in said.err
+    assert command("schema", kind).code == 0
+
+
 @pytest.mark.parametrize("text", ["name: torn\n\ttype: hosted\n", "name: torn\nmilk: 2\n"])
 def test_the_name_of_a_file_that_cannot_be_read_raises_its_error(command: Command, text: str) -> None:
     write_file(command.folder, "shared/torn.yaml", text)

@@ -122,6 +122,17 @@ def test_an_invalid_file_is_reported_in_one_line_with_its_location(
     assert snapshot(tmp_path) == before
 
 
+@pytest.mark.parametrize(("text", "is_named"), [("{}", True), ("models: [{}]", False)])
+def test_an_invalid_file_that_was_read_as_a_model_card_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, is_named: bool
+) -> None:
+    path = tmp_path / "ours.yaml"
+    path.write_text(text.replace("{}", "{name: ours, kind: http}"))
+    line = refused(capsys, "validate", str(path))
+    assert "kind: is " in line
+    assert line.endswith("; the file was read as a model card") == is_named
+
+
 @pytest.mark.slow
 def test_a_valid_file_is_recognised(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run_once(tmp_path / "results", plan(Ledger(tmp_path / "ledger")))

@@ -83,6 +83,12 @@ def test_each_error_is_one_problem_with_line_and_remedy(broken: Broken, tmp_path
     assert str(raised.value) == str(found[0])
 
 
+@pytest.mark.parametrize(("key", "moves"), [("facts", True), ("turns", True), ("owner", False)])
+def test_a_key_of_conversations_at_the_top_level_is_to_be_moved(key: str, moves: bool, tmp_path: Path) -> None:
+    [bad] = problems_of(on_disk(tmp_path, VALID.replace('  "id": "small",', f'  "id": "small", "{key}": [],')))
+    assert ("move it into a conversation" in bad.remedy) == moves
+
+
 def test_the_broken_files_differ_from_each_other() -> None:
     assert len({broken.text for broken in BROKEN}) == len(BROKEN) >= 25
 

@@ -34,7 +34,7 @@ def test_a_row_of_jsonl_knows_its_line(write):
 def test_loaded_jsonl_knows_the_line_of_each_row(write):
     document = load_jsonl(write('{"q": 1}\n\n{"q": 2}', "f.jsonl"))
     assert document.value == [{"q": 1}, {"q": 2}]
-    assert document.where(1, "q") == f"{document.path}:3: [1].q"
+    assert document.where(1, "q") == f"{document.path}:3: q"
     assert document.where(9) == f"{document.path}: [9]"
 
 
@@ -69,7 +69,7 @@ def test_a_row_of_csv_knows_its_first_line(write):
     rows = list(stream_csv(path))
     assert [row.value for row in rows] == [{"id": "1", "text": "two\nlines"}, {"id": "2", "text": "one"}]
     assert [row.where("text") for row in rows] == [f"{path}:2: text", f"{path}:5: text"]
-    assert load_csv(path).where(1, "text") == f"{path}:5: [1].text"
+    assert load_csv(path).where(1, "text") == f"{path}:5: text"
 
 
 @pytest.mark.parametrize(

@@ -95,6 +95,27 @@ def test_a_missing_key_is_named_where_it_belongs():
     assert said("display_name: A\nfallback:\n  method: PUT\n") == ['c.yaml:2: fallback: "path" is missing; add it']
 
 
+@pytest.mark.parametrize(
+    ("connection", "line"),
+    [
+        ("{baseUrl: x}", 'c.yaml:2: connection: "type" is missing; add it: hosted or local'),
+        (
+            "{type: hostd}",
+            "c.yaml:2: connection.type: is \"hostd\"; expected 'hosted' or 'local'; did you mean \"hosted\"?",
+        ),
+        ("{type: 3}", "c.yaml:2: connection.type: is 3; expected 'hosted' or 'local'"),
+        ("3", "c.yaml:2: connection: is 3; expected a mapping of keys to values"),
+    ],
+)
+def test_the_values_of_a_key_that_chooses_the_member_of_a_union_are_listed(connection, line):
+    assert said(f"displayName: A\nconnection: {connection}\n") == [line]
+
+
+def test_the_values_of_a_missing_key_are_listed():
+    (missing, _) = problems(parse_yaml("nothing: 1\n", "c.yaml"), Hosted)[1:]
+    assert missing.remedy == "add it: hosted"
+
+
 def test_a_misspelt_required_key_is_told_before_it_is_missed():
     assert ['unknown key "displayNme"' in line for line in said("displayNme: A\n")] == [True, False]
 

@@ -128,12 +128,12 @@ def test_a_type_that_is_the_name_of_a_prompt_is_judged_by_it(
 @pytest.mark.parametrize(
     ("rows", "where"),
     [
-        ([row(1, "maybe")], "labels.jsonl:1: [0].label"),
-        ([row(1, "yes"), row(2, "no", verdict="yes")], "labels.jsonl:1: [0]"),
-        ([row(1, "yes", verdict="dunno")], "labels.jsonl:1: [0].verdict"),
+        ([row(1, "maybe")], "labels.jsonl:1: label"),
+        ([row(1, "yes"), row(2, "no", verdict="yes")], "labels.jsonl:1"),
+        ([row(1, "yes", verdict="dunno")], "labels.jsonl:1: verdict"),
         ([row(1, "yes", verdit="no")], "labels.jsonl:1"),
         ([{"question": "Where?", "label": "yes"}], "labels.jsonl:1"),
-        ([row(1, "yes", id=1), row(2, "no", id="1")], "labels.jsonl:2: [1].id"),
+        ([row(1, "yes", id=1), row(2, "no", id="1")], "labels.jsonl:2: id"),
         ([row(1, "yes")], "labels.jsonl"),
     ],
 )

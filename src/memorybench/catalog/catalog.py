@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from operator import itemgetter
 from pathlib import Path
@@ -172,9 +172,7 @@ class Catalog:
             return self._varied(name)
         sources = self._find(kind, name)
         if not sources:
-            raise self.unreadable(name) or BadInput(
-                "", f'no {kind} "{sanitize(name)}"', remedy=self._advice(kind, name)
-            )
+            raise self.unreadable(name) or BadInput("", f'no {kind} "{sanitize(name)}"', remedy=self.advice(kind, name))
         entry = self._check(sources)
         if entry.broken is not None:
             raise entry.broken
@@ -185,14 +183,20 @@ class Catalog:
         entries = (source.entry for source in self._of_user)
         return next((one.broken for one in entries if one.kind == "unknown" and one.name == name), None)
 
-    def _advice(self, kind: Pluggable | Described, name: str) -> str:
-        """Return what to do about a name that no entry of this kind has."""
-        for entry in (source.entry for source in self._of_user):
-            if entry.kind == kind and entry.file is not None and entry.file.stem == name:
+    def advice(self, kind: Pluggable | Described, name: str, others: Collection[str] = ()) -> str:
+        """Return what to do about a name that no entry of this kind has. `others` are further names to suggest."""
+        entries = [source.entry for source in self._of_user]
+        files = [entry for entry in entries if entry.file is not None and name in (entry.name, entry.file.stem)]
+        for entry in files:
+            if entry.kind == kind:
                 return f'{entry.origin} has the name "{entry.name}": write {entry.name}, or change `name` in the file'
+        if files and kind != "metric":
+            article = "an" if files[0].kind in ("agent", "extractor") else "a"
+            keys = f"`memorybench schema {kind}` shows the keys of {kind}s"
+            return f"{files[0].origin} has this name, but was read as {article} {files[0].kind}; {keys}"
         if Path(name).suffix in (".yaml", ".yml"):
             return f"save the file in {kind}s/configs/, and write the `name` that is in it"
-        known = [named for family, named in self._sources if family == kind]
+        known = [*(named for family, named in self._sources if family == kind), *others]
         listing = f"memorybench list --{kind}s" if kind != "metric" else "memorybench list"
         close = suggestion(name, known)
         return f"{close} ({listing})" if close else f"`{listing}` shows all"

@@ -127,6 +127,9 @@ def _dataset(path: Path) -> AuditFile:
     found = _type_problems(document, _DatasetOnFile)
     if not isinstance(document.value, dict):
         return AuditFile(path, None, (), found)
+    misplaced = ConversationOnFile.model_fields.keys() - _DatasetOnFile.model_fields.keys()
+    places = {document.where(key) for key in misplaced}
+    found = tuple(_with_remedy(bad, "move it into a conversation") if bad.where in places else bad for bad in found)
     id = document.value.get("id")
     conversations = tuple(members(document, "conversations"))
     return AuditFile(path, id if isinstance(id, str) else None, conversations, found, document)
@@ -151,7 +154,8 @@ def _rows(path: Path, id: str) -> AuditFile:
 
 def _type_problems(document: Document, record: type[Record]) -> tuple[BadInput, ...]:
     """Return an error with a remedy for each wrong type and each unknown or missing key."""
-    return tuple(
-        BadInput(bad.where, bad.problem, expected=bad.expected, remedy=bad.remedy or "correct it")
-        for bad in problems(document, record)
-    )
+    return tuple(bad if bad.remedy else _with_remedy(bad, "correct it") for bad in problems(document, record))
+
+
+def _with_remedy(bad: BadInput, remedy: str) -> BadInput:
+    return BadInput(bad.where, bad.problem, expected=bad.expected, remedy=remedy)

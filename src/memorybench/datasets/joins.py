@@ -101,7 +101,7 @@ class ItemStream:
                 document = self._whole(joined_file(join.file, file, self._folder), join.format)
             joined[name] = document
             value[name] = document.value  # a later join may be by a key in it
-        return JoinedItem(item.path, value, item.line_of, item.within, joined)
+        return JoinedItem(item.path, value, item.line_of, item.within, joined=joined)
 
     def key_of(self, name: str, item: Document) -> str:
         """Return the key of the row that is joined to an item as `name`, or the path of the joined file."""

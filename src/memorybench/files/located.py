@@ -33,13 +33,15 @@ class Document(Struct, frozen=True):
     not come from a file."""
     within: Place = ()
     """The place of `value` in the file."""
+    are_rows: bool = False
+    """Whether the file is a list of rows on lines of their own. Messages then leave out the index of a row."""
 
     def at(self, *place: Step) -> Document:
         """Return the part at `place`, which must exist, as a Document."""
         value, written = self.value, self._written(place)
         for step in written:
             value = value[step]
-        return Document(self.path, value, self.line_of, self.within + written)
+        return Document(self.path, value, self.line_of, self.within + written, self.are_rows)
 
     def line(self, *place: Step) -> int | None:
         """Return the line of `place`, or of its innermost existing parent."""
@@ -51,7 +53,8 @@ class Document(Struct, frozen=True):
         """Return file, line and place to begin an error message with: `providers/mem0.yaml:12: endpoints.add.path`."""
         line = self.line(*place)
         file = self.path if line is None else f"{self.path}:{line}"
-        formatted = format_place(self.within + self._written(place))
+        full = self.within + self._written(place)
+        formatted = format_place(full[1:] if self.are_rows and line is not None else full)
         return f"{file}: {formatted}" if formatted else file
 
     def _written(self, place: Place) -> Place:

@@ -35,6 +35,11 @@ class Shape:
         """Maps each accepted spelling of a key, in camelCase and snake_case, to the key in snake_case."""
         return {camel(name): name for name in self.names} | {name: name for name in self.names}
 
+    @cached_property
+    def literals(self) -> tuple[str, ...]:
+        """The values that the Literal types among the annotations allow."""
+        return tuple(str(value) for kind in self._kinds if get_origin(kind) is Literal for value in get_args(kind))
+
     def below(self, step: Step) -> Shape:
         """Return the shape of the value at the key or index `step`."""
         slot = step if step in self.spellings else ""  # all items of a list or values of a mapping have one shape

@@ -70,7 +70,7 @@ def _collect(path: Path | str, rows: Iterable[Document]) -> Document:
         index = place[0] if place else None
         return lines[index] if isinstance(index, int) and index < len(lines) else None
 
-    return Document(str(path), values, line_of)
+    return Document(str(path), values, line_of, are_rows=True)
 
 
 def decode_line(line: str, path: str, number: int) -> Any:

@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 
 from memorybench.core.errors import BadInput
 from memorybench.text.sanitize import preview
-from memorybench.text.spelling import as_written, camel, join_names, suggestion
+from memorybench.text.spelling import as_written, camel, join_choices, join_names, suggestion
 
 from .located import Document, Place
 from .record_keys import Shape, in_snake_case, shape_of
@@ -27,6 +27,7 @@ _EXPECTED = {
     "dict_type": "a mapping of keys to values",
     "list_type": "a list",
     "mapping_type": "a mapping of keys to values",
+    "model_attributes_type": "a mapping of keys to values",
     "model_type": "a mapping of keys to values",
     "string_type": "text (in quotes if it looks like a number)",
     "tuple_type": "a list",
@@ -103,14 +104,15 @@ def _fault(details: ErrorDetails, root: Any, shape: Shape, spell: Callable[[str]
     if details["type"] in ("missing", "extra_forbidden"):
         return _key_fault(details, _follow(details["loc"][:-1], _Spot((), root, shape)), spell)
     spot = _follow(details["loc"], _Spot((), root, shape))
+    if details["type"] in ("union_tag_not_found", "union_tag_invalid"):
+        return _tag_fault(details["ctx"]["discriminator"].strip("'"), spot, spell)
     return _Fault(spot.place, *_message(details), forks=spot.forks)
 
 
 def _key_fault(details: ErrorDetails, holder: _Spot, spell: Callable[[str], str]) -> _Fault:
     name = str(details["loc"][-1])
     if details["type"] == "missing":
-        spelled = _in_style(name, "".join(holder.value), spell)
-        return _Fault(holder.place, f'"{spelled}" is missing', remedy="add it", kind="missing", forks=holder.forks)
+        return _missing_key(name, holder, spell)
     key = as_written(holder.value, name) or name
     known = [_in_style(name, key, spell) for name in holder.shape.names]
     return _Fault(
@@ -121,6 +123,24 @@ def _key_fault(details: ErrorDetails, holder: _Spot, spell: Callable[[str], str]
         kind="unknown",
         forks=holder.forks,
     )
+
+
+def _missing_key(name: str, holder: _Spot, spell: Callable[[str], str]) -> _Fault:
+    spelled = _in_style(name, "".join(holder.value), spell)
+    values = holder.shape.below(name).literals
+    remedy = f"add it: {join_choices(values)}" if values else "add it"
+    return _Fault(holder.place, f'"{spelled}" is missing', remedy=remedy, kind="missing", forks=holder.forks)
+
+
+def _tag_fault(name: str, holder: _Spot, spell: Callable[[str], str]) -> _Fault:
+    """Return the problem of a value of a union whose key `name`, which decides between the members, is not valid."""
+    key = as_written(holder.value, name)
+    if key is None:
+        return _missing_key(name, holder, spell)
+    given, values = holder.value[key], holder.shape.below(name).literals
+    expected = join_choices([f"'{value}'" for value in values])
+    close = suggestion(given, values) if isinstance(given, str) else ""
+    return _Fault((*holder.place, key), f"is {preview(given)}", expected, close, forks=holder.forks)
 
 
 def _in_style(name: str, of: str, spell: Callable[[str], str]) -> str:

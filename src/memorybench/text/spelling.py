@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -37,6 +37,12 @@ def join_names(known: Collection[str]) -> str:
     names = sorted(known)
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     return ", ".join(names[:_MOST_NAMES]) + more
+
+
+def join_choices(names: Sequence[str]) -> str:
+    """Return the names as `hosted, local or docker`."""
+    *others, last = names
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 @lru_cache(maxsize=1024)

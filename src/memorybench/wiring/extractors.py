@@ -19,7 +19,6 @@ from memorybench.extractors.command import split_command
 from memorybench.extractors.config import ExtractorConfig
 from memorybench.extractors.plugin import OpenContext, load_type
 from memorybench.journal.rows import config_text
-from memorybench.text.spelling import suggestion
 
 from .code import load_function
 from .consent import check_consent
@@ -97,9 +96,10 @@ def resolve_extractor(
     `name` is a config, a provider or `module:function`. Raise BadInput if something that it needs is missing.
     """
     if (name is None) == (command is None):
-        raise BadInput(
-            FLAG, "expected exactly one extractor", remedy="add --extractor NAME or --extractor-command LINE"
-        )
+        either = "--extractor NAME or --extractor-command LINE"
+        if name is None:
+            raise BadInput(FLAG, "missing", remedy=f"add {either}")
+        raise BadInput(FLAG, "two extractors are given", remedy=f"name it with {either}, not both")
     if command is not None:
         split_command(command, "--extractor-command")
         config = ExtractorConfig(name=_COMMAND, type="command", command=command)
@@ -119,9 +119,7 @@ def resolve_extractor(
     if name in providers:
         return _without_model(_of_provider(catalog, name, name, consent, need_keys), model)
     raise catalog.unreadable(name) or BadInput(
-        "",
-        f'no extractor "{name}"',
-        remedy=f"{suggestion(name, [*extractors, *providers])} `memorybench list --extractors` shows all".lstrip(),
+        "", f'no extractor "{name}"', remedy=catalog.advice("extractor", name, providers)
     )
 
 

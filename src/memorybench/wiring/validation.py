@@ -26,7 +26,7 @@ from memorybench.journal.checksums import check_rows
 from memorybench.journal.contract import Journal
 from memorybench.journal.sqlite import SqliteJournal
 from memorybench.metrics.names import known_metrics
-from memorybench.models.config import cards_in, read_model
+from memorybench.models.config import SEVERAL, cards_in, read_model
 from memorybench.providers.config.provider import ProviderConfig
 from memorybench.providers.config.reading import needed_variables, read_provider
 from memorybench.providers.config.requests import Poll
@@ -82,7 +82,7 @@ def describe_config(document: Document) -> str:
     if kind is None:
         raise unrecognised(document)
     if kind == "model":
-        return "; ".join(_describe_card(part, document) for part in cards_in(document))
+        return _describe_cards(document)
     config: ExtractorConfig | StoreConfig | AgentConfig
     if kind == "extractor":
         config = read_extractor(document)
@@ -117,6 +117,17 @@ def _describe_data(benchmark: BenchmarkConfig, document: Document) -> tuple[str,
         return f", not found: {missing(source).expected}", ()
     summary = preview_data(benchmark, source)
     return f", {summary['counts']['questions']:,} questions", tuple(summary_lines(summary))
+
+
+def _describe_cards(document: Document) -> str:
+    try:
+        return "; ".join(_describe_card(part, document) for part in cards_in(document))
+    except BadInput as error:
+        if SEVERAL in document.value:
+            raise
+        hint = "the file was read as a model card"  # its author may have meant another kind
+        remedy = f"{error.remedy}; {hint}" if error.remedy else hint
+        raise BadInput(error.where, error.problem, expected=error.expected, remedy=remedy) from error
 
 
 def _describe_card(part: Document, document: Document) -> str:
