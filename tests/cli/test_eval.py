@@ -237,7 +237,7 @@ def test_a_dry_run_prints_the_plan_and_does_nothing(command: Command) -> None:
         (["eval", "--answering-model", "scripted/poet"], "scripted/poet"),
         (["eval", "--answering-model", "olama/x"], '"ollama/x"'),
         (["eval", "--config-dir", "nowhere"], "nowhere"),
-        (["results", "nobody"], "results.db"),
+        (["results", "nobody"], "results: folder not found"),
         (["describe", "hybird"], '"hybrid"'),
         (["evaluate"], "evaluate"),
     ],
@@ -278,7 +278,7 @@ def test_a_suggested_command_quotes_the_results_folder(command: Command) -> None
 
 def test_the_error_for_an_unknown_run_names_the_nearest(command: Command) -> None:
     command("eval", "--providers", "none", "--end", "3", "--run-id", "done")
-    assert "did you mean 'done'" in command("eval", "--resume", "dome").err
+    assert 'did you mean "done"' in command("eval", "--resume", "dome").err
     assert "--resume done" in command("eval", "--run-id", "done").err
 
 

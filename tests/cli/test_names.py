@@ -61,6 +61,32 @@ def test_an_unknown_choice_lists_the_choices(command: Command) -> None:
     assert {"csv", "latex", "junit"} <= set(expected.removeprefix("expected one of ").split(", "))
 
 
+def test_an_unknown_measure_lists_the_measures(command: Command) -> None:
+    said = command(*RUN, "--threshold", "recal@5=0.5")
+    assert said.code == 2
+    assert "expected one of " in said.err
+    assert 'did you mean "recall@5"?' in said.err
+
+
+@pytest.mark.parametrize(
+    ("words", "phrase"),
+    [
+        (("eval", "--budget", "-1"), "expected 0 or more"),
+        (("audit",), "add DATASET to audit with "),
+        (("score", "x"), "add --judge-model MODEL to judge with this model\n"),
+        (("extraction", "run"), "add --extractor NAME or --extractor-command LINE"),
+        (("extraction", "run", "--extractor", "x", "--extractor-command", "y"), "not both"),
+        (("eval", "--data-file", "starter=x.json"), "leave out starter=x.json"),
+        (("results", "--results", "nowhere"), "nowhere: folder not found;"),
+        (("results", "--results", "."), ".: has no results.db;"),
+    ],
+)
+def test_an_error_says_what_to_type(command: Command, words: tuple[str, ...], phrase: str) -> None:
+    said = command(*words)
+    assert said.code == 2
+    assert phrase in said.err
+
+
 def test_a_measure_has_its_short_name(command: Command) -> None:
     said = command(*RUN, "--threshold", "any@5=0.0", "--threshold", "context=100000")
     assert said.code == 0, said.err
@@ -166,6 +192,7 @@ def test_doctor_asks_the_docker_daemon(
         ("extraction run --extractor hoarder --no-target", "--no-targets"),
         ("extraction run --limit", None),
         ("eval --provders bm25", "--providers"),
+        ("describe bm25 json", None),
     ],
 )
 def test_only_arguments_of_the_same_command_are_suggested(command: Command, arguments: str, remedy: str | None) -> None:

@@ -103,9 +103,14 @@ def test_questions_that_failed_in_an_earlier_run_are_asked_again(command: Comman
 
 def test_failures_of_an_unknown_run_or_of_none_are_an_error(command: Command) -> None:
     command("eval", "--providers", "oracle", "--end", "5", "--run-id", "right")
-    said = command("eval", "--providers", "bm25", "--failed-in", "rihgt")
-    assert said.code == 2
-    assert "right" in said.err
+    for flag in ("--failed-in", "--reuse", "--resume"):
+        said = command("eval", *(["--providers", "bm25"] if flag != "--resume" else []), flag, "rihgt")
+        assert said.code == 2
+        assert said.err.startswith(f'memorybench: {flag}: run "rihgt" not found in ')
+        assert 'did you mean "right"?' in said.err
+        said = command("eval", flag, "right", "--output", "elsewhere")
+        assert said.code == 2
+        assert said.err.startswith(f"memorybench: {flag}: ")
     said = command("eval", "--providers", "bm25", "--failed-in", "right")
     assert said.code == 2
     assert said.err.startswith("memorybench: --failed-in: ")

@@ -256,7 +256,7 @@ class JournalContract:
             pass
         with reading(results) as run_reader, pytest.raises(BadInput) as error:
             run_reader.run("sweeep")
-        assert "'sweep'" in error.value.remedy
+        assert '"sweep"' in error.value.remedy
         assert error.value.where == journal_of(results).name
 
     def test_a_resumed_run_saves_its_budget_and_refuses_changed_data(self, results: Path) -> None:

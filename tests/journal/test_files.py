@@ -216,7 +216,7 @@ def test_only_the_owner_can_read_results(results: Path) -> None:
 def test_the_error_for_an_unknown_run_suggests_the_nearest_name(results: Path) -> None:
     with RunReader.open(results) as run_reader, pytest.raises(BadInput) as error:
         run_reader.run("sweeep")
-    assert "'sweep'" in error.value.remedy
+    assert '"sweep"' in error.value.remedy
 
 
 def test_a_row_that_is_not_text_is_damage_and_not_a_full_disk(results: Path) -> None:

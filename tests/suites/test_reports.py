@@ -118,6 +118,15 @@ def test_self_judged_runs_say_so_in_the_title_and_first() -> None:
     assert report_parts.warnings(summary) == ()
 
 
+@pytest.mark.parametrize("finished", [0, 2])
+def test_a_run_that_has_not_ended_has_figures_of_the_trials_finished_so_far(finished: int) -> None:
+    counts = dict.fromkeys(("unscored", "failed", "skipped", "blocked"), 0) | {"planned": 5, "scored": finished}
+    summary = Summary(run_id="r", suite="bench", status="partial", counts=counts, results=())
+    (line,) = report_parts.warnings(summary)
+    assert line.startswith("The run is partial")
+    assert ("figures" in line) == (finished > 0)
+
+
 def test_a_skipped_phase_is_neither_good_nor_bad() -> None:
     table = hygiene._scenario_table([outcome("well_behaved", "skipped")], {})
     assert [cell_text(cell) for cell in table.rows[0][1:3]] == ["– skipped", "– skipped"]

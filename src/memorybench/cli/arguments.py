@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, get_args, get_origin
 
 from memorybench.core.errors import BadInput
-from memorybench.text.spelling import suggestion
+from memorybench.text.spelling import join_choices, suggestion
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -39,7 +39,7 @@ class Parser(argparse.ArgumentParser):
             where, problem = problem, "missing"
             allowed = next((list(one.choices) for one in self._actions if one.metavar == where and one.choices), [])
             if len(allowed) > 1:
-                problem += f"; expected {', '.join(allowed[:-1])} or {allowed[-1]}"
+                problem += f"; expected {join_choices(allowed)}"
         elif message.startswith("unrecognized arguments"):
             where, problem = problem.split()[0], "unknown argument"
         elif not separator:
@@ -47,7 +47,9 @@ class Parser(argparse.ArgumentParser):
         word, _, choices = problem.removeprefix("invalid choice: ").rstrip(")").partition(" (choose from ")
         names = choices.replace("'", "").split(", ") if choices else self._option_names()
         unknown = (word if choices else where).strip("'")
-        close = "" if unknown in names or problem.startswith("missing") else suggestion(unknown, names)
+        is_name = bool(choices) or unknown.startswith("-")  # another word, such as a file name, is not a flag
+        is_misspelled = is_name and unknown not in names and not problem.startswith("missing")
+        close = suggestion(unknown, names) if is_misspelled else ""
         expected = ""
         if choices:
             problem, expected = f"invalid value {word}", f"one of {', '.join(names)}"

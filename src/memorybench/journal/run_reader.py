@@ -16,6 +16,8 @@ from memorybench.core.errors import BadInput, RunConflict
 from memorybench.core.records import Record
 from memorybench.core.spending import NOTHING, Spending
 from memorybench.core.trials import STATUSES, Outcome, Status
+from memorybench.text.sanitize import preview
+from memorybench.text.spelling import suggestion
 
 from .checksums import CHECKSUMS, checked_rows
 from .contract import Connection, Journal, Row, Values
@@ -129,16 +131,17 @@ class RunReader:
     def has(self, run: str) -> bool:
         return self.connection.execute("SELECT 1 FROM runs WHERE id = ?", (run,)).fetchone() is not None
 
-    def run(self, run: str) -> Run:
+    def run(self, run: str, flag: str = "") -> Run:
+        """Return a run by id. Raise BadInput if there is none; its message begins with the flag that names the run."""
         row = next(self._few("runs", "id = ?", run), None)
         if row is None:
-            from difflib import get_close_matches
-
             known = [name for (name,) in self.connection.execute("SELECT id FROM runs ORDER BY created DESC, id")]
-            close = get_close_matches(run, known, 1)
-            hint = f"did you mean {close[0]!r}? " if close else ""
             listing = shlex.join(["memorybench", "runs", *journal_words(self.folder)])
-            raise BadInput(self._journal.name, f"run {run!r} not found", remedy=f"{hint}`{listing}` lists the runs")
+            raise BadInput(
+                flag or self._journal.name,
+                f"run {preview(run)} not found{f' in {self._journal.name}' if flag else ''}",
+                remedy=f"{suggestion(run, known)} `{listing}` lists the runs".lstrip(),
+            )
         return _run(row)
 
     def counts(self, run: str) -> dict[Status, int]:
@@ -491,10 +494,15 @@ def check_new(folder: Path, run_id: str, reuse: str | None = None) -> None:
                     f"run {run_id} already exists; continue it with --resume {run_id}, or choose another --run-id"
                 )
             if reuse is not None:
-                run_reader.run(reuse)  # raises if it does not exist
+                run_reader.run(reuse, "--reuse")  # raises if it does not exist
     elif reuse is not None:
-        raise BadInput(
-            str(folder),
-            f"run {reuse!r} of --reuse not found",
-            remedy="name the results folder that has it with --output",
-        )
+        raise no_journal(folder, reuse, "--reuse")
+
+
+def no_journal(folder: Path, run: str, flag: str) -> BadInput:
+    """Return the error for a run that a flag names, if the results folder has no journal."""
+    return BadInput(
+        flag,
+        f"run {preview(run)} not found; {journal_of(folder).name} does not exist",
+        remedy="name the results folder that has it with --output",
+    )

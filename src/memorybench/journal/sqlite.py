@@ -97,7 +97,7 @@ class SqliteJournal(Journal):
         if not self.path.exists():
             raise BadInput(
                 str(self.folder),
-                f"has no {FILE_NAME}",
+                f"has no {FILE_NAME}" if self.folder.exists() else "folder not found",
                 expected="a results folder",
                 remedy="name one with --results, or make a run first: memorybench eval --limit 60",
             )

@@ -157,7 +157,9 @@ def warnings(summary: Summary) -> tuple[str, ...]:
     counts = summary.counts
     if summary.status != "complete":
         state = "has not ended" if summary.status == "running" else f"is {summary.status}"
-        lines.append(f"The run {state}: the figures cover the trials finished so far, which are no random sample.")
+        is_begun = summary.pending < counts["planned"]
+        part = ": the figures cover the trials finished so far, which are no random sample" if is_begun else ""
+        lines.append(f"The run {state}{part}.")
     if counts["planned"] and counts["unscored"] / counts["planned"] > _MAX_UNSCORED:
         share = formatting.share(counts["unscored"] / counts["planned"])
         lines.append(f"Inconclusive: {share} of the trials could not be scored.")

@@ -13,7 +13,8 @@ from memorybench.core.errors import BadInput
 from memorybench.core.records import digest
 from memorybench.core.trials import Case
 from memorybench.files.names import safe_run_id
-from memorybench.journal.run_reader import RunReader
+from memorybench.journal.places import journal_of
+from memorybench.journal.run_reader import RunReader, no_journal
 from memorybench.text.spelling import suggestion
 
 from .report_parts import is_failure
@@ -133,8 +134,10 @@ def failed_cases(results: Path, run_id: str, subjects: Collection[str]) -> dict[
     only if the run has nothing else: `none` misses every question.
     """
     safe_run_id(run_id, "--failed-in")
+    if not journal_of(results).exists():
+        raise no_journal(results, run_id, "--failed-in")
     with RunReader.open(results) as run_reader:
-        run_reader.run(run_id)  # raises for an unknown run, naming the nearest
+        run_reader.run(run_id, "--failed-in")  # raises for an unknown run, naming the nearest
         outcomes = list(run_reader.outcomes(run_id))
     roles = {outcome.trial.subject.name: outcome.trial.subject.role for outcome in outcomes}
     counted = {name for name, role in roles.items() if role != "baseline"} or set(roles)

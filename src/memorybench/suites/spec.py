@@ -317,9 +317,9 @@ def check_not_empty(kind: type[Record], given: Mapping[str, Any]) -> None:
 
 
 _EXPECTED = {
-    "greater_than_equal": "{ge} or more",
-    "greater_than": "more than {gt}",
-    "less_than_equal": "{le} or less",
+    "greater_than_equal": "{ge:g} or more",
+    "greater_than": "more than {gt:g}",
+    "less_than_equal": "{le:g} or less",
     "finite_number": "a finite number",
     **dict.fromkeys(("int_parsing", "int_type", "int_from_float"), "a whole number"),
     **dict.fromkeys(("float_parsing", "float_type"), "a number"),
@@ -341,10 +341,11 @@ def make_spec(kind: type[SpecT], values: Mapping[str, Any]) -> SpecT:
             raise BadInput(field, "unknown option", remedy=suggestion(field, list(kind.model_fields))) from error
         where = flag_name(kind, field)
         if first["type"] == "missing":
-            field_help = (kind.model_fields[field].description or "").rstrip(".")
+            field_help = (kind.model_fields[field].description or "").rstrip(".").removesuffix(" (required)")
             name = where if where.startswith("-") else ""
             value = flag_options(kind.model_fields[field]).get("metavar") or field.upper()
-            raise BadInput(where, "missing", remedy=f"add {f'{name} {value}'.strip()}: {field_help}") from error
+            purpose = f"to {field_help[:1].lower()}{field_help[1:]}"
+            raise BadInput(where, "missing", remedy=f"add {f'{name} {value}'.strip()} {purpose}") from error
         if first["type"] == "literal_error":
             allowed = first["ctx"]["expected"].replace("'", "").replace(" or ", ", ").split(", ")
             nearest = suggestion(str(first["input"]), allowed)

@@ -181,7 +181,7 @@ def saved_run(suite: Suite, command: Command, given: Mapping[str, Any], options:
                 f"run {run_id} was stopped before anything was recorded",
                 remedy=f"start it again: the same command with --run-id {run_id} instead of --resume",
             )
-        saved = run_reader.run(run_id)
+        saved = run_reader.run(run_id, "--resume")
     right = "judge calibrate" if saved.suite == "calibration" else suite_of(saved).command_of(saved).name
     if saved.suite != suite.name or right != command.name:
         raise BadInput(

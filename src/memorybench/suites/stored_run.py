@@ -21,6 +21,7 @@ from memorybench.journal.places import journal_of, journal_words
 from memorybench.journal.rows import Run, RunStatus, differences
 from memorybench.journal.run_reader import RecordedTrial, RunReader
 from memorybench.journal.sqlite import FILE_NAME
+from memorybench.text.sanitize import preview
 from memorybench.text.spelling import suggestion
 
 from .shards import PART, SHARD
@@ -173,7 +174,7 @@ def _find_run(
         listing = shlex.join(["memorybench", "runs", *journal_words(folders[0])])
         raise BadInput(
             " and ".join(journal_of(folder).name for folder in readers),
-            f"run {run!r} not found",
+            f"run {preview(run)} not found",
             remedy=suggestion(run, known) or f"`{listing}` lists runs; write FOLDER/RUN for a run in another folder",
         )
     return found

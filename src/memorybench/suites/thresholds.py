@@ -13,7 +13,7 @@ from memorybench.core.records import Record
 from memorybench.core.report_sections import Notes, Report
 from memorybench.metrics.names import ALIASES
 from memorybench.reporting.formatting import beside, exact
-from memorybench.text.spelling import suggestion
+from memorybench.text.spelling import unknown_name
 
 from .summary import Summary
 
@@ -139,7 +139,7 @@ def _measure_name(name: str, known: Sequence[str]) -> str:
     for spelling in (name, ALIASES.get(name, name), snake):
         if spelling in known:
             return spelling
-    raise BadInput("--threshold", f'unknown measure "{name}"', remedy=suggestion(name, known))
+    raise unknown_name("--threshold", f'unknown measure "{name}"', name, known)
 
 
 def threshold_checks(

@@ -39,7 +39,7 @@ def open_dataset(config: BenchmarkConfig, catalog: Catalog, *, file: Path | None
             raise BadInput(
                 f'benchmark "{config.name}"',
                 f"its data is {data.type} and not read from a file, so no path can be given",
-                remedy="leave the path out",
+                remedy=f"leave out {config.name}={file}",
             )
         is_plugin = data.type == "plugin"
         point = catalog.plugin("benchmark", data.path) if is_plugin else built_in_points(GROUP)[data.path]

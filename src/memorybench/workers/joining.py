@@ -110,7 +110,7 @@ def _choose(results: Path, name: str | None) -> Run:
             raise BadInput(
                 "--run", "the journal has no unfinished run", remedy="start a run with the same --journal first"
             )
-        chosen = run_reader.run(name) if name else unfinished[-1]
+        chosen = run_reader.run(name, "--run") if name else unfinished[-1]
     if chosen.program != f"memorybench {__version__}":
         remedy = "install that version here, or finish the run where it was started"
         raise RunConflict(

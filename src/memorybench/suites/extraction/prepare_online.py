@@ -47,7 +47,7 @@ def prepare_online(spec: OnlineSpec, wiring: Wiring, place: RunPlace) -> Prepare
     judge = wiring.model(judge_name)
     if spec.baseline is not None:
         with RunReader.open(place.results) as run_reader:
-            if run_reader.run(spec.baseline).suite != SUITE:
+            if run_reader.run(spec.baseline, "--baseline").suite != SUITE:
                 raise BadInput(
                     "--baseline",
                     f"run {spec.baseline} was made by another command",

@@ -153,7 +153,7 @@ STATES = {
     "unscored": "the result could not be decided",
     "blocked": "the phase was not started: it needs consent",
 }
-ALL_SKIPPED = "Every well-behaved phase was skipped, so nothing was checked (--allow-skips accepts that)."
+ALL_SKIPPED = "Every well-behaved or agent phase was skipped, so nothing was checked (--allow-skips accepts that)."
 _BAD_STATES = frozenset({"violated", "missed", "accepted", "failed"})
 _UNDECIDED = frozenset({"skipped", "blocked", "unscored"})
 _PHASES = {"well_behaved": "well-behaved", "violation": "violation", "real_model": "agent"}
