@@ -75,7 +75,8 @@ def _commands(parser: argparse.ArgumentParser) -> Iterator[str]:
 
 
 def _flags(action: argparse.Action) -> str:
-    value = "" if action.nargs == 0 else str(action.metavar or "{" + ",".join(map(str, action.choices or ())) + "}")
+    metavar = getattr(action, "usage", None) or action.metavar
+    value = "" if action.nargs == 0 else str(metavar or "{" + ",".join(map(str, action.choices or ())) + "}")
     if value == "{}":
         value = action.dest.upper()
     if not action.option_strings:

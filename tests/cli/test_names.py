@@ -61,6 +61,24 @@ def test_an_unknown_choice_lists_the_choices(command: Command) -> None:
     assert {"csv", "latex", "junit"} <= set(expected.removeprefix("expected one of ").split(", "))
 
 
+@pytest.mark.parametrize(
+    ("words", "usage"), [(("audit",), "[--probes FILE]"), (("extraction", "online"), "[--source SOURCE [FILE]]")]
+)
+def test_the_help_shows_as_many_values_as_a_flag_takes(command: Command, words: tuple[str, ...], usage: str) -> None:
+    assert usage in command(*words, "--help").out
+
+
+@pytest.mark.parametrize(
+    ("words", "needed"),
+    [(("audit", "probes"), "--probe-model"), (("hygiene", "scan"), "--model"), (("verify",), "--rejudge")],
+)
+def test_the_help_of_a_budget_names_the_flag_that_it_needs(
+    command: Command, words: tuple[str, ...], needed: str
+) -> None:
+    text = " ".join(command(*words, "--help").out.split())
+    assert f"--budget DOLLARS With {needed}: stop spending" in text
+
+
 def test_an_unknown_measure_lists_the_measures(command: Command) -> None:
     said = command(*RUN, "--threshold", "recal@5=0.5")
     assert said.code == 2

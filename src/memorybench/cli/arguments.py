@@ -27,11 +27,21 @@ _ALIASES = (
 """Pairs of flags that mean the same. A verb that has one of them also accepts the other."""
 
 
+class _HelpFormatter(argparse.HelpFormatter):
+    """A HelpFormatter that shows the `usage` of a flag, for example FILE if a list may only have one item."""
+
+    def _format_args(self, action: argparse.Action, default_metavar: str) -> str:
+        return getattr(action, "usage", None) or super()._format_args(action, default_metavar)
+
+
 class Parser(argparse.ArgumentParser):
     """An ArgumentParser that raises BadInput for an invalid command line and suggests the most similar argument."""
 
     given: Sequence[str] = ()
     """The words on the command line, which the suggestions depend on."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(formatter_class=_HelpFormatter, **options)
 
     def error(self, message: str) -> NoReturn:
         where, separator, problem = message.removeprefix("argument ").partition(": ")
@@ -117,7 +127,8 @@ def add_fields(
         shape = _shape(field, options)
         flag = options.get("flag") or f"--{'no-' if field.default is True else ''}{name.replace('_', '-')}"
         if flag.startswith("-"):
-            parser.add_argument(flag, dest=name, default=argparse.SUPPRESS, help=help_text, **shape)
+            action = parser.add_argument(flag, dest=name, default=argparse.SUPPRESS, help=help_text, **shape)
+            action.usage = options.get("usage")  # type: ignore[attr-defined]
         else:
             nargs = "*" if shape.get("nargs") else "?"
             parser.add_argument(
@@ -197,11 +208,15 @@ def add_concurrency(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_budget(parser: argparse.ArgumentParser) -> None:
+def add_budget(parser: argparse.ArgumentParser, needed: str) -> None:
+    """Add --budget. `needed` is the flag without which nothing is spent."""
     from memorybench.suites.spec import RunOptions
 
     others = [name for name in RunOptions.model_fields if name != "budget"]
     add_fields(parser, RunOptions, {"budget": "none"}, without=others)
+    for action in parser._actions:
+        if action.dest == "budget":
+            action.help = f"With {needed}: {(action.help or '').replace('Stop', 'stop', 1)}"
 
 
 def given_budget(args: argparse.Namespace) -> float | None:

@@ -36,8 +36,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="Record the model's replies in this folder (default: ./audit-results)",
     )
     add_concurrency(parser)
-    add_budget(parser)
-    parser.add_argument("--dry-run", action="store_true", help="Show what would be done and stop")
+    add_budget(parser, needed="--probe-model")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="With --probe-model: only show how often it would be asked"
+    )
     add_json(parser)
 
 

@@ -43,7 +43,7 @@ def add_scan(actions: Any) -> None:
         type=Path,
         help=f"With --model: record its replies in this folder (default: ./{_RESULTS})",
     )
-    add_budget(scan)
+    add_budget(scan, needed="--model")
     scan.add_argument("--dry-run", action="store_true", help="With --model: only show how often it would be asked")
     add_consent(scan)
     add_config_dir(scan)

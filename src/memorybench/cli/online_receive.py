@@ -38,7 +38,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=1024,
         help="Refuse spans when the folder has N MB (default: 1024)",
     )
-    parser.add_argument("--for", dest="duration", metavar="TIME", type=_seconds, help="Stop after 30s, 10m or 8h")
+    parser.add_argument(
+        "--for", dest="duration", metavar="TIME", type=_seconds, help="Stop after this time, such as 30s, 10m or 8h"
+    )
     add_json(parser)
 
 

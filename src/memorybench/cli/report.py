@@ -18,7 +18,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format", choices=("all", "json", "markdown", "html"), default="all", help="Choose the format (default: all)"
     )
-    parser.add_argument("--output", metavar="DIR", type=Path, help="Write to this folder, or with html to this file")
+    parser.add_argument(
+        "--output", metavar="DIR", type=Path, help="Write to this folder or .html file (default: the run's folder)"
+    )
     add_results(parser)
     add_json(parser)
 

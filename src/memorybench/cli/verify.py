@@ -57,7 +57,7 @@ def _add_rejudging(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seed", metavar="N", type=int, help="With --rejudge: draw the sample with this seed (default: 0)"
     )
-    add_budget(parser)
+    add_budget(parser, needed="--rejudge")
     parser.add_argument(
         "--concurrency", metavar="N", type=positive, help="With --rejudge: limit the calls in flight (default: 10)"
     )

@@ -32,6 +32,7 @@ def flag(
     help: str,
     name: str | None = None,
     metavar: str | None = None,
+    usage: str | None = None,
     default_text: str | None = None,
     file_or_text: bool = False,
     several_words: bool = False,
@@ -43,6 +44,7 @@ def flag(
     """Declare a field that is also a command-line flag.
 
     `name` replaces the name derived from the field; one without leading hyphens is a positional argument.
+    `usage` replaces what --help shows after the flag, such as `SOURCE [FILE]`.
     `default_text` describes a default that is not a constant. `file_or_text`: the value may name a file with the text.
     `several_words`: the flag takes several words, which the spec parses. `per_start`: may be given again with --resume.
     `saved=False`: the value is not saved with the run and must be given at every start. `is_program`: the value is a
@@ -52,6 +54,7 @@ def flag(
     extra: dict[str, Any] = {
         "flag": name,
         "metavar": metavar,
+        "usage": usage,
         "default_text": default_text,
         "file_or_text": file_or_text,
         "several_words": several_words,

@@ -49,11 +49,13 @@ class AuditSpec(SearchSpec, RepeatedSpec):
         metavar="KIND",
         default_text=f"all: {' '.join(PROBE_TYPES)}",
     )
-    probe_file: tuple[str, ...] = flag((), help="Ask the probes of this one file.", name="--probes", metavar="FILE")
+    probe_file: tuple[str, ...] = flag(
+        (), help="Ask the probes of this file instead of generated ones.", name="--probes", metavar="FILE", usage="FILE"
+    )
     policy: Policy = flag("latest", help="Expect the latest value, or that changes are flagged.", name="--conflicts")
     limit: int | None = flag(None, help="Ask at most N probes, spread over all kinds.", metavar="N", ge=1)
     sample_seed: int = flag(0, help="Draw another sample with --limit.", metavar="N")
-    seed: int | None = flag(None, help="Send this seed to the model.")
+    seed: int | None = flag(None, help="Send this seed to the model.", metavar="N")
     context_window: int | None = flag(
         None,
         help="Set the model's context window; longer conversations are an error.",

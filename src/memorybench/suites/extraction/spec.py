@@ -44,17 +44,18 @@ class ExtractionSpec(RepeatedSpec):
 
 class OnlineSpec(JudgedSpec):
     source: Literal["langsmith", "jsonl", "otlp", "langfuse", "phoenix"] = flag(
-        help="Read langsmith, or otlp, jsonl, langfuse or phoenix with FILE.",
+        help="Read `langsmith`, `otlp FILE`, `jsonl FILE`, `langfuse FILE` or `phoenix FILE`.",
         metavar="SOURCE",
+        usage="SOURCE [FILE]",
         several_words=True,
     )
     file: str | None = None
     project: str | None = flag(None, help="Read runs of this LangSmith project.", metavar="NAME")
     tag: str = flag(DEFAULT_TAG, help="Read LangSmith runs with this tag.", name="--trace-tag", metavar="TAG")
-    since: str | None = flag(None, help="Read traces since 24h, 7d or a date.", metavar="TIME")
+    since: str | None = flag(None, help="Read traces of the last 24h, or since a date.", metavar="TIME")
     limit: int | None = flag(None, help="Judge at most N traces.", metavar="N", ge=1)
     write_names: tuple[str, ...] = flag(
-        (), help="Spans with these names write memories.", name="--write-name", metavar="NAME"
+        (), help="Count spans with these names as writes.", name="--write-name", metavar="NAME"
     )
     feedback: bool = flag(False, help="Write the scores back to LangSmith or Langfuse.")
     judge_model: str | None = flag(

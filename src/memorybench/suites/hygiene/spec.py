@@ -35,7 +35,7 @@ class HygieneSpec(ShardedSpec):
         default_text="new in every run",
     )
     mutants: bool = flag(True, help="Skip the self-checks with generated faulty scripts.")
-    allow_skips: bool = flag(False, help="Accept a run that skips every well-behaved phase.")
+    allow_skips: bool = flag(False, help="Do not fail if every well-behaved and agent phase is skipped.")
     agent: str | None = flag(None, help="Prompt this agent instead of running scripts.", metavar="NAME")
     model: str | None = flag(None, help="Set the agent's model.", metavar="MODEL")
     tools: ToolSurface | None = flag(
@@ -56,10 +56,10 @@ class HygieneSpec(ShardedSpec):
 
 class ForgetSpec(Spec):
     store: str = flag(REFERENCE, help="Test this memory store.", metavar="NAME")
-    seed: int = flag(new_seed, help="Seed the made-up facts.", default_text="a new one per run")
+    seed: int = flag(new_seed, help="Seed the made-up facts.", metavar="N", default_text="a new one per run")
     look_in: tuple[str, ...] = flag((), help="Also search these files and folders.", metavar="PATH")
     wait: float = flag(0.0, help="Wait this many seconds for background jobs.", metavar="SECONDS", ge=0)
-    strict: bool = flag(False, help="Fail unless every step passes.")
+    strict: bool = flag(False, help="Also fail if a step cannot tell.")
 
     @field_validator("look_in")
     @classmethod
@@ -70,6 +70,6 @@ class ForgetSpec(Spec):
 
 class CorrectionsSpec(Spec):
     store: str = flag(REFERENCE, help="Test this memory store.", metavar="NAME")
-    seed: int = flag(new_seed, help="Seed the made-up statements.", default_text="a new one per run")
+    seed: int = flag(new_seed, help="Seed the made-up statements.", metavar="N", default_text="a new one per run")
     curate: bool = flag(False, help="Run the store's curation before the search.")
     model: str | None = flag(None, help="Also let this model answer from the search results.", metavar="MODEL")

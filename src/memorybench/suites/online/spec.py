@@ -36,7 +36,7 @@ class OnlineSpec(JudgedSpec):
         metavar="NAME",
     )
     write_names: tuple[str, ...] = flag(
-        (), help="Spans with these names write memories.", name="--write-name", metavar="NAME"
+        (), help="Count spans with these names as writes.", name="--write-name", metavar="NAME"
     )
     judge_model: str | None = flag(
         None, help="Judge searches and writes with this model.", metavar="MODEL", default_text="none"
