@@ -10,7 +10,7 @@ categories. Code decides two things; a judge decides all other pairs, which are 
 
 `Matching.pairs` is the strict view: each fact is matched with at most one other. A gold fact that was written in
 several pieces is matched with the longest piece; several gold facts that were written as one give one pair.
-`Matching.covered` is more lenient: one or several found facts, in any category, may say the gold fact.
+`Matching.covered` is more lenient: one found fact in any category, or several that fit, may say the gold fact.
 """
 
 from __future__ import annotations
@@ -170,14 +170,12 @@ class Matching(Struct, frozen=True, dict=True):
     pairs: Mapping[int, int]
     """By index of a gold fact: the index of the found fact that it is matched with."""
     misfiled: Mapping[int, int]
-    """By index of an unmatched gold fact: an unmatched found fact with the same text, but in a wrong category.
+    """By index of an unmatched gold fact: an unmatched found fact that says the same, but in a wrong category.
 
     Each of the two may still match another fact. Pairs that a judge called different are left out.
     """
     twins: frozenset[int]
     """The indexes of found facts that repeat another found fact and are not matched."""
-    equal_elsewhere: Sequence[Pair] = ()
-    """The pairs of unmatched facts with the same text in categories that do not fit. `misfiled` is a choice of them."""
 
     @cached_property
     def open_gold(self) -> list[int]:
@@ -193,9 +191,17 @@ class Matching(Struct, frozen=True, dict=True):
     @cached_property
     def open_pairs(self) -> list[Pair]:
         """The pairs of open facts that a judge could still decide."""
-        grid = self.grid
-        pairs = [(g, f) for g in self.open_gold for f in self.open_found]
-        return [pair for pair in pairs if grid.compare(pair).relation == "undecided" and grid.fits(pair)]
+        return [pair for pair in self._open if self.grid.fits(pair)]
+
+    @property
+    def open_elsewhere(self) -> list[Pair]:
+        """The pairs as in `open_pairs`, but in categories that do not fit. They count for coverage only."""
+        return [pair for pair in self._open if not self.grid.fits(pair)]
+
+    @cached_property
+    def _open(self) -> dict[Pair, None]:
+        pairs = ((g, f) for g in self.open_gold for f in self.open_found)
+        return dict.fromkeys(pair for pair in pairs if self.grid.compare(pair).relation == "undecided")
 
     @cached_property
     def undecided(self) -> Mapping[int, int]:
@@ -215,16 +221,12 @@ class Matching(Struct, frozen=True, dict=True):
             min(len(rows), len(columns)) if len(pairs) == len(rows) * len(columns) else len(_assign(self.grid, pairs))
         )
 
-    @cached_property
-    def _open(self) -> frozenset[Pair]:
-        return frozenset((*self.open_pairs, *self.equal_elsewhere))
-
     def may_match(self, gold: int) -> bool:
         """Whether one of `open_pairs` has this gold fact."""
         return any(pair[0] == gold for pair in self.open_pairs)
 
     def covered(self, gold: int) -> bool | None:
-        """Whether the found facts say this gold fact, in one fact or in several; None if that is undecided."""
+        """Whether one found fact in any category, or several that fit, say this gold fact; None if undecided."""
         if gold in self.pairs or gold in self.grid.split:
             return True
         return self._any({(gold, f): self.grid.compare((gold, f)).says for f in range(len(self.grid.found))})
@@ -268,9 +270,9 @@ def match(grid: Grid) -> Matching:
             pairs[max(parts, key=lambda g: (len(grid.gold[g].text), grid.gold[g].text))] = found
     taken = set(pairs.values())
     twins = _twins(grid, taken)
-    free = [(g, f) for g, f in grid.equal if g not in pairs and f not in taken | twins and not grid.fits((g, f))]
-    elsewhere = [pair for pair in free if grid.compare(pair).relation != "different"]
-    return Matching(grid, pairs, _assign(grid, elsewhere), twins, elsewhere)
+    free = {(g, f) for g, f in (*grid.equal, *grid.same) if g not in pairs and f not in taken | twins}
+    elsewhere = [pair for pair in free if not grid.fits(pair) and grid.compare(pair).relation != "different"]
+    return Matching(grid, pairs, _assign(grid, elsewhere), twins)
 
 
 def _twins(grid: Grid, taken: Collection[int]) -> frozenset[int]:

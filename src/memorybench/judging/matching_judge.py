@@ -78,15 +78,18 @@ class EntailmentJudge(Struct, frozen=True):
     async def decide(self, steps: Steps, matching: Matching) -> Matching:
         """Let the judge decide every open pair, and which facts were split or merged; return the new matching.
 
+        A pair in categories that do not fit is left out if both facts are matched, because they are covered.
         A pair stays undecided if one of its replies cannot be read. So do the facts that may be split or merged with a
         fact of such a pair: the judge is not asked about them, because the question depends on what is undecided.
         """
-        grid, pairs = matching.grid, [*matching.open_pairs, *matching.equal_elsewhere]
-        if not pairs:
+        judged = await self._compare_all(steps, matching.grid, matching.open_pairs)
+        decided = match(replace(matching.grid, judged=judged))
+        covered = {f for g, f in decided.pairs.items() if g not in matching.grid.in_any_category}
+        elsewhere = [(g, f) for g, f in matching.open_elsewhere if g not in decided.pairs or f not in covered]
+        judged |= await self._compare_all(steps, matching.grid, elsewhere)
+        if not judged:
             return matching
-        verdicts = await all_of(*(self._compare(steps, grid, pair) for pair in pairs))
-        judged = dict(zip(pairs, verdicts, strict=True))
-        grid = replace(grid, judged=judged)
+        grid = replace(matching.grid, judged=judged)
         decided = match(grid)
         gold_open, found_open = decided.open_gold, decided.open_found
         split = {g: tuple(f for f in found_open if grid.compare((g, f)).said and grid.fits((g, f))) for g in gold_open}
@@ -98,6 +101,10 @@ class EntailmentJudge(Struct, frozen=True):
         judged |= {(g, f): Comparison("undecided", True, None) for f in _unknown(is_merged) for g in merged[f]}
         grid = replace(grid, judged=judged, split=_chosen(is_split, split), merged=_chosen(is_merged, merged))
         return match(grid) if is_split or is_merged else decided
+
+    async def _compare_all(self, steps: Steps, grid: Grid, pairs: Collection[Pair]) -> dict[Pair, Comparison]:
+        verdicts = await all_of(*(self._compare(steps, grid, pair) for pair in pairs))
+        return dict(zip(pairs, verdicts, strict=True))
 
     async def _compare(self, steps: Steps, grid: Grid, pair: Pair) -> Comparison:
         gold, found = grid.gold[pair[0]].with_path, grid.found[pair[1]].with_path

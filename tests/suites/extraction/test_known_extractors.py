@@ -212,6 +212,37 @@ def same_text(first: str, second: str) -> bool:
     return first.rpartition(": ")[2] == second.rpartition(": ")[2]
 
 
+@pytest.mark.parametrize("text", ["Lives in Cardiff", "The home of the user is Cardiff"])
+def test_coverage_does_not_depend_on_category_and_wording(text: str, tmp_path: Path) -> None:
+    one = case(CHANGING, tmp_path)
+    output = {"home": [], "pets": ["Has a dog", text]}
+    findings = compare_output(one, output)
+    assert (findings.covered, findings.uncovered, findings.uncovered_open) == (0, 0, 2)
+    assert (findings.supported, findings.unsupported, findings.unsupported_open) == (0, 0, 2)
+    assert (findings.tp, findings.fn, findings.conflict_resolved) == (0, 1, None)
+    judged = judge_output(one, output, lambda first, second: "Cardiff" in first and "Cardiff" in second)
+    assert (judged.tp, judged.fp, judged.fn, judged.conflict_resolved) == (1, 1, 1, True)
+    assert (judged.covered, judged.supported, labels(judged)) == (2, 2, ["missed", "misfiled"])
+    denied = judge_output(one, output, lambda first, second: False)
+    assert (denied.covered, denied.uncovered, denied.uncovered_open) == (1, 1, 0)
+    assert denied.conflict_resolved is False
+
+
+def test_the_judge_does_not_compare_matched_facts_with_other_categories(tmp_path: Path) -> None:
+    asked: list[tuple[str, str]] = []
+
+    def says(first: str, second: str) -> bool:
+        asked.append((first, second))
+        return first.partition(":")[0] == second.partition(":")[0]
+
+    one = changed(
+        tmp_path, {"home": [], "pets": []}, {"home": ["Lives in Rome"], "pets": ["Has a dog"]},
+        ["home: Lives in Rome", "pets: Has a dog"], [],
+    )  # fmt: skip
+    assert judge_output(one, {"home": ["Resides in Rome"], "pets": ["Keeps a dog"]}, says).tp == 2
+    assert len(asked) == 4
+
+
 def test_a_fact_moved_to_another_category_is_lost_and_misfiled(tmp_path: Path) -> None:
     """The dog is removed from `pets` (lost) and added to `home` (misfiled)."""
     one, output = case(CHANGING, tmp_path), {"home": ["Lives in Cardiff", "Has a dog"], "pets": []}

@@ -76,7 +76,7 @@ class Findings(NamedTuple):
     undecided: int = 0
     """The largest number of undecided pairs that could all be right at once."""
     covered: int = 0
-    """The number of expected changes that the output makes, in any wording and category, in one fact or several."""
+    """The number of expected changes that the output makes, in one fact of any category or in several that fit."""
     uncovered: int = 0
     uncovered_open: int = 0
     supported: int = 0
