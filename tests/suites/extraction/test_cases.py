@@ -332,6 +332,18 @@ def test_a_fact_may_be_listed_in_any_case_and_under_any_key_of_its_path(
     assert (len(case.gold.added), case.gold.removed) == (1, ())
 
 
+def test_a_listed_fact_that_differs_in_case_only_is_an_update(tmp_path: Path) -> None:
+    change = put(
+        existing_memory={"plant": ["Produces 3 mW", "Is in Bath"]},
+        expected_output={"plant": ["Produces 3 MW", "Is in bath"]},
+        expected_facts=["plant: Produces 3 MW"],
+        superseded=["plant: Produces 3 mW"],
+    )
+    (case,) = load_cases(write(tmp_path, edited(FAMILY, change)))
+    assert [fact.text for fact in case.gold.targets] == ["Is in bath", "Produces 3 MW", "Produces 3 mW"]
+    assert (case.gold.valid, case.gold.replaces) == (2, {0: 0})
+
+
 def test_a_removed_fact_may_be_listed_under_any_key_of_its_path(tmp_path: Path) -> None:
     """Ines has the same fact, but keeps it."""
     both = {"family": {"Ines": ["Lives in Ghent now"], "Paul": ["Lives in Ghent now"]}}

@@ -36,7 +36,7 @@ class ExtractionCase(Case):
 
     @cached_property
     def gold(self) -> Gold:
-        return gold_of(self.existing_memory, self.expected_output)
+        return gold_of(self.existing_memory, self.expected_output, self.expected_facts)
 
 
 class _TurnInFile(Record):
@@ -118,7 +118,7 @@ def _case(row: Document) -> ExtractionCase:
     conversation = _conversation(row, written)
     for name in ("existing_memory", "expected_output"):
         _check_memory(row, name, getattr(written, name))
-    gold = gold_of(written.existing_memory, written.expected_output)
+    gold = gold_of(written.existing_memory, written.expected_output, written.expected_facts)
     _check_facts(row, written, gold)
     _check_superseded(row, written, gold)
     _check_must_not_store(row, written)

@@ -56,10 +56,13 @@ def _with_sorted_keys(memory: Any, depth: int = 0) -> Any:
     return [_with_sorted_keys(one, depth + 1) for one in memory] if isinstance(memory, list | tuple) else memory
 
 
-def gold_of(existing: Any, expected: Any) -> Gold:
-    """Compare the memory before a conversation with the one expected after it, and return the expected change."""
+def gold_of(existing: Any, expected: Any, listed: Iterable[str] = ()) -> Gold:
+    """Compare the memory before a conversation with the one expected after it, and return the expected change.
+
+    A fact that changed in upper and lower case only is kept, except if the new one is in `listed` ("category: fact").
+    """
     before, after, categories = recorded_facts(existing), recorded_facts(expected), categories_of(existing)
-    pairs = _with_unique(match(Grid(before, after, one_memory=True)).pairs, _moves(before, after))
+    pairs = _with_unique(match(Grid(before, after, one_memory=True)).pairs, _moves(before, after, listed))
     added = tuple(fact for index, fact in enumerate(after) if index not in pairs.values())
     removed = tuple(fact for index, fact in enumerate(before) if index not in pairs)
     return Gold(
@@ -79,19 +82,21 @@ def identical_pairs(gold: Sequence[MemoryFact], found: Sequence[MemoryFact]) -> 
     return _with_unique(match(Grid(gold, found)).pairs, Grid(gold, found, by_reference=True).same)
 
 
-def _moves(before: Sequence[MemoryFact], after: Sequence[MemoryFact]) -> list[Pair]:
+def _moves(before: Sequence[MemoryFact], after: Sequence[MemoryFact], listed: Iterable[str]) -> list[Pair]:
     """Return the pairs of facts that may be one fact whose upper and lower case, or whose path in the memory, changed.
 
     A path may only have become longer or shorter at its beginning, and no other fact may be on the new path before, or
     on the old one after. Otherwise a fact about the user may have become one about a sister.
     """
     old_paths, new_paths = {fact.categories for fact in before}, {fact.categories for fact in after}
+    listed_texts = {normal_form(line.partition(":")[2]) for line in listed}
     moves = []
     for one, other in Grid(before, after, by_reference=True).same:
         old, new = before[one].categories, after[other].categories
         shorter, longer = sorted((old, new), key=len)
         is_moved = longer[len(longer) - len(shorter) :] == shorter and old not in new_paths and new not in old_paths
-        if old == new or is_moved:
+        is_update = before[one].normal_text != after[other].normal_text in listed_texts
+        if (old == new or is_moved) and not is_update:
             moves.append((one, other))
     return moves
 
