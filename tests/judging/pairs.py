@@ -274,6 +274,8 @@ NUMBER_NEAR_MISSES = (
     ("Il reste dix milles à parcourir", "Il reste 10000 à parcourir"),
     ("Anna kept the old ones", "Anna kept the old 1"),
     ("Sie wurde Dritte", "Sie wurde drei"),
+    ("Er wurde vierter", "Er wurde 4"),
+    ("Sie kam als fünfte", "Sie kam als 5"),
     ("The file is called two.txt", "The file is called 2.txt"),
     ("The hashtag is #one", "The hashtag is #1"),
     ("Her site is ten.com", "Her site is 10.com"),
@@ -315,6 +317,12 @@ NUMBER_NEAR_MISSES = (
     ("Change—5 EUR", "Change -5 EUR"),
     ("Balance is not 5 EUR", "Balance is 5 EUR"),
     ("Has no 3 cars", "Has 3 cars"),
+    # signs at the end
+    ("Hunter2.", "Hunter2"),
+    ("Größe7!", "Größe7"),
+    ("Der WLAN-Schlüssel ist Größe7!", "Der WLAN-Schlüssel ist Größe7"),
+    ("Docker build context is .", "Docker build context is .."),
+    ("The secret ends with e..", "The secret ends with e"),
     # case that carries meaning
     ("Sells to US clients", "Sells to us clients"),
     ("She works in IT", "She works in it"),

@@ -88,6 +88,8 @@ def test_a_near_miss_is_never_the_same(left: str, right: str) -> None:
         ("Der Vertrag läuft 24 monate", "Der Vertrag läuft 2 Jahre"),
         ("Lief 3 Kilometer", "Lief 3000 m"),
         ("合同期为24个月", "合同期为2年"),
+        ("合同期为24个月。", "合同期为2年"),
+        ("Lives in Rome (Italy).", "Lives in Rome (Italy)"),
     ],
 )
 def test_another_spelling_is_the_same(left: str, right: str) -> None:

@@ -73,13 +73,17 @@ def repeats(first: MemoryFact, second: MemoryFact) -> bool:
 def refers_to(reference: MemoryFact, fact: MemoryFact) -> bool:
     """Whether a reference may mean a fact: the texts are equal, and the category of one is in the path of the other.
 
-    Upper and lower case count as the same. If only one of the two has a category, the category is ignored, but a text
-    of one or two words says too little, and the result is False.
+    Upper and lower case and a final full stop do not count. If only one of the two has a category, the category is
+    ignored, but a text of one or two words says too little, and the result is False.
     """
-    text = reference.normal_text.lower()
-    if text != fact.normal_text.lower() or not _compatible(reference, fact):
+    text = _reference_text(reference)
+    if text != _reference_text(fact) or not _compatible(reference, fact):
         return False
     return bool(reference.categories) == bool(fact.categories) or len(text.split()) > _FEW_WORDS
+
+
+def _reference_text(fact: MemoryFact) -> str:
+    return fact.normal_text.lower().rstrip(".")
 
 
 def likeness(first: MemoryFact, second: MemoryFact) -> float:
@@ -124,7 +128,7 @@ class Grid(Struct, frozen=True, dict=True):
         return [(g, f) for g, fact in enumerate(self.gold) for f in places.get(self._text(fact), ())]
 
     def _text(self, fact: MemoryFact) -> str:
-        return fact.normal_text.lower() if self.by_reference else fact.normal_text
+        return _reference_text(fact) if self.by_reference else fact.normal_text
 
     @cached_property
     def _decided(self) -> Mapping[Pair, Comparison]:

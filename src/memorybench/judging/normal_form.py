@@ -65,14 +65,12 @@ another number word.
 """
 _SIZE = "L"
 """A symbol of the litre that is also a size of clothes: "40 L"."""
-_NOT_NUMBERS = frozenset((
-    "hundreds", "thousands", "cientos", "miles", "hunderte", "tausende", "honderden", "duizenden",
-    "quince", "erste", "ersten", "erster", "erstes", "dritte", "dritten", "dritter", "drittes", "achter",
-))  # fmt: skip
-"""Words that text2num reads as a number, although they are not: "hundreds" says only about how many, "miles" and
-"quince" are English words, "Dritte" is not "drei"."""
+_NOT_NUMBERS = frozenset(("miles", "quince"))
+"""Words that text2num reads as a number, although they are English words."""
 _IN_NAME = re.compile(r"[#@_/\\\"“”]|\.\w")
 """Matches a word that belongs to a name: two.txt, #one, four@mail.com, "nineteen"."""
+_END = re.compile(r"(?<=[\w)\"`%€$£])[.。]$")
+"""Matches the full stop at the end of a sentence, not one that belongs to "..", "./." or the like."""
 _LITERAL = re.compile(
     r"\b(?:pass(?:word|phrase|code)s?|branch(?:es)?|usernames?|hashtags?|code ?words?"
     r"|passw[oö]rt\w*|kennwort\w*|wachtwoord\w*|contraseñas?)\b"
@@ -176,6 +174,9 @@ def normal_form(text: str) -> str:
     if _LITERAL.search(text):
         return text.strip()
     text = plain(text) if text.isascii() else plain(_mark_small_digits(text)).translate(_STRAIGHT)
+    is_one_word = not any(map(str.isspace, text))
+    if not is_one_word or text[-2:-1] >= _CJK:  # one word may be a password or a symbol; Chinese has no blanks
+        text = _END.sub("", text)
     has_thousands = _THOUSANDS.search(text)  # number words become such digits, too: "2 thousand" is "2 1000"
     text = _number_words_as_digits(text)
     text = _TWO_NUMBERS.sub(" | ", text) if has_thousands else text
@@ -185,15 +186,13 @@ def normal_form(text: str) -> str:
         text = _TIME.sub(_clock, text)
         text = _UHR.sub(r"\1:\2", text) if "Uhr" in text else text
         text = _NUMBER.sub(_quantity, text)
-    text = text.strip().rstrip(" .。")
-    if not any(map(str.isspace, text)):
-        # one word may be a password, a symbol or a name; a text in Chinese has no blanks
-        return text if text.isascii() else text.rstrip(" .!。！")
+    text = text.strip()
+    if is_one_word:
+        return text
     # any sentence may begin with a capital; elsewhere case may tell Turkey from turkey, and US from us
     first_word = text.partition(" ")[0]
     is_name = text[1:2].isupper() or any(map(str.isdigit, first_word))  # USB, or a code such as Hunter2
-    begin = text[:1] if is_name else text[:1].lower()
-    return (begin + text[1:]).rstrip(" .。" if text.isascii() else " .!。！")
+    return text if is_name else text[:1].lower() + text[1:]
 
 
 def _mark_small_digits(text: str) -> str:

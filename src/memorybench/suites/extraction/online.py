@@ -262,7 +262,7 @@ def _pairs_to_review(trace: str, by_code: Matching, by_judge: Matching) -> Itera
 
 
 def _folded(fact: MemoryFact) -> str:
-    return normal_form(fact.text).casefold()
+    return normal_form(fact.text).casefold().rstrip(".")
 
 
 def _has_content(memory: Any) -> bool:
