@@ -90,6 +90,7 @@ def test_a_near_miss_is_never_the_same(left: str, right: str) -> None:
         ("合同期为24个月", "合同期为2年"),
         ("合同期为24个月。", "合同期为2年"),
         ("Lives in Rome (Italy).", "Lives in Rome (Italy)"),
+        ('Watches "24" for 2 hours', 'Watches "24" for 120 minutes'),
     ],
 )
 def test_another_spelling_is_the_same(left: str, right: str) -> None:

@@ -67,8 +67,11 @@ _SIZE = "L"
 """A symbol of the litre that is also a size of clothes: "40 L"."""
 _NOT_NUMBERS = frozenset(("miles", "quince"))
 """Words that text2num reads as a number, although they are English words."""
-_IN_NAME = re.compile(r"[#@_/\\\"“”]|\.\w")
-"""Matches a word that belongs to a name: two.txt, #one, four@mail.com, "nineteen"."""
+_IN_NAME = re.compile(r"[#@_/\\\"]|\.\w")
+"""Matches a word that belongs to a name: two.txt, #one, four@mail.com."""
+_QUOTED = re.compile(r'"[^"]*"|`[^`]*`')
+_QUOTE = "\ue000"
+"""Stands for a quoted text, which is compared as it is written. `plain` removes this character from texts."""
 _END = re.compile(r"(?<=[\w)\"`%€$£])[.。]$")
 """Matches the full stop at the end of a sentence, not one that belongs to "..", "./." or the like."""
 _LITERAL = re.compile(
@@ -177,22 +180,27 @@ def normal_form(text: str) -> str:
     is_one_word = not any(map(str.isspace, text))
     if not is_one_word or text[-2:-1] >= _CJK:  # one word may be a password or a symbol; Chinese has no blanks
         text = _END.sub("", text)
-    has_thousands = _THOUSANDS.search(text)  # number words become such digits, too: "2 thousand" is "2 1000"
-    text = _number_words_as_digits(text)
-    text = _TWO_NUMBERS.sub(" | ", text) if has_thousands else text
-    if any(map(str.isdigit, text)):
-        for pattern in _DATES if _YEAR.search(text) and _DAY.search(text) else ():
-            text = pattern.sub(_iso_date, text)
-        text = _TIME.sub(_clock, text)
-        text = _UHR.sub(r"\1:\2", text) if "Uhr" in text else text
-        text = _NUMBER.sub(_quantity, text)
-    text = text.strip()
+    quotes = _QUOTED.findall(text)
+    text = _unify_numbers(_QUOTED.sub(_QUOTE, text)).strip()
+    for quote in quotes:
+        text = text.replace(_QUOTE, quote, 1)
     if is_one_word:
         return text
     # any sentence may begin with a capital; elsewhere case may tell Turkey from turkey, and US from us
     first_word = text.partition(" ")[0]
     is_name = text[1:2].isupper() or any(map(str.isdigit, first_word))  # USB, or a code such as Hunter2
     return text if is_name else text[:1].lower() + text[1:]
+
+
+def _unify_numbers(text: str) -> str:
+    digits = _number_words_as_digits(text)
+    if _THOUSANDS.search(text):  # number words become such digits, too: "2 thousand" is "2 1000"
+        digits = _TWO_NUMBERS.sub(" | ", digits)
+    if not any(map(str.isdigit, digits)):
+        return digits
+    for pattern in _DATES if _YEAR.search(digits) and _DAY.search(digits) else ():
+        digits = pattern.sub(_iso_date, digits)
+    return _NUMBER.sub(_quantity, _UHR.sub(r"\1:\2", _TIME.sub(_clock, digits)))
 
 
 def _mark_small_digits(text: str) -> str:
