@@ -90,6 +90,8 @@ def test_a_near_miss_is_never_the_same(left: str, right: str) -> None:
         ("合同期为24个月", "合同期为2年"),
         ("合同期为24个月。", "合同期为2年"),
         ("Lives in Rome (Italy).", "Lives in Rome (Italy)"),
+        ("Zahlt fünf tausend Euro", "Zahlt 5000 €"),
+        ("Bought two hundred and fifty metres of rope", "Bought 250 m of rope"),
         ('Watches "24" for 2 hours', 'Watches "24" for 120 minutes'),
     ],
 )

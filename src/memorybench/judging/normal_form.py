@@ -65,8 +65,10 @@ another number word.
 """
 _SIZE = "L"
 """A symbol of the litre that is also a size of clothes: "40 L"."""
-_NOT_NUMBERS = frozenset(("miles", "quince"))
-"""Words that text2num reads as a number, although they are English words."""
+_NOT_NUMBERS = frozenset(("miles", "quince", "tercer"))
+"""Words that text2num reads as a number, although "miles" and "quince" are English words and "tercer" is not "tres"."""
+_WRITTEN_AS_ONE_WORD = ("de", "nl")
+"""Languages that write no spaces in a number below a million: "drei und zwanzig" may be two numbers."""
 _IN_NAME = re.compile(r"[#@_/\\\"]|\.\w")
 """Matches a word that belongs to a name: two.txt, #one, four@mail.com."""
 _QUOTED = re.compile(r'"[^"]*"|`[^`]*`')
@@ -85,7 +87,7 @@ _OPENING = "([{'¿¡"
 _NUMBER_NOUNS = ("million", "milliard")
 _WRITTEN_WITH_S = frozenset(("vingts", "eins", "milliards"))
 """Number words that end with s inside of numbers, too: "quatre-vingts", "deux milliards"."""
-_INSIDE_NUMBERS = frozenset(("et", "y", "und", "cent", "cents", "mil", "mille"))
+_INSIDE_NUMBERS = frozenset(("et", "y", "cent", "cents", "mil", "mille"))
 """Words that may stand between two number words: "trente et un", "deux cent un"."""
 _CURRENCIES = {
     "€": "EUR", "eur": "EUR", "euro": "EUR", "euros": "EUR", "欧元": "EUR",
@@ -238,8 +240,9 @@ def _number_words_as_digits(text: str) -> str:
     parts = []
     for is_other, places in groupby(range(len(words)), is_other_word):
         part = " ".join([words[place] for place in places])
-        for language in _NUMBER_WORD_LANGUAGES:
-            part = alpha2digit(part, language, 0) if language in languages and not is_other else part
+        for language in _NUMBER_WORD_LANGUAGES if not is_other else ():
+            pieces = part.split(" ") if language in _WRITTEN_AS_ONE_WORD else [part]
+            part = " ".join([alpha2digit(piece, language, 0) for piece in pieces]) if language in languages else part
         parts.append(part)
     return " ".join(parts)
 
