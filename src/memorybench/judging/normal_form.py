@@ -114,7 +114,7 @@ _TIME = re.compile(
 )
 _UHR = re.compile(r"(?<![\d.,:])([01]?\d|2[0-3])\.([0-5]\d)(?=\sUhr\b)")
 _NUMBER = re.compile(
-    r"(?:(?P<sign>\bUS\$|[€$£¥])\s?)?(?<![A-Za-z0-9_.,:/#'-])(?P<number>-?\d+(?:[.,']\d+)*)(?![\d:/]|[.,']\d|-\d)"
+    r"(?:(?P<sign>\bUS\$|[€$£¥])\s?)?(?<![A-Za-z0-9_.,:/#'第-])(?<!第\s)(?P<number>-?\d+(?:[.,']\d+)*)(?![\d:/]|[.,']\d|-\d)"
     r"(?:\s(?P<scale>10{3,})\b|\s?(?P<sinogram>[万亿])(?!\d)|(?P<letter>[kKM])(?![^\W\d_]|[23/]))?"
     r"(?P<unit>\s?(?P<word>[%€$£¥]|°?[^\W\d_]+[23]?(?:/[^\W\d_]+)?)(?P<next>\s[^\W\d_]+)?)?"
 )
@@ -312,13 +312,16 @@ def _quantity(found: re.Match[str]) -> str:
         return found[0]
     if found["letter"] and not is_money:
         return found[0]  # "5k" may be a run, and "5M" a size
-    value = _read_number(found["number"], is_amount=bool(unit or found["scale"]))
+    is_duration = unit in _DURATIONS
+    # "3.10 min" may be 3 minutes and 10 seconds, or a version
+    is_amount = bool(unit or found["scale"]) and not (is_duration and found["number"].endswith("0"))
+    value = _read_number(found["number"], is_amount)
     if value is None:
         return found[0]
     power = _SCALES.get(found["sinogram"] or found["letter"] or "", len(found["scale"] or "1") - 1)
     value = value.scaleb(power)
     is_converted = not (is_money or unit in _NOT_CONVERTED or not unit)
-    if is_converted and unit in _DURATIONS:
+    if is_converted and is_duration:
         is_rate = _RATE.match(found.string, found.end() - len(rest))
         is_converted = not (is_rate or _AGE.search(found.string))
     if is_converted:
@@ -351,15 +354,16 @@ def _read_number(text: str, is_amount: bool) -> Decimal | None:
     """
     if sum(map(str.isdigit, text)) > _MOST_DIGITS:
         return None
-    if text.isdecimal() and text[0] != "0":
+    if text.isdecimal() and int(text[0]):
         return Decimal(text)  # most numbers are whole
     if grouped := _GROUPED.fullmatch(text):
         is_certain = grouped[1] == "'" or (text.count(grouped[1]) > 1 and (grouped[1] == "," or is_amount))
         return Decimal(_SEPARATORS.sub("", text)) if is_certain else None
     whole, _, places = max((text.rpartition(mark) for mark in ".,"), key=lambda parts: len(parts[0]))
     whole, places = (whole, places) if whole else (places, "")
-    is_code = whole.lstrip("-").startswith("0") and len(whole.lstrip("-")) > 1
-    if is_code or (places and not is_amount) or not (_GROUPED.fullmatch(whole) or whole.lstrip("-").isdigit()):
+    digits = whole.lstrip("-")
+    is_code = len(digits) > 1 and not int(digits[0])
+    if is_code or (places and not is_amount) or not (_GROUPED.fullmatch(whole) or digits.isdigit()):
         return None
     return Decimal(f"{_SEPARATORS.sub('', whole)}.{places or 0}")
 
