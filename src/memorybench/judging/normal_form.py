@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from datetime import date
 from decimal import Decimal
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -55,20 +55,19 @@ _ONLY_SYMBOLS = frozenset(("foot", "yard", "foot**2"))
 _DURATIONS = frozenset(("millisecond", "second", "minute", "hour", "month", "year"))
 _OTHER_WORDS = frozenset((
     "in", "mi", "cal", "cale", "cali", "pie", "pies", "mila", "mil", "an", "ora", "ore", "lat", "lata", "分", "日",
-    "once", "dos", "cent", "cents", "mille", "elf", "sept", "neuf", "onze", "un", "uno", "seize", "null", "primer",
-    "acht", "sieben", "zeven", "miles", "millions", "millones", "millionen", "miljoenen",
+    "once", "dos", "cent", "cents", "mille", "elf", "sept", "neuf", "onze", "un", "une", "una", "uno", "ein", "een",
+    "seize", "null", "primer", "acht", "sieben", "zeven", "miles", "millions", "millones", "millionen", "miljoenen",
 ))  # fmt: skip
 """Names of units and numbers that are ignored, because they also mean something else.
 
 They do so in another language or, such as "acht" in "acht geben", in the same. A number word is not ignored beside
 another number word.
 """
-_SIZE = "L"
-"""A symbol of the litre that is also a size of clothes: "40 L"."""
 _NOT_NUMBERS = frozenset(("miles", "quince", "tercer"))
 """Words that text2num reads as a number, although "miles" and "quince" are English words and "tercer" is not "tres"."""
 _WRITTEN_AS_ONE_WORD = ("de", "nl")
 """Languages that write no spaces in a number below a million: "drei und zwanzig" may be two numbers."""
+_ARTICLE = re.compile(r"\b(?:une?|una|ein|een)\b", re.IGNORECASE)
 _IN_NAME = re.compile(r"[#@_/\\\"]|\.\w")
 """Matches a word that belongs to a name: two.txt, #one, four@mail.com."""
 _QUOTED = re.compile(r'"[^"]*"|`[^`]*`')
@@ -83,8 +82,6 @@ _LITERAL = re.compile(
     re.IGNORECASE,
 )
 """Words for a text that must be written as it is: the password "three cats" is not "3 cats"."""
-_OPENING = "([{'¿¡"
-_NUMBER_NOUNS = ("million", "milliard")
 _WRITTEN_WITH_S = frozenset(("vingts", "eins", "milliards"))
 """Number words that end with s inside of numbers, too: "quatre-vingts", "deux milliards"."""
 _INSIDE_NUMBERS = frozenset(("et", "y", "cent", "cents", "mil", "mille"))
@@ -115,7 +112,7 @@ _TIME = re.compile(
 _UHR = re.compile(r"(?<![\d.,:])([01]?\d|2[0-3])\.([0-5]\d)(?=\sUhr\b)")
 _NUMBER = re.compile(
     r"(?:(?P<sign>\bUS\$|[€$£¥])\s?)?(?<![A-Za-z0-9_.,:/#'第-])(?<!第\s)(?P<number>-?\d+(?:[.,']\d+)*)(?![\d:/]|[.,']\d|-\d)"
-    r"(?:\s(?P<scale>10{3,})\b|\s?(?P<sinogram>[万亿])(?!\d)|(?P<letter>[kKM])(?![^\W\d_]|[23/]))?"
+    r"(?P<scale>\s10{3,}\b|\s?[万亿](?!\d)|[kKM](?![^\W\d_]|[23/]))?"
     r"(?P<unit>\s?(?P<word>[%€$£¥]|°?[^\W\d_]+[23]?(?:/[^\W\d_]+)?)(?P<next>\s[^\W\d_]+)?)?"
 )
 """Matches a number, optionally with a currency sign before it, a scale, and one or two words that may be its unit."""
@@ -143,13 +140,6 @@ _NOT_ONE_NUMBER = re.compile(
 """Matches the spaces in "no one", "at one point", "sixty and five" and "forty five inch screens" (of 5 inch)."""
 _SECONDS = re.compile(r"(?<=ty)-(?=second\b)", re.IGNORECASE)
 """Matches the hyphen in "thirty-second", which may be a duration."""
-_IN_RANGE = re.compile(
-    r"\d\s?(?:to|up to|and|&|or|by|x|×|\*|-|~|,|/|out of|instead of|bis|und|oder|mal|à|a|et|ou|sur|y|o|e|por|hasta"
-    r"|tot|en|of|до|и|到|至|和)\s?$",
-    re.IGNORECASE,
-)
-"""Matches the text before the last number of a range, a list or a size. The unit of that number belongs to all."""
-_LONGEST_RANGE_WORD = 16
 _OTHER_UNIT = re.compile(
     r"[-^]|\s?(?:squared|cubed|sq|cu|cúbic[oa]s?|cuadrad[oa]s?|cubes?|carrés?|cub[io]|quadrat[io]|cúbicos|quadrados?)\b",
     re.IGNORECASE,
@@ -200,9 +190,20 @@ def _unify_numbers(text: str) -> str:
         digits = _TWO_NUMBERS.sub(" | ", digits)
     if not any(map(str.isdigit, digits)):
         return digits
+    from text_to_num import alpha2digit
+
     for pattern in _DATES if _YEAR.search(digits) and _DAY.search(digits) else ():
         digits = pattern.sub(_iso_date, digits)
-    return _NUMBER.sub(_quantity, _UHR.sub(r"\1:\2", _TIME.sub(_clock, digits)))
+    undated = _DATES[0].sub("", digits)
+    rest = _ARTICLE.sub("", _NUMBER.sub(_without_amount, _TIME.sub("", undated)))
+    # a number without a unit may have that of another: "6 hours, 7 on weekends", "8 to 9 pm", "five or six hundred"
+    has_numbers = (alpha2digit(rest, language, 0) != rest for language in _NUMBER_WORD_LANGUAGES)
+    is_complete = not any(map(str.isnumeric, rest)) and not any(has_numbers)
+    if is_complete:
+        digits = _TIME.sub(_clock, digits)
+    elif digits.count("00") > text.count("00") and len(re.findall(r"\d+", undated)) > 1:
+        digits = text
+    return _NUMBER.sub(partial(_quantity, is_complete=is_complete), _UHR.sub(r"\1:\2", digits))
 
 
 def _mark_small_digits(text: str) -> str:
@@ -253,7 +254,7 @@ def _bare(word: str) -> str:
 
 def _is_capitalised(word: str) -> bool:
     """Return whether a word inside a text is written like a name, such as Trente, a town. Nouns in German are not."""
-    return word.lstrip(_OPENING)[:1].isupper() and not _bare(word).startswith(_NUMBER_NOUNS)
+    return word.lstrip("([{'¿¡")[:1].isupper() and not _bare(word).startswith(("million", "milliard"))
 
 
 def _is_plural(word: str) -> bool:
@@ -293,8 +294,6 @@ _AMBIGUOUS_HOURS = range(10, 13)
 
 def _clock(found: re.Match[str]) -> str:
     before, after = found.string[: found.start()].lower(), found.string[found.end() :]
-    if _IN_RANGE.search(before[-_LONGEST_RANGE_WORD:]):
-        return found[0]
     if found[0].endswith(" am") and after.startswith(" ") and not before.endswith("at "):
         return found[0]  # German "am": "um 8 am Turm"
     hour = int(found["hour"]) % 12 + (12 if found["half"] in "pP" else 0)
@@ -302,41 +301,45 @@ def _clock(found: re.Match[str]) -> str:
     return f"{time} by twelve hours" if hour in _AMBIGUOUS_HOURS else time
 
 
-def _quantity(found: re.Match[str]) -> str:
-    start = found.start()
-    if _IN_RANGE.search(found.string[max(0, start - _LONGEST_RANGE_WORD) : start]):
-        return found[0]
-    unit, rest = (_CURRENCIES[found["sign"].lower()], found["unit"] or "") if found["sign"] else _read_unit(found)
+def _without_amount(found: re.Match[str]) -> str:
+    """Return the text after a number that has a unit or a scale; any other number as it is."""
+    unit, rest = _read_unit(found)
+    return rest if unit or found["scale"] else found[0]
+
+
+def _quantity(found: re.Match[str], is_complete: bool) -> str:
+    """Return a number with its unit in one spelling. `is_complete`: whether all numbers of the text have a unit."""
+    unit, rest = _read_unit(found)
+    scale = (found["scale"] or "").strip()
     is_money = unit in _CURRENCIES.values()
     if unit and not is_money and _OTHER_UNIT.match(found.string, found.end() - len(rest)):
         return found[0]
-    if found["letter"] and not is_money:
+    if (scale in ("k", "K", "M") and not is_money) or ((scale or found["sign"]) and not is_complete):
         return found[0]  # "5k" may be a run, and "5M" a size
     is_duration = unit in _DURATIONS
     # "3.10 min" may be 3 minutes and 10 seconds, or a version
-    is_amount = bool(unit or found["scale"]) and not (is_duration and found["number"].endswith("0"))
+    is_amount = bool(unit or scale) and not (is_duration and found["number"].endswith("0"))
     value = _read_number(found["number"], is_amount)
     if value is None:
         return found[0]
-    power = _SCALES.get(found["sinogram"] or found["letter"] or "", len(found["scale"] or "1") - 1)
-    value = value.scaleb(power)
-    is_converted = not (is_money or unit in _NOT_CONVERTED or not unit)
+    value = value.scaleb(_SCALES.get(scale, scale.count("0")))
+    is_converted = is_complete and not (is_money or unit in _NOT_CONVERTED or not unit)
     if is_converted and is_duration:
         is_rate = _RATE.match(found.string, found.end() - len(rest))
         is_converted = not (is_rate or _AGE.search(found.string))
-    if is_converted:
-        return _convert(value, unit) + rest
-    return f"{_digits(value)} {unit}".rstrip() + rest
+    return (_convert(value, unit) if is_converted else f"{_digits(value)} {unit}".rstrip()) + rest
 
 
 def _read_unit(found: re.Match[str]) -> tuple[str, str]:
     """Return the currency or the unit as pint writes it ("" if there is none), and the text after it."""
     whole, word = found["unit"] or "", found["word"] or ""
+    if found["sign"]:
+        return _CURRENCIES[found["sign"].lower()], whole
     names = [word + (found["next"] or ""), word]
     if word >= _CJK:
         shortest = 1 if word[1:2] in _AFTER_CJK_UNIT else 2
         names += [word[:length] for length in range(_LONGEST_CJK_UNIT, shortest - 1, -1)]
-    names = [name for name in names if name.lower() not in _OTHER_WORDS and name != _SIZE]
+    names = [name for name in names if name.lower() not in _OTHER_WORDS and name != "L"]  # "40 L" is a size
     readings = [_CURRENCIES.get(name.lower()) for name in names]
     if word and not any(readings):
         symbols, long_names = _units()
