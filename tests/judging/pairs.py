@@ -369,5 +369,8 @@ NUMBER_NEAR_MISSES = (
     ("Der Brief ist für Ihren Chef", "Der Brief ist für ihren Chef"),
     ("Works for Target", "Works for TARGET"),
     ("IPhone repair shop", "iPhone repair shop"),
+    ("Hunter2 is the key", "hunter2 is the key"),
+    ("UserService is slow", "userService is slow"),
+    ("Main.py starts the app", "main.py starts the app"),
 )
 """Pairs with numbers, units, dates or symbols that say different things, or may do so."""

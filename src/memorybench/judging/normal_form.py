@@ -180,7 +180,7 @@ def normal_form(text: str) -> str:
         return text
     # any sentence may begin with a capital; elsewhere case may tell Turkey from turkey, and US from us
     first_word = text.partition(" ")[0]
-    is_name = text[1:2].isupper() or any(map(str.isdigit, first_word))  # USB, or a code such as Hunter2
+    is_name = _IN_NAME.search(first_word) or any(c.isupper() or c.isdigit() for c in first_word[1:])  # USB, Hunter2
     return text if is_name else text[:1].lower() + text[1:]
 
 
