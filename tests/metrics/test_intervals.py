@@ -92,6 +92,12 @@ def test_clusters_that_agree_by_chance_are_not_certain() -> None:
     assert 0.3 < _width(interval(values, clusters)) < 0.7
 
 
+def test_equal_clusters_have_the_standard_error_of_their_items() -> None:
+    values, clusters = [1.0, 0.0] * 4, list("aabbccdd")
+    assert standard_error(values, clusters) == standard_error(values, [""] * 8)
+    assert standard_error([1.0] * 8, clusters) == 0
+
+
 def test_nothing_measured_is_not_zero() -> None:
     assert interval([], []) == Interval(None, None, None)
     assert ratio_interval([], [], f1) == Interval(None, None, None)

@@ -39,8 +39,16 @@ def test_a_rate_has_the_interval_of_its_clusters() -> None:
     values, clusters = [1.0, 0.0, 1.0, 1.0, 0.0, 1.0], list("aabbcc")
     value, low, high = interval(values, clusters)
     assert Rate("accuracy", "correct").measure([(v,) for v in values], clusters, 9) == Measure(
-        name="accuracy", value=value, n=6, planned=9, low=low, high=high, clusters=3, needed=260
+        name="accuracy", value=value, n=6, planned=9, low=low, high=high, clusters=3, needed=410
     )
+
+
+@pytest.mark.parametrize("wrong", [(1, 3, 5, 7), (1, 3, 5, 6, 7)], ids=["equal clusters", "nearly equal clusters"])
+def test_clusters_that_are_alike_need_as_many_items_as_independent_ones(wrong: tuple[int, ...]) -> None:
+    """The interval is never narrower than that of independent items, so no fewer items narrow it."""
+    rows = [(float(place not in wrong),) for place in range(8)]
+    alike, alone = (Rate("accuracy", "correct").measure(rows, clusters, 8) for clusters in ("aabbccdd", [""] * 8))
+    assert alike.needed == alone.needed
 
 
 def test_a_share_such_as_recall_stays_within_0_and_1() -> None:

@@ -104,7 +104,8 @@ def ratio_interval(
 
 def standard_error(values: Sequence[float], clusters: Sequence[str]) -> float | None:
     """Return the standard error of the mean by the method of `interval`; None with fewer than two clusters."""
-    spread = _spread(cluster_sums([(value, 1.0) for value in values], clusters), _mean, _items)
+    rows = [(value, 1.0) for value in values]
+    spread = _spread_or_items(rows, cluster_sums(rows, clusters), _mean, _items)
     return None if spread is None else sqrt(spread.variance)
 
 
@@ -161,10 +162,7 @@ def _interval(
     groups = _informative(cluster_sums(rows, clusters), statistic)
     if value in bounds and len(groups) > 1:
         return _wilson(value, len(groups), level, bounds)
-    spread = _spread(groups, statistic, weigh)
-    if spread is not None and spread.variance == 0:
-        # clusters are equal only by chance: estimate the variance from the items instead
-        spread = _spread(_informative(rows, statistic), statistic, weigh)
+    spread = _spread_or_items(rows, groups, statistic, weigh)
     if spread is None or spread.variance == 0:
         return Interval(value)
     if method is not None:
@@ -202,6 +200,14 @@ def _spread(groups: Sequence[Sequence[float]], statistic: Statistic, weigh: Weig
         parts.append((1 - share) * shift**2)
         shares.append(share)
     return Spread(fsum(parts), _freedom(shares), len(groups))
+
+
+def _spread_or_items(
+    rows: Sequence[Sequence[float]], groups: Sequence[Sequence[float]], statistic: Statistic, weigh: Weight
+) -> Spread | None:
+    """Return the spread between clusters. If they are equal, which they are by chance, it is the one between `rows`."""
+    spread = _spread(groups, statistic, weigh)
+    return spread if spread is None or spread.variance else _spread(_informative(rows, statistic), statistic, weigh)
 
 
 def _freedom(shares: Sequence[float]) -> float:

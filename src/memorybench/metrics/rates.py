@@ -63,7 +63,9 @@ class _ScoreMetric(Struct, frozen=True):
         measure = _measure(self.name, estimate, clusters, planned, self.higher_is_better, self.unit)
         if self.unit or not is_wide(estimate):
             return measure
-        error = standard_error([value for (value,) in rows], clusters)
+        values = [value for (value,) in rows]
+        # an interval of few items is never narrower than that of independent ones
+        error = max(standard_error(values, named) or 0.0 for named in (clusters, [""] * len(values)))
         return measure.model_copy(update={"needed": items_needed(len(rows), error, NARROW) if error else None})
 
     def estimate(self, values: Sequence[float], clusters: Sequence[str]) -> Interval:

@@ -197,20 +197,21 @@ def accounting(summary: Summary) -> str:
 
 def wide_interval_notes(summary: Summary, benchmark: str, name: str) -> list[Notes]:
     """Return notes on which intervals of a measure are wide, and how many questions would narrow them."""
-    wide: dict[tuple[int, int], dict[str, int]] = {}
+    wide: dict[tuple[int, int], dict[str, int | None]] = {}
     for result in summary.overall(benchmark):
         measure = result.measure(name)
         if measure is not None and is_wide(Interval(measure.value, measure.low, measure.high)):
-            wide.setdefault((measure.n, measure.clusters), {})[result.subject] = measure.needed or 0
+            wide.setdefault((measure.n, measure.clusters), {})[result.subject] = measure.needed
     lines = []
     for (n, clusters), subjects in wide.items():
         histories = "history" if clusters == 1 else "histories"
         line = f"Wide interval of {', '.join(subjects)}: {n} question{'s' * (n != 1)} of {clusters} {histories}"
-        needed = max(subjects.values())
+        needed = max(filter(None, subjects.values()), default=0)  # unknown if all questions have one score
         if needed > n:
             line += f"; about {needed:,} questions are needed for ±{100 * NARROW:.0f} points"
-        available = summary.samples[benchmark].get("cases_available", needed)
-        lines.append(line + (f", and {benchmark} has {available:,}." if needed > available else "."))
+            available = summary.samples[benchmark].get("cases_available", needed)
+            line += f", and {benchmark} has {available:,}" if needed > available else ""
+        lines.append(f"{line}.")
     return [Notes(tuple(lines), warning=True)] if lines else []
 
 
