@@ -1,6 +1,7 @@
 """Hygiene through the command: scenarios, the cost gate, agents behind the recorder, and drafts from recordings."""
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -192,6 +193,20 @@ def test_a_run_that_skips_everything_is_not_green(command: Command, flags: tuple
     assert said.json["counts"]["scored"] == 0
     assert said.code == code, said.err
     assert command("hygiene", "run", "--resume", "r", "--allow-code", "--json").code == code
+    for shown in (command("results", "r", "--failures"), command("export", "r", "--format", "junit")):
+        assert "the well-behaved script is skipped" in " ".join(shown.out.split())
+        assert not re.search("compliant|expected:? +violated", shown.out), "not words of the report"
+
+
+@pytest.mark.slow
+def test_results_are_named_as_in_the_report(command: Command) -> None:
+    assert command("hygiene", "run", "memory-skip-local", "--run-id", "r").code == 0
+    shown = command("show", "r", "memory-skip-local").out
+    assert not re.search("compliant|violated|defended", shown)
+    for variant, result in {"well_behaved": "pass", "null": "detected"}.items():
+        shown = command("show", "r", "memory-skip-local", "--variant", variant).out
+        assert f"expected {result}" in shown
+        assert re.search(f"got (?:✓ )?{result}", shown)
 
 
 @pytest.mark.slow

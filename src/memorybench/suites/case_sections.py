@@ -27,6 +27,7 @@ from memorybench.journal.run_reader import StepRecord
 
 from .case_view import CaseTrial, CaseView, case_document, memories_of, rubric_of
 from .failures import not_found_text
+from .registry import named_as_in_reports
 from .report_parts import gold_lines, shorten_line
 
 _MAIN_SCORES = ("correct", "rubric_score", "passed", "killed", "convicted", "answer_f1", "recall@5")
@@ -83,7 +84,7 @@ def _trial_row(view: CaseView, trial: CaseTrial, score: str) -> Row:
         outcome.status,
         None if value is None else f"{value:.2f}",
         hits[0] if hits else None,
-        shorten_line(outcome.shown.got, 200) or None,
+        shorten_line(named_as_in_reports(outcome).shown.got, 200) or None,
         shorten_line(why, 120) or None,
     )
 

@@ -12,6 +12,7 @@ from memorybench.files.expressions import canonical_name
 from memorybench.text.sanitize import preview
 from memorybench.text.spelling import unknown_name
 
+from .registry import named_as_in_reports
 from .report_parts import gold_lines, gold_turns, is_failure, is_undecided, shorten_line
 from .stored_run import StoredRun
 from .summary import subjects_of
@@ -177,7 +178,7 @@ def failure_document(outcome: Outcome, case: Mapping[str, Any], command: str) ->
 
 def failure_case(outcome: Outcome, case: Mapping[str, Any] | None = None, command: str = "") -> Case:
     """Return one failure for `results --failures`, with its gold turns and the `command` that shows all of it."""
-    trial, shown = outcome.trial, outcome.shown
+    trial, shown = outcome.trial, named_as_in_reports(outcome).shown
     reason = _reason(outcome)
     context = [shorten_line(line, _LONGEST_LINE) for line in shown.context.splitlines() if line.strip()]
     fields = (

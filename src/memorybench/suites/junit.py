@@ -11,6 +11,7 @@ from memorybench.journal.run_reader import RecordedTrial
 from memorybench.text.sanitize import sanitize
 
 from .failures import failure_case, failure_text, has_verdict, is_failed_operation
+from .registry import named_as_in_reports
 from .report_parts import is_failure, is_undecided
 from .thresholds import Check
 
@@ -78,7 +79,7 @@ def _add_case(suite: ElementTree.Element, group: str, name: str, seconds: float)
 
 
 def _message(outcome: Outcome) -> str:
-    shown = outcome.shown
+    shown = named_as_in_reports(outcome).shown
     if shown.got and has_verdict(outcome) and not is_failed_operation(outcome):
         return _text(f"expected {shown.expected!r}, got {shown.got!r}")
     return _text(failure_text(outcome))

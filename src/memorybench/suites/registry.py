@@ -13,6 +13,7 @@ from memorybench.core.errors import BadInput
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from memorybench.core.trials import Outcome
     from memorybench.journal.rows import Run
 
     from .stored_run import StoredRun
@@ -78,6 +79,12 @@ def suite_of(run: Run) -> Suite:
             expected=f"a run of {', '.join(one.name for one in suites())}",
         )
     return found
+
+
+def named_as_in_reports(outcome: Outcome) -> Outcome:
+    """Returns an outcome whose expected and actual result have the words of its suite's reports."""
+    found = suite(outcome.trial.suite)
+    return outcome if found is None else found.named_as_in_reports(outcome)
 
 
 @contextmanager

@@ -94,13 +94,10 @@ def list_questions(stored: StoredRun) -> QuestionList:
     if sum(run.planned for run in stored.runs) > _MOST_TRIALS:
         return QuestionList((), len({case for reader, run in stored.parts for case in reader.case_ids(run.id)}))
     found: dict[tuple[str, str], Question] = {}
-    result_names = suite_of(stored.run).result_names
-    for outcome in stored.outcomes():
+    suite = suite_of(stored.run)
+    for outcome in map(suite.named_as_in_reports, stored.outcomes()):
         trial, shown = outcome.trial, outcome.shown
-        expected, got = (
-            shorten(result_names.get(shown.expected, shown.expected), _LONGEST_TEXT),
-            shorten(result_names.get(shown.got, shown.got), _LONGEST_TEXT),
-        )
+        expected, got = shorten(shown.expected, _LONGEST_TEXT), shorten(shown.got, _LONGEST_TEXT)
         question = found.setdefault(
             (trial.benchmark, trial.case_id),
             Question(

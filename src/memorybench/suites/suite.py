@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from memorybench.core.measures import Metric
     from memorybench.core.plans import Plan
     from memorybench.core.report_sections import Report, Section
-    from memorybench.core.trials import Case, Subject
+    from memorybench.core.trials import Case, Outcome, Subject
     from memorybench.journal.rows import Fingerprint, Run
 
     from .case_view import CaseTrial
@@ -179,8 +179,8 @@ class Suite(Struct, frozen=True):
     """A module that is imported when a report is made. It has the functions `metrics(run)`, `facts(runs)` and
     `report(run)`. Optional: `passes(run)`, if a run can fail checks of the suite; `case_sections(trial)`, if
     `memorybench show` must show more than searches, answers and verdicts; the tuple `MAIN_MEASURES`, which names the
-    measures that `compare` and `--baseline` test by default (otherwise the first metric); and the mapping
-    `RESULT_NAMES`, from words of the journal to the words that reports use."""
+    measures that `compare` and `--baseline` test by default (otherwise the first metric); and
+    `result_name(trial, name)`, which returns the word of reports for a result that the journal names otherwise."""
     rescoring_module: str = ""
     """A module with a function `rescorer(run)`, which computes scores again from recorded steps; "" if there is
     none."""
@@ -216,11 +216,14 @@ class Suite(Struct, frozen=True):
         check = getattr(self._reporting(run.run), "passes", None)
         return check is None or bool(check(run))
 
-    @property
-    def result_names(self) -> Mapping[str, str]:
-        """The words that reports use for results of the journal, if they use others."""
-        names: Mapping[str, str] = getattr(import_module(self.report_module), "RESULT_NAMES", {})
-        return names
+    def named_as_in_reports(self, outcome: Outcome) -> Outcome:
+        """Return an outcome whose expected and actual result have the words of reports."""
+        rename = getattr(import_module(self.report_module), "result_name", None)
+        if rename is None:
+            return outcome
+        trial, shown = outcome.trial, outcome.shown
+        names = {"expected": rename(trial, shown.expected), "got": rename(trial, shown.got)}
+        return outcome.model_copy(update={"shown": shown.model_copy(update=names)})
 
     def case_sections(self, run: Run, trial: CaseTrial) -> Sequence[Section] | None:
         """Return the suite's own sections for a trial of a run, or None if it is shown with the standard ones.

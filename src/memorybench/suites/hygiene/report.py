@@ -8,7 +8,7 @@ from typing import Any
 
 from memorybench.core.measures import Metric
 from memorybench.core.report_sections import Cell, Column, Notes, Report, Row, Section, State, Table, Text, text_column
-from memorybench.core.trials import Outcome
+from memorybench.core.trials import Outcome, Trial
 from memorybench.journal.rows import Run
 from memorybench.suites import report_parts as sections
 from memorybench.suites.case_sections import as_text
@@ -37,7 +37,7 @@ def case_sections(trial: CaseTrial) -> list[Section]:
             sections += _exchange_sections(trial, session, exchange)
     for report in (*phases, *agents):
         sections += [_assertion_table(report["findings"]), *_residue_table(report["findings"])]
-    lines = [f"expected {RESULT_NAMES.get(shown.expected, shown.expected)}", *_result_lines(trial.outcome)]
+    lines = [f"expected {result_name(trial.outcome.trial, shown.expected)}", *_result_lines(trial.outcome)]
     return [*sections, Text("Result", "\n".join(line for line in (*lines, shown.reason) if line))]
 
 
@@ -138,6 +138,12 @@ RESULT_NAMES = {
     "defended or detected": "blocked by store, or detected",
 }
 """Names of results in reports, by their name in the journal; results that are not listed have the same name."""
+_MUTANT_RESULT_NAMES = {
+    "compliant": "missed",
+    "violated": "detected",
+    "violated, in some scenario": "detected, in some scenario",
+}
+"""The same for mutants and the trivial agents, of which a check should fail."""
 STATES = {
     "pass": "the memory is as it should be",
     "fail": "a phase of the scenario has a bad result",
@@ -279,7 +285,13 @@ def _state_name(outcome: Outcome) -> str:
         return outcome.status
     if outcome.shown.got == "detected" and outcome.score("passed") == 0:
         return "accepted"
-    return RESULT_NAMES.get(outcome.shown.got, outcome.shown.got)
+    return result_name(outcome.trial, outcome.shown.got)
+
+
+def result_name(trial: Trial, name: str) -> str:
+    """Return the word that reports use for a result of the journal."""
+    names = RESULT_NAMES if trial.labels.get("phase") in _PHASES else _MUTANT_RESULT_NAMES
+    return names.get(name, name)
 
 
 def _is_good(state: str) -> bool | None:
