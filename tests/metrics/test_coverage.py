@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import binom
 
 from memorybench.metrics.agreement import Confusion
+from memorybench.metrics.comparison import compare
 from memorybench.metrics.intervals import SHARE, Interval, interval, ratio_interval
 from memorybench.suites.extraction.scores import f1
 from memorybench.suites.judge_check import correct_scores
@@ -91,6 +92,32 @@ def test_numbers_in_ten_clusters() -> None:
     values = (draw.normal(5, 1, own.shape) + own).tolist()
     covered = _coverage("normal values in 10 clusters", 5.0, [interval(row, clusters) for row in values])
     assert 0.93 <= covered <= 0.97
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("clusters", "size"), [(5, 10), (8, 5), (12, 4)])
+@pytest.mark.parametrize("correlation", [0.0, 0.1])
+@pytest.mark.parametrize("truth", [0.0, 0.2])
+def test_differences_of_few_clusters(clusters: int, size: int, correlation: float, truth: float) -> None:
+    """No least width is needed: clusters that are alike by chance make no more than 5 % of the intervals too narrow."""
+    draw, runs, strength = np.random.default_rng(29), 500, 1 / max(correlation, 1e-6) - 1
+    names = {str(item): str(item // size) for item in range(clusters * size)}
+    found = []
+    for _ in range(runs):
+        luck = draw.random(len(names))  # half of the questions are equally hard for both sides
+        sides = []
+        for rate in (0.5 + truth / 2, 0.5 - truth / 2):
+            easy = np.repeat(draw.beta(rate * strength, (1 - rate) * strength, clusters), size)
+            own = np.where(draw.random(len(names)) < 0.5, luck, draw.random(len(names)))
+            sides.append(dict(zip(names, (own < easy).astype(float).tolist(), strict=True)))
+        found.append(compare(*sides, names, len(names)))
+    what = f"difference {truth} in {clusters} clusters of {size}, correlation {correlation}"
+    covered = _coverage(what, truth, [Interval(one.difference, one.low, one.high) for one in found])
+    assert 0.94 <= covered <= 0.995
+    if not truth:
+        excluded = [one.low is not None and one.high is not None and not one.low <= 0 <= one.high for one in found]
+        assert sum(one.significant for one in found) <= 0.06 * runs
+        assert sum(one.significant != other for one, other in zip(found, excluded, strict=True)) <= 0.05 * runs
 
 
 @pytest.mark.parametrize("sizes", [pytest.param(UNEVEN, id="10 clusters"), pytest.param(UNEVEN * 3, id="30 clusters")])
