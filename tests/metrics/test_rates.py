@@ -61,6 +61,17 @@ def test_a_mean_of_ones_is_no_proportion() -> None:
     assert Mean("calls", "calls").measure([(1.0,)] * 10, [""] * 10, 10).low is None
 
 
+def test_an_amount_is_not_below_0() -> None:
+    rows = [(0.0,), (0.0,), (0.0,), (7.0,)]
+    found = Mean("found", "found", unit="memories").measure(rows, [""] * 4, 4)
+    assert found.low == 0
+    assert found.high is not None
+    assert found.high > 7, "the other end stays"
+    change = Mean("change", "change").measure([(-3.0,), *rows], [""] * 5, 5)
+    assert change.low is not None
+    assert change.low < 0
+
+
 def test_which_way_is_better_is_kept() -> None:
     assert not Rate("hallucinated_memory_rate", "invented", higher_is_better=False).measure([], [], 0).higher_is_better
     assert not Total("cost", "cost").measure([], [], 0).higher_is_better

@@ -82,10 +82,15 @@ class Rate(_ScoreMetric, frozen=True):
 
 
 class Mean(_ScoreMetric, frozen=True):
-    """The mean of a score without bounds, such as context tokens."""
+    """The mean of a score without an upper bound, such as context tokens.
+
+    If no value is negative, the score is an amount, and the interval has no negative end.
+    """
 
     def estimate(self, values: Sequence[float], clusters: Sequence[str]) -> Interval:
-        return interval(values, clusters, bounds=UNBOUNDED)
+        found = interval(values, clusters, bounds=UNBOUNDED)
+        is_amount = found.low is not None and found.low < 0 <= min(values)
+        return found._replace(low=0.0) if is_amount else found
 
 
 class Total(_ScoreMetric, frozen=True):
