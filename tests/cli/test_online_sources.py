@@ -119,6 +119,22 @@ def scores(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
         yield stub
 
 
+def test_checks_of_the_judge_name_what_they_check(command: Command, stub: Stub) -> None:
+    """By default a tenth of the judge calls are canaries: one for these searches, none for the writes."""
+    (command.folder / "spans.jsonl").write_bytes(as_jsonl(langfuse(TURNS)))
+    source = ("--source", "langfuse", "spans.jsonl", "--write-name", "remember")
+    said = command("online", *source, "--judge-model", "gpt-4o", "--run-id", "r", "--json")
+    notes = [note["text"] for note in said.json["notes"] if note["kind"] == "judge"]
+    assert [re.sub(r"(: |,).*", "", note) for note in notes] == [
+        "judge gpt-4o of searches on canaries",
+        "judge gpt-4o of writes",
+    ]
+    assert "not checked" in notes[1]
+    assert command("bundle", "r", "--output", "r.mbz").code == 0
+    claims = command("verify", "r.mbz", "--json").json["claims"]
+    assert [claim for claim in claims if claim["level"] == "contradicted"] == []
+
+
 def figures(document: dict[str, Any]) -> dict[str, dict[str, float | None]]:
     """The measures of each kind of operation."""
     return {

@@ -56,11 +56,16 @@ def canary_limit(asked: int | Literal["off"] | None, judge_calls: int) -> int:
     return 0 if asked == "off" else asked
 
 
-async def record_judge_check(steps: Steps, judge: Judge, canaries: Sequence[Canary], limit: int) -> None:
-    """Ask the judge the first `limit` canaries and record the result. If `limit` is 0, note that none was asked."""
+async def record_judge_check(
+    steps: Steps, judge: Judge, canaries: Sequence[Canary], limit: int, judged: str = ""
+) -> None:
+    """Ask the judge the first `limit` canaries and record the result. If `limit` is 0, note that none was asked.
+
+    The note names what is `judged`, which a run with several checks needs.
+    """
     subject = judge.model.subject
     if not limit:
-        await steps.note(NOTE, unchecked_note(subject.name))
+        await steps.note(NOTE, unchecked_note(subject.name, judged))
         return
     inputs = {"judge": subject, "prompts": prompts_digest(canaries), "limit": limit}
     check = partial(check_judge, steps, judge, canaries[:limit])
@@ -71,19 +76,23 @@ async def record_judge_check(steps: Steps, judge: Judge, canaries: Sequence[Cana
         return found or await check()
 
     report = await steps.once(STEP, inputs, get_report, CanaryReport)
-    await steps.note(NOTE, check_note(report))
+    await steps.note(NOTE, check_note(report, judged))
 
 
-def unchecked_note(judge: str) -> str:
-    return f"judge {judge}: not checked; --canaries {ENOUGH} checks it with known answers"
+def unchecked_note(judge: str, judged: str = "") -> str:
+    return f"judge {_judge_of(judge, judged)}: not checked; --canaries {ENOUGH} checks it with known answers"
 
 
-def check_note(report: CanaryReport) -> str:
+def _judge_of(judge: str, judged: str) -> str:
+    return f"{judge} of {judged}" if judged else judge
+
+
+def check_note(report: CanaryReport, judged: str = "") -> str:
     """Return the result of a check as a sentence. It adds a hint if fewer than ENOUGH canaries were asked."""
     asked = report.sensitivity[1] + report.specificity[1] + report.unreadable
     canaries = "1 canary detects" if asked == 1 else f"{asked} canaries detect"
     few = f"; {canaries} only a bad judge, --canaries {ENOUGH} asks more" if asked < ENOUGH else ""
-    return report.sentence() + few
+    return report.model_copy(update={"judge": _judge_of(report.judge, judged)}).sentence() + few
 
 
 def prompts_digest(canaries: Sequence[Canary]) -> str:

@@ -109,9 +109,9 @@ def trial_of(case: ExtractionCase, name: str, subject: Subject, repeat: int = 1)
     return Trial(suite=SUITE, benchmark=name, case_id=case.id, subject=subject, labels=labels, repeat=repeat)
 
 
-async def check_entailments(judge: EntailmentJudge, canaries: int, steps: Steps) -> None:
+async def check_entailments(judge: EntailmentJudge, canaries: int, steps: Steps, judged: str = "") -> None:
     """Check the judge with pairs of facts whose answer is known, and record the result."""
-    await record_judge_check(steps, judge.judge, CANARIES, canaries)
+    await record_judge_check(steps, judge.judge, CANARIES, canaries, judged)
 
 
 def _exhibit(case: ExtractionCase) -> Exhibit:

@@ -55,9 +55,9 @@ class Judges(Struct, frozen=True):
 
     async def check(self, steps: Steps) -> None:
         if SEARCHES in self.canaries:
-            await record_judge_check(steps, self.use, CANARIES, self.canaries[SEARCHES])
+            await record_judge_check(steps, self.use, CANARIES, self.canaries[SEARCHES], SEARCHES)
         if WRITES in self.canaries:
-            await check_entailments(self.facts.entailment, self.canaries[WRITES], steps)
+            await check_entailments(self.facts.entailment, self.canaries[WRITES], steps, WRITES)
 
 
 class OnlinePlan(Struct, frozen=True):
