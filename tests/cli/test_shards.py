@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import pytest
 import yaml
 
 from memorybench.journal.checksums import CHECKSUMS, crc
-from tests.cli.command import Command, measured
+from tests.cli.command import Command, Said, measured
 from tests.cli.test_hygiene import AGENT, CONSENT
 from tests.datasets.described import NO_SHARED, SHARED
 from tests.doubles.stub import Stub, completion
@@ -383,6 +384,80 @@ def test_runs_of_one_folder_are_merged_and_stay_unchanged(command: Command) -> N
     assert set(listed) == {"s1", "s2", "all"}
     assert command("runs", "delete", "s1", "s2", "--yes").code == 0
     assert command("results", "all", "--json").json["counts"]["planned"] == 180
+
+
+def write_shared_questions(folder: Path) -> None:
+    """Write the benchmark `shared`: four people, who are asked the same two questions."""
+    people = [
+        {
+            "name": f"p{n}",
+            "sessions": [{"id": "s1", "turns": [{"role": "user", "text": f"My colour is red {n}"}]}],
+            "questions": [{"id": f"p{n}-{q}", "text": f"What is {q}?", "gold": "red", "gold_in": ["s1"]} for q in "ab"],
+        }
+        for n in range(4)
+    ]
+    fields = {"idField": "id", "questionField": "text", "answerField": "gold", "evidenceField": "gold_in"}
+    turns = {"turnsField": "turns", "idField": "$.sessions[*].id", "itemSchema": {"role": "role", "text": "text"}}
+    schema = {"itemId": "name", "evidenceLevel": "session", "questions": {"field": "questions", **fields}}
+    config = {
+        "name": "shared",
+        "data": {"type": "local", "path": "./shared.json"},
+        "schema": {**schema, "context": {"field": "sessions", **turns}},
+        "evaluation": {"method": "llm-judge"},
+    }
+    (folder / "benchmarks/configs").mkdir(parents=True)
+    (folder / "benchmarks/configs/shared.json").write_text(json.dumps(people))
+    (folder / "benchmarks/configs/shared.yaml").write_text(yaml.safe_dump(config))
+
+
+def merge_differing_shards(command: Command, stub: Stub, replies: Iterable[tuple[str, str]]) -> Said:
+    """Merge shards whose model and judge gave these replies, each shard its own."""
+    write_shared_questions(command.folder)
+    words = ("eval", "--benchmarks", "shared", "--providers", "none", "oracle", "--answering-model", "gpt-4o")
+    words = (*words, "--judge-model", "gpt-4.1", "--canaries", "8")
+    for number, (answer, verdict) in enumerate(replies, 1):
+        texts = {"gpt-4o": answer, "gpt-4.1": verdict}
+        stub.always(completion(lambda call, own=texts: own[call.json["model"]]))
+        shard = ("--shard", f"{number}/2", "--run-id", "part", "--output", f"machine-{number}")
+        command(*words, *shard)
+    said = merge(command, "machine-1", "machine-2", "--json")
+    assert said.code == 0, said.err
+    return said
+
+
+def contradictions(command: Command) -> list[Any]:
+    """Return what `verify` contradicts in the merged run."""
+    assert command("bundle", "all", "--output", "all.mbz").code == 0
+    claims = command("verify", "all.mbz", "--json").json["claims"]
+    return [claim for claim in claims if claim["level"] == "contradicted"]
+
+
+def test_the_first_result_of_a_step_counts_in_a_merged_run(command: Command, stub: Stub) -> None:
+    merged = merge_differing_shards(command, stub, [("red 1", "yes"), ("red 2", "no")]).json
+    assert (merged["status"], merged["differing_trials"], merged["counts"]["scored"]) == ("partial", 4, 12)
+    assert contradictions(command) == []
+    calls = len(stub.calls)
+    resumed = command("eval", "--resume", "all", "--json").json
+    assert (resumed["counts"]["scored"], len(stub.calls)) == (16, calls), "all steps are recorded"
+    assert contradictions(command) == []
+    rows = [json.loads(row[-1]) for row in outcomes(command.folder / "results", "all") if row[4] == "none"]
+    assert {row["shown"]["got"] for row in rows} == {"red 1"}
+    [check] = resumed["judge_checks"]
+    assert check["sensitivity"]["agreed"] == check["sensitivity"]["n"] > 0
+    assert [note["kind"] for note in resumed["notes"]].count("judge") == 1
+    again = merge(command, "machine-1", "machine-2", "--json").json
+    assert (again["is_new"], again["status"], again["differing_trials"]) == (False, "complete", 0)
+
+
+@pytest.mark.parametrize("verdicts", [("perhaps", "yes"), ("yes", "perhaps")])
+def test_a_verdict_that_one_shard_could_not_read_does_not_contradict_a_merged_run(
+    command: Command, stub: Stub, verdicts: tuple[str, str]
+) -> None:
+    merge_differing_shards(command, stub, [("red", verdict) for verdict in verdicts])
+    assert contradictions(command) == []
+    stub.always(completion("yes"))
+    assert command("eval", "--resume", "all", "--json").json["counts"]["scored"] == 16
+    assert contradictions(command) == []
 
 
 @pytest.mark.slow

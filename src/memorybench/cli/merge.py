@@ -54,6 +54,7 @@ def run(args: argparse.Namespace) -> int:
             "calls_of_unknown_cost": summary.calls_of_unknown_cost,
             "shards": list(merged.shards),
             "is_new": merged.is_new,
+            "differing_trials": merged.differing_trials,
             "files": [str(file) for file in merged.files],
         }
         print(json.dumps(document, indent=2))
@@ -62,5 +63,9 @@ def run(args: argparse.Namespace) -> int:
     done = "merged" if merged.is_new else "was already merged"
     out.print(f"Run {place.run_id} is {summary.status}: {done} from the shards {shard_names(merged.shards)}.")
     out.print(f"{summary.counts['scored']} of {summary.counts['planned']} trials are scored.")
+    if merged.differing_trials:
+        trials = "1 trial is" if merged.differing_trials == 1 else f"{merged.differing_trials} trials are"
+        out.print(f"{trials} left out: a step has another result in an earlier shard, and that one counts.")
+        out.print(f"Perform these again, with its result: {merged.resume}")
     out.print(f"Results saved to: {place.folder}/ ({', '.join(file.name for file in merged.files)})")
     return 0

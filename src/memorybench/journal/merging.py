@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from datetime import datetime, timedelta
 from itertools import chain, count
@@ -21,14 +22,27 @@ from .run_writer import run_statements
 from .writer import Statement, Writer
 
 _PERFORMED_TWICE = "performed by another part of the run, too, whose result counts"
+_WITHOUT_RESULT = ("failed", "blocked")
+"""Statuses of trials that have no scores, and that a resumed run performs again."""
 ImportedRow = tuple[str, Mapping[str, Any]]
 """The name of a table, and one row of it as a mapping from column to value."""
 
 
 def write_merged(
-    folder: Path, run: Run, parts: Sequence[tuple[RunReader, str]], tags: Sequence[str] = (), fault: Fault = None
+    folder: Path,
+    run: Run,
+    parts: Sequence[tuple[RunReader, str]],
+    tags: Sequence[str] = (),
+    fault: Fault = None,
+    *,
+    first_steps: Collection[str] = (),
+    first_notes: Collection[str] = (),
 ) -> None:
     """Write the new run `run` with the rows of other runs, which do not change; `parts` are pairs of reader and run id.
+
+    Of a step that several parts asked for, the first result counts, or that it has none. An outcome that rests on
+    another result is left out, and the run is then partial. Steps with a name in `first_steps`, and notes with a kind
+    in `first_notes`, are taken from the first part only.
 
     Raise JournalError at a row that does not match its checksum. If the process is killed, either the whole run is
     written or nothing of it.
@@ -39,7 +53,7 @@ def write_merged(
     lock = journal_of(folder).lock(run.id)
     try:
         with closing(Writer(journal_of(folder), fault=fault)) as writer:
-            writer.write_now(_statements(run, parts, tags))
+            writer.write_now(_statements(run, parts, tags, first_steps, first_notes))
     except BaseException:
         with suppress(OSError):  # a folder is not empty
             (own / LOCK_NAME).unlink()
@@ -63,13 +77,23 @@ def _insert(table: str, row: Mapping[str, Any], *, keep: bool = False) -> Statem
     return insert(table, [row[column] for column in CHECKSUMS[table]["crc"]], keep=keep)
 
 
-def _statements(run: Run, parts: Sequence[tuple[RunReader, str]], tags: Sequence[str]) -> Iterator[Statement]:
+def _statements(
+    run: Run,
+    parts: Sequence[tuple[RunReader, str]],
+    tags: Sequence[str],
+    first_steps: Collection[str],
+    first_notes: Collection[str],
+) -> Iterator[Statement]:
     yield from run_statements(run)
     yield from (tag_statement(run.id, tag) for tag in tags)
     rows = _CopiedRows(run.id)
-    for run_reader, part in parts:
+    for place, (run_reader, part) in enumerate(parts):
+        left_out = (first_steps, first_notes) if place else ((), ())
         with run_reader.errors():
-            yield from rows.of(run_reader, part)
+            yield from rows.of(run_reader, part, *left_out)
+    if rows.lacks_outcomes:
+        *_, status = run_statements(run.model_copy(update={"status": "partial"}))
+        yield status
 
 
 class _CopiedRows:
@@ -77,17 +101,24 @@ class _CopiedRows:
 
     def __init__(self, run: str) -> None:
         self._run = run
-        self._keys: set[str] = set()
-        """Keys of the steps that have been copied so far."""
+        self._results: dict[str, int | None] = {}
+        """By key of a step: the hash of the result that counts; None if copied outcomes rest on its having none."""
+        self.lacks_outcomes = False
+        """Whether an outcome was left out."""
         self._ids = count(int.from_bytes(os.urandom(5)) << 23)  # as RunWriter chooses them
 
-    def of(self, run_reader: RunReader, part: str) -> Iterator[Statement]:
+    def of(
+        self, run_reader: RunReader, part: str, left_out_steps: Collection[str], left_out_notes: Collection[str]
+    ) -> Iterator[Statement]:
         attempts: dict[int, int] = {}
         repeated: set[int] = set()
+        own: dict[str, int] = {}
+        """As `_results`, for the steps of this part."""
         for row in _rows(run_reader, "steps", part):
-            attempt = row["attempt"]
-            if row["key"] not in self._keys:
-                self._keys.add(row["key"])
+            key, attempt = row["key"], row["attempt"]
+            own[key] = hash(row["result"])
+            if key not in self._results and row["name"] not in left_out_steps:
+                self._results[key] = own[key]
                 new = None if attempt is None else attempts.setdefault(attempt, next(self._ids))
                 yield self._copy("steps", row, attempt=new)
                 continue
@@ -99,10 +130,21 @@ class _CopiedRows:
         for row in _rows(run_reader, "attempts", part):
             if row["id"] not in repeated:
                 yield self._copy("attempts", row, id=attempts.get(row["id"]) or next(self._ids))
-        for table in ("cases", "outcomes", "notes"):
-            rows = _rows(run_reader, table, part)
-            # the merged run has other rows, and its failures count until it is resumed itself
-            yield from (self._copy(table, row) for row in rows if table != "notes" or row["kind"] != TRIED_AGAIN)
+        cases = set()
+        for row in _rows(run_reader, "outcomes", part):
+            asked = () if row["status"] in _WITHOUT_RESULT else json.loads(row["body"])["steps"]
+            if all(self._results.setdefault(key, own.get(key)) == own.get(key) for key in asked):
+                cases.add((row["benchmark"], row["case_id"]))
+                yield self._copy("outcomes", row)
+            else:
+                self.lacks_outcomes = True
+        for row in _rows(run_reader, "cases", part):
+            if (row["benchmark"], row["id"]) in cases:
+                yield self._copy("cases", row)
+        # the merged run has other rows, and its failures count until it is resumed itself
+        for row in _rows(run_reader, "notes", part):
+            if row["kind"] not in (TRIED_AGAIN, *left_out_notes):
+                yield self._copy("notes", row)
 
     def _copy(self, table: str, row: Row, **changes: Any) -> Statement:
         return _insert(table, {**row, **changes, "run": self._run})

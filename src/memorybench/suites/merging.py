@@ -16,9 +16,12 @@ from memorybench.journal.places import hide_password, journal_of, results_folder
 from memorybench.journal.rows import Run, differences
 from memorybench.journal.run_reader import RunReader
 from memorybench.journal.sqlite import FILE_NAME
+from memorybench.judging.canaries import STEP as CANARY
 
 from .finished import rewrite_reports
 from .gate import report_of
+from .judge_check import NOTE as JUDGE_NOTE
+from .judge_check import STEP as JUDGE_CHECK
 from .registry import open_run, suite_of
 from .run_changes import repair
 from .saved_report import save_report
@@ -71,6 +74,10 @@ class MergedRun(Struct, frozen=True):
     files: Sequence[Path]
     is_new: bool
     """False if the same shards had already been merged under this name."""
+    differing_trials: int
+    """The number of trials without outcome because their shard has another result of a step than an earlier shard."""
+    resume: str
+    """The command that performs the trials without outcome."""
 
 
 def merge(
@@ -106,11 +113,27 @@ def merge(
         if is_new:
             tags_of = (shard.run_reader.tags().get(shard.run.id, ()) for shard in shards)
             every_tag = dict.fromkeys([*(tag for found in tags_of for tag in found), *wanted])
-            sources = [(one.run_reader, one.run.id) for one in shards]
-            write_merged(place.results, run, sources, list(every_tag), wiring.fault())
+            # the check of the judge is that of one shard: of the first that has ended it
+            shards.sort(key=lambda one: one.run_reader.step_inputs(one.run.id, JUDGE_CHECK) is None)
+            write_merged(
+                place.results,
+                run,
+                [(one.run_reader, one.run.id) for one in shards],
+                list(every_tag),
+                wiring.fault(),
+                first_steps=(CANARY, JUDGE_CHECK),
+                first_notes=(JUDGE_NOTE,),
+            )
     files = _write_files(place, make_page)
     with open_run([run_id], [place.results]) as stored:
-        return MergedRun(place, stored.summary, run.spec[STARTED_WITH]["shards"], files, is_new)
+        summary = stored.summary
+        differing = max(0, sum(shard.outcomes for shard in shards) + summary.pending - summary.counts["planned"])
+        resume = _resume_command(run, place.results)
+        return MergedRun(place, summary, run.spec[STARTED_WITH]["shards"], files, is_new, differing, resume)
+
+
+def _resume_command(run: Run, folder: Path) -> str:
+    return resume_command(suite_of(run).command_of(run), folder, run.id)
 
 
 def _find_shards(names: Sequence[str], results: Path | None, journal: str | None, stack: ExitStack) -> list[_Shard]:
@@ -222,7 +245,7 @@ def _check_complete(shards: Sequence[_Shard]) -> None:
             continue
         run, folder = shard.run, shard.run_reader.folder
         status = f"is {run.status}" if run.status != "complete" else "is damaged"
-        remedy = f"finish it: {resume_command(suite_of(run).command_of(run), folder, run.id)}"
+        remedy = f"finish it: {_resume_command(run, folder)}"
         raise BadInput(
             shard.name,
             f"shard {shard.number} {status}; it has {shard.outcomes} of {run.planned} outcomes",
