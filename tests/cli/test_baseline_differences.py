@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from memorybench.suites.registry import open_run
 from tests.cli.command import Command
+from tests.cli.test_audit import SAMPLE
 from tests.doubles.stub import Call, Stub, completion
 
 SCHEMA = {
@@ -103,3 +105,29 @@ def test_each_measure_has_a_table_of_its_own(command: Command, stub: Stub) -> No
     tables = [part for part in report.split("###") if part.strip().startswith("Difference from baseline")]
     found = {part.split(",")[0].split()[-1]: re.findall(r"^\| (notes|bm25) ", part, re.MULTILINE) for part in tables}
     assert found == {"answer_f1": ["notes"], "accuracy": ["bm25"]}
+
+
+def test_an_audit_is_compared_in_each_of_its_main_measures(command: Command) -> None:
+    words = ("--model", "scripted/quote", "--judge-model", "scripted/judge", "--canaries", "off", "--limit", "60")
+    document = command("audit", str(SAMPLE), *words, "--providers", "bm25", "none", "--run-id", "r", "--json").json
+    measures = {
+        (result["subject"], measure["name"]): measure
+        for result in document["results"]
+        for measure in result["measures"]
+        if not result["group"]
+    }
+    rows = {row["measure"]: row for row in document["differences_from_baseline"]}
+    assert set(rows) == {
+        "recall_accuracy",
+        "hallucinated_memory_rate",
+        "conflict_resolution_accuracy",
+        "temporal_accuracy",
+        "dating_accuracy",
+    }
+    for name, row in rows.items():
+        ours, theirs = measures["bm25", name], measures["none", name]
+        assert row["n"] == ours["n"] > 0
+        assert row["difference"] == pytest.approx(ours["value"] - theirs["value"])
+    with open_run(["r"], [command.folder / "audit-results"]) as stored:
+        lower_is_better = [pair.measure for pair in stored.summary.differences if not pair.higher_is_better]
+    assert lower_is_better == ["hallucinated_memory_rate"]

@@ -22,8 +22,6 @@ HEADLINES = ("accuracy", "rubric_score", "answer_f1", "recall@5")
 """The measures that can be the headline of a table, the preferred one first."""
 MODEL_MARK = " + "
 """The separator in a subject's name between the memory and the answering model, in a run with several models."""
-_SCORES = {"accuracy": "correct"}
-"""By measure: the name of the score it is the mean of, if that differs from the name of the measure."""
 _MOST_GROUPS = 50
 """Cases are not grouped by a label that has more values than this, such as a label that differs in each case."""
 Result = Literal["win", "loss", "tie"]
@@ -328,10 +326,25 @@ def _group(
     return tuple(groups)
 
 
-class HeadlineScores:
-    """Collects the headline scores of a run from a stream of outcomes that other code reads."""
+def headline_choices(metrics: Sequence[Metric], main: Collection[str]) -> list[tuple[Metric, ...]]:
+    """Return the measures by which the providers of a run are compared with its baselines.
 
-    def __init__(self) -> None:
+    Of each tuple, the first measure counts that both have a value of. `main` are the names of the suite's main
+    measures: they are alternatives if all can be the headline of a table, else each is compared. Only means of shares
+    can be compared here.
+    """
+    found = {metric.name: metric for metric in metrics if getattr(metric, "is_share", False)}
+    shares = [found[name] for name in main if name in found and not hasattr(found[name], "statistic")]
+    return [tuple(shares)] if set(main) <= set(HEADLINES) else [(metric,) for metric in shares]
+
+
+class HeadlineScores:
+    """Collects the scores of a run's headline measures from a stream of outcomes that other code reads."""
+
+    def __init__(self, choices: Sequence[tuple[Metric, ...]]) -> None:
+        """Take measures as `headline_choices` returns them."""
+        self._choices = choices
+        self._metrics = [metric for choice in choices for metric in choice]
         self._scores: dict[tuple[str, str, str], dict[str, list[float]]] = {}
         self._clusters: dict[str, dict[str, str]] = {}
         """By benchmark: the cluster of each case. Two benchmarks may have cases with the same id."""
@@ -339,22 +352,22 @@ class HeadlineScores:
         self._order: dict[tuple[str, str], None] = {}
 
     def watch(self, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
-        """Yield the outcomes unchanged, and record the headline scores of each."""
+        """Yield the outcomes unchanged, and record the scores of each."""
         for outcome in outcomes:
             trial = outcome.trial
             self._order.setdefault((trial.benchmark, trial.subject.name))
             self._clusters.setdefault(trial.benchmark, {})[trial.case_id] = trial.cluster
             if trial.subject.role == "baseline":
                 self._baselines.add(trial.subject.name)
-            for name in HEADLINES:
-                value = outcome.score(_SCORES.get(name, name))
-                if value is not None:
-                    own = self._scores.setdefault((trial.benchmark, trial.subject.name, name), {})
-                    own.setdefault(trial.case_id, []).append(value)
+            for metric in self._metrics:
+                row = metric.read(outcome)
+                if row:
+                    own = self._scores.setdefault((trial.benchmark, trial.subject.name, metric.name), {})
+                    own.setdefault(trial.case_id, []).append(row[0])
             yield outcome
 
     def baseline_differences(self, undefined: Collection[tuple[str, str, str]] = ()) -> tuple[Pair, ...]:
-        """Compare each provider with each baseline by the first headline measure that both have.
+        """Compare each provider with each baseline by the first measure of each choice that both have.
 
         `undefined` are benchmark, subject and name of measures without a value, although some cases have a score, such
         as the recall of a provider that reports no sources. In a run with several models, both must have the same
@@ -373,24 +386,32 @@ class HeadlineScores:
                 if provider.partition(MODEL_MARK)[2] != baseline.partition(MODEL_MARK)[2]:
                     continue  # a difference between memories, not between models
                 both = (provider, baseline)
-                measure = next((n for n in HEADLINES if all((benchmark, one, n) in values for one in both)), None)
-                if measure is not None:
-                    pairs.append((benchmark, provider, baseline, measure))
+                for choice in self._choices:
+                    metric = next((m for m in choice if all((benchmark, n, m.name) in values for n in both)), None)
+                    if metric is not None:
+                        pairs.append((benchmark, provider, baseline, metric))
         results = holm(
             [
                 compare(
-                    values[benchmark, provider, name],
-                    values[benchmark, baseline, name],
+                    values[benchmark, provider, metric.name],
+                    values[benchmark, baseline, metric.name],
                     self._clusters[benchmark],
-                    len(values[benchmark, provider, name]),
+                    len(values[benchmark, provider, metric.name]),
                     bounds=SHARE,
                 )
-                for benchmark, provider, baseline, name in pairs
+                for benchmark, provider, baseline, metric in pairs
             ]
         )
         return tuple(
-            Pair(benchmark=benchmark, first=provider, second=baseline, measure=name, comparison=result)
-            for (benchmark, provider, baseline, name), result in zip(pairs, results, strict=True)
+            Pair(
+                benchmark=benchmark,
+                first=provider,
+                second=baseline,
+                measure=metric.name,
+                higher_is_better=getattr(metric, "higher_is_better", True),
+                comparison=result,
+            )
+            for (benchmark, provider, baseline, metric), result in zip(pairs, results, strict=True)
         )
 
 

@@ -235,7 +235,7 @@ def check_gate(stored: StoredRun) -> Gate | None:
         return None
     baseline, folder = Baseline.model_validate(saved), stored.folder
     main = suite_of(stored.run).main_measures(stored)
-    limited = chosen_metrics([name for name in baseline.max_drop if name], stored.metrics(stored), (), "--max-drop")
+    limited = chosen_metrics([name for name in baseline.max_drop if name], stored.metrics, (), "--max-drop")
     measures = tuple(dict.fromkeys((*main, *(metric.name for metric in limited))))
     try:
         costs = are_costs(measures)

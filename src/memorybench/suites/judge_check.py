@@ -180,7 +180,7 @@ def _rate(agreed: int, n: int, estimate: Interval) -> Rate:
 
 
 def _corrected(run: StoredRun, confusion: Confusion, measures: Mapping[str, bool]) -> Iterator[Corrected]:
-    metrics: list[Metric] = [metric for metric in run.metrics(run) if metric.name in measures]
+    metrics: list[Metric] = [metric for metric in run.metrics if metric.name in measures]
     rows: dict[tuple[str, str, str], list[tuple[float, ...]]] = {}
     clusters: dict[tuple[str, str, str], list[str]] = {}
     for (benchmark, subject, *_), same in groupby(run.outcomes(), key=lambda outcome: outcome.trial.item):

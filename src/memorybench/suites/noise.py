@@ -96,7 +96,7 @@ def measure_noise(run: StoredRun, measures: Mapping[str, Sequence[str]]) -> tupl
     if repeats == 1:
         return ()
     found: dict[tuple[str, str], dict[str, _Values]] = {}
-    metrics: dict[str, Metric] = {metric.name: metric for metric in run.metrics(run)}
+    metrics: dict[str, Metric] = {metric.name: metric for metric in run.metrics}
     for outcome in run.outcomes():
         trial = outcome.trial
         for name in measures.get(trial.benchmark, ()):

@@ -95,7 +95,7 @@ def open_run(runs: Sequence[str], folders: Sequence[Path], *, thorough: bool = T
     """
     from .stored_run import open_runs
 
-    with open_runs(runs, folders, lambda stored: suite_of(stored.run).metrics(stored), thorough=thorough) as stored:
+    with open_runs(runs, folders, suite_of, thorough=thorough) as stored:
         suite_of(stored.run)  # raises for a run without a report
         yield stored
 

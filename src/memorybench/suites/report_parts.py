@@ -260,9 +260,9 @@ def score_tables(
 
 
 def difference_tables(summary: Summary, benchmark: str) -> list[Table]:
-    """Return a table of each provider's difference from each baseline in the headline measure; none without both.
+    """Return a table of each provider's difference from each baseline, for each measure by which they are compared.
 
-    Providers without a value of the headline measure are compared by another measure, in a table of their own.
+    Return none without both. Providers without a value of the headline measure are compared by another measure.
     """
     pairs = [pair for pair in summary.differences if pair.benchmark == benchmark]
     return [
@@ -278,7 +278,8 @@ def _difference_table(measure: str, pairs: Mapping[tuple[str, str], Pair]) -> Ta
         for provider in dict.fromkeys(provider for provider, _ in pairs)
     ]
     columns = (text_column(""), *(Column(f"minus {baseline}") for baseline in baselines))
-    title = f"Difference from baseline in {measure}, points [95%] (* significant after Holm's correction)"
+    lower = "" if all(pair.higher_is_better for pair in pairs.values()) else "; lower is better"
+    title = f"Difference from baseline in {measure}, points [95%] (* significant after Holm's correction{lower})"
     return Table(title, columns, tuple(rows), level=3)
 
 

@@ -284,7 +284,7 @@ def _compare_subjects(
     if not benchmarks:
         raise BadInput(where, "they have no benchmark in common", remedy="compare runs on the same benchmark")
     stored, suite = first.compared.stored, suite_of(first.run)
-    metrics = chosen_metrics(measures, stored.metrics(stored), suite.main_measures(stored), "--measure")
+    metrics = chosen_metrics(measures, stored.metrics, suite.main_measures(stored), "--measure")
     for name in [benchmark] if benchmark else benchmarks:
         own, other = ours[name, names[0]], theirs[name, names[1]]
         difference, changed = _compare_data(first, second, name, own, other, runs)

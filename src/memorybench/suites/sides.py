@@ -61,7 +61,7 @@ class ComparedRun(Struct, frozen=True, dict=True):
     @cached_property
     def cases(self) -> Mapping[tuple[str, str], Cases]:
         """The scores of the cases, by benchmark and subject."""
-        known = (*self.stored.metrics(self.stored), *COSTS)
+        known = (*self.stored.metrics, *COSTS)
         metrics = [one for one in known if not self.measures or one.name in self.measures]
         cases: dict[tuple[str, str], dict[str, CaseScores]] = {}
         outcomes = self._outcomes_with_costs() if self.costs else self.stored.outcomes(self.subjects)
@@ -162,7 +162,7 @@ def open_sides(
         for folder, run, _ in named.values():
             if (folder, run) not in runs:
                 saved = with_current_status(reader(folder).run(run), folder)
-                stored = StoredRun(((reader(folder), saved),), lambda one: suite_of(one.run).metrics(one))
+                stored = StoredRun(((reader(folder), saved),), suite_of)
                 runs[folder, run] = ComparedRun(stored, folder, costs)
         sides = [Side(text, runs[named[text][:2]], named[text][2] or None) for text in texts]
         for side in sides:

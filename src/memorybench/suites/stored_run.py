@@ -25,7 +25,7 @@ from memorybench.text.sanitize import preview
 from memorybench.text.spelling import suggestion
 
 from .shards import PART, SHARD
-from .suite import SCOPE_SUFFIX, STARTED_WITH
+from .suite import SCOPE_SUFFIX, STARTED_WITH, Suite
 from .summary import Summary, summarise
 
 LATEST = "latest"
@@ -54,8 +54,8 @@ class StoredRun(Struct, frozen=True, dict=True):
     """A run, or several shards of one run, read from the journal."""
 
     parts: tuple[tuple[RunReader, Run], ...]
-    metrics: Callable[[StoredRun], Sequence[Metric]]
-    """Returns the metrics of the run's suite."""
+    suite_of: Callable[[Run], Suite]
+    """Returns the suite of a run."""
 
     @property
     def run(self) -> Run:
@@ -71,8 +71,14 @@ class StoredRun(Struct, frozen=True, dict=True):
         return self.run.spec
 
     @cached_property
+    def metrics(self) -> Sequence[Metric]:
+        """The metrics of the run's suite."""
+        return self.suite_of(self.run).metrics(self)
+
+    @cached_property
     def summary(self) -> Summary:
-        return summarise(self.parts, self.metrics(self), map(self._outcomes_of, range(len(self.parts))))
+        outcomes = map(self._outcomes_of, range(len(self.parts)))
+        return summarise(self.parts, self.metrics, outcomes, self.suite_of(self.run).main_measures(self))
 
     @property
     def folder(self) -> Path:
@@ -98,7 +104,7 @@ class StoredRun(Struct, frozen=True, dict=True):
         """Return a copy that keeps its outcomes in memory after they are read; itself, if it has too many trials."""
         if sum(run.planned for run in self.runs) > _MOST_HELD:
             return self
-        held = _HeldRun(self.parts, self.metrics)
+        held = _HeldRun(self.parts, self.suite_of)
         return held.with_summary(self.summary) if "summary" in self.__dict__ else held
 
     def _outcomes_of(self, part: int, subjects: Collection[str] | None = None) -> Iterator[Outcome]:
@@ -135,12 +141,9 @@ class _HeldRun(StoredRun, frozen=True, dict=True):
         return (one for one in self._held[part] if subjects is None or one.trial.subject.name in subjects)
 
 
-Metrics = Callable[[StoredRun], Sequence[Metric]]
-
-
 @contextmanager
 def open_runs(
-    runs: Sequence[str], folders: Sequence[Path], metrics: Metrics, *, thorough: bool = True
+    runs: Sequence[str], folders: Sequence[Path], suite_of: Callable[[Run], Suite], *, thorough: bool = True
 ) -> Iterator[StoredRun]:
     """Open runs by id from these folders, or as FOLDER/RUN. Several runs must be shards of one run.
 
@@ -150,7 +153,7 @@ def open_runs(
         names = dict.fromkeys(runs)
         parts = tuple(part for name in names for part in _find_run(name, folders, stack, thorough=thorough))
         _check_shards([run for _, run in parts])
-        yield StoredRun(parts, metrics)
+        yield StoredRun(parts, suite_of)
 
 
 def _find_run(

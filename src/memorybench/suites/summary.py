@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby
 from types import MappingProxyType
 from typing import Any
@@ -20,7 +20,7 @@ from memorybench.journal.rows import Fingerprint, Run, RunStatus
 from memorybench.journal.run_reader import RunReader, Stage
 from memorybench.metrics.rates import mean_row
 
-from .comparison import HEADLINES, HeadlineScores, Pair
+from .comparison import HEADLINES, HeadlineScores, Pair, headline_choices
 
 _OF_THE_JUDGE = ("judge", "canary")
 """Steps whose cost is not counted as that of the provider, because they only measure."""
@@ -239,9 +239,15 @@ def _counted(outcomes: Iterable[Outcome], totals: dict[str, int]) -> Iterator[Ou
 
 
 def summarise(
-    parts: Sequence[tuple[RunReader, Run]], metrics: Sequence[Metric], outcomes: Iterable[Iterable[Outcome]]
+    parts: Sequence[tuple[RunReader, Run]],
+    metrics: Sequence[Metric],
+    outcomes: Iterable[Iterable[Outcome]],
+    main: Collection[str],
 ) -> Summary:
-    """Summarise one run, or several shards of one run. `outcomes` are those of each shard, read once."""
+    """Summarise one run, or several shards of one run.
+
+    `outcomes` are those of each shard, read once. `main` are the names of the suite's main measures.
+    """
     runs = [run for _, run in parts]
     planned: Counter[str] = Counter()
     for run in runs:
@@ -249,7 +255,7 @@ def summarise(
         planned.update({name: asked[name] for name in run.spec.get("benchmarks", asked) if name in asked})
     stages = [stage for run_reader, run in parts for stage in run_reader.stages(run.id)]
     costs = [run_reader.costs(run.id) for run_reader, run in parts]
-    headlines, question_costs = HeadlineScores(), _QuestionCosts()
+    headlines, question_costs = HeadlineScores(headline_choices(metrics, main)), _QuestionCosts()
     totals: dict[str, int] = dict.fromkeys(STATUSES, 0)
     watched = (
         question_costs.watch(run_reader, run.id, own) for (run_reader, run), own in zip(parts, outcomes, strict=True)

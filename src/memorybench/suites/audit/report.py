@@ -24,7 +24,13 @@ from memorybench.text.spelling import camel
 
 from .measures import MEASURES, REVERSED
 
-MAIN_MEASURES = ("recall_accuracy", "hallucinated_memory_rate", "conflict_resolution_accuracy", "temporal_accuracy")
+MAIN_MEASURES = (
+    "recall_accuracy",
+    "hallucinated_memory_rate",
+    "conflict_resolution_accuracy",
+    "temporal_accuracy",
+    "dating_accuracy",
+)
 MEANINGS = {
     "recall_accuracy": "current facts answered correctly",
     "hallucinated_memory_rate": "questions about things never mentioned that were answered anyway",
