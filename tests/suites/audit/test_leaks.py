@@ -1,4 +1,4 @@
-"""Whether a question gives its answer away, in German, French and Spanish: stop words do not, inflected words do."""
+"""Whether a question gives its answer away: stop words and units do not; inflected words and the number itself do."""
 
 import pytest
 
@@ -67,6 +67,38 @@ def test_stop_words_and_kinds_of_things_give_no_answer_away(question: str, answe
 
 @pytest.mark.parametrize(("question", "answer"), LEAKING)
 def test_an_inflected_word_or_a_part_of_a_compound_gives_the_answer_away(question: str, answer: str) -> None:
+    assert leaks(question, [answer])
+
+
+ASKED_NUMBERS = [
+    ("How many days after the piano was collected did the user sign?", "18 days"),
+    ("How many days was the cat away?", "1 day"),
+    ("On which ward does the user work?", "ward 2"),
+    ("How many guests came to the wedding?", "eighty-four guests"),
+    ("Which level of German has the user reached?", "level B2"),
+    ("Wie viele Tage nach dem Zoobesuch ist Jonas gestürzt?", "68 Tage"),
+    ("Combien de jours après la réparation a-t-on fermé ?", "43 jours"),
+    ("¿Cuántos camiones tiene la empresa?", "7 camiones"),
+    ("他们搬家后过了多少天？", "18天"),
+]
+TOLD_NUMBERS = [
+    ("How many days after the 18 days of rain did the user sign?", "18 days"),
+    ("How long did the qualifying swim of six hours take?", "six hours"),
+    ("How many tulips were planted, 6,000 or fewer?", "6,000 tulips"),
+    ("How many days did the user walk to Rome?", "18 days to Rome and back"),
+    ("Which ward of the hospital is it, the children's ward?", "children's ward 2 of Larkfield"),
+    ("Wie viele Tage war Jonas die 12 Tage krank?", "12 Tage"),
+    ("他们搬家后过了18天吗？", "18天"),
+]
+
+
+@pytest.mark.parametrize(("question", "answer"), ASKED_NUMBERS)
+def test_of_a_number_with_words_of_the_question_only_the_number_counts(question: str, answer: str) -> None:
+    assert not leaks(question, [answer])
+
+
+@pytest.mark.parametrize(("question", "answer"), TOLD_NUMBERS)
+def test_the_number_itself_or_some_of_several_words_give_the_answer_away(question: str, answer: str) -> None:
     assert leaks(question, [answer])
 
 

@@ -9,18 +9,21 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import cycle
+from pathlib import Path
 
 import pytest
 
 from memorybench.core.conversation import Turn
 from memorybench.core.errors import Lacking
+from memorybench.datasets.audit import AuditDataset
 from memorybench.suites.audit.answers import is_same
 from memorybench.suites.audit.changes import FLAG_REQUEST
 from memorybench.suites.audit.events import asked_order
+from memorybench.suites.audit.probe_file import read_probes
 from memorybench.suites.audit.probes import Probe
 from memorybench.suites.audit.verification import ProbeModel, calls_to_verify
 from tests.doubles.scripted_model import ScriptedModel
-from tests.suites.audit.probing import UnrecordedSteps, run
+from tests.suites.audit.probing import UnrecordedSteps, conversation, day, fact, run
 
 ERRS = 0.05
 PEOPLE = ("Ada", "Boris", "Chandra", "Dilek", "Emre", "Freya", "Goran", "Hana", "Ivo", "Jun")
@@ -218,6 +221,36 @@ def test_a_check_passes_by_three_of_four_replies(replies: list[str], is_admitted
     with nullcontext() if is_admitted else pytest.raises(Lacking):
         run(model.verify(UnrecordedSteps(), made, CONVERSATION))
     assert next(left, None) is None  # no reply more than it takes
+
+
+@pytest.mark.parametrize(
+    ("question", "expected", "is_admitted"),
+    [
+        ("How many days was Larkfield shut?", "18 days", True),
+        ("How many days was Larkfield shut, 18 or more?", "18 days", False),
+        ("Wie viele Tage war Larkfield geschlossen?", "18 Tage", True),
+    ],
+)
+def test_a_duration_is_admitted_by_the_same_rule_with_a_model_and_from_a_file(
+    question: str, expected: str, is_admitted: bool, tmp_path: Path
+) -> None:
+    said = [f"Larkfield is shut from today on. ({expected} in all.)", "It is open again."]
+    shut, opened = (fact(f"f{n}", text, valid_from=day(18 * n), category="event") for n, text in enumerate(said))
+    shop = conversation(shut, opened, said=said)
+    line = {
+        "id": "c1/1", "type": "temporal", "kind": "duration", "conversation": "c1", "question": question,
+        "expectedAnswer": expected, "evidence": ["t1", "t2"], "relatedFacts": ["f0", "f1"],
+    }  # fmt: skip
+    (tmp_path / "probes.jsonl").write_text(json.dumps(line))
+    data = AuditDataset(id="d", conversations=(shop,))
+    from_file = read_probes(tmp_path / "probes.jsonl", data)
+    assert (len(from_file.probes), from_file.gates.get("leak", 0)) == (is_admitted, not is_admitted)
+
+    (made,) = read_probes(tmp_path / "probes.jsonl", data, verify=False).probes
+    reply = json.dumps({"answer": expected, "quote": None})
+    model = ProbeModel(ScriptedModel(lambda turns: reply if "t1 [" in turns[-1].content else NONE))
+    with nullcontext() if is_admitted else pytest.raises(Lacking, match="leak"):
+        run(model.verify(UnrecordedSteps(), made, shop.turns))
 
 
 def test_an_answer_with_another_sign_is_compared_by_the_model() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import date
 from functools import lru_cache
 
@@ -188,8 +188,9 @@ def overlaps(one: str, other: str) -> bool:
 def leaks(question: str, answers: Iterable[str], *, is_english: bool = False) -> bool:
     """Return whether the question reveals one of the answers: both have the same content word, or similar ones.
 
-    The language of the question is identified, unless it is known to be English. Languages without a list of stop words
-    are compared by the rules for English.
+    If the question has all words of an answer but its numbers, such as "18 days", it asks for the numbers, and only
+    they can reveal it. The language of the question is identified, unless it is known to be English. Languages without
+    a list of stop words are compared by the rules for English.
     """
     language = "en" if is_english else language_of(question)
     if language in STOP_WORDS_BY_LANGUAGE:
@@ -197,9 +198,17 @@ def leaks(question: str, answers: Iterable[str], *, is_english: bool = False) ->
     asked = [word for word in tokens(question) if word not in AUDIT_STOP_WORDS]
     return any(
         _leaks_unspaced(question, answer)
-        or any(_alike(word, other) for word in _spaced_words(answer) for other in asked)
+        or _tell_answer(_spaced_words(answer), lambda word: any(_alike(word, other) for other in asked))
         for answer in answers
     )
+
+
+def _tell_answer(words: Iterable[str], is_asked: Callable[[str], bool]) -> bool:
+    """Return whether those words of an answer that are in the question reveal it."""
+    words = set(words)
+    shared = set(filter(is_asked, words))
+    numbers = {word for word in words if any(map(str.isdigit, word))}
+    return bool(shared) and not (numbers and shared == words - numbers)
 
 
 def _leaks_inflected(question: str, answer: str, language: str) -> bool:
@@ -208,14 +217,17 @@ def _leaks_inflected(question: str, answer: str, language: str) -> bool:
     A word of the question that is only the end of a compound in the answer does not count: Straße and Lindenstraße.
     """
     asked, told = (_content_stems(text, language) for text in (question, answer))
-    return any(
+    return _tell_answer(told, lambda one: any(_are_inflected(one, other) for other in asked))
+
+
+def _are_inflected(one: str, other: str) -> bool:
+    """Return whether two stems are the same in another inflection, or the first one is a part of the other."""
+    return (
         one == other
         or (len(one) >= _SHORTEST_PART and other.endswith(one))
         or (len(one) >= _SHORTEST_START and other.startswith(one))
         or (len(other) >= _SHORTEST_PART and one.startswith(other))
         or _share_beginning(one, other)
-        for one in told
-        for other in asked
     )
 
 

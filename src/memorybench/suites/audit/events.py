@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from memorybench.core.records import digest
 from memorybench.datasets.audit import AuditFact
 
-from .answers import MONTHS, content, is_same, leaks
+from .answers import MONTHS, content, leaks, stems
 from .evidence import IndexedConversation
 from .probes import Probe, Question, probe
 from .recall import Material
@@ -172,8 +172,9 @@ def fits_dates(probe: Probe, facts: Sequence[AuditFact]) -> bool:
         return True
     first, last = sorted(events, key=lambda fact: dates[fact.id])
     if probe.kind == "duration":
+        number, *units = stems(probe.expected_answer) or ("",)
         days = str((dates[last.id].date() - dates[first.id].date()).days)
-        return any(is_same(probe.expected_answer, days + unit) for unit in ("", " days", " day"))
+        return number == days and set(units) <= set(stems(probe.question))
     asked, earlier, later = asked_order(probe), option_text(first), option_text(last)
     if asked == 0 or {earlier, later} != set(probe.options):
         return True

@@ -26,12 +26,13 @@ from memorybench.suites.sampling import SIDE_BY_SIDE
 from memorybench.text.sanitize import preview
 from memorybench.text.spelling import camel, suggestion
 
-from .answers import leaks, occurs
+from .answers import occurs
 from .events import fits_dates
 from .evidence import IndexedConversation
 from .generation import check_absent
 from .plan import Transcripts
 from .probes import Check, Origin, Probe, Probes, ProbeType, Question, probe
+from .verification import has_leak
 
 
 class ProbeOnFile(Record):
@@ -171,9 +172,9 @@ def _reject(one: Probe, indexed: IndexedConversation) -> str | None:
     facts = indexed.conversation.facts
     if one.abstain:
         return check_absent(facts)(AbsentFact(id=one.id, question=one.question))
+    if has_leak(one):
+        return "leak"
     if one.options or one.kind == "duration":
         return None if fits_dates(one, facts) else "dates"
     value = one.current or one.expected_answer
-    if leaks(one.question, (value, *one.stale)):
-        return "leak"
     return None if any(occurs(value, turn.content) for turn in one.gold_context) else "unanswerable"

@@ -39,7 +39,7 @@ from .probes import Check, Probe
 
 T = TypeVar("T")
 STEP = "probe check"
-CHECKS = "3"
+CHECKS = "4"
 """The version of the checks. A run that verified probes by earlier checks is not resumed, but its replies are used."""
 _DATE = re.compile(r"\b\d{4}-\d\d(?:-\d\d)?\b|\b(?:PLAN|UNKNOWN)\b")
 _NOT_DATED = "not two dated events"
@@ -106,7 +106,7 @@ class ProbeModel(Struct, frozen=True):
 
     async def verify(self, steps: Steps, probe: Probe, conversation: Sequence[Turn]) -> Probe:
         """Return the probe with the checks that it passed; raise Lacking with the reason if it fails one."""
-        if not probe.abstain and leaks(probe.question, _values(probe)) and not probe.options:
+        if has_leak(probe):
             raise Lacking("leak: the question contains a word of its answer")
         passed = [Check(name="no leak", by="code")]
         for name, reason, check in self._checks(steps, probe, conversation):
@@ -253,6 +253,11 @@ _Check = tuple[str, str, Awaitable[bool]]
 """A name, the reason for a rejection, and whether the probe passes."""
 _ATTEMPTS = (1, 2, 3, 4)
 _AGREEING = 3
+
+
+def has_leak(probe: Probe) -> bool:
+    """Return whether the question reveals its answer, or a value of another time. Options contain the answer."""
+    return not probe.abstain and not probe.options and leaks(probe.question, _values(probe))
 
 
 def calls_to_verify(probe: Probe) -> int:
