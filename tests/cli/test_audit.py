@@ -105,10 +105,15 @@ PERFECT = {
 }
 
 
+def believing(probe: Probe) -> str:
+    return f"I believe that {probe.expected_answer}." if probe.options else perfect(probe)
+
+
 @pytest.mark.slow
-def test_a_perfect_subject_has_a_perfect_score(command: Command, stub: Stub) -> None:
+@pytest.mark.parametrize("subject", [perfect, believing])
+def test_a_perfect_subject_has_a_perfect_score(command: Command, stub: Stub, subject: Subject) -> None:
     """Without a judge, too: test_every_field_of_the_older_result_types_is_there."""
-    assert audited(command, stub, perfect, "--judge-model", "scripted/judge") == PERFECT
+    assert audited(command, stub, subject, "--judge-model", "scripted/judge") == PERFECT
 
 
 NOTHING_RIGHT = {

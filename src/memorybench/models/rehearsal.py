@@ -17,7 +17,7 @@ PREFIX = "scripted/"
 _WORD = re.compile(r"\w+")
 _QUESTION = re.compile(r"^\s*Question:\s*(.+)$", re.MULTILINE)
 _BLOCK = re.compile(r"<([A-Za-z-]+) ([0-9a-f]+)>\s*(.*?)\s*</\1 \2>", re.DOTALL)
-_OPTIONS = re.compile(r"\(A\) (.*), or \(B\) (.*)\?")
+_OPTIONS = re.compile(r"\(A\) (.*) \(B\) (.*)")
 _ABSTAINS = re.compile(
     r"don't know|do not know|not (?:mention|say|tell|know)|no information|unanswerable", re.IGNORECASE
 )
