@@ -93,7 +93,14 @@ def test_thresholds_are_saved_with_the_run(command: Command) -> None:
     assert command("results", "r", "--json").json["checks"] == said.json["checks"]
     assert command("eval", "--resume", "r", "--json").json["checks"] == said.json["checks"]
     assert command("eval", "--resume", "r").code == 3
-    assert command("eval", "--resume", "r", "--threshold", "recall@5=0").code == 0, "a new threshold replaces it"
+    assert command("eval", "--resume", "r", "--threshold", "recall@6=0").code == 2, "it is checked before it is saved"
+    replaced = command("eval", "--resume", "r", "--threshold", "recall@5=0", "--json")
+    assert (replaced.code, replaced.json["checks"][0]["limit"]) == (0, 0)
+    assert command("eval", "--resume", "r").code == 0
+    assert command("results", "r", "--json").json["checks"] == replaced.json["checks"]
+    assert json.loads((command.folder / "results/r/report.json").read_text())["checks"] == replaced.json["checks"]
+    assert "threshold met" in (command.folder / "results/r/report.html").read_text()
+    assert command("verify", command("bundle", "r", "--output", "r.mbz") and "r.mbz").code == 0, "checksums agree"
 
 
 @pytest.mark.slow
@@ -151,6 +158,7 @@ def test_a_resumed_run_keeps_its_baseline(command: Command, good: str) -> None:
     again = command("eval", "--resume", "r", "--json")
     assert (again.code, again.json) == (3, resumed.json)
     assert command("eval", "--resume", "r", "--baseline", "none").code == 0
+    assert command("eval", "--resume", "r").code == 0, "it is lifted for good"
 
 
 @pytest.mark.slow

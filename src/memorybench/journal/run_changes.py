@@ -47,6 +47,12 @@ def change_tags(folder: Path, run: str, add: Sequence[str], remove: Sequence[str
     _commit(folder, [*removals, *(tag_statement(run, tag) for tag in add)], fault)
 
 
+def change_spec(folder: Path, run: Run, changes: Mapping[str, Any]) -> None:
+    """Write new values into the saved spec of a run. They must affect no result, as thresholds do."""
+    with closing(Writer(journal_of(folder))) as writer, RunReader.open(folder, thorough=False) as run_reader:
+        writer.write_now(spec_statements(run_reader.connection, run.id, canonical({**run.spec, **changes})))
+
+
 def delete_rows(folder: Path, run: str, fault: Fault = None) -> None:
     """Delete all rows of a run. Runs that reused its steps are not affected: they have copies."""
     _commit(folder, _deletes(run, (*CHECKSUMS, *journal_of(folder).shared_tables)), fault)

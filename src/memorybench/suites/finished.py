@@ -11,14 +11,17 @@ from msgspec import Struct
 from memorybench.engine.run import Ending
 from memorybench.files.writing import replacing
 from memorybench.journal.places import journal_of
+from memorybench.journal.run_changes import change_spec
 from memorybench.reporting.markdown import to_markdown
 from memorybench.reporting.report_files import FORMATS, append_summary, write_reports
+from memorybench.secrets.redaction import redact_strings
 
 from .html_report import page_without_charts
 from .registry import open_run
+from .saved_report import save_report
 from .starting import check_tags, find_baseline, results_of, saved_run
 from .suite import SAVED_BASELINE, RunPlace
-from .thresholds import add_checks, parse_thresholds
+from .thresholds import add_checks, parse_thresholds, thresholds_to_save
 
 if TYPE_CHECKING:
     from memorybench.core.report_sections import Report
@@ -60,7 +63,8 @@ def find_finished(
     """Return the run to resume, with its report, if all its trials are scored; otherwise None.
 
     `options.resume` names the run; None is also returned if it names none. Call no subject: results come from the
-    journal. Write the reports again if the run's folder has none, and add tags.
+    journal. Save new thresholds and a new baseline run, and add tags. Write the reports again if they change or if the
+    run's folder has none.
     """
     if options.resume is None:
         return None
@@ -75,16 +79,21 @@ def find_finished(
         from .gate import run_checks
 
         baseline = find_baseline(options, stored.spec.get(SAVED_BASELINE), place)
-        stored = stored.with_spec({SAVED_BASELINE: baseline and baseline.plain()})
+        changes = {SAVED_BASELINE: baseline and baseline.plain(), **thresholds_to_save(limits, threshold_on)}
+        is_changed = any(stored.spec.get(name) != value for name, value in changes.items())
+        stored = stored.with_spec(changes)
         checks, gate = run_checks(stored, limits, threshold_on)
+        if is_changed:
+            change_spec(place.results, saved, redact_strings(changes, redact))
         report = add_checks(suite.report(stored), checks, gate)
         if options.tags:
             from .run_changes import change_tags
             from .run_list import find_run
 
             change_tags(find_run(place.run_id, [place.results]), options.tags, redact)
-        if not any((place.folder / file).exists() for file, _ in FORMATS.values()):
+        if is_changed or not any((place.folder / file).exists() for file, _ in FORMATS.values()):
             rewrite_reports(report, place, html=make_page(stored, report))
+            save_report(stored, report)
         ending = Ending("complete", False, 0)
         checks += gate.checks if gate else ()
         return FinishedRun(place, ending, stored.summary, report, suite.passes(stored), checks)

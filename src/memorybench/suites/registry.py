@@ -82,7 +82,7 @@ def suite_of(run: Run) -> Suite:
 
 
 def named_as_in_reports(outcome: Outcome) -> Outcome:
-    """Returns an outcome whose expected and actual result have the words of its suite's reports."""
+    """Return an outcome whose expected and actual result have the words of its suite's reports."""
     found = suite(outcome.trial.suite)
     return outcome if found is None else found.named_as_in_reports(outcome)
 
