@@ -73,6 +73,17 @@ def test_two_thresholds_of_one_measure_are_refused(command: Command) -> None:
     assert (said.code, said.err.split(": ")[1]) == (2, "--threshold")
 
 
+@pytest.mark.parametrize("measure", ["accuracy", "answer_f1", "f1", "rubric_score"])
+def test_a_threshold_for_answers_needs_an_answering_model(command: Command, measure: str) -> None:
+    said = command(*EVAL, "--threshold", f"{measure}=0.5")
+    assert said.code == 2
+    assert "--answering-model" in said.err
+    assert "unknown measure" not in said.err
+    other = command("hygiene", "run", "memory-skip-local", "--threshold", f"{measure}=0.5")
+    assert "unknown measure" in other.err
+    assert "--answering-model" not in other.err
+
+
 def test_a_run_with_thresholds_that_are_refused_today_can_be_read_and_resumed(command: Command, good: str) -> None:
     """Earlier versions accepted two names of one measure, and for some shares numbers above 1."""
     columns = CHECKSUMS["runs"]["crc"]

@@ -16,11 +16,17 @@ _RETRIEVAL_NAMES = (
         for name in metric.score_names
     ),
 )
-METRIC_NAMES = frozenset(
+ANSWER_METRIC_NAMES = frozenset(
     {
         *("accuracy", "exact_match", "answer_f1", "similarity", "miss_not_retrieved", "miss_not_used"),
-        *("rubric_score", "rubric_met", "required_share", "excluded_in_answer", "forbidden_hit", "drift"),
-        *("context_tokens", "bytes_per_memory", "latency", "cost"),
+        *("rubric_score", "rubric_met", "required_share", "excluded_in_answer"),
+    }
+)
+"""The metrics that only runs with an answering model have."""
+METRIC_NAMES = frozenset(
+    {
+        *ANSWER_METRIC_NAMES,
+        *("forbidden_hit", "drift", "context_tokens", "bytes_per_memory", "latency", "cost"),
         *_RETRIEVAL_NAMES,
     }
 )

@@ -11,7 +11,7 @@ from memorybench.core.errors import BadInput
 from memorybench.core.measures import Measure, Metric
 from memorybench.core.records import Record
 from memorybench.core.report_sections import Notes, Report
-from memorybench.metrics.names import ALIASES
+from memorybench.metrics.names import ALIASES, ANSWER_METRIC_NAMES
 from memorybench.reporting.formatting import beside, exact
 from memorybench.text.spelling import unknown_name
 
@@ -139,6 +139,9 @@ def _measure_name(name: str, known: Sequence[str]) -> str:
     for spelling in (name, ALIASES.get(name, name), snake):
         if spelling in known:
             return spelling
+    if ALIASES.get(name, name) in ANSWER_METRIC_NAMES and "recall@5" in known and "accuracy" not in known:
+        problem = f"{name} is a measure of answers, and the run asks for none"
+        raise BadInput("--threshold", problem, remedy="add --answering-model MODEL, or name a measure of retrieval")
     raise unknown_name("--threshold", f'unknown measure "{name}"', name, known)
 
 
