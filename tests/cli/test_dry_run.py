@@ -92,6 +92,16 @@ def test_reuse_leaves_the_calls_that_are_left(command: Command, stub: Stub) -> N
     assert (calls(other, "search"), calls(other, "answer")) == (0, 20)
 
 
+def test_score_leaves_the_calls_that_are_left(command: Command, stub: Stub) -> None:
+    command(*PAID, "--judge-model", "scripted/judge", "--run-id", "a")
+    for judge, number in {"scripted/judge": 0, "gpt-4o": 20}.items():
+        document = command("score", "a", "--judge-model", judge, "--dry-run", "--json").json
+        assert (calls(document, "judge"), sum(row["reused"] for row in document["expected"]) > 0) == (
+            number,
+            not number,
+        )
+
+
 @pytest.mark.slow
 def test_resume_leaves_the_calls_that_are_left(command: Command, stub: Stub) -> None:
     command(*PAID, "--budget", "0.0175", "--concurrency", "1", "--run-id", "r")

@@ -192,6 +192,10 @@ def saved_run(suite: Suite, command: Command, given: Mapping[str, Any], options:
     return saved
 
 
+_OF_ANSWERS = ("answer prompts of ", "answering model ", "provider ")
+"""How fingerprints begin that concern searches and answers only."""
+
+
 def estimates(start: Start) -> list[Estimate]:
     """Return an estimate of the remaining calls and costs, without steps recorded by the resumed or reused run."""
     prepared, place = start.prepared, start.place
@@ -203,6 +207,8 @@ def estimates(start: Start) -> list[Estimate]:
     searched: dict[tuple[str, str], set[tuple[str, ...]]] = {}  # the repeats of a question share a search
     with RunReader.open(place.results, thorough=False) as run_reader:
         changes = [] if start.resuming else differences(run_reader.run(source).fingerprints, prepared.fingerprints)
+        if getattr(prepared.spec, "answers_of", None) is not None:  # the recorded answers are judged, whatever changed
+            changes = [change for change in changes if not change.startswith(_OF_ANSWERS)]
         for outcome in run_reader.outcomes(source):
             trial = outcome.trial
             cases = prepared.cases.get(trial.benchmark)
