@@ -26,7 +26,7 @@ SPEC = {
 }
 
 
-def _trial(case: str, subject: str = "shelf", variant: str = "") -> Trial:
+def _trial(case: str, subject: str = "shelf", variant: str = "", repeat: int = 1) -> Trial:
     return Trial(
         suite="bench",
         benchmark="quiz",
@@ -35,10 +35,11 @@ def _trial(case: str, subject: str = "shelf", variant: str = "") -> Trial:
         labels={"question_type": "temporal"},
         variant=variant,
         cluster="home",
+        repeat=repeat,
     )
 
 
-def scored(case: str, correct: float, **more: str) -> Outcome:
+def scored(case: str, correct: float, **more: Any) -> Outcome:
     return Outcome(
         trial=_trial(case, **more),
         status="scored",

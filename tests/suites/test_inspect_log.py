@@ -139,6 +139,14 @@ def test_a_case_that_is_put_again_is_the_next_epoch(tmp_path: Path) -> None:
     assert log["eval"]["dataset"]["samples"] == 2
 
 
+def test_a_repeat_is_an_epoch_and_the_samples_of_all_epochs_are_counted(tmp_path: Path) -> None:
+    record(tmp_path, [scored("q1", 1.0, repeat=number) for number in (1, 2, 3)], repeats=3, questions={"quiz": 1})
+    (log,) = export(tmp_path)
+    assert [sample["epoch"] for sample in log["samples"]] == [1, 2, 3]
+    assert (log["eval"]["config"]["epochs"], log["eval"]["dataset"]["samples"]) == (3, 1)
+    assert (log["results"]["total_samples"], log["results"]["completed_samples"]) == (3, 3)
+
+
 def test_shards_become_one_log(tmp_path: Path) -> None:
     record(tmp_path, [scored("q1", 1.0)], id="a", start=1, end=1, questions={"quiz": 1})
     record(tmp_path, [scored("q2", 0.0)], id="b", start=2, end=2, questions={"quiz": 1})

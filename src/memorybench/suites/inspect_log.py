@@ -125,7 +125,7 @@ def _header(summary: Summary, spec: Mapping[str, Any], result: Result, tally: _T
         "status": "error" if error else _STATUS[summary.status],
         "eval": _eval(summary, spec, result, tally, about),
         "plan": {"name": "plan", "steps": [_step(result, tally)], "config": {}},
-        "results": _results(result, tally),
+        "results": _results(result, tally, _epochs(spec)),
         "stats": {
             "started_at": summary.created,
             "completed_at": summary.finished or "",
@@ -164,7 +164,7 @@ def _eval(
         "model_generate_config": {},
         "model_args": {},
         **({"model_roles": {"grader": {"model": judge, "config": {}, "args": {}}}} if judge else {}),
-        "config": {},
+        "config": {"epochs": _epochs(spec)},
         "packages": {},
         "metadata": about,
     }
@@ -175,11 +175,15 @@ def _step(result: Result, tally: _Tally) -> dict[str, Any]:
     return {"solver": result.subject, "params": settings, "params_passed": settings}
 
 
-def _results(result: Result, tally: _Tally) -> dict[str, Any]:
+def _epochs(spec: Mapping[str, Any]) -> int:
+    return int(spec.get("repeats") or 1)
+
+
+def _results(result: Result, tally: _Tally, epochs: int) -> dict[str, Any]:
     main = headline([result])
     measured = sorted((one for one in result.measures if one.value is not None), key=lambda one: one.name != main)
     return {
-        "total_samples": max((one.planned for one in result.measures), default=tally.samples),
+        "total_samples": max((one.planned * epochs for one in result.measures), default=tally.samples),
         "completed_samples": tally.completed,
         "logged_samples": tally.samples,
         "scores": [_measured(one) for one in measured],
