@@ -132,6 +132,22 @@ class JournalContract:
             assert errors == [f"{TEXT}\\x00", ""]
         assert check_rows(journal_of(results)).unchecked == 0
 
+    def test_an_attempt_takes_no_negative_time_if_the_clock_is_set_back(
+        self, results: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        times = iter(("2026-01-01T12:00:00.000+00:00", "2026-01-01T11:00:00.000+00:00"))
+
+        async def attempt(run_writer: RunWriter) -> None:
+            monkeypatch.setattr("memorybench.journal.run_writer.now", lambda: next(times))
+            failed = await run_writer.record_attempt("k", "answer", "reader")
+            await run_writer.record_failure(failed, "denied", tries=1, uncertain=0, spent=Spending())
+            monkeypatch.undo()
+
+        with open_run(results, RUN) as run_writer:
+            asyncio.run(attempt(run_writer))
+        with reading(results) as run_reader:
+            assert [one.seconds for one in run_reader.steps_of(RUN.id, outcome("q"))] == [0.0]
+
     def test_lost_attempts_cost_as_much_as_the_dearest_of_their_name_and_subject(self, results: Path) -> None:
         async def attempt(run_writer: RunWriter) -> None:
             for cost in (0.1, 0.3):

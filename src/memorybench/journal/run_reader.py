@@ -233,7 +233,8 @@ class RunReader:
         found: dict[str, list[StepRecord]] = {key: [] for key in keys}
         among, values = "run = ? AND key IN (SELECT value FROM json_each(?))", json.dumps(list(found))
         for row in self._few("attempts", f"{among} AND error IS NOT NULL ORDER BY started, id", run, values):
-            seconds = (datetime.fromisoformat(row["ended"]) - datetime.fromisoformat(row["started"])).total_seconds()
+            elapsed = datetime.fromisoformat(row["ended"]) - datetime.fromisoformat(row["started"])
+            seconds = max(0.0, elapsed.total_seconds())  # the clock may have been set back
             found[row["key"]].append(_step_record(row, seconds=seconds, error=row["error"]))
         for row in self._few("steps", among, run, values):
             found[row["key"]].append(_recorded_step(row, inputs=json.loads(row["inputs"])))
