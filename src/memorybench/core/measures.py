@@ -53,6 +53,11 @@ def _score(name: str, value: float) -> Score:
     return Score(name=name, value=value)
 
 
+def exceeds(value: float, limit: float) -> bool:
+    """Return whether a value is above a limit by more than rounding: a mean of 0.3 may be 0.30000000000000004."""
+    return value > limit + 1e-9
+
+
 class Measure(Record):
     """A number computed from many outcomes, with its interval and sample size."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from memorybench.core.measures import Measure
+from memorybench.core.measures import Measure, exceeds
 from memorybench.core.report_sections import DECIMALS, Cell, Difference, Duration, Money, Part, Table
 
 ABSENT = "–"
@@ -132,7 +132,12 @@ def money(dollars: float | None) -> str:
 
 
 def beside(limit: float, value: float, digits: int = 3) -> str:
-    """Return a value with `digits` decimals, or with as many more as show on which side of the limit it is."""
+    """Return a value with `digits` decimals, or with as many more as show on which side of the limit it is.
+
+    A value that differs from the limit only by rounding is shown as the limit.
+    """
+    if not exceeds(value, limit) and not exceeds(limit, value):
+        value = limit
     for more in range(digits, 17):
         text = f"{value:.{more}f}"
         if (float(text) < limit, float(text) > limit) == (value < limit, value > limit):

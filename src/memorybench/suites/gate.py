@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from memorybench.core.errors import BadInput
+from memorybench.core.measures import exceeds
 from memorybench.core.records import Record
 from memorybench.core.report_sections import DECIMALS, Notes
 from memorybench.journal.places import DatabaseFolder, journal_of
@@ -332,8 +333,8 @@ def _failure(pair: Pair, max_drop: Mapping[str, float]) -> str | None:
         return "has a value in the baseline run, and none in this run" if is_lost else None
     drop = max_drop.get(pair.measure, max_drop.get(_ANY) if not pair.unit else None)
     worse = f"is worse by {pair.amount(pair.loss)}"
-    if drop is not None and pair.loss * (1 if pair.unit else 100) > drop + 1e-9:
-        loss, unit = (pair.loss, pair.unit) if pair.unit else (100 * pair.loss, "points")
+    loss, unit = (pair.loss, pair.unit) if pair.unit else (100 * pair.loss, "points")
+    if drop is not None and exceeds(loss, drop):
         return f"is worse by {beside(drop, loss, DECIMALS.get(pair.unit, 1))} {unit}, more than {exact(drop)}"
     if result.significant and pair.loss > 0 and result.adjusted_p is not None:
         return f"{worse}, p {format_p(result.adjusted_p)}{pair.correction}"

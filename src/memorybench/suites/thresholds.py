@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from memorybench.core.errors import BadInput
-from memorybench.core.measures import Measure, Metric
+from memorybench.core.measures import Measure, Metric, exceeds
 from memorybench.core.records import Record
 from memorybench.core.report_sections import Notes, Report
 from memorybench.metrics.names import ALIASES, ANSWER_METRIC_NAMES
@@ -194,14 +194,14 @@ def _compare(threshold: Threshold, measure: Measure, bound: Measure | None, on: 
         is_undecided = measure.value is None and measure.low is not None  # otherwise, trials failed or are pending
         return f"{name} is decided for {measure.n} of {measure.planned} only{remedy if is_undecided else ''}", True
     if bound is not None and bound.value is not None and on == "value":
-        missed = bound.value < least
+        missed = exceeds(least, bound.value)
         lowest = f"{name} could be as low as {beside(least, bound.value)}"
         return f"{lowest}, expected ≥ {exact(least)}{remedy if missed else ''}", missed
     higher = measure.higher_is_better
     safe_end = measure.low if higher else measure.high
 
     def reaches(value: float | None) -> bool:
-        return value is not None and (value >= least if higher else value <= least)
+        return value is not None and not (exceeds(least, value) if higher else exceeds(value, least))
 
     value = "no value" if measure.value is None else beside(least, measure.value)
     worse_end = f"{'lower' if higher else 'upper'} bound {'none' if safe_end is None else beside(least, safe_end)}"
