@@ -26,7 +26,7 @@ _MEMORY_LINE = re.compile(r"^\[\d{4}-\d\d-\d\d\] [^:\n]+: (.+)$", re.MULTILINE)
 
 
 def quote(turns: Sequence[Turn]) -> str:
-    """Return the memory in the prompt that shares most words with the question; "I don't know" if none shares any."""
+    """Return the memory that shares most words of four letters or more with the question; else "I don't know"."""
     prompt = turns[-1].content
     question = _QUESTION.search(prompt)
     words = _words(question[1] if question else prompt)
