@@ -305,6 +305,27 @@ def test_must_not_store_counts_only_cases_that_forbid_something(command: Command
     assert (measure["n"], measure["planned"]) == (45, 45)
 
 
+def n_of(said: Said, *names: str) -> dict[str, int]:
+    return {one["name"]: one["n"] for one in said.json["results"][0]["measures"] if one["name"] in names}
+
+
+def test_a_measure_counts_only_cases_that_have_a_value(command: Command) -> None:
+    said, scores = put(command, "hoarder", "--no-targets")
+    operations = {"update_done": 11, "delete_done": 2, "keep_done": 62}
+    assert n_of(said, *operations) == operations
+    assert scores["delete_done"] == 0
+
+
+def test_without_anything_to_store_a_silent_extractor_meets_the_targets(command: Command) -> None:
+    case = {"existing_memory": {}, "conversation": "User: Hello!", "expected_output": {}, "expected_facts": []}
+    cases = [{"id": id, "scenario": "no_extraction", **case} for id in ("a", "b")]
+    (command.folder / "cases.json").write_text(json.dumps(cases))
+    said, scores = put(command, "amnesiac", "cases.json")
+    assert said.code == 0, said.err
+    assert (scores["precision"], scores["minimalism"]) == (None, 1)
+    assert n_of(said, "precision", "delete_done", "minimalism") == {"precision": 0, "delete_done": 0, "minimalism": 2}
+
+
 def test_an_undecided_case_is_not_called_passed(command: Command) -> None:
     case = {
         "id": "a",

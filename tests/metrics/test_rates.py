@@ -87,6 +87,15 @@ def test_pooled_counts_make_micro_f1() -> None:
     assert 0 < measured.low < 16 / 19
 
 
+def test_a_case_whose_counts_give_no_share_does_not_count() -> None:
+    rows, clusters = [(3.0, 1.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 1.0)], ["a", "b", "b"]
+    metric = Pooled("f1", ("tp", "fp", "fn"), lambda sums: f1(*sums))
+    measured = metric.measure(rows, clusters, 4)
+    assert (measured.value, measured.n, measured.planned, measured.clusters) == (6 / 8, 2, 4, 2)
+    measured = metric.measure(rows[1:2], clusters[1:2], 4)
+    assert (measured.value, measured.n, measured.clusters) == (None, 0, 0)
+
+
 def test_totals_add_up_to_the_last_digit() -> None:
     measured = Total("cost", "cost").measure([(0.1,)] * 10, [""] * 10, 12)
     assert (measured.value, measured.n, measured.planned, measured.unit) == (1.0, 10, 12, "$")

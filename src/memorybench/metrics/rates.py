@@ -107,7 +107,10 @@ class Total(_ScoreMetric, frozen=True):
 
 
 class Pooled(Struct, frozen=True):
-    """A share computed from the sums of several scores, such as micro F1 of tp, fp and fn."""
+    """A share computed from the sums of several scores, such as micro F1 of tp, fp and fn.
+
+    n counts the items whose own scores give a share: one of which nothing was due has no share.
+    """
 
     is_share: ClassVar[bool] = True
 
@@ -124,7 +127,8 @@ class Pooled(Struct, frozen=True):
 
     def measure(self, rows: Rows, clusters: Sequence[str], planned: int) -> Measure:
         estimate = ratio_interval(rows, clusters, self.statistic)
-        return _measure(self.name, estimate, clusters, planned, self.higher_is_better)
+        counted = [cluster for row, cluster in zip(rows, clusters, strict=True) if self.statistic(row) is not None]
+        return _measure(self.name, estimate, counted, planned, self.higher_is_better)
 
 
 def mean_row(repeats: Iterable[tuple[float, ...] | None]) -> tuple[float, ...] | None:

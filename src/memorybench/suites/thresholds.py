@@ -15,7 +15,7 @@ from memorybench.metrics.names import ALIASES, ANSWER_METRIC_NAMES
 from memorybench.reporting.formatting import beside, exact
 from memorybench.text.spelling import unknown_name
 
-from .summary import Summary
+from .summary import Result, Summary
 
 if TYPE_CHECKING:
     from .gate import Gate
@@ -164,12 +164,12 @@ def threshold_checks(
         for result, measure in measures:
             if is_planned and not measure.planned:
                 continue
-            nothing_to_measure = measure.value is None and (not measure.planned or measure.n == measure.planned)
-            if threshold.if_any and nothing_to_measure:
-                continue
+            is_whole = _is_whole(result) and (measure.value is not None or measure.low is None)
+            if threshold.if_any and measure.value is None and (not measure.planned or is_whole):
+                continue  # there was nothing to measure
             bound = result.measure(threshold.lower_bound) if threshold.lower_bound else None
             remedy = "" if summary.spec.get("judge") else "; --judge-model decides the undecided cases"
-            text, missed = _compare(threshold, measure, bound, on, remedy)
+            text, missed = _compare(threshold, measure, bound, on, remedy, is_whole=is_whole)
             where = f"{result.benchmark} × {result.subject}"
             part = f"shard {summary.spec['shard']}: " if summary.spec.get("shard") else ""
             line = f"threshold {'missed' if missed else 'met'}: {part}{where}: {text}"
@@ -187,10 +187,20 @@ def threshold_checks(
     return checks
 
 
-def _compare(threshold: Threshold, measure: Measure, bound: Measure | None, on: Held, remedy: str) -> tuple[str, bool]:
-    """Return the result as a sentence, and whether the threshold is missed. `remedy` ends it if cases are undecided."""
+def _is_whole(result: Result) -> bool:
+    """Return whether no planned trial failed or is pending: some measure, such as a total, counts all of them."""
+    return max(one.n for one in result.measures) == max(one.planned for one in result.measures)
+
+
+def _compare(
+    threshold: Threshold, measure: Measure, bound: Measure | None, on: Held, remedy: str, *, is_whole: bool
+) -> tuple[str, bool]:
+    """Return the result as a sentence, and whether the threshold is missed. `remedy` ends it if cases are undecided.
+
+    `is_whole`: all trials were performed, and the measure has no undecided cases.
+    """
     name, least = threshold.name, threshold.least
-    if threshold.if_any and measure.n < measure.planned and bound is None:
+    if threshold.if_any and measure.n < measure.planned and bound is None and not is_whole:
         is_undecided = measure.value is None and measure.low is not None  # otherwise, trials failed or are pending
         return f"{name} is decided for {measure.n} of {measure.planned} only{remedy if is_undecided else ''}", True
     if bound is not None and bound.value is not None and on == "value":

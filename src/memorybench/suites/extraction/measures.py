@@ -94,7 +94,7 @@ class Bounded(Pooled, frozen=True):
     `best` and `worst` say how undecided pairs count at each bound: by name of their score, the place in `scores` of the
     count that they are added to. The measure has a value only if all pairs are decided. Otherwise its interval reaches
     from the lower end of the interval of the lower bound to the upper end of that of the upper bound, and n counts the
-    cases in which all pairs are decided.
+    cases that have a value and in which all pairs are decided.
     """
 
     best: tuple[tuple[str, int], ...] = ()
@@ -119,14 +119,14 @@ class Bounded(Pooled, frozen=True):
 
     def measure(self, rows: Sequence[tuple[float, ...]], clusters: Sequence[str], planned: int) -> Measure:
         places = [place for place, name in enumerate(self.scores) if _is_open(name)]
-        decided = sum(not any(row[place] for place in places) for row in rows)
-        if decided == len(rows):
+        decided = [row for row in rows if not any(row[place] for place in places)]
+        if len(decided) == len(rows):
             return Pooled.measure(self, rows, clusters, planned)
         low, high = (ratio_interval(rows, clusters, self.bound(end)) for end in (self.worst, self.best))
         return Measure(
             name=self.name,
             value=None,
-            n=decided,
+            n=sum(self.statistic(row) is not None for row in decided),
             planned=planned,
             low=low.value if low.low is None else low.low,
             high=high.value if high.high is None else high.high,
@@ -143,7 +143,8 @@ class Bound(Pooled, frozen=True):
     def measure(self, rows: Sequence[tuple[float, ...]], clusters: Sequence[str], planned: int) -> Measure:
         known = any(row[-1] for row in rows)
         value = self.statistic([sum(column) for column in zip(*rows, strict=True)]) if known else None
-        return Measure(name=self.name, value=value, n=len(rows) if known else 0, planned=planned)
+        n = sum(self.statistic(row) is not None for row in rows) if known else 0
+        return Measure(name=self.name, value=value, n=n, planned=planned)
 
 
 def measures() -> tuple[Metric, ...]:
