@@ -6,7 +6,9 @@ from collections import Counter
 
 import pytest
 
+from memorybench.journal.run_reader import RunReader
 from tests.cli.command import Command, measured
+from tests.cli.test_compare import own_benchmark
 from tests.doubles.stub import Call, Stub, after, completion
 
 TOKENS = (200, 20)
@@ -169,3 +171,18 @@ def test_wrong_answers_are_attributed_to_retrieval_or_to_the_answering_model(com
     (oracle,) = [r for r in document["results"] if r["subject"] == "oracle" and not r["group"]]
     shares = {m["name"]: m["value"] for m in oracle["measures"] if m["name"].startswith("miss_")}
     assert shares == {"miss_not_retrieved": 0.0, "miss_not_used": 1.0}, "the oracle shows the evidence"
+
+
+def test_a_prompt_has_no_line_for_a_date_that_the_data_does_not_have(command: Command) -> None:
+    own_benchmark(command.folder, {"door": "red", "roof": "blue"})
+    for benchmark, is_dated in {"starter": True, "sample": False}.items():
+        asked = ("--benchmarks", benchmark, "--config-dir", "benchmarks", "--end", "1", "--providers", "bm25")
+        said = command("eval", *asked, "--answering-model", "scripted/quote", "--run-id", benchmark)
+        assert said.code == 0, said.err
+        with RunReader.open(command.folder / "results") as run_reader:
+            inputs = run_reader.step_inputs(benchmark, "answer")
+        assert inputs is not None
+        assert ("Asked on: " in inputs) is is_dated
+        assert command("bundle", benchmark, "--output", f"{benchmark}.mbz").code == 0
+        claims = command("verify", f"{benchmark}.mbz", "--json").json["claims"]
+        assert "proved" in [claim["level"] for claim in claims if claim["name"] == "scores"], "it knows the prompt"

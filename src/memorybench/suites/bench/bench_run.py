@@ -16,7 +16,7 @@ from memorybench.suites.repeats import open_repeats
 from memorybench.suites.shards import Unit
 
 from .baselines import Candidate
-from .benchmarks import Benchmark
+from .benchmarks import Benchmark, answer_prompts_text
 from .measures import plugin_metrics
 from .plan import Bench, BenchPlan
 from .spec import BenchSpec
@@ -69,8 +69,7 @@ class BenchRun(Struct, frozen=True):
                 errata = {id: question.plain() for id, question in benchmark.corrected.items()}
                 texts[f"errata of {name}"] = canonical(errata)
             if answering:
-                prompts = {kind: str(prompt.parts) for kind, prompt in benchmark.prompts.items()}
-                texts[f"answer prompts of {name}"] = canonical(prompts)
+                texts[f"answer prompts of {name}"] = answer_prompts_text(benchmark.prompts)
             if self.judge is not None:
                 used = benchmark.judge_prompts.used(benchmark.questions)
                 texts[f"judge prompts of {name}"] = prompts_text(used)

@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from memorybench.core.errors import BadInput
+from memorybench.core.records import canonical
 from memorybench.datasets.prompts import answer_prompt
 from memorybench.files.prompts import load_prompt
 from memorybench.suites.answering import CHOICE
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from memorybench.judging.prompts import JudgePrompts
     from memorybench.suites.wiring import Wiring
 
+_DATE_LINE = "Asked on: ${questionDate}\n"
 _CLOSED_WORDS = 3
 """If gold answers have more words than this on average, they are free text, unless the benchmark says otherwise."""
 
@@ -59,8 +61,13 @@ class Benchmark(Struct, frozen=True):
         return sum(judge_calls(one, is_corrected=one.id in self.corrected) for one in self.questions)
 
 
-def answer_prompts(config: BenchmarkConfig, override: str | None = None) -> Mapping[str, Template]:
-    """Return the answer prompts of a benchmark by question type; the key "" is for all other types."""
+def answer_prompts(
+    config: BenchmarkConfig, override: str | None = None, *, has_dates: bool = True
+) -> Mapping[str, Template]:
+    """Return the answer prompts of a benchmark by question type; the key "" is for all other types.
+
+    If no question has a date, our own prompts have no line for it.
+    """
     own, where = config.evaluation.answer_prompt, f"{config.name}: evaluation.answerPrompt"
     if override is not None:
         if not own.user_override:
@@ -70,11 +77,20 @@ def answer_prompts(config: BenchmarkConfig, override: str | None = None) -> Mapp
                 remedy="leave the flag out",
             )
         return {"": answer_prompt(override, "--answer-prompt")}
-    texts = {"": own.default or load_prompt("bench-answer"), **own.by_question_type}
+
+    def load(name: str) -> str:
+        return load_prompt(name) if has_dates else load_prompt(name).replace(_DATE_LINE, "")
+
+    texts = {"": own.default or load("bench-answer"), **own.by_question_type}
     mapping = config.mapping
     if own.default is None and mapping and (mapping.choices or (mapping.questions and mapping.questions.choices_field)):
-        texts[CHOICE] = load_prompt("bench-choice")
+        texts[CHOICE] = load("bench-choice")
     return {kind: answer_prompt(text, where) for kind, text in texts.items()}
+
+
+def answer_prompts_text(prompts: Mapping[str, Template]) -> str:
+    """Return the text for the fingerprint of answer prompts."""
+    return canonical({kind: str(prompt.parts) for kind, prompt in prompts.items()})
 
 
 def read_benchmark(
@@ -100,7 +116,7 @@ def read_benchmark(
         config,
         dataset,
         choose_questions(dataset, spec, None if failed is None else failed.get(dataset.name, ())),
-        answer_prompts(config, spec.answer_prompt),
+        answer_prompts(config, spec.answer_prompt, has_dates=any(one.asked_at for one in dataset.questions)),
         judge_prompts(config, spec.judge_prompt),
         corrected,
         SearchLimits.of(spec, name, depth=config.search.default_limit, shown=config.search.context_limit),

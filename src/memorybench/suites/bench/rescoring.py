@@ -16,7 +16,6 @@ from memorybench.core.contracts import Completion, Provider
 from memorybench.core.errors import BadInput
 from memorybench.core.plans import Performed
 from memorybench.core.questions import Dataset, Question
-from memorybench.core.records import canonical
 from memorybench.core.trials import Outcome, Score, Subject
 from memorybench.datasets.config import BenchmarkConfig
 from memorybench.datasets.prompts import answer_prompt, judge_prompt
@@ -43,7 +42,7 @@ from memorybench.suites.sampling import SIDE_BY_SIDE, describe_sample
 from memorybench.suites.searching import SearchLimits
 
 from .baselines import Candidate
-from .benchmarks import answer_prompts, judge_calls, scoring_method
+from .benchmarks import answer_prompts, answer_prompts_text, judge_calls, scoring_method
 from .contamination import chance_score
 from .measures import plugin_metrics, special_measures
 from .plan import Bench, RecordedQuestion, _Haystacks, _Questioner, _trial, history_digest, with_evidence
@@ -289,7 +288,10 @@ def _read_benchmark(run: RecordedRun, name: str) -> _Benchmark:
             content["schema"] = content.pop("mapping")
         config = BenchmarkConfig.model_validate(content)
         # files are never read: a prompt of the command line is saved as a text
-        prompts, judged_by = answer_prompts(config), judge_prompts(config)
+        answers, judged_by = fingerprints.get(f"answer prompts of {name}"), judge_prompts(config)
+        prompts, undated = (answer_prompts(config, has_dates=has_dates) for has_dates in (True, False))
+        if answers is not None and Fingerprint.of(answer_prompts_text(undated)).digest == answers.digest:
+            prompts = undated
         if spec.get("answer_prompt"):
             prompts = {"": answer_prompt(spec["answer_prompt"], "answer_prompt")}
         if spec.get("judge_prompt"):
@@ -300,15 +302,13 @@ def _read_benchmark(run: RecordedRun, name: str) -> _Benchmark:
             )
     except (ValueError, TypeError, AttributeError, ValidationError, BadInput) as error:
         raise CannotRescore(f"the recorded config of the benchmark {name} is invalid") from error
-    text = canonical({kind: str(prompt.parts) for kind, prompt in prompts.items()})
-    answers = fingerprints.get(f"answer prompts of {name}")
     questions = [_question(case) for (owner, _), case in run.cases.items() if owner == name and "question" in case]
     used = {repr(prompt) for prompt in judged_by.used(questions)}
     judges = fingerprints.get(f"judge prompts of {name}")
     is_left_out = (answers is None and spec.get("answered")) or (judges is None and spec.get("judge"))
     if run.is_of_this_version and is_left_out:
         raise CannotRescore(f"the run does not record the prompts of the benchmark {name}")
-    are_known = (answers is None or Fingerprint.of(text).digest == answers.digest) and (
+    are_known = (answers is None or Fingerprint.of(answer_prompts_text(prompts)).digest == answers.digest) and (
         judges is None or Fingerprint.of("\n".join(sorted(used))).digest == judges.digest or _contains(judges, used)
     )
     return _Benchmark(config, prompts, judged_by, are_known)
