@@ -175,7 +175,7 @@ def test_a_killed_run_keeps_its_tags_and_gets_more_when_it_is_resumed(runs: Comm
 
 def test_a_narrow_terminal_shows_headline_n_cost_and_tags(runs: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setattr("memorybench.reporting.formatting.total_cost", lambda known, unknown: "$0.0069 + ?")
+    monkeypatch.setattr("memorybench.reporting.formatting.total_cost", lambda *_: "$0.0069 + ?")
     runs("runs", "tag", "second", "a-longer-tag-than-usual")
     shown = runs("runs").out
     assert shown.count("$0.0069 + ?") == 3

@@ -29,6 +29,7 @@ from memorybench.metrics.intervals import Interval, interval
 from memorybench.suites.answering import estimated_tokens
 from memorybench.suites.estimates import VERDICT_TOKENS
 from memorybench.suites.model_runs import model_run, perform_with_model
+from memorybench.suites.run_costs import RunCosts
 from memorybench.suites.wiring import ResolvedModel, Wiring
 from memorybench.text.sanitize import printable, shorten
 
@@ -97,10 +98,8 @@ class Rejudging(Struct, frozen=True):
     sample: Sample
     verdicts: tuple[Rejudged, ...]
     run_id: str
-    cost: float
-    """The known costs of the calls in US dollars. Replies that were reused from an earlier sample cost nothing."""
-    unknown_costs: int
-    """The number of calls whose cost is unknown."""
+    costs: RunCosts
+    """The costs of the calls. Replies that were reused from an earlier sample cost nothing."""
     is_interrupted: bool
 
     @property
@@ -153,8 +152,8 @@ class Rejudging(Struct, frozen=True):
                 "other_yes": cells.judge_yes,
                 "both_no": cells.both_no,
             },
-            "cost": self.cost,
-            "calls_of_unknown_cost": self.unknown_costs,
+            "cost": self.costs.known_cost,
+            **self.costs.plain(),
             "sample": [{**one.plain(), "agrees": None if one.verdict is None else one.agrees} for one in self.verdicts],
         }
 
@@ -285,7 +284,7 @@ def rejudge(
     ending = perform_with_model(plan, run, model, results, wiring, concurrency=concurrency, budget=budget)
     with RunReader.open(results) as run_reader:
         outcomes = {outcome.trial.case_id: outcome for outcome in run_reader.outcomes(run.id)}
-        cost, _, unknown = run_reader.costs(run.id)
+        costs = RunCosts.of(run_reader, run_reader.run(run.id))
     recorded = {step.judge.name: step.judge for step in sample.steps}
     return Rejudging(
         judge=model.name,
@@ -294,8 +293,7 @@ def rejudge(
         sample=sample,
         verdicts=tuple(_rejudged(step, outcomes.get(step.key), found) for step in sample.steps),
         run_id=run.id,
-        cost=cost,
-        unknown_costs=unknown,
+        costs=costs,
         is_interrupted=ending.interrupted,
     )
 

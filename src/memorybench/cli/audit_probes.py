@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     _check_flags(args, spec)
     dataset = load_audit(spec.dataset)
     made = make_probes(spec, dataset)
-    probes, failed, problem = made.probes, 0, ""
+    probes, failed, problem, costs = made.probes, 0, "", None
     rejected = Counter({name: n for name, n in made.gates.items() if n and name != "made"})
     if spec.probe_model is not None:
         wiring = LiveWiring(spec.config_dirs, spec.consent, need_keys=not args.dry_run)
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
         except KeyboardInterrupt:
             print("memorybench: interrupted; repeat the command to continue", file=sys.stderr)
             raise
-        probes, failed, problem = verified.probes, verified.failed, verified.problem
+        probes, failed, problem, costs = verified.probes, verified.failed, verified.problem, verified.costs
         rejected.update(verified.rejected)
     is_kept = failed > 0 and args.output is not None and args.output.exists()  # it may be complete, or edited
     if args.output is not None and not is_kept:
@@ -81,9 +81,11 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         lines = [probe_line(probe) for probe in probes]
         found = {"probes": lines, "rejected": rejected, "failed": failed, "problem": problem or None}
-        print(json.dumps({"dataset": spec.dataset, **found}, indent=2))
+        print(json.dumps({"dataset": spec.dataset, **found, **(costs.plain() if costs else {})}, indent=2))
     else:
         _show(probes, rejected, failed, args.output, is_kept=is_kept)
+        if costs is not None:
+            print(f"cost: {costs.text()}")
     if failed:
         number = f"{failed} probe{'s' if failed > 1 else ''}"
         state = "was not replaced" if is_kept else "is partial"

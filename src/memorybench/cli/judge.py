@@ -110,6 +110,7 @@ def _document(labels: str, calibration: Calibration, figures: Mapping[str, tuple
         "status": calibration.status,
         "counts": {"planned": planned, **calibration.counts},
         "confusion": calibration.confusion.model_dump(),
+        **(calibration.costs.plain() if calibration.costs else {}),
         "results": [{"benchmark": labels, "subject": calibration.judge, "group": {}, "measures": measures}],
     }
 
@@ -124,6 +125,8 @@ def _show(calibration: Calibration, figures: Mapping[str, tuple[Interval, int]])
         print(f"{name.replace('_', ' '):16}{interval_text(found) or 'undefined'}  n = {n}")
     others = ", ".join(f"{number} {status}" for status, number in counts.items() if status != "scored")
     print(f"\n{sum(counts.values())} labelled = {counts['scored']} scored, {others}")
+    if calibration.costs:
+        print(f"cost: {calibration.costs.text()}")
     if calibration.run_id:
         print(f"Recorded as run {calibration.run_id}; repeating the command reuses its verdicts")
 

@@ -133,15 +133,13 @@ def _filtered(args: argparse.Namespace, tags: Sequence[str] = ()) -> list[Listed
 
 
 def _cells(row: ListedRun) -> tuple[str, ...]:
-    from memorybench.reporting.formatting import total_cost
-
     return (
         row.run.id,
         row.run.suite,
         row.run.status,
         row.headline_text or "–",
         f"{row.counts['scored']}/{row.run.planned}",
-        total_cost(*row.costs),
+        row.costs.cell(),
         ", ".join(row.tags),
         row.run.created.replace("T", " ")[:16],
     )
@@ -153,8 +151,7 @@ def _document(row: ListedRun) -> dict[str, Any]:
         "counts": dict(row.counts),
         "tags": list(row.tags),
         "headlines": [headline.plain() for headline in row.headlines],
-        "known_cost": row.costs[0],
-        "calls_of_unknown_cost": row.costs[1],
+        **row.costs.plain(),
         "results_folder": str(row.folder),
     }
 
@@ -244,8 +241,6 @@ def _delete_rows(args: argparse.Namespace, rows: Sequence[ListedRun], kept: dict
 
 def _confirmed(rows: Sequence[ListedRun]) -> bool:
     """Ask whether to delete these runs and return the answer. Ask on standard error: standard output may be JSON."""
-    from memorybench.reporting.formatting import total_cost
-
     if not sys.stdin or not sys.stdin.isatty():
         raise BadInput(
             "--yes",
@@ -256,7 +251,7 @@ def _confirmed(rows: Sequence[ListedRun]) -> bool:
         tags = f", tagged {', '.join(row.tags)}" if row.tags else ""
         scored = f"{row.counts['scored']} of {row.run.planned} scored"
         print(
-            f"  {row.run.id}: {row.run.suite}, {row.run.status}, {scored}, {total_cost(*row.costs)}{tags}",
+            f"  {row.run.id}: {row.run.suite}, {row.run.status}, {scored}, {row.costs.cell()}{tags}",
             file=sys.stderr,
         )
     print(f"Delete {len(rows)} run{'s' * (len(rows) > 1)} for good? [y/N] ", end="", file=sys.stderr, flush=True)

@@ -230,7 +230,6 @@ def _show_rejudging(rejudging: Rejudging) -> None:
 
     out = console()
     document, sample = rejudging.document(), rejudging.sample
-    unknown = f" and {rejudging.unknown_costs} calls of unknown cost" if rejudging.unknown_costs else ""
     agreement = interval_text(rejudging.agreement, scale=100, unit=" %")
     lines = [
         "",
@@ -239,7 +238,7 @@ def _show_rejudging(rejudging: Rejudging) -> None:
         f"{document['agreed']} of {document['compared']} agree{agreement and f': {agreement}'}",
         f"Cohen's kappa: {interval_text(rejudging.kappa) or 'undefined'}",
         f"{document['prompts_proved']} of {len(sample.steps)} prompts are those that the code makes",
-        f"cost: ${rejudging.cost:.4f}{unknown}",
+        f"cost: {rejudging.costs.text()}",
     ]
     if rejudging.is_same_judge:
         lines.append("It is the judge of the run: agreement shows that it repeats itself, not that it is right.")

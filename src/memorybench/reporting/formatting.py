@@ -118,11 +118,30 @@ def about(dollars: float) -> str:
     return f"${rounded:.2f}" if rounded == round(rounded, 2) else f"${Decimal(str(rounded)):f}"
 
 
-def total_cost(known: float, unknown: int) -> str:
-    """Return the cost of a run as text: its known cost, and `+ ?` if it has calls of unknown cost."""
+def total_cost(known: float, unknown: int, possible: float = 0.0) -> str:
+    """Return the cost of a run as text: its known cost, and `+ ?` if it has calls of unknown cost.
+
+    If lost calls may have cost `possible` dollars, return both ends, such as `$0.20 to $0.30`.
+    """
+    text = f"{about(known)} to {about(known + possible)}" if possible else about(known)
     if not unknown:
-        return about(known)
-    return f"{about(known)} + ?" if known else "?"
+        return text
+    return f"{text} + ?" if known or possible else "?"
+
+
+def spent(cost: float | None, known: float, unknown: int, possible: float) -> str:
+    """Return what was spent as text: the cost or, if it is unknown, its known part, and what lost calls may have cost.
+
+    `unknown` is the number of calls of unknown cost.
+    """
+    text = f"{money(known)} + ? ({unknown} calls of unknown cost)" if cost is None and known else money(cost)
+    return f"{text}, possibly {money(possible)} more" if possible else text
+
+
+def lost_calls(number: int) -> str:
+    """Return a sentence without full stop about paid calls whose reply was lost; "" if there are none."""
+    calls = "1 paid call" if number == 1 else f"{number} paid calls"
+    return f"{calls} may have been charged without a result, or twice" if number else ""
 
 
 def money(dollars: float | None) -> str:

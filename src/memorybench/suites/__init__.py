@@ -20,7 +20,7 @@ What suites share
 
 Runs that were saved
   stored_run.py summary.py failures.py case_view.py   read a run: its measures, failures and cases
-  run_list.py run_changes.py   list, tag, rename and delete runs
+  run_costs.py run_list.py run_changes.py   what runs cost; list, tag, rename and delete runs
   sides.py comparison.py run_comparison.py setting_differences.py comparison_tables.py   compare runs
   report_parts.py report_questions.py case_sections.py html_report.py saved_report.py   describe them as reports
   junit.py inspect_log.py   write them for other programs

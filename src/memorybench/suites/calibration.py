@@ -25,6 +25,7 @@ from memorybench.metrics.agreement import Confusion
 from memorybench.text.sanitize import preview
 
 from .model_runs import model_run, perform_with_model
+from .run_costs import RunCosts
 from .wiring import ResolvedModel, Wiring
 
 SUITE = "calibration"
@@ -68,6 +69,8 @@ class Calibration(Struct, frozen=True):
     run_id: str | None = None
     """The run in which the judge was asked; None if the verdicts came from the labels file."""
     status: str = "complete"
+    costs: RunCosts | None = None
+    """The costs of the judge's calls; None if the verdicts came from the labels file."""
 
 
 def read_labels(path: Path) -> Labels:
@@ -130,7 +133,9 @@ def calibrate(
     with RunReader.open(output) as run_reader:
         outcomes = [outcome for outcome in run_reader.outcomes(run.id) if outcome.status == "scored"]
         pairs = [(outcome.score("label") == 1, outcome.score("verdict") == 1) for outcome in outcomes]
-        return Calibration(model.name, Confusion.of(pairs), dict(run_reader.counts(run.id).items()), run.id, status)
+        costs = RunCosts.of(run_reader, run_reader.run(run.id))
+        counts: dict[str, int] = dict(run_reader.counts(run.id).items())
+        return Calibration(model.name, Confusion.of(pairs), counts, run.id, status, costs)
 
 
 def _jobs(labels: Labels, judge: Judge) -> Iterator[Job]:

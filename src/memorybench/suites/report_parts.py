@@ -174,7 +174,7 @@ def warnings(summary: Summary) -> tuple[str, ...]:
     if "with queue" in summary.timing and summary.stages:
         lines.append("Durations include waits for a thread of memorybench: an earlier version began the run.")
     if summary.possibly_charged_twice:
-        lines.append(f"{summary.possibly_charged_twice} paid calls may have been charged without a result, or twice.")
+        lines.append(f"{formatting.lost_calls(summary.possibly_charged_twice)}.")
     others = [(kind, text) for kind, text in summary.notes if kind != _SELF_JUDGED]
     return (*lines, *(text if text.startswith(kind) else f"{kind}: {text}" for kind, text in others))
 
@@ -188,12 +188,10 @@ def accounting(summary: Summary) -> str:
     counts = summary.counts
     parts = " + ".join(f"{counts[status]} {status}" for status in STATUSES)
     pending = f" + {summary.pending} pending" if summary.pending else ""
-    cost = summary.spent.cost
-    spent = formatting.money(cost)
-    if cost is None and summary.known_cost:
-        spent = f"{formatting.money(summary.known_cost)} + ? ({summary.calls_of_unknown_cost} calls of unknown cost)"
-    lost = f", possibly {formatting.money(summary.possibly_spent)} more" if summary.possibly_spent else ""
-    return f"planned {counts['planned']} = {parts}{pending}; spent {spent}{lost}"
+    spent = formatting.spent(
+        summary.spent.cost, summary.known_cost, summary.calls_of_unknown_cost, summary.possibly_spent
+    )
+    return f"planned {counts['planned']} = {parts}{pending}; spent {spent}"
 
 
 def wide_interval_notes(summary: Summary, benchmark: str, name: str) -> list[Notes]:

@@ -22,6 +22,7 @@ from memorybench.reporting.report_files import FORMATS
 from .comparison import HEADLINES
 from .registry import open_run, suite
 from .report_parts import document
+from .run_costs import RunCosts
 from .shards import shard_label
 from .stored_run import find_folder, with_current_status
 
@@ -48,14 +49,11 @@ class ListedRun(Struct, frozen=True, dict=True):
     tags: tuple[str, ...]
 
     @cached_property
-    def costs(self) -> tuple[float, int]:
-        """The known cost in dollars, and the number of calls of unknown cost, which are not in it."""
+    def costs(self) -> RunCosts:
         if self._report:
-            costs = self._report["circumstances"]
-            return costs["known_cost"], costs["calls_of_unknown_cost"]
+            return _costs(self._report)
         with RunReader.open(self.folder, thorough=False) as run_reader:
-            known, _, unknown = run_reader.costs(self.run.id)
-            return known, unknown
+            return RunCosts.of(run_reader, self.run)
 
     @property
     def headline_text(self) -> str:
@@ -85,11 +83,10 @@ class ListedRun(Struct, frozen=True, dict=True):
         try:
             report: dict[str, Any] = json.loads(read_inside(self.folder, f"{self.run.id}/{FORMATS['json'][0]}"))
             written = report["run_id"], report["status"], report["circumstances"]["finished"]
-            numbers = [report["circumstances"][name] for name in ("known_cost", "calls_of_unknown_cost")]
-            numbers += [report["counts"][status] for status in STATUSES]
+            numbers = [report["counts"][status] for status in STATUSES]
             is_current = written == (self.run.id, "complete", self.run.finished)
             if is_current and all(isinstance(n, int | float) for n in numbers):
-                for read in (_headlines, _measures, _failed_judges):
+                for read in (_costs, _headlines, _measures, _failed_judges):
                     read(report)  # anybody may have edited the file
                 return report
         except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
@@ -105,6 +102,11 @@ class ListedRun(Struct, frozen=True, dict=True):
             return self.saved_report
         with open_run([self.run.id], [self.folder]) as stored:
             return document(stored.summary)
+
+
+def _costs(report: Mapping[str, Any]) -> RunCosts:
+    named = {**report, **report["circumstances"]}  # earlier reports lack some names
+    return RunCosts(**{name: named[name] for name in RunCosts.model_fields if name in named})
 
 
 def _headlines(report: Mapping[str, Any]) -> list[Headline]:

@@ -21,6 +21,7 @@ from memorybench.journal.run_reader import RunReader, Stage
 from memorybench.metrics.rates import mean_row
 
 from .comparison import HEADLINES, HeadlineScores, Pair, headline_choices
+from .run_costs import RunCosts
 
 _OF_THE_JUDGE = ("judge", "canary")
 """Steps whose cost is not counted as that of the provider, because they only measure."""
@@ -254,7 +255,7 @@ def summarise(
         asked = run.spec.get("questions", {})
         planned.update({name: asked[name] for name in run.spec.get("benchmarks", asked) if name in asked})
     stages = [stage for run_reader, run in parts for stage in run_reader.stages(run.id)]
-    costs = [run_reader.costs(run.id) for run_reader, run in parts]
+    costs = [RunCosts.of(run_reader, run) for run_reader, run in parts]
     headlines, question_costs = HeadlineScores(headline_choices(metrics, main)), _QuestionCosts()
     totals: dict[str, int] = dict.fromkeys(STATUSES, 0)
     watched = (
@@ -284,15 +285,11 @@ def summarise(
         differences=headlines.baseline_differences(undefined),
         stages=_merged(stages),
         spent=sum((stage.spent for stage in stages), NOTHING),
-        known_cost=sum(known for known, _, _ in costs),
-        calls_of_unknown_cost=sum(unknown for _, _, unknown in costs),
+        known_cost=sum(one.known_cost for one in costs),
+        calls_of_unknown_cost=sum(one.calls_of_unknown_cost for one in costs),
         question_costs=question_costs.averages(),
-        possibly_charged_twice=sum(
-            run_reader.possibly_charged_twice(run.id, in_flight=run.status == "running") for run_reader, run in parts
-        ),
-        possibly_spent=sum(
-            run_reader.costs_of_lost_calls(run.id, in_flight=run.status == "running")[0] for run_reader, run in parts
-        ),
+        possibly_charged_twice=sum(one.possibly_charged_twice for one in costs),
+        possibly_spent=sum(one.possibly_spent for one in costs),
         notes=tuple(note for run_reader, run in parts for note in run_reader.notes(run.id)),
         created=min(run.created for run in runs),
         finished=max((run.finished or "" for run in runs), default="") or None,

@@ -345,7 +345,7 @@ def _with_report(row: RunRow, listed: ListedRun) -> RunRow:
             row,
             headlines=tuple(listed.headlines) if row.run.status == "complete" else (),
             measures=listed.measures,
-            cost=total_cost(*listed.costs),
+            cost=listed.costs.cell(),
             failed_judges=listed.failed_judges,
         )
     except Exception:  # one run that cannot be read must not hide the others

@@ -18,6 +18,7 @@ from memorybench.datasets.audit import AuditDataset
 from memorybench.journal.rows import Fingerprint
 from memorybench.journal.run_reader import RunReader
 from memorybench.suites.model_runs import model_run, perform_with_model
+from memorybench.suites.run_costs import RunCosts
 from memorybench.suites.wiring import ResolvedModel, Wiring
 
 from .plan import Transcripts, trial_of
@@ -39,6 +40,7 @@ class Verified(Struct, frozen=True):
     problem: str
     """The most frequent reason why probes could not be checked; "" if all were checked."""
     run_id: str
+    costs: RunCosts
 
 
 def verify_all(
@@ -83,10 +85,11 @@ def verify_all(
                 rejected[outcome.failure.message.partition(":")[0]] += 1
             elif outcome.failure is not None:
                 reasons.add(outcome.failure.message)
+        costs = RunCosts.of(run_reader, run_reader.run(run.id))
     probes = [passed[probe.id] for probe in candidates if probe.id in passed]
     failed = len(candidates) - len(passed) - rejected.total()
     problem = (ending.paused or reasons.most_frequent[0]) if failed else ""
-    return Verified(probes, dict(rejected.most_common()), failed, problem, run.id)
+    return Verified(probes, dict(rejected.most_common()), failed, problem, run.id, costs)
 
 
 def _jobs(dataset: AuditDataset, candidates: Sequence[Probe], model: ProbeModel) -> Iterator[Job]:

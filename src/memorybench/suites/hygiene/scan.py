@@ -17,6 +17,7 @@ from memorybench.processes.programs import temporary_folder
 from memorybench.secrets.credentials import find_credentials
 from memorybench.secrets.hiding import mask, spans_to_hide
 from memorybench.suites.blocking import blocking
+from memorybench.suites.run_costs import RunCosts
 from memorybench.suites.wiring import ResolvedModel, Wiring
 
 from .scan_injection import find_injections
@@ -74,6 +75,8 @@ class ScanReport(Record):
 
     Further prompts confirm what it finds.
     """
+    costs: RunCosts | None = None
+    """The costs of the model's calls; None if no model was asked."""
 
     def at_least(self, severity: Severity) -> tuple[ScanFinding, ...]:
         lowest = SEVERITIES.index(severity)
@@ -101,9 +104,9 @@ def scan(
         reading.texts += blocking(_read_store(store, user, wiring))
     places, today = _Places(), date.today()
     findings = list(_find(reading, today, wiring, places))
-    prompts = 0
+    prompts, costs = 0, None
     if reader is not None:
-        findings, prompts = _read_by_model(reader, reading, findings, places, today, wiring)
+        findings, prompts, costs = _read_by_model(reader, reading, findings, places, today, wiring)
     findings.sort(key=lambda one: (-SEVERITIES.index(one.severity), one.file, one.line, one.column, one.pointer))
     known = set(baseline)
     new = tuple(one for one in findings if one.fingerprint not in known)
@@ -114,6 +117,7 @@ def scan(
         skipped=dict(sorted(reading.skipped.items())),
         accepted=len(findings) - len(new),
         prompts=prompts,
+        costs=costs,
     )
 
 
@@ -246,10 +250,10 @@ def _read_by_model(
     places: _Places,
     today: date,
     wiring: Wiring,
-) -> tuple[list[ScanFinding], int]:
+) -> tuple[list[ScanFinding], int, RunCosts | None]:
     """Return the findings without those that the model denies, followed by those that only the model found.
 
-    Also return the number of planned prompts. In a dry run, the model is not asked.
+    Also return the number of planned prompts, and the costs. In a dry run, the model is not asked.
     """
     texts = MaskedTexts(reading.texts)
     candidates = {
@@ -260,7 +264,7 @@ def _read_by_model(
     asked, compared = plan_asking(texts, tuple(candidates.values()), wiring)
     prompts = sum(one.prompts for one in asked)
     if reader.dry_run:
-        return list(findings), prompts
+        return list(findings), prompts, None
     if not compared:
         reading.skipped["comparison of files by the model, which needs memorybench[embed]"] += 1
     found = ask_model(texts, asked, reader.model, wiring, today=today, results=reader.results, budget=reader.budget)
@@ -274,7 +278,7 @@ def _read_by_model(
         if not any(one.category == category and places.is_at(one, (*before, (text, start, end))) for one in kept):
             earlier = before[0] if before else None
             kept.append(places.finding(category, "found by a model", severity, text, start, end, message, earlier))
-    return kept, prompts
+    return kept, prompts, found.costs
 
 
 def _text_for_fingerprint(category: Category, text: str, start: int, end: int) -> str:

@@ -36,6 +36,7 @@ from memorybench.judging.verdicts import read_verdict
 from memorybench.suites.blocking import blocking
 from memorybench.suites.estimates import check_prices
 from memorybench.suites.model_runs import model_run, perform_with_model
+from memorybench.suites.run_costs import RunCosts
 from memorybench.suites.wiring import ResolvedModel, Wiring
 from memorybench.text.sanitize import preview
 
@@ -126,6 +127,7 @@ class ModelFindings(Struct, frozen=True):
     denied: frozenset[Hint]
     failed: int
     """The number of jobs without a result, because the model failed or was not asked."""
+    costs: RunCosts
     problem: str = ""
     """The most frequent error of these jobs; "" if none has an error."""
 
@@ -272,11 +274,12 @@ def ask_model(
             for outcome in outcomes
             if outcome.status == "scored"
         ]
+        costs = RunCosts.of(run_reader, run_reader.run(run.id))
     confirmed = dict.fromkeys(hint for part in parts for hint in part.confirmed)
     denied = frozenset(hint for part in parts for hint in part.denied)
     errors = Counter(outcome.failure.message for outcome in outcomes if outcome.failure is not None)
     problem = next((text for text, _ in errors.most_common(1)), "")
-    return ModelFindings(tuple(confirmed), denied, failed=len(asked) - len(parts), problem=problem)
+    return ModelFindings(tuple(confirmed), denied, len(asked) - len(parts), costs, problem)
 
 
 def _jobs(asked: Sequence[Asked], reader: _Reader) -> Iterator[Job]:

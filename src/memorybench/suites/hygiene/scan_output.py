@@ -29,6 +29,8 @@ def as_text(report: ScanReport) -> str:
         lines.append(f"{report.accepted} findings of the baseline are not shown")
     if report.skipped:
         lines.append("skipped: " + ", ".join(f"{count} {reason}" for reason, count in report.skipped.items()))
+    if report.costs is not None:
+        lines.append(f"cost: {report.costs.text()}")
     return "\n".join(lines) + "\n"
 
 
@@ -48,6 +50,7 @@ def as_sarif(report: ScanReport, version: str) -> str:
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
         "results": [_result(one, order) for one in report.findings],
+        **({} if report.costs is None else {"properties": {"costs": report.costs.plain()}}),
     }
     schema = "https://json.schemastore.org/sarif-2.1.0.json"
     return _json({"$schema": schema, "version": "2.1.0", "runs": [run]})
