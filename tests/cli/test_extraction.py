@@ -59,6 +59,28 @@ def test_the_hoarder_is_neither_precise_nor_minimal(command: Command) -> None:
     assert scores["violations"] > 0
 
 
+@pytest.mark.parametrize(("key", "is_same"), [("Robert", True), ("robert", True), ("Roberts", False)])
+def test_a_fact_under_the_name_of_another_person_is_undecided(command: Command, key: str, is_same: bool) -> None:
+    case = {
+        "id": "c",
+        "existing_memory": {},
+        "conversation": "User: My client Robert pays his invoices late; my client Roberts does not.",
+        "expected_output": {"Robert": ["pays his invoices late"]},
+        "expected_facts": ["Robert: pays his invoices late"],
+    }
+    (command.folder / "cases.json").write_text(json.dumps([case]))
+    output = {key: ["pays his invoices late"]}
+    (command.folder / "own.py").write_text(f"def extract(existing_memory, conversation):\n    return {output!r}\n")
+    run = ("extraction", "run", "cases.json", "--extractor", "own.py:extract", "--allow-code", "--no-targets")
+    said = command(*run, "--json", "--run-id", "r")
+    measures = {measure["name"]: measure for measure in said.json["results"][0]["measures"]}
+    precision, undecided = measures["precision"], measures["undecided"]["value"]
+    assert (precision["value"], undecided) == ((1, 0) if is_same else (None, 1))
+    assert (
+        is_same or "Roberts: pays his invoices late (Robert: pays his invoices late)" in command("show", "r", "c").out
+    )
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("extractor", ["splitter", "negation_dropper", "paraphraser"])
 def test_undecided_pairs_are_counted_and_bound_the_measures(command: Command, extractor: str) -> None:

@@ -264,10 +264,28 @@ def test_a_fact_that_the_judge_rejects_is_not_shown_beside_the_expected_one(comm
     output = {"home": ["Resides in Cardiff", "Likes the sea"], "pets": ["Has a dog"]}
     rows = extract(command, stub, output, ["Cardiff"], **MOVED)
     assert rows == [
-        ("keep", "pet: Has a dog", "pet: Has a dog", "✓ kept"),
+        ("keep", "pets: Has a dog", "pets: Has a dog", "✓ kept"),
         ("add", "home: Lives in Cardiff", "home: Resides in Cardiff", "✓ TP"),
         ("remove", "home: Lives in Bristol", "–", "✓ TP"),
         ("–", "–", "home: Likes the sea", "✗ FP: hallucinated"),
+    ]
+
+
+def test_a_fact_under_the_key_of_another_person_is_not_the_expected_one(command: Command, stub: Stub) -> None:
+    rows = extract(
+        command,
+        stub,
+        {"William": ["has a red car", "lives in Oslo"]},
+        ["William:", "Williams:", "Oslo"],
+        existing_memory={"William": ["has a red car"]},
+        conversation="User: Williams has moved to Oslo.",
+        expected_output={"William": ["has a red car"], "Williams": ["lives in Oslo"]},
+        expected_facts=["Williams: lives in Oslo"],
+    )
+    assert rows == [
+        ("keep", "William: has a red car", "William: has a red car", "✓ kept"),
+        ("add", "Williams: lives in Oslo", "–", "✗ FN: missed"),
+        ("–", "–", "William: lives in Oslo", "✗ FP: hallucinated"),
     ]
 
 

@@ -24,7 +24,7 @@ RUN = Run(id="listed", suite="extraction", spec={})
 GOOD = '{"facts": ["pricing: 20 dollars a month", "Customer Segments: bakeries"]}'
 FACTS = (
     MemoryFact(text="20 dollars a month", categories=("pricing",)),
-    MemoryFact(text="bakeries", categories=("customer_segment",)),
+    MemoryFact(text="bakeries", categories=("Customer Segments",)),
 )
 
 
@@ -154,7 +154,7 @@ def test_an_unreadable_list_is_asked_for_once_more(tmp_path: Path) -> None:
     ledger = tmp_path / "calls.jsonl"
     enumerated(tmp_path / "results", ScriptedModel(lines("Sure!", GOOD), ledger=ledger))
     [outcome] = outcomes(tmp_path / "results")
-    assert outcome.shown.got == "pricing: 20 dollars a month | customer_segment: bakeries"
+    assert outcome.shown.got == "pricing: 20 dollars a month | Customer Segments: bakeries"
     assert "could not be read" in calls(ledger)[1]
 
 

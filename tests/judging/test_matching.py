@@ -146,10 +146,42 @@ def test_values_exchanged_between_the_user_and_a_relative_are_undecided() -> Non
     assert len(flat.pairs) == 2, "a memory that is not nested has no paths to tell them by"
 
 
-def test_owners_whose_names_differ_in_their_last_letter_are_two() -> None:
-    carlos, carlo = facts_of({"Carlos": {"town": "Faro"}}), facts_of({"Carlo": {"town": "Faro"}})
-    assert not is_same(*carlos, *carlo)
-    assert match(Grid(carlos, carlo)).pairs == {}
+@pytest.mark.parametrize("value", [{"town": "Faro"}, ["Lives in the town of Faro"], "Lives in the town of Faro"])
+@pytest.mark.parametrize(("one", "other"), [("Carlos", "Carlo"), ("roberts", "robert"), ("pets", "pet")])
+def test_keys_that_differ_in_number_are_not_the_same(one: str, other: str, value: Any) -> None:
+    """Either may be a name, and then the fact is another person's."""
+    gold, found = facts_of({one: value}), facts_of({other: value})
+    assert not is_same(*gold, *found)
+    for known in (frozenset[str](), categories_of({one: value})):
+        matching = match(Grid(gold, found, known))
+        assert (matching.pairs, matching.misfiled, matching.open_pairs) == ({}, {}, [(0, 0)])
+
+
+@pytest.mark.parametrize("keys", [("Robert", "Roberts"), ("US", "us"), ("Mark", "mark"), ("JoAnn", "Jo Ann")])
+def test_two_keys_of_one_memory_are_never_one(keys: tuple[str, str]) -> None:
+    """Each fact is filed under the other key."""
+    texts = ["Pays every invoice late", "Drives a red car"]
+    gold, found = facts_of(dict(zip(keys, texts, strict=True))), facts_of(dict(zip(keys, texts[::-1], strict=True)))
+    for one_memory in (False, True):
+        matching = match(Grid(gold, found, frozenset(keys), one_memory=one_memory))
+        assert (matching.pairs, len(matching.open_pairs)) == ({}, 4)
+    assert match(Grid(gold, gold)).pairs == {0: 0, 1: 1}
+    (alike,) = match(Grid(gold[:1], facts_of({keys[0]: texts[0], keys[1]: texts[0]}), by_reference=True)).pairs.items()
+    assert alike == (0, 0)
+    assert not match(Grid(gold[:1], found, by_reference=True)).pairs, "a withdrawn fact of another owner stays"
+    twice = facts_of({key: [texts[0]] for key in keys})
+    assert not match(Grid((), twice)).twins
+
+
+@pytest.mark.parametrize("spelled", ["customer_segments", "CustomerSegments", "CUSTOMER-SEGMENTS", "Customer Segments"])
+def test_a_key_in_another_spelling_is_the_same(spelled: str) -> None:
+    gold, found = facts_of({"customerSegments": ["Bakeries in Lyon"]}), facts_of({spelled: ["Bakeries in Lyon"]})
+    assert match(Grid(gold, found)).pairs == {0: 0}
+
+
+def test_a_name_before_a_fact_is_removed_only_if_it_is_the_key() -> None:
+    roberts, robert = facts_of({"Robert": ["Roberts: pays late"]}), facts_of({"Robert": ["Pays late"]})
+    assert not is_same(*roberts, *robert)
 
 
 def test_a_text_may_repeat_the_name_of_its_owner() -> None:

@@ -74,7 +74,7 @@ def test_an_undecided_pair_is_asked_in_both_directions_and_once(tmp_path: Path) 
 
 
 def test_the_judge_sees_whose_fact_it_is(tmp_path: Path) -> None:
-    asked = judge(lambda turns: "yes" if len({"carol" in note for note in notes(turns)}) == 1 else "no", tmp_path / "c")
+    asked = judge(lambda turns: "yes" if len({"Carol" in note for note in notes(turns)}) == 1 else "no", tmp_path / "c")
     gold, found = facts_of({"Carol": {"job": "Baker"}}), facts_of({"Paul": {"job": "Baker"}})
     matching = matchings(tmp_path / "r", asked, [*gold], [*found])
     assert (matching.pairs, matching.undecided, calls(tmp_path / "c")) == ({}, {}, 2)

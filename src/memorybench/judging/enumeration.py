@@ -69,7 +69,12 @@ async def list_facts(
     """
     text = prompt(name, material, categories)
     found = await ask_judge(steps, name, model, text, _ONCE_MORE, read_facts, Enumerated, schema=_SCHEMA)
-    return found.model_copy(update={"facts": tuple(dict.fromkeys(found.facts))}) if name == STATED else found
+    if name != STATED:
+        return found
+    distinct: dict[Any, MemoryFact] = {}
+    for fact in found.facts:
+        distinct.setdefault((fact.text, fact.path), fact)
+    return found.model_copy(update={"facts": tuple(distinct.values())})
 
 
 def prompt(name: str, material: Mapping[str, str], categories: Collection[str] = ()) -> str:

@@ -30,7 +30,7 @@ _PARTICULARS = """
 """
 _BESIDE_TEXT = frozenset((*_CATEGORY_KEYS, *_PARTICULARS.split()))
 _WRAPPERS = frozenset(("memory", "memories", "result", "fact", "item", "data", "block", "entry", "existing_memory"))
-"""Keys that are not categories, because they say nothing about their content. In the normal spelling of categories."""
+"""Keys that are not categories, because they say nothing about their content. In normal form."""
 
 _BULLET = re.compile(r"^\s*(?:[*•]|[-–](?!\s*[\d.,€$£¥]))\s+")
 """Matches a bullet. A dash before a number may be a minus."""
@@ -73,11 +73,7 @@ class MemoryFact:
 
     text: str
     categories: tuple[str, ...] = ()
-    """The keys that lead to the fact, in normal spelling, innermost last; empty if the memory has no categories.
-
-    Together they are the path of the fact. Keys are in the singular, except a key whose value is another mapping: it
-    may be the name of an owner, such as James.
-    """
+    """The keys that lead to the fact, as the memory has them, innermost last; empty if it has no categories."""
     most_parts: int = 1
     """The most facts that the text may contain: more than 1 if it is unclear where a sentence ends, as in "3. Mai"."""
 
@@ -93,10 +89,15 @@ class MemoryFact:
         return self.categories[-1] if self.categories else ""
 
     @cached_property
+    def path(self) -> tuple[str, ...]:
+        """The spellings of the categories."""
+        return tuple(map(spelling, self.categories))
+
+    @cached_property
     def normal_text(self) -> str:
         """The normal form of the text. A category of the fact that is put before it (`city: Rome`) is removed."""
         name, colon, rest = self.text.partition(": ")
-        return normal_form(rest if colon and self.is_under(name) else self.text)
+        return normal_form(rest if colon and spelling(name) in self.path else self.text)
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -104,8 +105,8 @@ class MemoryFact:
         return frozenset(self.normal_text.lower().split())
 
     def is_under(self, category: str) -> bool:
-        """Whether one of the fact's categories is this one, in the singular or the plural."""
-        return category in self.categories or normal_category(category) in map(normal_category, self.categories)
+        """Whether one of the fact's categories has the same normal form as this one."""
+        return normal_category(category) in map(normal_category, self.categories)
 
     @property
     def with_path(self) -> str:
@@ -132,7 +133,7 @@ def facts_of(state: Any) -> tuple[MemoryFact, ...]:
 def fact_from(line: str) -> MemoryFact | None:
     """Return the fact of a line `category: fact`; None if the line has another form."""
     name, _, text = line.partition(":")
-    category, said = normal_category(name), text.strip()
+    category, said = name.strip(), text.strip()
     return MemoryFact(said, (category,)) if category and said else None
 
 
@@ -144,19 +145,17 @@ def categories_of(state: Any, facts: Iterable[MemoryFact] | None = None) -> froz
 
 @lru_cache(maxsize=1_000)
 def normal_category(name: str) -> str:
-    """Return the normal spelling of a category: `Customer Segments` and `customerSegments` are `customer_segment`."""
-    return "_".join(map(_singular, _words(name))) or name.strip()
+    """Return the normal form of a category, its spelling in the singular: `customerSegments` is `customer_segment`.
+
+    Categories with one normal form may be the same, or two: Robert and Roberts.
+    """
+    return "_".join(map(_singular, spelling(name).split("_")))
 
 
-def _words(name: str) -> list[str]:
-    return _WORD.findall(_HUMPS.sub(" ", name).replace("_", " ").casefold())
-
-
-def _category(name: str, value: Any) -> str:
-    """Return a key as a category: in the singular, unless `value` is a mapping, so that the key may be a name."""
-    may_be_name = isinstance(value, dict) and value and _text_key(value) is None
-    category = normal_category(name)
-    return "_".join(_words(name)) if may_be_name and category not in _WRAPPERS else category
+@lru_cache(maxsize=1_000)
+def spelling(name: str) -> str:
+    """Return a category in one spelling: `Customer Segments` and `customerSegments` are `customer_segments`."""
+    return "_".join(_WORD.findall(_HUMPS.sub(" ", name).replace("_", " ").casefold())) or name.strip()
 
 
 def _singular(word: str) -> str:
@@ -203,11 +202,11 @@ def _gather_mapping(
     if key is not None:
         name = next((name for name in _CATEGORY_KEYS if isinstance(value.get(name), str)), None)
         is_block = key == "value" and name in _BLOCK_KEYS
-        inner = _within(categories, normal_category(value[name]) if name else "")
+        inner = _within(categories, value[name] if name else "")
         _gather(facts, value[key], inner, depth, is_item=is_item and not is_block)
         return
     for name, member in value.items():
-        inner = _within(categories, _category(str(name), member))
+        inner = _within(categories, str(name))
         if isinstance(member, bool):
             _add(facts, _spoken(str(name), member), categories)
         elif isinstance(member, str | int | float) and inner != categories:
@@ -244,7 +243,8 @@ def _spoken(name: str, claim: bool) -> str:
 
 
 def _within(categories: tuple[str, ...], category: str) -> tuple[str, ...]:
-    return categories if not category or category in _WRAPPERS or category in categories else (*categories, category)
+    is_none = not category.strip() or normal_category(category) in _WRAPPERS
+    return categories if is_none or spelling(category) in map(spelling, categories) else (*categories, category.strip())
 
 
 def _item(text: str, categories: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -252,7 +252,7 @@ def _item(text: str, categories: tuple[str, ...]) -> Iterator[tuple[str, tuple[s
     said = " ".join(_BULLET.sub("", text).split())
     named = None if categories else _category_in(said)
     if named is not None and named["rest"].strip():
-        said, categories = named["rest"].strip(), (normal_category(named["name"]),)
+        said, categories = named["rest"].strip(), (named["name"].strip(),)
     if said:
         yield said, categories
 
@@ -269,14 +269,14 @@ def _lines(text: str, categories: tuple[str, ...]) -> Iterator[tuple[str, tuple[
     for line in filter(str.strip, text.splitlines()):
         heading = _HEADING.match(line) if line[0] == "#" else None
         if heading:
-            categories = (normal_category(heading["name"]),) if free else categories
+            categories = (heading["name"].strip("*_` "),) if free else categories
             continue
         bullet = _BULLET.match(line) or (_NUMBERED.match(line) if is_numbered else None)
         said = (line[bullet.end() :] if bullet else line).strip()
         named = _category_in(said) if free else None
         own = categories
         if named is not None:
-            own, said = (normal_category(named["name"]),), named["rest"].strip()
+            own, said = (named["name"].strip(),), named["rest"].strip()
             if not said:
                 categories = own
         if said:
@@ -313,11 +313,11 @@ def _sentences(text: str) -> Iterator[tuple[str, int]]:
 
 
 def _keys(value: Any) -> Iterator[str]:
-    """Yield, as categories, the keys whose values are objects or lists. `facts_of` has checked the depth of nesting."""
+    """Yield the keys whose values are objects or lists. `facts_of` has checked the depth of nesting."""
     if isinstance(value, dict):
         for name, member in value.items():
             if isinstance(member, _CONTAINERS):
-                yield _category(str(name), member)
+                yield str(name)
                 yield from _keys(member)
     elif isinstance(value, list):
         for item in value:

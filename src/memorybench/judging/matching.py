@@ -3,6 +3,9 @@
 Gold facts are the expected ones; found facts are those of the memory. The path of a fact is the tuple of its
 categories. Code decides two things; a judge decides all other pairs, which are undecided until then.
 
+Categories of one spelling are the same, such as `Pets` and `pets`, except if one memory has both. Whether singular and
+plural are the same is undecided, because Robert is not Roberts.
+
 1. Facts with the same normal form are the same, unless their paths differ: Anna's city is not Ben's. If one path is the
    end of the other (`city` and `anna / city`), the facts are the same only if no fact on the side of the shorter path
    has a longer path. If only one fact has a path, `is_same` says when they are the same.
@@ -15,15 +18,17 @@ several pieces is matched with the longest piece; several gold facts that were w
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Literal, NamedTuple
 
 from msgspec import Struct, field
 
-from .facts import MemoryFact
+from .facts import MemoryFact, normal_category, spelling
 from .normal_form import normal_form
 
+Path = tuple[str, ...]
 Pair = tuple[int, int]
 """The index of a gold fact and the index of a found fact."""
 _FEW_WORDS = 2
@@ -52,12 +57,16 @@ def is_same(gold: MemoryFact, found: MemoryFact) -> bool:
     `outdated` does. A found fact without a category may be the same as a gold fact whose category is a key, except if
     the text has only one or two words: "tea" says too little without `dislikes`.
     """
+    return _is_same(gold, found, gold.path, found.path)
+
+
+def _is_same(gold: MemoryFact, found: MemoryFact, gold_path: Path, found_path: Path) -> bool:
     if gold.normal_text != found.normal_text:
         return False
-    if gold.categories == found.categories:
+    if gold_path == found_path:
         return True
-    if gold.categories and found.categories:
-        shorter, longer = sorted((gold.categories, found.categories), key=len)
+    if gold_path and found_path:
+        shorter, longer = sorted((gold_path, found_path), key=len)
         return longer[-len(shorter) :] == shorter
     if found.categories or gold.category_in_text or len(gold.categories) > 1:
         return False
@@ -104,7 +113,7 @@ class Grid(Struct, frozen=True, dict=True):
     gold: Sequence[MemoryFact]
     found: Sequence[MemoryFact]
     known: frozenset[str] = frozenset()
-    """The categories that the writer of the found facts was shown."""
+    """The categories that the writer of the found facts was shown, as the memory has them."""
     in_any_category: Collection[int] = ()
     """Indexes of gold facts whose category does not count: facts to remove, which are wrong wherever they stand."""
     one_memory: bool = False
@@ -141,12 +150,36 @@ class Grid(Struct, frozen=True, dict=True):
         With `by_reference`, `refers_to` decides instead.
         """
         if self.by_reference:
-            return refers_to(gold, found)
-        is_repeated = repeats(gold, found)
-        if is_repeated or self.one_memory:
-            return is_repeated
+            return refers_to(gold, found) and not self._is_apart(gold, found)
+        paths = self._path(gold), self._path(found)
+        if paths[0] == paths[1] or self.one_memory:
+            return paths[0] == paths[1] and gold.normal_text == found.normal_text
         shorter, deepest = min((len(gold.categories), self._depths[0]), (len(found.categories), self._depths[1]))
-        return (shorter == deepest or not found.categories) and is_same(gold, found)
+        return (shorter == deepest or not found.categories) and _is_same(gold, found, *paths)
+
+    def _path(self, fact: MemoryFact) -> Path:
+        """Return the categories of a fact in the form in which those of one place are equal."""
+        return tuple(map(self._place, fact.categories))
+
+    def _place(self, category: str) -> str:
+        return category if spelling(category) in self._shared else spelling(category)
+
+    def _is_apart(self, gold: MemoryFact, found: MemoryFact) -> bool:
+        """Whether the categories of two facts have one normal form, but are two categories of one memory."""
+        form = normal_category(gold.category)
+        is_shared = form == normal_category(found.category) and form in self._shared
+        return is_shared and self._place(gold.category) != self._place(found.category)
+
+    @cached_property
+    def _shared(self) -> frozenset[str]:
+        """The spellings and normal forms that two categories of one memory have: `robert` of Robert and Roberts."""
+        shared: set[str] = set()
+        for facts, known in ((self.gold, self.known), (self.found, frozenset[str]())):
+            categories = known.union(*(fact.categories for fact in facts))
+            for form_of in (spelling, normal_category):
+                numbers = Counter(map(form_of, categories))
+                shared |= {form for form, number in numbers.items() if number > 1}
+        return frozenset(shared)
 
     @cached_property
     def _depths(self) -> tuple[int, int]:
@@ -166,7 +199,12 @@ class Grid(Struct, frozen=True, dict=True):
         They may differ if the category of the gold fact is not in `known`, or the fact is in `in_any_category`.
         """
         gold, found = self.gold[pair[0]], self.found[pair[1]]
-        return pair[0] in self.in_any_category or gold.category not in self.known or _compatible(gold, found)
+        is_known = normal_category(gold.category) in self._known_forms
+        return pair[0] in self.in_any_category or not is_known or _compatible(gold, found)
+
+    @cached_property
+    def _known_forms(self) -> frozenset[str]:
+        return frozenset(map(normal_category, self.known))
 
 
 class Matching(Struct, frozen=True, dict=True):
@@ -327,7 +365,7 @@ def one_to_one(ranked: Iterable[Pair]) -> dict[int, int]:
 
 def _closeness(grid: Grid, pair: Pair) -> float:
     gold, found = grid.gold[pair[0]], grid.found[pair[1]]
-    place = (gold.category in found.categories) / 8 + (gold.categories == found.categories) / 16
+    place = (spelling(gold.category) in found.path) / 8 + (gold.path == found.path) / 16
     return likeness(gold, found) / 2 + (gold.text == found.text) / 4 + place
 
 

@@ -88,11 +88,11 @@ def _moves(before: Sequence[MemoryFact], after: Sequence[MemoryFact], listed: It
     A path may only have become longer or shorter at its beginning, and no other fact may be on the new path before, or
     on the old one after. Otherwise a fact about the user may have become one about a sister.
     """
-    old_paths, new_paths = {fact.categories for fact in before}, {fact.categories for fact in after}
+    old_paths, new_paths = {fact.path for fact in before}, {fact.path for fact in after}
     listed_texts = {normal_form(line.partition(":")[2]) for line in listed}
     moves = []
     for one, other in Grid(before, after, by_reference=True).same:
-        old, new = before[one].categories, after[other].categories
+        old, new = before[one].path, after[other].path
         shorter, longer = sorted((old, new), key=len)
         is_moved = longer[len(longer) - len(shorter) :] == shorter and old not in new_paths and new not in old_paths
         is_update = before[one].normal_text != after[other].normal_text in listed_texts
@@ -149,9 +149,9 @@ def _alphanumeric(text: str) -> str:
 def _replacements(added: Sequence[MemoryFact], removed: Sequence[MemoryFact]) -> dict[int, int]:
     """Pair added facts with the removed facts that they replace: first on the same path, then the most similar."""
     ranked = sorted(
-        (new.category != old.category, new.categories != old.categories, -alike, a, r)
+        (new.path[-1:] != old.path[-1:], new.path != old.path, -alike, a, r)
         for a, new in enumerate(added)
         for r, old in enumerate(removed)
-        if (alike := likeness(new, old)) or new.category == old.category
+        if (alike := likeness(new, old)) or new.path[-1:] == old.path[-1:]
     )
     return one_to_one((a, r) for *_, a, r in ranked)

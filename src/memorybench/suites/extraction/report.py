@@ -24,6 +24,7 @@ from memorybench.core.report_sections import (
 from memorybench.core.trials import Outcome
 from memorybench.journal.rows import Run
 from memorybench.journal.run_reader import RunReader, StepRecord
+from memorybench.judging.facts import MemoryFact, normal_category
 from memorybench.judging.matching_judge import STEP as ENTAIL
 from memorybench.metrics.drift import Drift, drifts
 from memorybench.reporting import formatting
@@ -102,19 +103,20 @@ def _fact_table(case: ExtractionCase, memory: Any, remarks: str, verdicts: Seque
         return []
     gold = case.gold
     kinds = ["keep"] * len(gold.kept) + ["add"] * len(gold.added) + ["remove"] * len(gold.removed)
-    targets = {fact.with_path for fact in gold.targets}
+    earlier = list(map(_in_earlier_form, gold.targets))
+    targets = {fact.with_path for fact in (*gold.targets, *earlier)}
     labels = {label for label, _ in _REMARK.findall(remarks)}
     is_unclear = labels == {"undecided"} and bool(possibly_merged(matching))
     rows: list[Row] = []
-    for place, (kind, fact) in enumerate(zip(kinds, gold.targets, strict=True)):
-        # runs of earlier versions named the last category only
-        names = {fact.with_path} if str(fact) in targets else {fact.with_path, str(fact)}
+    for place, (kind, fact, old) in enumerate(zip(kinds, gold.targets, earlier, strict=True)):
+        # the first versions named the last category only
+        names = {fact.with_path, old.with_path, *(() if str(old) in targets else (str(old),))}
         state = _written_state(kind, place in matching.pairs) if is_unclear else _state(kind, names, remarks)
         possible = matching.undecided.get(place) if state.good is None else None
         found = matching.pairs.get(place, possible)
         written = None if found is None else matching.grid.found[found].with_path
         rows.append((kind, fact.with_path, written, (state,)))
-    short = set(map(str, gold.targets))
+    short = set(map(str, earlier))
     for label, fact in _REMARK.findall(remarks):
         is_target = fact in targets or (fact in short and label in _PROBLEMS.values())
         if not is_target and label != "undecided":
@@ -126,6 +128,12 @@ def _fact_table(case: ExtractionCase, memory: Any, remarks: str, verdicts: Seque
         text_column("result"),
     )
     return [Table("Facts", columns, tuple(rows))] if rows else []
+
+
+def _in_earlier_form(fact: MemoryFact) -> MemoryFact:
+    """Return a fact with the categories that remarks of earlier versions have: in lower case, the last one singular."""
+    last = [normal_category(fact.category)] if fact.categories else []
+    return MemoryFact(fact.text, (*fact.path[:-1], *last))
 
 
 def _written_state(kind: str, is_written: bool) -> State:
