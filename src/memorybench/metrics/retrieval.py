@@ -138,16 +138,12 @@ NARROW_COLUMNS = tuple(name for metric in RETRIEVAL_METRICS for name in metric.n
 
 PROVENANCE_UNKNOWN = "provenance_unknown"
 """The name of a score of searches that found nothing, which do not show whether the provider reports sources."""
-NO_GOLD = "no_gold"
-"""The name of a score of searches that found memories for a question without gold evidence, so that they have no recall
-whether or not the provider reports sources."""
 
 
 class RetrievalMean(Struct, frozen=True):
     """The mean of a retrieval score. A search that finds nothing counts as 0.
 
-    There is no mean for a provider that returns memories for questions with gold evidence, but never reports their
-    sources.
+    There is no mean for a provider that returns memories, but never reports their sources.
     """
 
     is_share: ClassVar[bool] = True
@@ -156,8 +152,8 @@ class RetrievalMean(Struct, frozen=True):
 
     def read(self, outcome: Outcome) -> tuple[float, ...] | None:
         value = outcome.score(self.name)
-        if value is None:  # memories without a score are without sources; in runs before NO_GOLD, maybe without gold
-            return () if outcome.score("context_tokens") and not outcome.score(NO_GOLD) else None
+        if value is None:  # memories without a score: of a question without gold, or without sources
+            return () if outcome.score("context_tokens") else None
         return value, float(outcome.score(PROVENANCE_UNKNOWN) is None)
 
     def measure(self, rows: Sequence[tuple[float, ...]], clusters: Sequence[str], planned: int) -> Measure:

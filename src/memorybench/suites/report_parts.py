@@ -13,7 +13,7 @@ from memorybench.journal.rows import Fingerprint
 from memorybench.journal.run_reader import Stage
 from memorybench.metrics.intervals import Interval
 from memorybench.metrics.rates import NARROW, is_wide
-from memorybench.metrics.retrieval import NO_GOLD, PROVENANCE_UNKNOWN
+from memorybench.metrics.retrieval import PROVENANCE_UNKNOWN
 from memorybench.reporting import formatting
 from memorybench.text.sanitize import shorten
 
@@ -46,7 +46,6 @@ NO_VERDICTS = frozenset(
         "bytes_per_memory",
         OVER_BUDGET,
         PROVENANCE_UNKNOWN,
-        NO_GOLD,
         "answer_f1",
         "exact_match",
         "similarity",

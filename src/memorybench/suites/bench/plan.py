@@ -19,7 +19,7 @@ from memorybench.core.questions import Dataset, Question
 from memorybench.core.records import Record
 from memorybench.core.trials import Exhibit, Score, Trial
 from memorybench.journal.rows import storable
-from memorybench.metrics.retrieval import NO_GOLD, PROVENANCE_UNKNOWN, retrieval_metrics
+from memorybench.metrics.retrieval import PROVENANCE_UNKNOWN, retrieval_metrics
 from memorybench.suites.answering import Answering, Scored, answer, context_of, estimated_tokens, score
 from memorybench.suites.ingest import DEFAULT_INGEST_OPTIONS, Ingest, IngestOptions, history_stages, still_pending
 from memorybench.suites.repeats import steps_of_repeat
@@ -314,8 +314,6 @@ class _Questioner:
             scores += retrieval_scores(memories, question, places, self._bench.dataset.evidence, self._metrics)
             if not memories and self._candidate.provider is not None:
                 scores.append(Score(name=PROVENANCE_UNKNOWN, value=1.0))
-            if memories and not (question.gold_sessions or question.gold_turns):
-                scores.append(Score(name=NO_GOLD, value=1.0))
             if memories and question.gold(self._bench.dataset.evidence) and not scores and not self._noted:
                 self._noted = True
                 await steps.note("no sources", _NO_SOURCES.format(self._candidate.name))
