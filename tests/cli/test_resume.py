@@ -75,7 +75,7 @@ def test_an_unfinished_run_is_refused_if_a_setting_of_a_provider_changed(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A default may change, or the package of a local embedder: recorded trials would stay beside new ones."""
-    assert command.killed("eval", "--providers", "bm25", "--end", "20", "--run-id", "r", "--concurrency", "1", at=12)
+    assert command.killed("eval", "--providers", "bm25", "--end", "20", "--run-id", "r", "--concurrency", "1", at=90)
     refused = with_another_setting(command, monkeypatch, "eval", "--resume", "r")
     assert refused.code == 2
     assert "bm25 changed: new_rule" in refused.err
@@ -95,7 +95,7 @@ def test_an_unfinished_run_is_refused_if_a_setting_of_a_provider_changed(
 def test_other_runs_are_refused_if_a_setting_changed(
     command: Command, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
 ) -> None:
-    assert command.killed(*arguments, "--limit", "8", *JUDGED, "--concurrency", "1", at=40)
+    assert command.killed(*arguments, "--limit", "8", *JUDGED, "--concurrency", "1", at=90)
     resume = (*arguments[: 1 + (arguments[0] == "extraction")], "--resume", "r", "--output", "results")
     refused = with_another_setting(command, monkeypatch, *resume)
     assert refused.code == 2

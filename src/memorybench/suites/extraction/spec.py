@@ -44,7 +44,7 @@ class ExtractionSpec(RepeatedSpec):
 
 class OnlineSpec(JudgedSpec):
     source: Literal["langsmith", "jsonl", "otlp", "langfuse", "phoenix"] = flag(
-        help="Read `langsmith`, `otlp FILE`, `jsonl FILE`, `langfuse FILE` or `phoenix FILE`.",
+        help="Read `langsmith`, or a FILE with traces of this format.",
         metavar="SOURCE",
         usage="SOURCE [FILE]",
         several_words=True,

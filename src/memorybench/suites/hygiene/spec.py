@@ -35,7 +35,7 @@ class HygieneSpec(ShardedSpec):
         default_text="new in every run",
     )
     mutants: bool = flag(True, help="Skip the self-checks with generated faulty scripts.")
-    allow_skips: bool = flag(False, help="Do not fail if every well-behaved and agent phase is skipped.")
+    allow_skips: bool = flag(False, help="Pass even if all well-behaved and agent phases are skipped.")
     agent: str | None = flag(None, help="Prompt this agent instead of running scripts.", metavar="NAME")
     model: str | None = flag(None, help="Set the agent's model.", metavar="MODEL")
     tools: ToolSurface | None = flag(
