@@ -75,7 +75,7 @@ def test_an_unfinished_run_is_refused_if_a_setting_of_a_provider_changed(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A default may change, or the package of a local embedder: recorded trials would stay beside new ones."""
-    assert command.killed("eval", "--providers", "bm25", "--end", "20", "--run-id", "r", "--concurrency", "1", at=90)
+    assert command.killed("eval", "--providers", "bm25", "--end", "20", "--run-id", "r", "--concurrency", "1", at=12)
     refused = with_another_setting(command, monkeypatch, "eval", "--resume", "r")
     assert refused.code == 2
     assert "bm25 changed: new_rule" in refused.err
