@@ -17,6 +17,7 @@ A run
   plans.py            plan, jobs and steps: what a suite gives the engine
   retry_defaults.py   how often and when failed calls are repeated
   spending.py         adds up the costs of calls
+  garbage.py          collects garbage rarely while many objects are created
   timing.py           how long a call took, without memorybench's own waiting
   uses.py             what a config runs and contacts, and what the user allows
   reasons.py          counts failures by their message

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from memorybench.core.conversation import Haystack
 from memorybench.core.errors import BadInput
+from memorybench.core.garbage import garbage_collected_rarely
 from memorybench.core.questions import EvidenceLevel, Question
 from memorybench.core.records import digest
 from memorybench.files.located import Document
@@ -109,7 +110,7 @@ def open_mapped(
         if index is not None:
             contexts = {id: reader.again(partial(read_span, files[0], span)) for id, span in index.spans.items()}
             return MappedDataset(config, index.fingerprint, index.questions, index.notes, contexts, cached)
-    with ThreadPoolExecutor(max_workers=1) as thread:
+    with ThreadPoolExecutor(max_workers=1) as thread, garbage_collected_rarely():
         checking = thread.submit(checksum)  # while the file is parsed
         try:
             reader.find_cuts()

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from memorybench.core.errors import Blocked, JournalError, Lacking, MemorybenchError, Unreadable
+from memorybench.core.garbage import garbage_collected_rarely
 from memorybench.core.plans import Job, Plan, Watch
 from memorybench.core.trials import Failure, Outcome, Status, Trial
 from memorybench.journal.rows import RunStatus, storable
@@ -61,7 +61,7 @@ async def perform(
         budget.read_total = run_writer.spending
     run_steps = RunSteps(run_writer, plan.limits, budget, stopping, concurrency, watch)
     queue = _JobQueue(plan, run_writer, stopping)
-    with stop_on_signals(stopping), _older_objects_frozen():
+    with stop_on_signals(stopping), garbage_collected_rarely():
         try:
             if plan.opening is not None and not queue.is_finished:
                 async with lease(run_writer, "opening", stopping):
@@ -81,16 +81,6 @@ async def perform(
             # the budget was used up in `opening` or `closing`
             ending = Ending("partial", False, queue.performed, is_blocked=True)
     return ending
-
-
-@contextmanager
-def _older_objects_frozen() -> Iterator[None]:
-    """Exclude objects that exist now from garbage collection while the context is open. Most stay in use anyway."""
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
 
 
 class _JobQueue:
