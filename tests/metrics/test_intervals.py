@@ -9,6 +9,7 @@ from memorybench.metrics.intervals import (
     SHARE,
     UNBOUNDED,
     Interval,
+    independent_error,
     interval,
     passes_needed,
     ratio_interval,
@@ -96,6 +97,12 @@ def test_equal_clusters_have_the_standard_error_of_their_items() -> None:
     values, clusters = [1.0, 0.0] * 4, list("aabbccdd")
     assert standard_error(values, clusters) == standard_error(values, [""] * 8)
     assert standard_error([1.0] * 8, clusters) == 0
+
+
+@pytest.mark.parametrize("values", [[0.2, 0.7, 1.0], [1, 0, 0, 1, 1], [3.5, 3.5], [1e-9, 1e9]])
+def test_the_error_of_independent_items_is_that_of_clusters_of_one(values: list[float]) -> None:
+    assert independent_error(values) == pytest.approx(standard_error(values, [""] * len(values)))
+    assert independent_error(values[:1]) is standard_error(values[:1], [""]) is None
 
 
 def test_nothing_measured_is_not_zero() -> None:

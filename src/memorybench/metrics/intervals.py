@@ -109,6 +109,18 @@ def standard_error(values: Sequence[float], clusters: Sequence[str]) -> float | 
     return None if spread is None else sqrt(spread.variance)
 
 
+def independent_error(values: Sequence[float]) -> float | None:
+    """Return the standard error of the mean of independent items, as `standard_error` does; None with fewer than two.
+
+    It is s / √n, which takes much less time than leaving out one item at a time.
+    """
+    n = len(values)
+    if n < 2:
+        return None
+    mean = fsum(values) / n
+    return sqrt(fsum((value - mean) ** 2 for value in values) / n / (n - 1))
+
+
 def passes_needed(at_least: float, level: float = 0.95) -> int:
     """Return how many passes without a failure prove a pass rate of `at_least`: 59 for 0.95 at 95 %.
 

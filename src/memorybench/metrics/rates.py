@@ -22,6 +22,7 @@ from .intervals import (
     Interval,
     Statistic,
     count_clusters,
+    independent_error,
     interval,
     items_needed,
     ratio_interval,
@@ -59,16 +60,14 @@ class _ScoreMetric(Struct, frozen=True):
         return None if value is None else (value,)
 
     def measure(self, rows: Rows, clusters: Sequence[str], planned: int) -> Measure:
-        estimate = self.estimate([value for (value,) in rows], clusters)
+        values, clusters = tuple([value for (value,) in rows]), tuple(clusters)
+        estimate = self.estimate(values, clusters)
         measure = _measure(self.name, estimate, clusters, planned, self.higher_is_better, self.unit)
         if self.unit or not is_wide(estimate):
             return measure
-        values = [value for (value,) in rows]
-        # an interval of few items is never narrower than that of independent ones
-        error = max(standard_error(values, named) or 0.0 for named in (clusters, [""] * len(values)))
-        return measure.model_copy(update={"needed": items_needed(len(rows), error, NARROW) if error else None})
+        return measure.model_copy(update={"needed": _needed(values, clusters)})
 
-    def estimate(self, values: Sequence[float], clusters: Sequence[str]) -> Interval:
+    def estimate(self, values: tuple[float, ...], clusters: tuple[str, ...]) -> Interval:
         raise NotImplementedError
 
 
@@ -77,8 +76,8 @@ class Rate(_ScoreMetric, frozen=True):
 
     is_share: ClassVar[bool] = True
 
-    def estimate(self, values: Sequence[float], clusters: Sequence[str]) -> Interval:
-        return _share_interval(tuple(values), tuple(clusters))
+    def estimate(self, values: tuple[float, ...], clusters: tuple[str, ...]) -> Interval:
+        return _share_interval(values, clusters)
 
 
 class Mean(_ScoreMetric, frozen=True):
@@ -87,7 +86,7 @@ class Mean(_ScoreMetric, frozen=True):
     If no value is negative, the score is an amount, and the interval has no negative end.
     """
 
-    def estimate(self, values: Sequence[float], clusters: Sequence[str]) -> Interval:
+    def estimate(self, values: tuple[float, ...], clusters: tuple[str, ...]) -> Interval:
         found = interval(values, clusters, bounds=UNBOUNDED)
         is_amount = found.low is not None and found.low < 0 <= min(values)
         return found._replace(low=0.0) if is_amount else found
@@ -102,7 +101,7 @@ class Total(_ScoreMetric, frozen=True):
     higher_is_better: bool = False
     unit: str = "$"
 
-    def estimate(self, values: Sequence[float], clusters: Sequence[str]) -> Interval:
+    def estimate(self, values: tuple[float, ...], clusters: tuple[str, ...]) -> Interval:
         return Interval(fsum(values) if values else None)
 
 
@@ -142,10 +141,18 @@ def mean_row(repeats: Iterable[tuple[float, ...] | None]) -> tuple[float, ...] |
     return tuple(fsum(column) / len(rows) for column in zip(*rows, strict=True))
 
 
+# for questions with one gold session, recall, recall_any and recall_all have the same values
 @lru_cache(maxsize=32)
 def _share_interval(values: tuple[float, ...], clusters: tuple[str, ...]) -> Interval:
-    # for questions with one gold session, recall, recall_any and recall_all have the same values
     return interval(values, clusters, bounds=SHARE)
+
+
+@lru_cache(maxsize=32)
+def _needed(values: tuple[float, ...], clusters: tuple[str, ...]) -> int | None:
+    """Return about how many items give an interval of ± NARROW; None if the values do not differ."""
+    # an interval of few items is never narrower than that of independent ones
+    error = max(standard_error(values, clusters) or 0.0, independent_error(values) or 0.0)
+    return items_needed(len(values), error, NARROW) if error else None
 
 
 def _measure(
