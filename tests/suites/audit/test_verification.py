@@ -229,28 +229,47 @@ def test_a_check_passes_by_three_of_four_replies(replies: list[str], is_admitted
         ("How many days was Larkfield shut?", "18 days", True),
         ("How many days was Larkfield shut, 18 or more?", "18 days", False),
         ("Wie viele Tage war Larkfield geschlossen?", "18 Tage", True),
+        ("How long was Larkfield shut?", "18 days", True),
     ],
 )
 def test_a_duration_is_admitted_by_the_same_rule_with_a_model_and_from_a_file(
     question: str, expected: str, is_admitted: bool, tmp_path: Path
 ) -> None:
+    path, data = _shut_for_18_days(question, expected, tmp_path)
+    from_file = read_probes(path, data)
+    assert (len(from_file.probes), from_file.gates.get("leak", 0)) == (is_admitted, not is_admitted)
+
+    (made,) = read_probes(path, data, verify=False).probes
+    reply = json.dumps({"answer": expected, "quote": None})
+    model = ProbeModel(ScriptedModel(lambda turns: reply if "t1 [" in turns[-1].content else NONE))
+    with nullcontext() if is_admitted else pytest.raises(Lacking, match="leak"):
+        run(model.verify(UnrecordedSteps(), made, data.conversations[0].turns))
+
+
+def _shut_for_18_days(question: str, expected: str, folder: Path) -> tuple[Path, AuditDataset]:
+    """Write a file with one probe about two events that are 18 days apart; return its path and the dataset."""
     said = [f"Larkfield is shut from today on. ({expected} in all.)", "It is open again."]
     shut, opened = (fact(f"f{n}", text, valid_from=day(18 * n), category="event") for n, text in enumerate(said))
-    shop = conversation(shut, opened, said=said)
     line = {
         "id": "c1/1", "type": "temporal", "kind": "duration", "conversation": "c1", "question": question,
         "expectedAnswer": expected, "evidence": ["t1", "t2"], "relatedFacts": ["f0", "f1"],
     }  # fmt: skip
-    (tmp_path / "probes.jsonl").write_text(json.dumps(line))
-    data = AuditDataset(id="d", conversations=(shop,))
-    from_file = read_probes(tmp_path / "probes.jsonl", data)
-    assert (len(from_file.probes), from_file.gates.get("leak", 0)) == (is_admitted, not is_admitted)
+    path = folder / "probes.jsonl"
+    path.write_text(json.dumps(line))
+    return path, AuditDataset(id="d", conversations=(conversation(shut, opened, said=said),))
 
-    (made,) = read_probes(tmp_path / "probes.jsonl", data, verify=False).probes
-    reply = json.dumps({"answer": expected, "quote": None})
-    model = ProbeModel(ScriptedModel(lambda turns: reply if "t1 [" in turns[-1].content else NONE))
-    with nullcontext() if is_admitted else pytest.raises(Lacking, match="leak"):
-        run(model.verify(UnrecordedSteps(), made, shop.turns))
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("How many weeks was Larkfield shut?", "18 weeks"),
+        ("Wie viele Wochen war Larkfield geschlossen?", "18 Wochen"),
+        ("By how many days is Larkfield early?", "-18 days"),
+    ],
+)
+def test_a_duration_in_another_unit_is_not_admitted_from_a_file(question: str, expected: str, tmp_path: Path) -> None:
+    from_file = read_probes(*_shut_for_18_days(question, expected, tmp_path))
+    assert (len(from_file.probes), from_file.gates["dates"]) == (0, 1)
 
 
 def test_an_answer_with_another_sign_is_compared_by_the_model() -> None:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from memorybench.core.records import digest
 from memorybench.datasets.audit import AuditFact
 
-from .answers import MONTHS, content, leaks, stems
+from .answers import MONTHS, content, is_same, leaks
 from .evidence import IndexedConversation
 from .probes import Probe, Question, probe
 from .recall import Material
@@ -36,6 +36,11 @@ FIRST, LAST = "What happened first?", "What happened last?"
 _EARLIER = re.compile(r"\b(?:first|earlier|earliest|before|sooner)\b", re.IGNORECASE)
 _LATER = re.compile(r"\b(?:last|later|latest|after|second|most recent(?:ly)?|more recent(?:ly)?)\b", re.IGNORECASE)
 """Words by which a question asks for the later event. A question that a person wrote may use them, too."""
+_DAYS = (
+    "", "day", "days", "dag", "dagen", "Tag", "Tage", "Tagen", "jour", "jours", "día", "días", "dia", "dias", "giorno",
+    "giorni", "天", "日", "日間",
+)  # fmt: skip
+"""What may follow the number of days in the answer of a duration."""
 _CHECKS = ("dates", "not a plan", "no date in the options")
 
 
@@ -172,9 +177,8 @@ def fits_dates(probe: Probe, facts: Sequence[AuditFact]) -> bool:
         return True
     first, last = sorted(events, key=lambda fact: dates[fact.id])
     if probe.kind == "duration":
-        number, *units = stems(probe.expected_answer) or ("",)
         days = str((dates[last.id].date() - dates[first.id].date()).days)
-        return number == days and set(units) <= set(stems(probe.question))
+        return any(is_same(probe.expected_answer, f"{days} {unit}") for unit in _DAYS)
     asked, earlier, later = asked_order(probe), option_text(first), option_text(last)
     if asked == 0 or {earlier, later} != set(probe.options):
         return True
