@@ -173,6 +173,14 @@ def test_two_keys_of_one_memory_are_never_one(keys: tuple[str, str]) -> None:
     assert not match(Grid((), twice)).twins
 
 
+def test_a_key_in_the_plural_changes_nothing_for_other_spellings_of_the_singular() -> None:
+    gold = facts_of({"Robert": ["Pays every invoice late"], "Roberts": ["Drives a red car"]})
+    found = facts_of({"robert": ["Pays every invoice late"], "roberts": ["Drives a red car"]})
+    for by_reference in (False, True):
+        assert match(Grid(gold, found, by_reference=by_reference)).pairs == {0: 0, 1: 1}
+        assert match(Grid(found, gold, by_reference=by_reference)).pairs == {0: 0, 1: 1}
+
+
 @pytest.mark.parametrize("spelled", ["customer_segments", "CustomerSegments", "CUSTOMER-SEGMENTS", "Customer Segments"])
 def test_a_key_in_another_spelling_is_the_same(spelled: str) -> None:
     gold, found = facts_of({"customerSegments": ["Bakeries in Lyon"]}), facts_of({spelled: ["Bakeries in Lyon"]})

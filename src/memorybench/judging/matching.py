@@ -19,7 +19,7 @@ several pieces is matched with the longest piece; several gold facts that were w
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Literal, NamedTuple
 
@@ -162,23 +162,28 @@ class Grid(Struct, frozen=True, dict=True):
         return tuple(map(self._place, fact.categories))
 
     def _place(self, category: str) -> str:
-        return category if spelling(category) in self._shared else spelling(category)
+        return category if spelling(category) in self._shared_spellings else spelling(category)
 
     def _is_apart(self, gold: MemoryFact, found: MemoryFact) -> bool:
         """Whether the categories of two facts have one normal form, but are two categories of one memory."""
         form = normal_category(gold.category)
-        is_shared = form == normal_category(found.category) and form in self._shared
+        is_shared = form == normal_category(found.category) and form in self._shared_forms
         return is_shared and self._place(gold.category) != self._place(found.category)
 
     @cached_property
-    def _shared(self) -> frozenset[str]:
-        """The spellings and normal forms that two categories of one memory have: `robert` of Robert and Roberts."""
+    def _shared_spellings(self) -> frozenset[str]:
+        return self._shared(spelling)
+
+    @cached_property
+    def _shared_forms(self) -> frozenset[str]:
+        return self._shared(normal_category)
+
+    def _shared(self, form_of: Callable[[str], str]) -> frozenset[str]:
+        """Return the forms that two categories of one memory have: the normal form `robert` of Robert and Roberts."""
         shared: set[str] = set()
         for facts, known in ((self.gold, self.known), (self.found, frozenset[str]())):
-            categories = known.union(*(fact.categories for fact in facts))
-            for form_of in (spelling, normal_category):
-                numbers = Counter(map(form_of, categories))
-                shared |= {form for form, number in numbers.items() if number > 1}
+            numbers = Counter(map(form_of, known.union(*(fact.categories for fact in facts))))
+            shared |= {form for form, number in numbers.items() if number > 1}
         return frozenset(shared)
 
     @cached_property
