@@ -345,6 +345,26 @@ def test_a_listed_fact_that_differs_in_case_only_is_an_update(tmp_path: Path) ->
     assert (case.gold.valid, case.gold.replaces) == (2, {0: 0})
 
 
+@pytest.mark.parametrize(("memory", "listed"), [({"power": "3 mW"}, "power: power: 3 mW"), (["3 mW"], "memory: 3 mW")])
+def test_a_listed_change_of_case_may_begin_with_its_key(memory: Any, listed: str, tmp_path: Path) -> None:
+    after = json.loads(json.dumps(memory).replace("mW", "MW"))
+    lines = {"expected_facts": [listed.replace("mW", "MW")], "superseded": [listed]}
+    change = put(existing_memory=memory, expected_output=after, **lines)
+    (case,) = load_cases(write(tmp_path, edited(FAMILY, change)))
+    assert (case.gold.kept, len(case.gold.added)) == ((), 1)
+
+
+def test_a_fact_whose_case_changed_is_kept_if_the_same_text_is_listed_under_another_key(tmp_path: Path) -> None:
+    change = put(
+        existing_memory={"home": ["Is in Bath"], "work": ["Pays well"]},
+        expected_output={"home": ["Is in bath"], "work": ["Pays well", "Is in bath"]},
+        expected_facts=["work: Is in bath"],
+        superseded=[],
+    )
+    (case,) = load_cases(write(tmp_path, edited(FAMILY, change)))
+    assert [str(fact) for fact in case.gold.targets] == ["home: Is in bath", "work: Pays well", "work: Is in bath"]
+
+
 def test_a_removed_fact_may_be_listed_under_any_key_of_its_path(tmp_path: Path) -> None:
     """Ines has the same fact, but keeps it."""
     both = {"family": {"Ines": ["Lives in Ghent now"], "Paul": ["Lives in Ghent now"]}}

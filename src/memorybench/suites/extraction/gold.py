@@ -10,8 +10,8 @@ from typing import Any
 from msgspec import Struct
 
 from memorybench.files.located import DEEPEST
-from memorybench.judging.facts import MemoryFact, categories_of, facts_of
-from memorybench.judging.matching import Grid, Pair, likeness, match, one_to_one
+from memorybench.judging.facts import MemoryFact, categories_of, fact_from, facts_of
+from memorybench.judging.matching import Grid, Pair, likeness, match, one_to_one, refers_to
 from memorybench.judging.normal_form import normal_form
 from memorybench.text.normalisation import plain
 
@@ -89,13 +89,17 @@ def _moves(before: Sequence[MemoryFact], after: Sequence[MemoryFact], listed: It
     on the old one after. Otherwise a fact about the user may have become one about a sister.
     """
     old_paths, new_paths = {fact.path for fact in before}, {fact.path for fact in after}
-    listed_texts = {normal_form(line.partition(":")[2]) for line in listed}
+    lines = filter(None, map(fact_from, listed))
+    references = [fact for line in lines for fact in facts_of({line.category: [line.text]})]
     moves = []
     for one, other in Grid(before, after, by_reference=True).same:
         old, new = before[one].path, after[other].path
         shorter, longer = sorted((old, new), key=len)
         is_moved = longer[len(longer) - len(shorter) :] == shorter and old not in new_paths and new not in old_paths
-        is_update = before[one].normal_text != after[other].normal_text in listed_texts
+        text = after[other].normal_text
+        is_update = before[one].normal_text != text and any(
+            reference.normal_text == text and refers_to(reference, after[other]) for reference in references
+        )
         if (old == new or is_moved) and not is_update:
             moves.append((one, other))
     return moves
