@@ -97,6 +97,10 @@ def test_a_near_miss_is_never_the_same(left: str, right: str) -> None:
         ("Tiene una casa a 5 km", "Tiene una casa a 5000 m"),
         ("Bought two hundred and fifty metres of rope", "Bought 250 m of rope"),
         ('Watches "24" for 2 hours', 'Watches "24" for 120 minutes'),
+        (
+            "Uses the girls' car for 2 hours and the boys' bike",
+            "Uses the girls' car for 120 minutes and the boys' bike",
+        ),
         ("The meeting on 3 May 2024 lasts 90 minutes", "The meeting on 2024-05-03 lasts 1.5 hours"),
         ("Lives in Rome (Italy).", "Lives in Rome (Italy)"),
     ],

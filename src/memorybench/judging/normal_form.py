@@ -70,7 +70,13 @@ _WRITTEN_AS_ONE_WORD = ("de", "nl")
 _ARTICLE = re.compile(r"\b(?:une?|una|ein|een)\b", re.IGNORECASE)
 _IN_NAME = re.compile(r"[#@_/\\\"]|\.\w")
 """Matches a word that belongs to a name: two.txt, #one, four@mail.com."""
-_QUOTED = re.compile(r'"[^"]*"|`[^`]*`')
+_QUOTED = re.compile(
+    r"""
+        "[^"]*" | `[^`]*` | (?<!\w)'(?:[^'] | (?<=\w)'(?=\w))*'(?!\w)  # the last may contain an apostrophe
+        | 《[^》]*》 | 〈[^〉]*〉 | 「[^」]*」 | 『[^』]*』
+    """,
+    re.VERBOSE,
+)
 _QUOTE = "\ue000"
 """Stands for a quoted text, which is compared as it is written. `plain` removes this character from texts."""
 _END = re.compile(r"(?<=[\w)\"`%€$£])[.。]$")
@@ -94,7 +100,7 @@ _CURRENCIES = {
 }  # fmt: skip
 """By sign or name: the currency. Those that several currencies share, such as $, are kept as they are."""
 
-_STRAIGHT = str.maketrans("‘’“”„«»–—−⁄", '\'\'"""""---/')
+_STRAIGHT = str.maketrans("‘’‚‹›“”„«»–—−⁄", "'" * 5 + '"' * 5 + "---/")
 _DATES = (
     re.compile(r"\b(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)\b"),
     re.compile(r"(?<!\d)(?P<day>\d{1,2})\.\s?(?P<month>\d{1,2})\.\s?(?P<year>\d{4})\b"),
