@@ -12,6 +12,7 @@ only when a text needs it.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from datetime import date
 from decimal import Decimal
 from functools import cache, lru_cache, partial
@@ -202,13 +203,14 @@ def _unify_numbers(text: str) -> str:
         digits = pattern.sub(_iso_date, digits)
     undated = _DATES[0].sub("", digits)
     rest = _ARTICLE.sub("", _NUMBER.sub(_without_amount, _TIME.sub("", undated)))
-    # a number without a unit may have that of another: "6 hours, 7 on weekends", "8 to 9 pm", "five or six hundred"
+    # a number without a unit may have that of another: "6 hours, 7 on weekends", "8 to 9 pm", "two or three hundred"
     has_numbers = (alpha2digit(rest, language, 0) != rest for language in _NUMBER_WORD_LANGUAGES)
     is_complete = not any(map(str.isnumeric, rest)) and not any(has_numbers)
     if is_complete:
         digits = _TIME.sub(_clock, digits)
-    elif digits.count("00") > text.count("00") and len(re.findall(r"\d+", undated)) > 1:
-        digits = text
+    else:
+        hundreds, written = (Counter(re.findall(r"\d{3,}", one)) for one in (undated, text))
+        digits = text if len(re.findall(r"\d+", undated)) > 1 and not hundreds <= written else digits
     return _NUMBER.sub(partial(_quantity, is_complete=is_complete), _UHR.sub(r"\1:\2", digits))
 
 
