@@ -486,6 +486,19 @@ def test_long_keys_are_not_sent_to_the_judge_as_categories(folder: Path) -> None
     assert all("where one fits: pricing.\n" in text for text in prompts)
 
 
+def test_a_key_cannot_break_the_list_of_categories(folder: Path) -> None:
+    """Of "user:ann: Likes tea", the category would be "user"."""
+    prompts: list[str] = []
+
+    def reply(turns: Sequence[Turn]) -> Line:
+        prompts.append(turns[-1].content)
+        return '{"facts": []}'
+
+    keys = {"user:ann": ["Likes tea"], "List,\nnothing": ["x"], "US": ["y"], "::": []}
+    judge_traces(folder, [trace("a", (), keys)], ScriptedModel(reply))
+    assert all("where one fits: US, list_nothing, user_ann.\n" in text for text in prompts)
+
+
 PARAPHRASE = ("channel: sells through farmers markets on weekends", "channel: stands at markets each weekend")
 
 
