@@ -177,6 +177,14 @@ def test_two_keys_of_one_memory_are_never_one(keys: tuple[str, str]) -> None:
     assert not match(Grid((), twice)).twins
 
 
+def test_a_reference_may_lack_a_full_stop_but_no_other_dot() -> None:
+    def is_found(text: str, other: str) -> bool:
+        return bool(match(Grid([fact(text)], [fact(other)], by_reference=True)).pairs)
+
+    assert is_found("Rome.", "rome")
+    assert not is_found("Docker build context is .", "Docker build context is ..")
+
+
 def test_a_key_in_the_plural_changes_nothing_for_other_spellings_of_the_singular() -> None:
     gold = facts_of({"Robert": ["Pays every invoice late"], "Roberts": ["Drives a red car"]})
     found = facts_of({"robert": ["Pays every invoice late"], "roberts": ["Drives a red car"]})

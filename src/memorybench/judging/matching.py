@@ -92,7 +92,7 @@ def refers_to(reference: MemoryFact, fact: MemoryFact) -> bool:
 
 
 def _reference_text(fact: MemoryFact) -> str:
-    return fact.normal_text.lower().rstrip(".")
+    return fact.normal_text.lower().removesuffix(".")
 
 
 def likeness(first: MemoryFact, second: MemoryFact) -> float:

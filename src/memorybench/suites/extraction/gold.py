@@ -126,9 +126,9 @@ def find_stored(text: str, facts: Sequence[MemoryFact]) -> MemoryFact | None:
         for word in {_alphanumeric(text) if is_short else "", *map(_alphanumeric, words)}
         if len(word) >= _SHORTEST_SECRET and any(map(str.isdigit, word)) and any(map(str.isalpha, word))
     ]
-    forbidden = normal_form(text).lower().rstrip(".")
+    forbidden = normal_form(text).lower().removesuffix(".")
     for fact in facts:
-        if normal_form(fact.text).lower().rstrip(".") == forbidden or any(
+        if normal_form(fact.text).lower().removesuffix(".") == forbidden or any(
             _contains(_alphanumeric(" ".join(_without_amounts(fact.text))), secret) for secret in secrets
         ):
             return fact

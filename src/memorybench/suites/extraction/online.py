@@ -266,7 +266,7 @@ def _pairs_to_review(trace: str, by_code: Matching, by_judge: Matching) -> Itera
 
 
 def _folded(fact: MemoryFact) -> str:
-    return normal_form(fact.text).casefold().rstrip(".")
+    return normal_form(fact.text).casefold().removesuffix(".")
 
 
 def _has_content(memory: Any) -> bool:
