@@ -77,6 +77,7 @@ ASKED_NUMBERS = [
     ("How many guests came to the wedding?", "eighty-four guests"),
     ("Which level of German has the user reached?", "level B2"),
     ("Wie viele Tage nach dem Zoobesuch ist Jonas gestürzt?", "68 Tage"),
+    ("Wie viele Tage war eine der zwei Katzen von Jonas weg?", "1 Tag"),
     ("Combien de jours après la réparation a-t-on fermé ?", "43 jours"),
     ("¿Cuántos camiones tiene la empresa?", "7 camiones"),
     ("他们搬家后过了多少天？", "18天"),
@@ -88,6 +89,12 @@ TOLD_NUMBERS = [
     ("How many days did the user walk to Rome?", "18 days to Rome and back"),
     ("Which ward of the hospital is it, the children's ward?", "children's ward 2 of Larkfield"),
     ("Wie viele Tage war Jonas die 12 Tage krank?", "12 Tage"),
+    ("How many of the one hundred and twenty guests came?", "120 guests"),
+    ("Wie viele Tage war Jonas in den zwölf Tagen krank?", "12 Tage"),
+    ("Combien de jours a duré le voyage de cinq jours ?", "5 jours"),
+    ("¿Cuántos días duró el viaje de cinco días?", "5 días"),
+    ("Quanti giorni è durato il viaggio di cinque giorni?", "5 giorni"),
+    ("Hoeveel dagen duurde de reis van vijf dagen naar Rome?", "5 dagen"),
     ("他们搬家后过了18天吗？", "18天"),
 ]
 

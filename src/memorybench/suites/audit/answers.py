@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import date
 from functools import lru_cache
 
@@ -192,7 +192,9 @@ def leaks(question: str, answers: Iterable[str], *, is_english: bool = False) ->
     they can reveal it. The language of the question is identified, unless it is known to be English. Languages without
     a list of stop words are compared by the rules for English.
     """
-    language = "en" if is_english else language_of(question)
+    answers, language = list(answers), "en" if is_english else language_of(question)
+    if language in _NUMBER_WORD_LANGUAGES and any(map(str.isdigit, "".join(answers))):
+        question = f"{question} {' '.join(_spoken_numbers(question, language))}"
     if language in STOP_WORDS_BY_LANGUAGE:
         return any(_leaks_inflected(question, answer, language) for answer in answers)
     asked = [word for word in tokens(question) if word not in AUDIT_STOP_WORDS]
@@ -201,6 +203,20 @@ def leaks(question: str, answers: Iterable[str], *, is_english: bool = False) ->
         or _tell_answer(_spaced_words(answer), lambda word: any(_alike(word, other) for other in asked))
         for answer in answers
     )
+
+
+def _spoken_numbers(text: str, language: str) -> Iterator[str]:
+    """Yield the numbers that a text has in words, as digits. 1 is left out, because it is an article, too."""
+    from text_to_num import alpha2digit
+
+    written = set(text.split())
+    for word in alpha2digit(text, language, 0).split():
+        number = word.strip(",;:?!")
+        if number.isdecimal() and number != "1" and word not in written:
+            yield number
+
+
+_NUMBER_WORD_LANGUAGES = ("en", "de", "fr", "es", "it", "nl", "pt")
 
 
 def _tell_answer(words: Iterable[str], is_asked: Callable[[str], bool]) -> bool:
