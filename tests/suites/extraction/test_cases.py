@@ -268,6 +268,29 @@ def states(case: ExtractionCase, memory: Any, remarks: str) -> list[tuple[Any, .
     return [(to_do, expected, state.name) for to_do, expected, _, [state] in rows]
 
 
+def test_the_table_shows_a_wrong_fact_under_the_singular_of_an_expected_key(tmp_path: Path) -> None:
+    change = put(
+        existing_memory={},
+        expected_output={"Roberts": ["Pays late"]},
+        expected_facts=["Roberts: Pays late"],
+        superseded=[],
+    )
+    (case,) = load_cases(write(tmp_path, edited(FAMILY, change)))
+    remarks = "missed: Roberts: Pays late; hallucinated: robert: Pays late"
+    assert states(case, {"robert": ["Pays late"]}, remarks) == [
+        ("add", "Roberts: Pays late", "FN: missed"),
+        (None, None, "FP: hallucinated"),
+    ]
+
+
+def test_the_table_tells_keys_in_the_singular_and_the_plural_apart(tmp_path: Path) -> None:
+    both = {"robert": ["Pays late"], "Roberts": ["Pays late"]}
+    change = put(existing_memory=both, expected_output=both, expected_facts=[], superseded=[])
+    (case,) = load_cases(write(tmp_path, edited(FAMILY, change)))
+    lost = states(case, {"Roberts": ["Pays late"]}, "lost: robert: Pays late")
+    assert sorted(lost) == [("keep", "Roberts: Pays late", "kept"), ("keep", "robert: Pays late", "FP: lost")]
+
+
 def test_the_table_of_a_run_of_an_earlier_version_shows_its_failures(tmp_path: Path) -> None:
     """Its remarks name categories in lower case and the singular, or the last category only."""
     family = {"family": {"Eva": {"town": "Lund"}}}

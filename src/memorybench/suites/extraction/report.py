@@ -104,13 +104,14 @@ def _fact_table(case: ExtractionCase, memory: Any, remarks: str, verdicts: Seque
     gold = case.gold
     kinds = ["keep"] * len(gold.kept) + ["add"] * len(gold.added) + ["remove"] * len(gold.removed)
     earlier = list(map(_in_earlier_form, gold.targets))
-    targets = {fact.with_path for fact in (*gold.targets, *earlier)}
+    paths = {fact.with_path for fact in gold.targets}
+    targets = paths.union(old.with_path for old in earlier)
     labels = {label for label, _ in _REMARK.findall(remarks)}
     is_unclear = labels == {"undecided"} and bool(possibly_merged(matching))
     rows: list[Row] = []
     for place, (kind, fact, old) in enumerate(zip(kinds, gold.targets, earlier, strict=True)):
         # the first versions named the last category only
-        names = {fact.with_path, old.with_path, *(() if str(old) in targets else (str(old),))}
+        names = {fact.with_path, *({old.with_path} - paths), *({str(old)} - targets)}
         state = _written_state(kind, place in matching.pairs) if is_unclear else _state(kind, names, remarks)
         possible = matching.undecided.get(place) if state.good is None else None
         found = matching.pairs.get(place, possible)
@@ -118,7 +119,7 @@ def _fact_table(case: ExtractionCase, memory: Any, remarks: str, verdicts: Seque
         rows.append((kind, fact.with_path, written, (state,)))
     short = set(map(str, earlier))
     for label, fact in _REMARK.findall(remarks):
-        is_target = fact in targets or (fact in short and label in _PROBLEMS.values())
+        is_target = label in _PROBLEMS.values() and (fact in targets or fact in short)
         if not is_target and label != "undecided":
             rows.append((None, None, fact, (State(f"FP: {label}", False),)))
     columns = (
