@@ -103,6 +103,10 @@ def test_a_near_miss_is_never_the_same(left: str, right: str) -> None:
         ),
         ("The meeting on 3 May 2024 lasts 90 minutes", "The meeting on 2024-05-03 lasts 1.5 hours"),
         ("Lives in Rome (Italy).", "Lives in Rome (Italy)"),
+        ("Wrote the song 'Rome'.", "Wrote the song 'Rome'"),
+        ("Lives in Rome [Italy].", "Lives in Rome [Italy]"),
+        ("Writes C++.", "Writes C++"),
+        ("她喜欢《罗马》。", "她喜欢《罗马》"),
     ],
 )
 def test_another_spelling_is_the_same(left: str, right: str) -> None:

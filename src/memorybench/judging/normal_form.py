@@ -80,7 +80,7 @@ _QUOTED = re.compile(
 )
 _QUOTE = "\ue000"
 """Stands for a quoted text, which is compared as it is written. `plain` removes this character from texts."""
-_END = re.compile(r"(?<=[\w)\"`%€$£])[.。]$")
+_END = re.compile(r"(?<=[\w)\]\"'`》〉」』%°€$£+#*])[.。]$")
 """Matches the full stop at the end of a sentence, not one that belongs to "..", "./." or the like."""
 _LITERAL = re.compile(
     r"\b(?:pass(?:word|phrase|code)s?|branch(?:es)?|usernames?|hashtags?|code ?words?"
