@@ -152,7 +152,7 @@ def _neighbours(
 def _has_room_before(
     row: Mapping[str, Any], data: Sequence[Mapping[str, Any]], ticks: Sequence[float], label_width: float
 ) -> bool:
-    """Return whether a label must be left of its point: it would leave the chart on the right, and the left is free."""
+    """Return whether to put a label left of its point: it would leave the chart on the right, and there is room."""
     end = max(_place(one["cost"], ticks) for one in data)
     place = _place(row["cost"], ticks)
     near = [

@@ -21,7 +21,7 @@ _NEXT = {
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("kind", metavar="KIND", choices=_KINDS, help="provider, benchmark, scenario or extractor")
-    parser.add_argument("name", metavar="NAME", help="Name of the new file, such as my-memory")
+    parser.add_argument("name", metavar="NAME", help="Name of the new config, such as my-memory")
     parser.add_argument("--probe", metavar="URL", help="Fill in a provider config from this running server")
 
 

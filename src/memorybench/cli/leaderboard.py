@@ -18,7 +18,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--output", metavar="DIR", type=Path, required=True, help="Write the page into this folder (required)"
     )
     add_list(parser, "--data", metavar="NAME=PATH", help="Use these data files to check questions and retrieval")
-    add_list(parser, "--key", metavar="FILE", help="Refuse bundles without a signature by these public keys")
+    add_list(parser, "--key", metavar="FILE", help="Refuse bundles without a signature by one of these public keys")
     add_config_dir(parser)
     add_json(parser)
 

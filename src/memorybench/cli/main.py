@@ -43,7 +43,7 @@ VERBS = {
     "judge": "calibrate a judge against human labels",
     "schema": "print the JSON Schema of a config, run spec or comparison",
     "doctor": "check what is installed and which keys are set",
-    "init": "write a starting file for a provider, benchmark, scenario or extractor",
+    "init": "write starting files for a provider, benchmark, scenario or extractor",
     "validate": "check a config, a dataset or a results file",
     "completion": "print a script that completes commands in your shell",
 }

@@ -23,7 +23,9 @@ _SLOPE = "slope"
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN", help="Draw this run, or FOLDER/RUN")
     parser.add_argument("chart", metavar="CHART", nargs="?", help="Draw this chart (default: list the available ones)")
-    parser.add_argument("--output", metavar="FILE", type=Path, help="Write to this .svg, .png or .pdf file")
+    parser.add_argument(
+        "--output", metavar="FILE", type=Path, help="Write to this .svg, .png or .pdf file (required without --spec)"
+    )
     parser.add_argument("--sides", metavar="SIDE", nargs="+", help="With slope: compare two providers, or another run")
     parser.add_argument(
         "--theme", choices=("light", "dark"), default="light", help="Choose the colours (default: light)"

@@ -49,7 +49,7 @@ class StoredFact(NewFact):
 
 
 class Proposal(Record):
-    """One change that a curator of a memory proposes or has made."""
+    """A deletion or merge of facts that a memory's curator proposes or has made."""
 
     action: Literal["delete", "merge"]
     ids: tuple[str, ...]

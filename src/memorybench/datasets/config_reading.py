@@ -72,6 +72,8 @@ def merge_base(document: Document) -> Document:
     base = load_yaml(base_file).value
     if not isinstance(base, dict) or "extends" in base:
         raise BadInput(
-            where, f"{base_file.name} cannot be extended", expected="a config that does not itself have the key extends"
+            where,
+            f"{base_file.name} cannot be extended",
+            expected="a config of keys and values, without the key extends",
         )
     return replace(document, value=merge(base, document.value))

@@ -99,7 +99,7 @@ def checked_rows(
     for row in db.rows(f"SELECT * FROM {table} WHERE {condition}", values, many=many):  # noqa: S608  both are ours
         if is_unchanged(table, row) is False:
             raise JournalError(
-                f"{name}: {_name(table, row)} is damaged, because its checksum is wrong; restore a copy of the file"
+                f"{name}: {_name(table, row)} is damaged, because its checksum is wrong; restore a copy of the results"
             )
         yield row
 
@@ -156,7 +156,7 @@ def check_rows(journal: Journal) -> CheckedRows:
             journal.name,
             f"rows are damaged or missing: {', '.join(damaged[:_MOST_NAMED])}{more}",
             expected="rows as memorybench wrote them",
-            remedy="restore a copy of the file",
+            remedy="restore a copy of the results",
         )
     return CheckedRows(counts["runs"], sum(counts.values()), unchecked)
 

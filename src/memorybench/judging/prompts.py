@@ -76,7 +76,7 @@ class JudgePrompt(Struct, frozen=True):
 
     @property
     def verdicts(self) -> str:
-        """The words or numbers that the judge may reply with."""
+        """The allowed replies as a text for the prompt, such as `yes or no`."""
         return _VERDICTS.get(self.kind, _YES_OR_NO).rpartition(": ")[2]
 
     def render(self, question: Question, response: str, context: str = "") -> str:

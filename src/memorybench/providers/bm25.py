@@ -66,7 +66,7 @@ class LexicalIndex:
         return self.matches(query.text, limit)
 
     def matches(self, text: str, limit: int | None = None) -> Sequence[Hit]:
-        """Return the turns that share a word with the text, best first; all of them if `limit` is None."""
+        """Return the turns that share a word with the text, best first; all such turns if `limit` is None."""
         words = content_words(space_ideographs(text))
         if not words:
             return []

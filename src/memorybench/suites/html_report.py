@@ -163,7 +163,10 @@ def verdict_of(
 def _verdict_on(
     benchmark: str, pairs: Sequence[Pair], report: Report, baselines: Collection[str], among: str
 ) -> tuple[str, list[str]] | None:
-    """Return which subject is best on a benchmark by its first measure, and sentences on how the others compare."""
+    """Return a sentence that names the best subject on a benchmark by its first measure, and sentences on the others.
+
+    Return None if no subject has a value.
+    """
     first = next(pair for pair in pairs if pair.benchmark == benchmark)
     pairs = [pair for pair in pairs if (pair.benchmark, pair.measure) == (benchmark, first.measure)]
     sides = [side for pair in pairs for side in ((pair.first, pair.first_value), (pair.second, pair.second_value))]

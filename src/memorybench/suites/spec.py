@@ -146,7 +146,7 @@ class Spec(Record):
 
 
 class JudgedSpec(Spec):
-    """The spec of a suite in which a model can judge the answers."""
+    """Adds the flag `--canaries`, for suites in which a model can judge the answers."""
 
     canaries: int | Literal["off"] | None = flag(
         None,

@@ -1,4 +1,7 @@
-"""Memory systems in containers: a docker compose stack is started for the run and always removed."""
+"""Memory systems in containers: starts a docker compose stack for a run and removes it at the end.
+
+A stack that a killed process left is removed when its run is resumed.
+"""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ class Transcripts:
         return context_of([_as_memory(turn) for turn in self.conversation(id).turns])
 
     def evidence(self, probe: Probe) -> list[Memory]:
-        """Return the turns that contain the answer, and those with outdated values, in their order."""
+        """Return the turns with the answer or an outdated value, as memories, in the order of the conversation."""
         ids = {turn.id for turn in (*probe.gold_context, *probe.stale_context)}
         return [_as_memory(turn) for turn in self.conversation(probe.conversation).turns if turn.id in ids]
 

@@ -286,9 +286,9 @@ class Material(Struct, frozen=True, dict=True):
     def has_second(self, fact: AuditFact) -> bool:
         """Return whether another thing of the same kind has another value, as `user's second dog` beside `user's dog`.
 
-        Its fact has all words of subject and attribute, and more. `user's dog` is not a second `user`, who is its
-        owner. For an attribute of one word, the added words must tell things of one kind apart: `first boat` is a
-        second `boat`, but `favourite city` is not a second `city`.
+        The other fact has all words of subject and attribute of this fact, and more. `user's dog` is not a second
+        `user`, who is its owner. For an attribute of one word, the added words must tell things of one kind apart:
+        `first boat` is a second `boat`, but `favourite city` is not a second `city`.
         """
         parts = _parts(fact)
         similar = min((self._topics_with[word] for part in parts for word in part), key=len, default={})

@@ -192,7 +192,7 @@ _TOOLS = {"ours": "ours", "server": "the server's own"}
 
 
 def _tools(spec: Mapping[str, Any]) -> dict[str, str]:
-    """Return which tools the agent had; {} without an agent. Older runs do not record it: they had our tools."""
+    """Return the setting `tools` of a run with an agent; {} for other runs. Runs that did not record it used "ours"."""
     return {"tools": spec.get("tools") or "ours"} if spec.get("agent") else {}
 
 
