@@ -44,6 +44,9 @@ def sample() -> AuditDataset:
         ("user", "allergies", "What is the user allergic to?"),
         ("user", "numberOfCats", "Fill the gap in this note about the user. Number of cats: ____."),
         ("user", "dog's name", "What is the name of the user's dog?"),
+        ("user", "dog name", "What is the name of the user's dog?"),
+        ("Anna", "artist name", "Fill the gap in this note about Anna. Artist name: ____."),
+        ('buyer of "Persuasion"', "city", "Fill the gap in this note about 'buyer of \"Persuasion\"'. City: ____."),
         ("user", "running coach", "Who is the user's running coach?"),
         ("user", "hobbies", "Fill the gap in this note about the user. Hobbies: ____."),
         ("user", "works at", "Fill the gap in this note about the user. Works at: ____."),
@@ -1004,3 +1007,35 @@ def test_a_value_that_is_no_name_is_not_asked_with_who(value: str, question: str
     eli = AbsentFact(id="x", subject="Eli", attribute="coach")
     made = probes_of(conversation(travels, absent=(eli,)))
     assert [probe.question for probe in made.probes] == [question, question.replace("Dana", "Eli")]
+
+
+@pytest.mark.parametrize(
+    ("content", "question", "value"),
+    [
+        ("马骁多大？20岁。", "马骁多大？", "20岁"),
+        ("Ludmilla soll die Solistin sein.", "Wer soll die Solistin sein?", "Ludmilla"),
+        ("Ludmilla is to be the soloist.", "Who is to be the soloist?", "Ludmilla"),
+    ],
+)
+def test_an_age_or_a_plan_is_not_asked_after_the_day_it_was_told(content: str, question: str, value: str) -> None:
+    told = fact("f1", content, question=question, value=value, turn="t1")
+    assert questions(probes_of(conversation(told)))
+    assert not questions(probes_of(conversation(told, said=[content, "The kettle is blue"])))
+
+
+def test_an_event_whose_words_fit_an_event_of_another_day_is_not_put_in_order() -> None:
+    texts = ("Tobias had a seizure", "The school vaccinated many pupils", "Tobias had a second seizure")
+    happened = [
+        fact(f"f{n}", text, category="event", turn=f"t{n}", valid_from=day(20 * n - 20))
+        for n, text in enumerate(texts, 1)
+    ]
+    assert of_kind(probes_of(conversation(*happened[:2])), "order")
+    made = probes_of(conversation(*happened))
+    assert (of_kind(made, "order"), reasons(made)["f1"]) == ([], "options overlap")
+
+
+@pytest.mark.parametrize(("said", "asked"), [("in Glasgow", True), ("on Albert Street in Glasgow", False)])
+def test_a_gap_for_a_place_is_not_asked_if_the_turn_names_a_place_in_it(said: str, asked: bool) -> None:
+    played = fact("f1", "Sparrow played in Glasgow", turn="t1")
+    made = probes_of(conversation(played, said=[f"Sparrow stood {said} for hours and played"]))
+    assert bool(questions(made)) == asked

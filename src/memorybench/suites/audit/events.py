@@ -103,7 +103,18 @@ def _event(material: Material, fact: AuditFact) -> Event | str:
     option = option_text(fact)
     if option is None:
         return "option tells the time"
+    if _describes_another(option, fact, material):
+        return "options overlap"
     return Event(fact, option, place, fact.valid_from)
+
+
+def _describes_another(option: str, fact: AuditFact, material: Material) -> bool:
+    """Return whether an event of another day has all words of this option: `Tobias had a seizure` fits each seizure."""
+    return any(
+        other.category == "event" and other.valid_from != fact.valid_from and content(option) <= content(other.content)
+        for other in material.indexed.conversation.facts
+        if other.id != fact.id
+    )
 
 
 def option_text(fact: AuditFact) -> str | None:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from memorybench.datasets.audit import AuditFact
 
-from .answers import content, date_tells, is_same, leaks, normalise, occurs, stems, tokens
+from .answers import MONTHS, content, date_tells, is_same, leaks, normalise, occurs, stems, tokens
 from .cloze import NUMBER_REQUEST, fits_one, gaps, is_one_weekday
 from .evidence import IndexedConversation
 from .history import History, history
@@ -25,7 +25,7 @@ RELATIVE = "relative time"
 """The reason for rejecting a value that depends on when it was said, such as `tomorrow`."""
 _AGE = re.compile(
     r"\b(?:how old|years? old|wie alt|quel âge|cuántos años tiene|quanti anni ha|hoe oud)\b"
-    r"|几岁|岁数|年龄|年纪|多大了|何歳|年齢",
+    r"|几岁|岁数|年龄|年纪|多大了|(?<!有)多大[？?]?$|何歳|年齢",
     re.IGNORECASE,
 )
 """Matches a question about an age, which changes every year."""
@@ -329,10 +329,18 @@ class Material(Struct, frozen=True, dict=True):
             earlier = self._superseded.get(earlier.id)
 
     def _is_filled_otherwise(self, question: Question, places: Sequence[int]) -> bool:
-        """Return whether a turn has the two words before the gap, followed by something other than the value."""
+        """Return whether a turn has something else that fits the gap.
+
+        It has the two words before the gap, followed by something other than the value, or it names something in the
+        value that the question does not name: `Albert Street in Glasgow`.
+        """
         before = tokens(question.text.partition(": ")[2].partition(GAP)[0])[-2:]
         otherwise = re.compile(rf"(?<!\S){re.escape(' '.join(before))} (?!{re.escape(normalise(question.value))}\b)")
-        return any(otherwise.search(normalise(turn.content)) for turn in self.indexed.turns(places))
+        within = re.compile(rf"({_IN_CAPITALS.pattern}+) (?:in|at|on|near) {re.escape(question.value)}\b")
+        named = {name for turn in self.indexed.turns(places) for name in within.findall(turn.content)}
+        return any(name.casefold() not in (*MONTHS, *tokens(question.text)) for name in named) or any(
+            otherwise.search(normalise(turn.content)) for turn in self.indexed.turns(places)
+        )
 
     def _fits_note(self, value: str, places: Sequence[int]) -> bool:
         """Return whether a value can follow a label such as `Diet: `; `not decided` and `eat fish` cannot."""

@@ -25,8 +25,8 @@ _TEMPLATES = (
     (r"birth ?place|place of birth", "Where was {s} born?"),
     (r"allergy|allergies|food allergy", "What is {s} allergic to?"),
     (r"name", "What is the name of {s}?"),
-    (r"(?!first|last|full|middle|given|family|maiden|nick|pen|stage|user|brand|file)(?P<noun>\w+)(?:'s)? name",
-     "What is the name of {own {noun}}?"),
+    (r"(?P<noun>\w+)'s name|(?P<possession>dog|cat|pet|horse|boat|wife|husband|partner|sister|brother|mother|father|son"
+     r"|daughter|boss|company|employer|school) name", "What is the name of {own {noun}}?"),
     (r"(?:\w+ )?(?:wife|husband|partner|spouse|fiancée?|sister|brother|mother|father|son|daughter|friend|boss|manager"
      r"|doctor|dentist|coach|teacher|landlord|landlady|neighbour|neighbor|colleague|supervisor|mentor|therapist"
      r"|accountant|lawyer|roommate|flatmate|(?:bank |tax )?advis[eo]r|nurse|carer|tailor|trainer|tutor"
@@ -95,7 +95,8 @@ def question_for(subject: str | None, attribute: str, statement: str = "", *, wa
     is_person = named == USER or bool(_NAME.fullmatch(named)) or bool(_RELATED.fullmatch(named))
     for spelling, template in _COMPILED if is_person else ():
         if (found := spelling.fullmatch(name)) and (wants_name or not template.startswith(_WANTS_NAME)):
-            return _fill(template.replace("{noun}", found.groupdict().get("noun") or ""), named, name)
+            noun = next(filter(None, found.groupdict().values()), "")
+            return _fill(template.replace("{noun}", noun), named, name)
     shown = name[0].upper() + name[1:] if name.split()[0].islower() else name
     return _NOTE.format(label=_label(subject, named), Attribute=shown)
 
@@ -103,7 +104,10 @@ def question_for(subject: str | None, attribute: str, statement: str = "", *, wa
 def _label(subject: str | None, named: str) -> str:
     """Return the subject for a note: in quotes if it might need an article, such as "ramipril"."""
     needs_article = any(word[0].islower() for word in named.split()) and not _DETERMINED.match(subject or USER)
-    return f'"{(subject or USER).strip()}"' if needs_article and not named.startswith(USER) else named
+    if not needs_article or named.startswith(USER):
+        return named
+    quoted = (subject or USER).strip()
+    return f"'{quoted}'" if '"' in quoted else f'"{quoted}"'
 
 
 def _fill(template: str, named: str, name: str) -> str:

@@ -18,7 +18,7 @@ class TimeWords(NamedTuple):
     """Matches other times that depend on it, such as `in two weeks`. In a question, most of these words have another
     meaning: `How often in two weeks?`, `Che lavoro fa Anna?`."""
     plan: str
-    """Matches words about the future, such as `next`."""
+    """Matches words about the future, such as `next` or `is to be`."""
     now: str
     """Matches words that make a question one about the present, such as `currently`."""
     as_of_now: str
@@ -40,7 +40,8 @@ TIME_WORDS = {
     "en": TimeWords(
         rf"\b(?:today|tonight|tomorrow|yesterday)\b|\b(?:this|last|next|past|coming) (?:{_PERIODS})\b",
         rf"\b{_COUNT} {_UNITS} (?:ago|from now)\b|\bin {_COUNT} {_UNITS}(?:' time)?\b|^on {_DAYS}$",
-        r"\b(?:next(?! of\b| to\b|[ -]door)|upcoming|forthcoming|planned|scheduled)\b",
+        r"\b(?:next(?! of\b| to\b|[ -]door)|upcoming|forthcoming|planned|scheduled"
+        r"|(?:is|are) (?:due |supposed )?to be)\b",
         r"\b(?:current|currently|now|nowadays|present|presently|today|latest|newest)\b",
         "As things stand now: ",
         "As of {day}: ",
@@ -52,7 +53,7 @@ TIME_WORDS = {
         r"(?:jahr\w*|monat\w*|woche\w*|wochenende|tage?|\w*(?:mon|diens|donners|frei|sams|sonn|feier|geburts)tag|mittwoch|sonnabend|frühjahr|frühling|sommer|herbst|winter|januar|februar|märz"
         r"|april|mai|juni|juli|august|september|oktober|november|dezember)\b",
         r"\b(?:vor|in) \w+ (?:minuten?|stunden?|tag(?:en?)?|wochen?|monat(?:en?)?|jahr(?:en?)?)\b",
-        r"\b(?:nächste[nmrs]?|geplante?[nmrs]?|bevorstehende?[nmrs]?|kommende[nmrs]?)\b",
+        r"\b(?:nächste[nmrs]?|geplante?[nmrs]?|bevorstehende?[nmrs]?|kommende[nmrs]?|soll(?:en)?)\b",
         r"\b(?:jetzt|aktuell\w*|derzeit|heute|zurzeit|momentan|mittlerweile|inzwischen)\b",
         "Stand jetzt: ",
         "Stand {day}: ",
