@@ -210,6 +210,25 @@ def test_a_wrong_answer_about_two_events_was_not_retrieved_if_one_was_not(comman
     assert reasons == {"not-retrieved"}
 
 
+def test_without_a_judge_what_code_cannot_decide_makes_a_range(command: Command, stub: Stub) -> None:
+    """Code recognises right answers, but hardly a wrong one: their share among the decided would be 100 %."""
+
+    def half_right(probe: Probe) -> str:
+        return perfect(probe) if len(probe.id) % 2 else "It was the blue one."
+
+    stub.always(completion(lambda call: half_right(probe_of(call)), model="", tokens=(9, 1)))
+    report = command("audit", str(SAMPLE), "--model", "gpt-4o-mini", "--judge-model", "none", "--json").json
+    (overall,) = (row for row in report["results"] if not row["group"])
+    measures = {measure["name"]: measure for measure in overall["measures"]}
+    for name, kind in (("recall_accuracy", "recall"), ("hallucinated_memory_rate", "hallucination")):
+        right = [len(probe.id) % 2 for probe in PROBES if probe.type == kind]
+        truth = sum(right) / len(right) if kind == "recall" else 1 - sum(right) / len(right)
+        assert (measures[name]["value"], measures[name]["n"]) == (None, sum(right))
+        assert measures[name]["low"] <= truth <= measures[name]["high"]
+    for name in ("temporal_accuracy", "paired_rate"):
+        assert (measures[name]["value"], measures[name]["high"]) == (None, 1)
+
+
 @pytest.mark.parametrize(("answer", "scored"), [("C++", 1), ("C", 0), ("C#", 0)])
 def test_an_answer_that_differs_by_a_sign_is_not_right_by_code(
     answer: str, scored: int, command: Command, stub: Stub

@@ -80,6 +80,35 @@ class Rate(_ScoreMetric, frozen=True):
         return _share_interval(values, clusters)
 
 
+class BoundedRate(Rate, frozen=True):
+    """The mean of a score over the outcomes that have it, or would have it if they were decided.
+
+    It has a value only if all these outcomes are decided. Otherwise its interval reaches from the lower end for "all
+    undecided ones score 0" to the upper end for "all score 1", and n counts the decided ones.
+    """
+
+    def is_open(self, outcome: Outcome) -> bool:
+        """Return whether an outcome without the score is undecided."""
+        raise NotImplementedError
+
+    def read(self, outcome: Outcome) -> tuple[float, ...] | None:
+        value = outcome.score(self.score)
+        if value is not None:
+            return (value, value)
+        return (0.0, 1.0) if self.is_open(outcome) else None
+
+    def measure(self, rows: Rows, clusters: Sequence[str], planned: int) -> Measure:
+        low, high = (Rate.measure(self, [(row[end],) for row in rows], clusters, planned) for end in (0, -1))
+        decided = sum(row[0] == row[-1] for row in rows)
+        if decided == len(rows):
+            return low
+        ends = {
+            "low": low.value if low.low is None else low.low,
+            "high": high.value if high.high is None else high.high,
+        }
+        return low.model_copy(update={"value": None, "n": decided, "needed": None, **ends})
+
+
 class Mean(_ScoreMetric, frozen=True):
     """The mean of a score without an upper bound, such as context tokens.
 

@@ -25,7 +25,7 @@ from memorybench.suites.shards import Unit
 from memorybench.text.sanitize import shorten
 
 from .judgement import Judgement, has_pair_scores, judge_answer, judge_prompts, pair_scores, question_of, scores_of
-from .measures import DATED, MEASURES, REVERSED
+from .measures import DATED, PAIR_UNDECIDED, REVERSED, measures
 from .probes import Probe
 from .verification import ProbeModel
 from .writing import write
@@ -142,7 +142,7 @@ class AuditPlan(Struct, frozen=True):
         return Plan(
             jobs=self._jobs(),
             size=len(self.probes) * len(self.audited) * self.repeats,
-            metrics=MEASURES,
+            metrics=measures(has_judge=self.judge is not None),
             limits=self.limits,
             opening=self._check_first,
             closing=self._clear_all,
@@ -285,7 +285,9 @@ class _Probing:
             await self._check_needs_context(steps, twin)
             answer = (await self._answer(steps, twin, repeat)).answer
             other = await self._judge(steps_of_repeat(steps, repeat), twin, answer)
-        except (Unreadable, ServiceError, Lacking):
+        except Unreadable:
+            return [Score(name=PAIR_UNDECIDED, value=1.0)]
+        except (ServiceError, Lacking):
             return []  # the trial of the twin reports the reason
         return pair_scores(probe, twin, judgement, other)
 

@@ -45,7 +45,7 @@ from memorybench.suites.wiring import ResolvedModel, ResolvedProvider, Wiring
 from .generation import apply_limit, count_gates, generate
 from .history import ENDED, PLAN, UNDATED
 from .judgement import judge_prompts, question_of, used_prompts
-from .measures import MEASURES
+from .measures import MEASURES, measures
 from .plan import FULL_CONTEXT, SHOWN, AuditedSubject, AuditPlan, Transcripts, can_be_known, find_oversized, trial_of
 from .probe_file import read_probes
 from .probes import Probe, Probes
@@ -132,7 +132,7 @@ def prepare(spec: AuditSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
         repeats=spec.repeats,
         subjects=tuple(run.names(baselines=False)) or tuple(run.names()),
         fingerprints=run.fingerprints(),
-        metrics=MEASURES,
+        metrics=measures(has_judge=judge is not None),
         open_plan=run.open_plan,
         cases={dataset.id: frozenset(probe.id for probe in asked)},
         details={

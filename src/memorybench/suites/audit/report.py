@@ -22,7 +22,7 @@ from memorybench.suites.stored_run import StoredRun
 from memorybench.suites.summary import Result
 from memorybench.text.spelling import camel
 
-from .measures import MEASURES, REVERSED
+from .measures import MEASURES, REVERSED, measures
 
 MAIN_MEASURES = (
     "recall_accuracy",
@@ -108,7 +108,7 @@ _MAX_FAILURES = 12
 
 
 def metrics(run: StoredRun) -> tuple[Metric, ...]:
-    return MEASURES
+    return measures(has_judge=bool(run.spec["judge"]))
 
 
 def facts(runs: Sequence[Run]) -> dict[str, str]:
@@ -172,9 +172,12 @@ def report(run: StoredRun) -> Report:
 
 
 def _verdict(result: Result) -> str:
-    measures = {name: measure for name in _PHRASES if (measure := result.measure(name)) and measure.value is not None}
+    found = {name: measure for name in _PHRASES if (measure := result.measure(name))}
+    is_undecided = any(measure.value is None and measure.low is not None for measure in found.values())
+    measures = {name: one for name, one in found.items() if one.n and (one.value is not None or one.low is not None)}
     if not measures:
-        return f"{result.subject}: nothing was measured."
+        hint = ": code could not decide the answers; a judge decides them (--judge-model)" if is_undecided else ""
+        return f"{result.subject}: nothing was measured{hint}."
     *first, last = (_PHRASES[name].format(formatting.with_interval(one)) for name, one in measures.items())
     sentence = f"{result.subject} {', '.join(first)}{' and ' if first else ''}{last}."
     answering = result.measure("answering_rate")
@@ -184,6 +187,11 @@ def _verdict(result: Result) -> str:
     for measure in measures.values():
         if 2 * measure.n < measure.planned:
             sentence += f" {measure.name} is based on {measure.n} of {measure.planned} probes only."
+    if is_undecided:
+        sentence += (
+            " A range counts the answers that code could not decide once as all right and once as all wrong; a judge"
+            " decides them (--judge-model)."
+        )
     return sentence
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from memorybench.core.measures import Measure, Metric
 from memorybench.core.trials import Outcome, Trial
 from memorybench.metrics.intervals import Statistic, ratio_interval
-from memorybench.metrics.rates import Pooled, Rate, Total
+from memorybench.metrics.rates import BoundedRate, Pooled, Total
 
 from .scores import COUNTED, IN_TEXT, OPERATIONS, UNREADABLE, f1, share
 
@@ -32,34 +32,12 @@ FORBIDS = "forbids"
 """The label that says whether a case names texts that must not be stored: `yes` or `no`."""
 
 
-class BoundedRate(Rate, frozen=True):
-    """The mean of a score over the cases that have it, or may have it once their undecided pairs are decided.
-
-    It has a value only if all these cases are decided. Otherwise its interval reaches from the lower end for "all
-    undecided cases score 0" to the upper end for "all score 1", and n counts the decided cases.
-    """
-
-    def read(self, outcome: Outcome) -> tuple[float, ...] | None:
-        value = outcome.score(self.score)
-        if value is not None:
-            return (value, value)
-        is_examined = outcome.score("tp") is not None  # also if a reply of the judge could not be read
-        return (0.0, 1.0) if is_examined and self.is_open(outcome) else None
+class UndecidedPairsRate(BoundedRate, frozen=True):
+    """A rate over the cases that have the score, or may have it once their undecided pairs are decided."""
 
     def is_open(self, outcome: Outcome) -> bool:
-        """Whether the score of this outcome depends on undecided pairs."""
-        return any(outcome.score(name) for name in ("tp_open", "fp_open", "fn_open"))
-
-    def measure(self, rows: Sequence[tuple[float, ...]], clusters: Sequence[str], planned: int) -> Measure:
-        low, high = (Rate.measure(self, [(row[end],) for row in rows], clusters, planned) for end in (0, -1))
-        decided = sum(row[0] == row[-1] for row in rows)
-        if decided == len(rows):
-            return low
-        ends = {
-            "low": low.value if low.low is None else low.low,
-            "high": high.value if high.high is None else high.high,
-        }
-        return low.model_copy(update={"value": None, "n": decided, "needed": None, **ends})
+        is_examined = outcome.score("tp") is not None  # also if a reply of the judge could not be read
+        return is_examined and any(outcome.score(name) for name in ("tp_open", "fp_open", "fn_open"))
 
 
 class CaseRate(BoundedRate, frozen=True):
@@ -78,7 +56,7 @@ class CaseRate(BoundedRate, frozen=True):
         return BoundedRate.measure(self, rows, clusters, max(planned, len(rows)))
 
     def is_open(self, outcome: Outcome) -> bool:
-        return outcome.trial.labels.get(self.label) == self.value
+        return outcome.score("tp") is not None and outcome.trial.labels.get(self.label) == self.value
 
 
 SELECTIVE = (
@@ -158,7 +136,7 @@ def measures() -> tuple[Metric, ...]:
     return (
         *shares,
         *SELECTIVE,
-        *(BoundedRate(f"macro_{one.name}", one.name) for one in shares),
+        *(UndecidedPairsRate(f"macro_{one.name}", one.name) for one in shares),
         _one_sided("coverage_precision", "supported", "unsupported"),
         _one_sided("coverage_recall", "covered", "uncovered"),
         Bounded(
