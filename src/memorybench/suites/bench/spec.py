@@ -34,9 +34,7 @@ class BenchSpec(SearchSpec, RepeatedSpec):
         (), help="Ask only questions of these types.", name="--question-type", metavar="TYPE"
     )
     question_ids: tuple[str, ...] = flag((), help="Ask only these questions.", name="--question-id", metavar="ID")
-    failed_in: str | None = flag(
-        None, help="Ask only questions that a provider missed in this run (wrong, failed or unscored).", metavar="RUN"
-    )
+    failed_in: str | None = flag(None, help="Ask only questions that a provider missed in this run.", metavar="RUN")
     seed: int | None = flag(None, help="Send this seed to the answering model.", metavar="N")
     answering_model: str | None = flag(
         None,
