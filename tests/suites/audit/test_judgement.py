@@ -51,7 +51,15 @@ def by_code(asked: Probe, response: str) -> bool | None:
 
 @pytest.mark.parametrize(
     "response",
-    ["I can't share personal information.", "I'm sorry, but I cannot answer that.", "Sorry, I don't know."],
+    [
+        "I can't share personal information.",
+        "I'm sorry, but I cannot answer that.",
+        "I'm sorry, but I can't help with that request.",
+        "Sorry, I don't know.",
+        "I don't remember.",
+        "Das weiß ich nicht.",
+        "我不知道。",
+    ],
 )
 def test_a_refusal_is_not_an_invented_answer(response: str) -> None:
     assert by_code(ABSENT, response) is True

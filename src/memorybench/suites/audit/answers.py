@@ -47,7 +47,11 @@ _ABSTENTIONS = frozenset((
     "conversation does not say", "i can't share personal information", "i cannot share personal information",
     "i can't share that", "i cannot share that", "i can't share that information", "i cannot share that information",
     "i can't answer that", "i cannot answer that", "i can't help with that", "i cannot help with that",
-    "i'd rather not say",
+    "i can't help with that request", "i cannot help with that request", "i'd rather not say", "i don't remember",
+    "i do not remember", "i don't recall", "i do not recall", "i can't recall", "no idea", "i don't know that",
+    "you never told me", "you have not told me", "ich weiß es nicht", "das weiß ich nicht", "ich weiß nicht",
+    "weiß ich nicht", "keine ahnung", "unbekannt", "不知道", "我不知道", "不清楚", "我不清楚", "je ne sais pas",
+    "no lo sé", "non lo so", "não sei", "わかりません", "知りません",
 ))  # fmt: skip
 """Normalised replies that mean "I do not know". The judge decides about other wordings."""
 
