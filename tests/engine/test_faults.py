@@ -13,6 +13,7 @@ from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from threading import Event
+from types import SimpleNamespace
 
 import pytest
 from msgspec.structs import replace
@@ -200,6 +201,28 @@ def test_a_lost_reply_does_not_hide_the_cost_of_the_next_try(tmp_path: Path, led
         known, _, unknown = run_reader.costs(RUN.id)
         assert (known, unknown) == (pytest.approx(80 * PRICE), 40)
         assert run_reader.possibly_charged_twice(RUN.id) == 40
+
+
+def test_the_time_of_a_repeated_call_is_that_of_its_last_try(
+    tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[11] Time passes only while the journal commits, and 2 seconds in each try of a call."""
+    passed, lost = 0.0, set[str]()
+
+    def wait(seconds: float) -> None:
+        nonlocal passed
+        passed += seconds
+
+    async def hook(call: str) -> None:
+        wait(2.0)
+        if call.startswith("answer") and call not in lost:
+            lost.add(call)
+            _lose(call)
+
+    monkeypatch.setattr("memorybench.core.timing.time", SimpleNamespace(monotonic=lambda: passed))
+    run_once(tmp_path / "results", plan(ledger, hook=hook), fault=lambda: wait(0.5), concurrency=1)
+    with RunReader.open(tmp_path / "results") as run_reader:
+        assert {seconds for stage in run_reader.stages(RUN.id) for seconds in stage.seconds} == {2.0}
 
 
 def test_lost_replies_count_in_the_budget_before_the_next_try(tmp_path: Path, ledger: Ledger) -> None:

@@ -17,6 +17,7 @@ from memorybench.core.errors import JournalError, Malformed, MemorybenchError
 from memorybench.core.plans import Adding, Limits, StepOptions, Watch
 from memorybench.core.records import canonical
 from memorybench.core.spending import NOTHING, Spending, Tally
+from memorybench.core.timing import excluded
 from memorybench.core.trials import Subject
 from memorybench.journal.rows import Step
 from memorybench.journal.run_writer import RunWriter, now
@@ -141,7 +142,8 @@ class RunSteps:
 
             async def work() -> T:
                 self.stopping.check()  # the limiter may have made us wait
-                await attempts.begin()
+                with excluded():
+                    await attempts.begin()
                 return await request.work()
 
             try:
