@@ -201,6 +201,10 @@ def test_a_lost_reply_does_not_hide_the_cost_of_the_next_try(tmp_path: Path, led
         known, _, unknown = run_reader.costs(RUN.id)
         assert (known, unknown) == (pytest.approx(80 * PRICE), 40)
         assert run_reader.possibly_charged_twice(RUN.id) == 40
+        for outcome in run_reader.outcomes(RUN.id):
+            steps = run_reader.steps_of(RUN.id, outcome)
+            tries = [(step.tries, bool(step.error)) for step in steps if step.name == "answer"]
+            assert tries == [(1, True), (1, False)], "each try counts once"
 
 
 def test_the_time_of_a_repeated_call_is_that_of_its_last_try(

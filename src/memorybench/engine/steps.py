@@ -166,7 +166,7 @@ class RunSteps:
                 result=result,
                 started=started,
                 seconds=state.seconds,
-                tries=state.tries,
+                tries=state.tries - attempts.tries,
                 uncertain=state.uncertain - attempts.uncertain,
                 spent=tally.spent,
                 attempt=attempts.id,
@@ -249,11 +249,12 @@ class _Attempts:
         """The most that one call can cost, in US dollars; None if it is unknown."""
         self.id: int | None = None
         """The id of the attempt that has begun and not ended."""
+        self.tries = 0
+        """The number of tries of the attempts that have ended."""
         self.uncertain = 0
         """How many of the attempts that have ended may have been charged without a result."""
         self.spent = NOTHING
         """What the attempts that have ended have spent."""
-        self._tries = 0
 
     async def begin(self) -> None:
         """Begin an attempt if none has begun. Raise Blocked if the budget is used up."""
@@ -272,8 +273,8 @@ class _Attempts:
             return
         id, spent = self.id, self._tally.spent
         self.id, self._tally.spent = None, NOTHING
-        tries, uncertain = self._state.tries - self._tries, self._state.uncertain - self.uncertain
-        self._tries, self.uncertain, self.spent = self._state.tries, self._state.uncertain, self.spent + spent
+        tries, uncertain = self._state.tries - self.tries, self._state.uncertain - self.uncertain
+        self.tries, self.uncertain, self.spent = self._state.tries, self._state.uncertain, self.spent + spent
         self._budget.take(spent, self.highest_cost)
         await self._run_writer.record_failure(id, str(error), tries=tries, uncertain=uncertain, spent=spent)
 
