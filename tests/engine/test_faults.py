@@ -41,14 +41,19 @@ def counts(folder: Path) -> dict[str, int]:
 
 
 def _interrupted_child(folder: Path, ledger: Ledger, signals: list[int], stuck: bool) -> int:
-    """Send signals to a child that has made twenty calls; return its exit code."""
+    """Send signals to a child that has made twenty calls; return its exit code.
+
+    The next calls end after the last signal; if `stuck`, never.
+    """
+    reads, writes = os.pipe()
     child = os.fork()
     if child == 0:
+        os.close(writes)
 
         async def hook(call: str) -> None:
             if len(ledger.read()) > 20:
                 (ledger.path.parent / "twenty-calls").touch()
-                await asyncio.sleep(600 if stuck else 0.2)
+                await asyncio.to_thread(os.read, reads, 1)  # returns when the parent closes the pipe
             await asyncio.sleep(0)
 
         ending = run_once(folder, plan(ledger, hook=hook))
@@ -58,14 +63,23 @@ def _interrupted_child(folder: Path, ledger: Ledger, signals: list[int], stuck: 
     for number in signals:
         os.kill(child, number)
         time.sleep(0.1)
+    if not stuck:
+        os.close(writes)
     _, status = os.waitpid(child, 0)
+    if stuck:
+        os.close(writes)
+    os.close(reads)
     return os.waitstatus_to_exitcode(status)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_one_signal_finishes_the_calls_in_flight_and_loses_none(tmp_path: Path, ledger: Ledger, number: int) -> None:
-    """[3]"""
-    assert _interrupted_child(tmp_path / "results", ledger, [number], stuck=False) == 130
+@pytest.mark.parametrize(
+    "signals", [[signal.SIGINT], [signal.SIGTERM], [signal.SIGHUP, signal.SIGHUP], [signal.SIGTERM, signal.SIGHUP]]
+)
+def test_one_signal_finishes_the_calls_in_flight_and_loses_none(
+    tmp_path: Path, ledger: Ledger, signals: list[int]
+) -> None:
+    """[3] A terminal that is closed may send SIGHUP twice."""
+    assert _interrupted_child(tmp_path / "results", ledger, signals, stuck=False) == 130
     with RunReader.open(tmp_path / "results") as run_reader:
         assert run_reader.run(RUN.id).status == "partial"
         assert run_reader.possibly_charged_twice(RUN.id) == 0, "calls in flight were recorded"
@@ -73,9 +87,10 @@ def test_one_signal_finishes_the_calls_in_flight_and_loses_none(tmp_path: Path, 
     assert set(Counter(ledger.read()).values()) == {1}, "every call was made exactly once in the two runs"
 
 
-def test_a_second_signal_exits_at_once_and_the_run_resumes(tmp_path: Path, ledger: Ledger) -> None:
-    """[3] The calls take ten minutes, so only an immediate exit ends the child."""
-    assert _interrupted_child(tmp_path / "results", ledger, [signal.SIGINT, signal.SIGINT], stuck=True) == 130
+@pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGHUP])
+def test_a_second_signal_exits_at_once_and_the_run_resumes(tmp_path: Path, ledger: Ledger, first: int) -> None:
+    """[3] The calls never end, so only an immediate exit ends the child."""
+    assert _interrupted_child(tmp_path / "results", ledger, [first, signal.SIGINT], stuck=True) == 130
     run_once(tmp_path / "results", plan(ledger))
     assert counts(tmp_path / "results") == {"scored": 40}
 

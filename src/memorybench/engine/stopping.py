@@ -1,6 +1,7 @@
 """Stops a run. The first Ctrl-C or SIGTERM lets running calls finish and be recorded; the second exits at once.
 
-A terminal that is closed sends SIGHUP, which counts like SIGTERM: otherwise an agent would go on spending.
+A terminal that is closed sends SIGHUP, which counts like a first SIGTERM: otherwise an agent would go on spending. It
+may send SIGHUP twice, so SIGHUP never ends the calls in flight.
 """
 
 from __future__ import annotations
@@ -67,13 +68,15 @@ class Stop(asyncio.Event):
 def stop_on_signals(stopping: Stop) -> Iterator[None]:
     """While the context is open, let the first SIGINT, SIGTERM or SIGHUP set `stopping`; the second exits the process.
 
-    SIGHUP stays ignored if it is (`nohup`). Do nothing outside the main thread.
+    A second SIGHUP does nothing. SIGHUP stays ignored if it is (`nohup`). Do nothing outside the main thread.
     """
     loop = asyncio.get_running_loop()
     numbers = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
 
-    def handle_signal() -> None:
+    def handle_signal(number: int) -> None:
         if stopping.is_set():
+            if number == signal.SIGHUP:
+                return
             from memorybench.processes.programs import abandon_all
 
             # finished steps are already on disk
@@ -89,7 +92,7 @@ def stop_on_signals(stopping: Stop) -> Iterator[None]:
 
     try:
         for number in numbers:
-            loop.add_signal_handler(number, handle_signal)
+            loop.add_signal_handler(number, handle_signal, number)
     except (ValueError, RuntimeError, NotImplementedError):
         yield  # not in the main thread: the main thread handles signals
         return
