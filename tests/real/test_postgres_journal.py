@@ -17,12 +17,14 @@ import pytest
 from memorybench import api
 from memorybench.core.errors import JournalError, RunConflict
 from memorybench.core.plans import Limits
+from memorybench.core.spending import Spending
 from memorybench.engine.budget import Budget
 from memorybench.journal.checksums import CHECKSUMS, check_rows, update_statements
 from memorybench.journal.places import journal_of, results_folder
 from memorybench.journal.rows import Run
 from memorybench.journal.run_opening import open_run, reopen_run
 from memorybench.journal.run_reader import RunReader
+from memorybench.journal.run_writer import RunWriter
 from memorybench.journal.writer import Writer
 from tests.cli.command import Command, measured
 from tests.cli.test_extraction import KNOWN
@@ -375,6 +377,18 @@ def test_workers_share_a_run(database: str, tmp_path: Path, kills: tuple[int, ..
         assert run_reader.run(RUN.id).status == "complete"
         assert repeats <= run_reader.possibly_charged_twice(RUN.id) <= CONCURRENCY * workers.crashes
     assert check_rows(journal_of(workers.begun)).unchecked == 0
+
+
+def test_what_a_lost_call_can_cost_is_not_the_highest_cost_of_a_step(results: Path) -> None:
+    async def attempt(run_writer: RunWriter) -> None:
+        done = await run_writer.record_attempt("done", "answer", "reader", 5.0)
+        await run_writer.record_step(step("done", attempt=done))
+        lost = await run_writer.record_attempt("lost", "answer", "reader", 5.0)
+        await run_writer.record_failure(lost, "lost", tries=1, uncertain=1, spent=Spending(calls=1, cost=None))
+
+    with open_run(results, RUN) as run_writer:
+        asyncio.run(attempt(run_writer))
+        assert run_writer.spending() == (pytest.approx(5.1), 0.1, 0)
 
 
 @pytest.mark.parametrize("kills", [(), (12, 25)], ids=["none", "two kills"])

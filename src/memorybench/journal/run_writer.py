@@ -33,11 +33,8 @@ _SET_SPENDING = (
     "INSERT INTO spending (run, cost, highest, unknown) VALUES (:run, :cost, :highest, :unknown)"
     " ON CONFLICT (run) DO UPDATE SET cost = :cost, highest = :highest, unknown = :unknown"
 )
-_ADD_SPENDING = (
-    "UPDATE spending SET cost = cost + :cost, highest = greatest(highest, :cost), unknown = unknown + :unknown"
-    " WHERE run = :run"
-)
-_ADD_LOST = "UPDATE spending SET cost = cost + :cost, unknown = unknown + :unknown WHERE run = :run"
+_ADD_SPENDING = "UPDATE spending SET cost = cost + :cost, highest = greatest(highest, :cost) WHERE run = :run"
+_ADD_UNKNOWN = "UPDATE spending SET cost = cost + :cost, unknown = unknown + :unknown WHERE run = :run"
 _EPOCH = "extract(epoch FROM clock_timestamp())::float8"
 _NEXT_TURN = (
     f"INSERT INTO turns (run, subject, next) VALUES (:run, :subject, {_EPOCH} + :interval) ON CONFLICT (run, subject)"  # noqa: S608
@@ -249,11 +246,11 @@ class RunWriter:
         """
         if not self.is_shared or not (spent.calls or spent.cost):
             return []
-        cost, unknown = spent.cost, 0
-        if cost is None:
-            highest = self._highest_costs.get(f"{HIGHEST_COST}{name} {subject}")
-            cost, unknown = (0.0, spent.calls) if highest is None else (spent.calls * highest, 0)
-        return [(_ADD_SPENDING, {"run": self.run.id, "cost": cost, "unknown": unknown})]
+        if spent.cost is not None:
+            return [(_ADD_SPENDING, {"run": self.run.id, "cost": spent.cost})]
+        highest = self._highest_costs.get(f"{HIGHEST_COST}{name} {subject}")
+        cost, unknown = (0.0, spent.calls) if highest is None else (spent.calls * highest, 0)
+        return [(_ADD_UNKNOWN, {"run": self.run.id, "cost": cost, "unknown": unknown})]
 
     def _read_tried_again(self) -> int:
         """Return the row number in the note TRIED_AGAIN; 0 if the run was never resumed."""
@@ -462,7 +459,7 @@ class RunWriter:
                 condition = f"{OPEN_ATTEMPT} AND id >> {PROCESS_BITS} = :process"
                 cost, unknown = lost_costs_of(self._reads, self.run.id, condition, process=process)
                 values = {"run": self.run.id, "cost": cost, "unknown": unknown}
-                self._writer.write_now([*self._end_attempts(condition, process=process), (_ADD_LOST, values)])
+                self._writer.write_now([*self._end_attempts(condition, process=process), (_ADD_UNKNOWN, values)])
             finally:
                 self.end_lease(f"process {process}")
 
