@@ -1,5 +1,7 @@
 """Does a 95 % interval hold the truth 95 times in 100? Simulated where we know it; `pytest -s` prints the figures."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from scipy.stats import binom
@@ -118,6 +120,24 @@ def test_differences_of_few_clusters(clusters: int, size: int, correlation: floa
         excluded = [one.low is not None and one.high is not None and not one.low <= 0 <= one.high for one in found]
         assert sum(one.significant for one in found) <= 0.06 * runs
         assert sum(one.significant != other for one, other in zip(found, excluded, strict=True)) <= 0.05 * runs
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("rates", "average", "worst"), [((0.3, 0.5, 0.7, 0.9), 0.95, 0.92), ((0.05, 0.1), 0.92, 0.8)])
+def test_differences_from_a_baseline_that_scores_0(rates: tuple[float, ...], average: float, worst: float) -> None:
+    """The shares are those of docs/statistics.md."""
+    draw, runs, covered = np.random.default_rng(31), 400, []
+    for (people, size), correlation, rate in product([(5, 10), (5, 20), (8, 5), (10, 10)], [1e-6, 0.1, 0.3], rates):
+        names = {str(item): str(item // size) for item in range(people * size)}
+        strength, found = 1 / correlation - 1, []
+        for _ in range(runs):
+            easy = np.repeat(draw.beta(rate * strength, (1 - rate) * strength, people), size)
+            right = (draw.random(len(names)) < easy).astype(float).tolist()
+            found.append(compare(dict(zip(names, right, strict=True)), dict.fromkeys(names, 0.0), names, len(names)))
+        what = f"difference {rate} from 0, {people} people with {size} questions, correlation {correlation:.1f}"
+        covered.append(_coverage(what, rate, [Interval(one.difference, one.low, one.high) for one in found]))
+    assert average - 0.01 <= np.mean(covered) <= 0.98
+    assert worst - 0.02 <= min(covered) < average
 
 
 @pytest.mark.parametrize("sizes", [pytest.param(UNEVEN, id="10 clusters"), pytest.param(UNEVEN * 3, id="30 clusters")])

@@ -256,7 +256,8 @@ def _difference_interval(
 ) -> Interval:
     """Return the interval of the mean difference.
 
-    It may be narrower than that of independent items, unlike the interval of a share: it covers 95 % even so.
+    It may be narrower than that of independent items, unlike the interval of a share. For two providers it covers 95 %
+    even so; docs/statistics.md says how much for the difference from a baseline that scores 0.
     """
     width = bounds[1] - bounds[0]
     if not any(differences) and bounds != UNBOUNDED:
