@@ -5,6 +5,7 @@ import gc
 import os
 import signal
 import sqlite3
+import sys
 import time
 import weakref
 from collections import Counter
@@ -40,15 +41,16 @@ def counts(folder: Path) -> dict[str, int]:
         return {status: n for status, n in run_reader.counts(RUN.id).items() if n}
 
 
-def _interrupted_child(folder: Path, ledger: Ledger, signals: list[int], stuck: bool) -> int:
+def _interrupted_child(folder: Path, ledger: Ledger, signals: list[int], stuck: bool, stderr: str = os.devnull) -> int:
     """Send signals to a child that has made twenty calls; return its exit code.
 
-    The next calls end after the last signal; if `stuck`, never.
+    The next calls end after the last signal; if `stuck`, never. The child's standard error is the file `stderr`.
     """
     reads, writes = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(writes)
+        sys.stderr = open(stderr, "w")  # noqa: SIM115  until the child ends
 
         async def hook(call: str) -> None:
             if len(ledger.read()) > 20:
@@ -93,6 +95,14 @@ def test_a_second_signal_exits_at_once_and_the_run_resumes(tmp_path: Path, ledge
     assert _interrupted_child(tmp_path / "results", ledger, [first, signal.SIGINT], stuck=True) == 130
     run_once(tmp_path / "results", plan(ledger))
     assert counts(tmp_path / "results") == {"scored": 40}
+
+
+def test_a_second_signal_exits_at_once_although_nothing_can_be_printed(tmp_path: Path, ledger: Ledger) -> None:
+    """[3] The terminal is closed, or standard error is full. A run from Python has no streams that drop output."""
+    signals = [signal.SIGHUP, signal.SIGTERM]
+    assert _interrupted_child(tmp_path / "results", ledger, signals, stuck=False, stderr="/dev/full") == 130
+    with RunReader.open(tmp_path / "results") as run_reader:
+        assert run_reader.run(RUN.id).status == "running", "the process did not wait to record the end"
 
 
 def test_another_thread_can_stop_a_run(tmp_path: Path, ledger: Ledger) -> None:

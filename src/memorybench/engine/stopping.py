@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _EXIT_INTERRUPTED = 130
@@ -80,15 +80,15 @@ def stop_on_signals(stopping: Stop) -> Iterator[None]:
             from memorybench.processes.programs import abandon_all
 
             # finished steps are already on disk
-            print("\nstopped at once; calls in flight may have been charged", file=sys.stderr, flush=True)
+            _print("\nstopped at once; calls in flight may have been charged")
             abandon_all()  # an agent that keeps running would keep spending
             if stopping.at_once is not None:
                 stopping.at_once()
             if stopping.last_words:
-                print(stopping.last_words, file=sys.stderr, flush=True)
+                _print(stopping.last_words)
             os._exit(_EXIT_INTERRUPTED)
         stopping.set()
-        print("\nfinishing the calls in flight (Ctrl-C again stops at once) …", file=sys.stderr, flush=True)
+        _print("\nfinishing the calls in flight (Ctrl-C again stops at once) …")
 
     try:
         for number in numbers:
@@ -101,3 +101,8 @@ def stop_on_signals(stopping: Stop) -> Iterator[None]:
     finally:
         for number in numbers:
             loop.remove_signal_handler(number)
+
+
+def _print(text: str) -> None:
+    with suppress(OSError):  # the terminal is closed
+        print(text, file=sys.stderr, flush=True)
