@@ -6,7 +6,7 @@ import pytest
 
 from memorybench.core.measures import Measure
 from memorybench.core.report_sections import Cell, Difference, Duration, Money, Part, State
-from memorybench.reporting.formatting import cell_text, money
+from memorybench.reporting.formatting import cell_text, money, total_cost
 
 SHARE = Measure(name="recall", value=0.623, n=80, planned=90, low=0.571, high=0.672)
 
@@ -52,3 +52,18 @@ def test_each_type_of_cell_has_its_format(cell: Cell, text: str) -> None:
 def test_an_unknown_price_is_not_shown_as_zero() -> None:
     assert cell_text(Money(None)) == "?"
     assert "unknown" in money(None)
+
+
+@pytest.mark.parametrize(
+    ("known", "unknown", "possible", "text"),
+    [
+        (0.2, 0, 0.1, "$0.20 to $0.30"),
+        (0.0, 2, 0.1, "$0 to $0.10 + ?"),
+        (0.0, 2, 0.0, "?"),
+        (12.34, 0, 0.001, "$12"),
+    ],
+)
+def test_a_cost_is_a_range_only_if_its_ends_look_different(
+    known: float, unknown: int, possible: float, text: str
+) -> None:
+    assert total_cost(known, unknown, possible) == text

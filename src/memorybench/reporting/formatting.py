@@ -121,9 +121,9 @@ def about(dollars: float) -> str:
 def total_cost(known: float, unknown: int, possible: float = 0.0) -> str:
     """Return the cost of a run as text: its known cost, and `+ ?` if it has calls of unknown cost.
 
-    If lost calls may have cost `possible` dollars, return both ends, such as `$0.20 to $0.30`.
+    If lost calls may have cost `possible` dollars, return both ends, such as `$0.20 to $0.30`, if they look different.
     """
-    text = f"{about(known)} to {about(known + possible)}" if possible else about(known)
+    text = " to ".join(dict.fromkeys((about(known), about(known + possible))))
     if not unknown:
         return text
     return f"{text} + ?" if known or possible else "?"
