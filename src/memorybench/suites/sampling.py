@@ -64,21 +64,21 @@ def _spread(
     for case in sorted(cases, key=lambda case: digest([seed, case.id])):
         cells[kind(case), cluster(case)].append(case)
     sizes = Counter(map(cluster, cases))
+    starts = {name: _start(seed, "cluster", name) for name in sizes}
     taken: Counter[str] = Counter()
 
     def due(name: str) -> float:
-        return (taken[name] + _start(seed, "cluster", name)) / sizes[name]
+        return (taken[name] + starts[name]) / sizes[name]
 
     queues: dict[str, list[tuple[float, str]]] = defaultdict(list)
     for of_kind, name in cells:
         queues[of_kind].append((due(name), name))
     for queue in queues.values():
         heapify(queue)
-    turns = [
-        ((place + _start(seed, "kind", name)) / n, name)
-        for name, n in Counter(map(kind, cases)).items()
-        for place in range(n)
-    ]
+    turns: list[tuple[float, str]] = []
+    for name, n in Counter(map(kind, cases)).items():
+        start = _start(seed, "kind", name)
+        turns += (((place + start) / n, name) for place in range(n))
     for _, of_kind in sorted(turns):
         queue = queues[of_kind]
         while (now := due(queue[0][1])) > queue[0][0]:  # its cluster was chosen for another kind meanwhile
