@@ -6,10 +6,11 @@ It contains conversations of twelve people with an assistant, written by hand. L
 from __future__ import annotations
 
 import hashlib
-import json
 from datetime import datetime
 from importlib.resources import files
 from typing import Any
+
+import msgspec
 
 from memorybench.core.conversation import Haystack, Session, Turn
 from memorybench.core.questions import EvidenceLevel, Question
@@ -32,7 +33,7 @@ class Starter:
         questions: list[Question] = []
         self._sessions: dict[str, list[dict[str, Any]]] = {}
         self._haystacks: dict[str, Haystack] = {}
-        for history in map(json.loads, contents):
+        for history in map(msgspec.json.decode, contents):
             self._sessions[history["id"]] = history["sessions"]
             questions += (_question(question, history["id"]) for question in history["questions"])
         self.questions = tuple(questions)
