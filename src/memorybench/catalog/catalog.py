@@ -20,7 +20,7 @@ from memorybench.text.sanitize import preview, sanitize
 from memorybench.text.spelling import as_written, suggestion
 
 from .entries import BASELINES, BUNDLED, Entry, Kind
-from .files import MODELS, Described, bundled_files, files_of_user, recognise, unrecognised
+from .files import KINDS, MODELS, Described, bundled_files, files_of_user, recognise, unrecognised
 from .plugins import Pluggable, installed_plugins
 
 if TYPE_CHECKING:
@@ -305,8 +305,8 @@ class Catalog:
         if (family, name) not in self._found:
             bundled = (
                 source
-                for path, kind in bundled_files()
-                if (kind, path.stem) == (family, name)
+                for path, kind in bundled_files(kind for kind in KINDS if kind == family)
+                if path.stem == name
                 for source in self._from_file(path, kind, BUNDLED)
             )
             sources = _by_name((*self._without_files, *bundled, *self._of_user))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
@@ -86,9 +86,9 @@ def unrecognised(document: Document) -> BadInput:
     )
 
 
-def bundled_files() -> Iterator[tuple[Path, Described]]:
-    """Yield the path and the kind of each bundled config. The file name without suffix is the name of the entry."""
-    for kind in KINDS:
+def bundled_files(kinds: Iterable[Described] = KINDS) -> Iterator[tuple[Path, Described]]:
+    """Yield the path and the kind of each bundled config of these kinds; the file name without suffix is its name."""
+    for kind in kinds:
         yield from ((path, kind) for path in _yaml_files(Path(__file__).parent / f"{kind}s"))
 
 
