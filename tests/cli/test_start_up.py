@@ -55,7 +55,6 @@ def modules(tmp_path_factory: pytest.TempPathFactory) -> frozenset[str]:
         "mcp",
         "numpy",
         "opentelemetry",
-        "pint",
         "ray",
         "requests",
         "scipy",

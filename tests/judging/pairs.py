@@ -381,3 +381,43 @@ NUMBER_NEAR_MISSES = (
     ("Main.py starts the app", "main.py starts the app"),
 )
 """Pairs with numbers, units, dates or symbols that say different things, or may do so."""
+
+SECOND_SENSES = (
+    # units and amounts that are something else, too: devices, lessons, limits, screws, championships, names
+    ("The landlord replaced 3 meters", "The landlord replaced 300 cm"),
+    ("Took 3 hours of chemistry", "Took 180 minutes of chemistry"),
+    ("Herr Lang gibt 4 Stunden Mathematik", "Herr Lang gibt 240 Minuten Mathematik"),
+    ("Guests: 20 min, 50 max", "Guests: 20 minutes, 50 max"),
+    ("Orders 5 min", "Orders 5 minutes"),
+    ("The flat has 2 ac", "The flat has 2 acres"),
+    ("Her phone supports 5g", "Her phone supports 5 grams"),
+    ("Raised 5 m last spring", "Raised 5 metres last spring"),
+    ("Had 2 TB cases", "Had 2 terabyte cases"),
+    ("Uses 5 m2 screws", "Uses 5 m² screws in square metres"),
+    ("Elle a 2 pouces", "Elle a 5,08 cm"),
+    ("Ha 2 pollici", "Ha 5,08 cm"),
+    ("Won 3 seconds and a first", "Won 3000 ms and a first"),
+    ("Spain won 4 Euros", "Spain won 4 €"),
+    ("穿42码", "穿42 yd"),
+    ("绕湖跑2周", "绕湖跑2 weeks"),
+    ("小学2年", "小学24か月"),
+    ("The command is sleep 60 seconds", "The command is sleep 1 minute"),
+    ("The recipe is 60 minutes", "The recipe is 3600 seconds"),
+    ("Plays in the band 24 months", "Plays in the band 2 years"),
+    ("The shop is at 24months.org now", "The shop is at 2years.org now"),
+    ("The dose weighs 0.0000001 mg", "The dose weighs 0.0000002 mg"),
+    # dates that are names, and words that are months only in another language
+    ("The folder is 2024-05-03", "The folder is 3 May 2024"),
+    ("Has the report 3 May 2024.pdf", "Has the report 2024-05-03.pdf"),
+    ("The invoice number is 13.5.2024", "The invoice number is 2024-05-13"),
+    ("Started on 13.5.2024", "Started on 2024-05-13"),
+    ("Lost set 3 2018", "Lost September 3 2018"),
+    ("Moved out 12 2024", "Moved October 12 2024"),
+    ("Left 2 ago 2019", "Left 2 August 2019"),
+    ("Traf sie 12 2024", "Traf August 12 2024"),
+    ("Owes Jan 20 2000 euros", "Owes January 20 2000 euros"),
+    ("Gave April 12 2000 euros", "Gave 12 April 2000 euros"),
+    ("On March 5, 2000 people came", "On 2000-03-05 people came"),
+    ("Calls on 10 May 1830", "Calls on 1830-05-10"),
+)
+"""Pairs with a notation that has a second sense, in which they say different things."""

@@ -2,11 +2,10 @@
 
 Unicode, the case of the first letter, number words, number formats, units, money, dates and times of day are unified;
 nothing else is, so facts with different normal forms may still say the same. A text that can be read in two ways stays
-as it is: 1,859 (with a decimal comma or not), dollars (of which country), 03.05.2024 (March or May), one day (24 hours
-or a working day), Turkey and turkey.
+as it is: 1,859 (with a decimal comma or not), dollars (of which country), 03.05.2024 (March or May), 3 hours of maths
+(of 60 or 45 minutes), Turkey and turkey.
 
-Names of units and months come from CLDR (babel), conversions from pint, number words from text2num; each is imported
-only when a text needs it.
+Number words are read by text2num, which is imported only when a text needs it.
 """
 
 from __future__ import annotations
@@ -17,49 +16,42 @@ from datetime import date
 from decimal import Decimal
 from functools import cache, lru_cache, partial
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, TypeVar
 
 from memorybench.text.normalisation import plain
 
-if TYPE_CHECKING:
-    from pint import UnitRegistry
-
-T = TypeVar("T")
-
-_LANGUAGES = ("en", "en_GB", "de", "fr", "es", "it", "pt", "nl", "pl", "ru", "zh", "zh_Hant", "ja")
 _NUMBER_WORD_LANGUAGES = ("en", "de", "fr", "es", "nl")
-_SYMBOLS_OF = ("en", "en_GB", "zh", "zh_Hant", "ja")
-_UNITS = {
-    "length-millimeter": "", "length-centimeter": "", "length-meter": "", "length-kilometer": "",
-    "length-inch": "", "length-foot": "", "length-yard": "", "length-mile": "",
-    "area-square-meter": "meter**2", "area-square-kilometer": "kilometer**2", "area-square-foot": "foot**2",
-    "area-hectare": "", "area-acre": "",
-    "mass-milligram": "", "mass-gram": "", "mass-kilogram": "",
-    "volume-milliliter": "", "volume-liter": "",
-    "duration-millisecond": "", "duration-second": "", "duration-minute": "", "duration-hour": "",
-    "duration-day": "", "duration-week": "", "duration-month": "", "duration-year": "",
-    "digital-kilobyte": "", "digital-megabyte": "", "digital-gigabyte": "", "digital-terabyte": "",
-    "digital-megabit": "", "digital-gigabit": "",
-    "temperature-celsius": "degC", "temperature-fahrenheit": "degF",
-    "speed-kilometer-per-hour": "kilometer/hour", "speed-mile-per-hour": "mile/hour",
-    "energy-kilowatt-hour": "kilowatt_hour", "power-watt": "", "power-kilowatt": "",
-    "concentr-percent": "%",
-}  # fmt: skip
-"""By CLDR unit: the name of the same unit in pint; "" if it is the last part of the CLDR name."""
-_NOT_CONVERTED = frozenset((
-    "day", "week", "kilobyte", "megabyte", "gigabyte", "terabyte", "megabit", "gigabit", "degC", "degF", "%",
-))  # fmt: skip
-"""Units with one spelling but no conversion: a day may be a working day, a gigabyte may be 1000 or 1024 megabytes, and
-a temperature may be a difference."""
-_ONLY_SYMBOLS = frozenset(("foot", "yard", "foot**2"))
-"""Units whose names in words mean something else in most languages: a table has feet, a house has a yard."""
-_DURATIONS = frozenset(("millisecond", "second", "minute", "hour", "month", "year"))
+_UNITS = (
+    ("mm", 1, "mm", "mm millimeter millimeters millimetre millimetres Millimeter millimètres milímetros 毫米"),
+    ("cm", 10, "mm", "cm centimeter centimeters centimetre centimetres Zentimeter centimètres centímetros 厘米"),
+    ("km", 1_000_000, "mm", "km kilometer kilometers kilometre kilometres Kilometer kilomètres kilómetros 公里 千米"),
+    ("mg", 1, "mg", "mg milligram milligrams Milligramm milligrammes miligramos 毫克"),
+    ("gram", 1_000, "mg", "gram grams gramme grammes Gramm gramos"),
+    ("kg", 1_000_000, "mg", "kg kilogram kilograms Kilogramm kilogrammes kilogramos 公斤 千克"),
+    ("ml", 1, "ml", "ml milliliter milliliters millilitre millilitres Milliliter mililitros 毫升"),
+    ("litre", 1_000, "ml", "liter liters litre litres Liter litros"),
+    ("ms", 1, "ms", "ms millisecond milliseconds Millisekunden millisecondes milisegundos 毫秒"),
+    ("second", 1_000, "ms", "second seconds secs Sekunden secondes segundos"),
+    ("minute", 60_000, "ms", "minute minutes mins Minuten minutos 分钟"),
+    ("hour", 3_600_000, "ms", "hour hours hr hrs heures horas 小时"),
+    ("month", 1, "month", "month months Monate Monaten mois meses 个月"),
+    ("year", 12, "month", "year years yrs Jahre Jahren ans années años"),
+    ("°C", 0, "", "°C degrees_Celsius Grad_Celsius degrés_Celsius grados_Celsius"),
+    ("°F", 0, "", "°F degrees_Fahrenheit Grad_Fahrenheit degrés_Fahrenheit grados_Fahrenheit"),
+    ("%", 0, "", "% percent per_cent Prozent pour_cent por_ciento"),
+)  # fmt: skip
+"""Units: the name that replaces all others, how many of another unit it is (0 if it is not converted), and all names.
+
+Names with a second sense are left out: m, g, l, h, s, min (minimum), TB (a disease), metros (trains), meters (devices),
+pouces (thumbs), Stunden (lessons), and Chinese units of one character, which begin other words. A temperature may be a
+difference, so it is not converted.
+"""
+_DURATIONS = frozenset(("ms", "second", "minute", "hour", "month", "year"))
 _OTHER_WORDS = frozenset((
-    "in", "mi", "cal", "cale", "cali", "pie", "pies", "mila", "mil", "an", "ora", "ore", "lat", "lata", "分", "日",
-    "once", "dos", "cent", "cents", "mille", "elf", "sept", "neuf", "onze", "un", "une", "una", "uno", "ein", "een",
-    "seize", "null", "primer", "acht", "sieben", "zeven", "miles", "millions", "millones", "millionen", "miljoenen",
+    "mil", "once", "dos", "cent", "cents", "mille", "elf", "sept", "neuf", "onze", "un", "une", "una", "uno", "ein",
+    "een", "seize", "null", "primer", "acht", "sieben", "zeven", "miles", "millions", "millones", "millionen",
+    "miljoenen",
 ))  # fmt: skip
-"""Names of units and numbers that are ignored, because they also mean something else.
+"""Number words that are ignored, because they also mean something else.
 
 They do so in another language or, such as "acht" in "acht geben", in the same. A number word is not ignored beside
 another number word.
@@ -94,25 +86,45 @@ _WRITTEN_WITH_S = frozenset(("vingts", "eins", "milliards"))
 _INSIDE_NUMBERS = frozenset(("et", "y", "cent", "cents", "mil", "mille"))
 """Words that may stand between two number words: "trente et un", "deux cent un"."""
 _CURRENCIES = {
-    "€": "EUR", "eur": "EUR", "euro": "EUR", "euros": "EUR", "欧元": "EUR",
-    "$": "$", "dollar": "dollars", "dollars": "dollars", "usd": "USD", "us$": "USD", "美元": "USD",
-    "£": "£", "gbp": "GBP", "chf": "CHF", "¥": "¥", "jpy": "JPY", "yen": "JPY", "inr": "INR",
-    "cny": "CNY", "人民币": "CNY",
+    "€": "EUR", "EUR": "EUR", "euro": "EUR", "euros": "EUR", "Euro": "EUR", "欧元": "EUR",
+    "$": "$", "dollar": "dollars", "dollars": "dollars", "Dollar": "dollars", "USD": "USD", "US$": "USD", "美元": "USD",
+    "£": "£", "GBP": "GBP", "CHF": "CHF", "¥": "¥", "JPY": "JPY", "yen": "JPY", "Yen": "JPY", "INR": "INR",
+    "CNY": "CNY", "人民币": "CNY",
 }  # fmt: skip
-"""By sign or name: the currency. Those that several currencies share, such as $, are kept as they are."""
+"""By sign or name: the currency. Those that several currencies share, such as $, are kept as they are.
+
+"Euros" is left out: Spain won 4 Euros, which are championships.
+"""
 
 _STRAIGHT = str.maketrans("‘’‚‹›“”„«»–—−⁄", "'" * 5 + '"' * 5 + "---/")
-_DATES = (
-    re.compile(r"\b(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)\b"),
-    re.compile(r"(?<!\d)(?P<day>\d{1,2})\.\s?(?P<month>\d{1,2})\.\s?(?P<year>\d{4})\b"),
-    re.compile(r"(?P<year>\d{4})年(?P<month>\d{1,2})月(?P<day>\d{1,2})日"),
-    re.compile(
-        r"\b(?:[Tt]he\s(?=\d+[snrt]))?(?P<day>\d{1,2})(?:st|nd|rd|th|\.|º)?\s(?:of\s|de\s)?(?P<name>[^\W\d_]+)\.?\s(?:de\s)?(?P<year>\d{4})\b"
-    ),
-    re.compile(r"\b(?P<name>[^\W\d_]+)\.?\s(?P<day>\d{1,2})(?:st|nd|rd|th)?,?\s(?P<year>\d{4})\b"),
+_MONTHS = {
+    name: month
+    for names in (
+        "January February March April May June July August September October November December",
+        "Januar Februar März April Mai Juni Juli August September Oktober November Dezember",
+        "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
+        "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
+    )
+    for month, name in enumerate(names.split(), 1)
+}
+"""By name: the month. Abbreviations are left out, because many are other words: set, out, ago, mar, Jan."""
+_BEFORE_DATE = (
+    r"\b(?P<before>(?:on|by|until|till|since|before|after|from|am|vom|zum|bis|ab|seit|le|du|au|depuis|el|del|desde|hasta)"
+    r"\s)"
 )
-_YEAR, _DAY = re.compile(r"\d{4}"), re.compile(r"(?<!\d)\d{1,2}(?!\d)")
-"""Every date matches both. Most texts with a number do not, so they need no search for dates."""
+_YEAR = r"(?P<year>(?:19|20)\d\d)(?=[!?)]*$|[,;)](?:\s|$))"
+_DATES = tuple(
+    re.compile(_BEFORE_DATE + date + _YEAR, re.IGNORECASE)
+    for date in (
+        r"(?:the\s(?=\d+[snrt]))?(?P<day>\d{1,2})(?:st|nd|rd|th|\.)?\s(?:of\s|de\s)?(?P<name>[^\W\d_]+)\s(?:de\s)?",
+        r"(?P<name>[^\W\d_]+)\s(?P<day>\d{1,2})(?:st|nd|rd|th)?,\s",
+    )
+)
+"""Match dates with a name, after a word such as "on" and at the end of a clause.
+
+Elsewhere a date may be a name, or its year an amount: "the folder is 3 May 2024", "gave April 12 2000 euros".
+"""
+_ISO_DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b")
 _TIME = re.compile(
     r"(?<![\w.,:])(?P<hour>1[0-2]|0?[1-9])(?::(?P<minute>[0-5]\d))?\s?(?P<half>[ap])\.?m\b\.?", re.IGNORECASE
 )
@@ -120,7 +132,7 @@ _UHR = re.compile(r"(?<![\d.,:])([01]?\d|2[0-3])\.([0-5]\d)(?=\sUhr\b)")
 _NUMBER = re.compile(
     r"(?:(?P<sign>\bUS\$|[€$£¥])\s?)?(?<![A-Za-z0-9_.,:/#'第-])(?<!第\s)(?P<number>-?\d+(?:[.,']\d+)*)(?![\d:/]|[.,']\d|-\d)"
     r"(?P<scale>\s10{3,}\b|\s?[万亿](?!\d)|[kKM](?![^\W\d_]|[23/]))?"
-    r"(?P<unit>\s?(?P<word>[%€$£¥]|°?[^\W\d_]+[23]?(?:/[^\W\d_]+)?)(?P<next>\s[^\W\d_]+)?)?"
+    r"(?P<unit>\s?(?P<word>[%€$£¥]|°?[^\W\d_]+)(?P<next>\s[^\W\d_]+)?)?"
 )
 """Matches a number, optionally with a currency sign before it, a scale, and one or two words that may be its unit."""
 _SCALES = {"万": 4, "亿": 8, "k": 3, "K": 3, "M": 6}
@@ -147,27 +159,17 @@ _NOT_ONE_NUMBER = re.compile(
 """Matches the spaces in "no one", "at one point", "sixty and five" and "forty five inch screens" (of 5 inch)."""
 _SECONDS = re.compile(r"(?<=ty)-(?=second\b)", re.IGNORECASE)
 """Matches the hyphen in "thirty-second", which may be a duration."""
-_OTHER_UNIT = re.compile(
-    r"[-^]|\s?(?:squared|cubed|sq|cu|cúbic[oa]s?|cuadrad[oa]s?|cubes?|carrés?|cub[io]|quadrat[io]|cúbicos|quadrados?)\b",
+_GOES_ON = re.compile(r"[\w/^@'-]|[.,:]\w|[²³]")
+"""Matches text after a unit that makes it another word or another unit: "2 year-long", "5 km/h", "24months.org"."""
+_MEASURED = re.compile(
+    r"(?:\b(?:lasts?|lasted|weighs?|weighed|holds|(?:runs?|ran|valid) for|dauert|dauerte|läuft|wiegt|fasst"
+    r"|dure|dura|duró|pèse|pesa) |持续|长达)$",
     re.IGNORECASE,
 )
-"""Matches text after a unit that makes it another one, as in "2 metres squared", or a word, as in "2 year-long"."""
-_RATE = re.compile(
-    r"\s?(?:/|(?:an?|per|each|every|daily|weekly|monthly|yearly|pro|je|jede\w*|am|im|par|por|al?|alla|à|на|в|na|w)\b|[每/])",
-    re.IGNORECASE,
-)
-_AGE = re.compile(
-    r"\b(?:old|aged?|ages|alt|alter|âgée?|âge|edad|oud|возраст)\b|[岁歳]|\b(?:is|am|are|was|turn\w*|ist|war|wird|est?)\s\d",
-    re.IGNORECASE,
-)
+"""Matches the words before what is certainly an amount, not a name, as in "the show is 60 minutes"."""
 _CJK = "\u2e80"
 """Scripts from this character on write no space after a unit."""
 _LONGEST_CJK_UNIT = 4
-_AFTER_CJK_UNIT = frozenset(("", *"前后後内內的了之间間以来來左右和与與及"))
-"""Characters that may follow a unit of one character. Before others it may begin a word: 年 in 2年级 (second grade)."""
-_MONTHS = 12
-_DECIMALS = 12
-"""The number of decimal places of a converted quantity."""
 _MOST_DIGITS = 15
 
 
@@ -199,9 +201,9 @@ def _unify_numbers(text: str) -> str:
         return digits
     from text_to_num import alpha2digit
 
-    for pattern in _DATES if _YEAR.search(digits) and _DAY.search(digits) else ():
+    for pattern in _DATES:
         digits = pattern.sub(_iso_date, digits)
-    undated = _DATES[0].sub("", digits)
+    undated = _ISO_DATE.sub("", digits)
     rest = _ARTICLE.sub("", _NUMBER.sub(_without_amount, _TIME.sub("", undated)))
     # a number without a unit may have that of another: "6 hours, 7 on weekends", "8 to 9 pm", "two or three hundred"
     has_numbers = (alpha2digit(rest, language, 0) != rest for language in _NUMBER_WORD_LANGUAGES)
@@ -286,12 +288,10 @@ def _number_word_language(word: str) -> str | None:
 
 
 def _iso_date(found: re.Match[str]) -> str:
-    parts = found.groupdict()
-    month, day = _months().get(parts["name"].lower()) if "name" in parts else int(parts["month"]), int(parts["day"])
-    if "." in found[0] and "name" not in parts and month != day <= _MONTHS:
-        return found[0]  # some write the month first
+    name = found["name"]
+    month = _MONTHS.get(name) or _MONTHS.get(name.lower()) or _MONTHS.get(name.capitalize(), 0)
     try:
-        return date(int(parts["year"]), month or 0, day).isoformat()
+        return found["before"] + date(int(found["year"]), month, int(found["day"])).isoformat()
     except ValueError:
         return found[0]
 
@@ -320,41 +320,37 @@ def _quantity(found: re.Match[str], is_complete: bool) -> str:
     unit, rest = _read_unit(found)
     scale = (found["scale"] or "").strip()
     is_money = unit in _CURRENCIES.values()
-    if unit and not is_money and _OTHER_UNIT.match(found.string, found.end() - len(rest)):
-        return found[0]
     if (scale in ("k", "K", "M") and not is_money) or ((scale or found["sign"]) and not is_complete):
         return found[0]  # "5k" may be a run, and "5M" a size
-    is_duration = unit in _DURATIONS
-    # "3.10 min" may be 3 minutes and 10 seconds, or a version
-    is_amount = bool(unit or scale) and not (is_duration and found["number"].endswith("0"))
+    # "3.10 hours" may be 3 hours and 10 minutes, or a version
+    is_amount = bool(unit or scale) and not (unit in _DURATIONS and found["number"].endswith("0"))
     value = _read_number(found["number"], is_amount)
     if value is None:
         return found[0]
     value = value.scaleb(_SCALES.get(scale, scale.count("0")))
-    is_converted = is_complete and not (is_money or unit in _NOT_CONVERTED or not unit)
-    if is_converted and is_duration:
-        is_rate = _RATE.match(found.string, found.end() - len(rest))
-        is_converted = not (is_rate or _AGE.search(found.string))
-    return (_convert(value, unit) if is_converted else f"{_digits(value)} {unit}".rstrip()) + rest
+    is_last = not rest and not found.string[found.end() :].strip("!?")
+    if unit and not is_money and is_complete and is_last and _MEASURED.search(found.string[: found.start()]):
+        value, unit = _convert(value, unit)
+    return f"{_digits(value)} {unit}".rstrip() + rest
+
+
+def _convert(value: Decimal, unit: str) -> tuple[Decimal, str]:
+    _, number, other, _ = next(row for row in _UNITS if row[0] == unit)
+    return (value * number, other) if number else (value, unit)
 
 
 def _read_unit(found: re.Match[str]) -> tuple[str, str]:
-    """Return the currency or the unit as pint writes it ("" if there is none), and the text after it."""
+    """Return the currency or the unit ("" if there is none), and the text after it."""
     whole, word = found["unit"] or "", found["word"] or ""
     if found["sign"]:
-        return _CURRENCIES[found["sign"].lower()], whole
+        return _CURRENCIES[found["sign"]], whole
     names = [word + (found["next"] or ""), word]
     if word >= _CJK:
-        shortest = 1 if word[1:2] in _AFTER_CJK_UNIT else 2
-        names += [word[:length] for length in range(_LONGEST_CJK_UNIT, shortest - 1, -1)]
-    names = [name for name in names if name.lower() not in _OTHER_WORDS and name != "L"]  # "40 L" is a size
-    readings = [_CURRENCIES.get(name.lower()) for name in names]
-    if word and not any(readings):
-        symbols, long_names = _units()
-        readings = [symbols.get(name) or long_names.get(name) for name in names]
-    for name, unit in zip(names, readings, strict=True):
-        if unit:
-            return unit, whole.lstrip()[len(name) :]
+        names += [word[:length] for length in range(_LONGEST_CJK_UNIT, 1, -1)]
+    for name in names:
+        unit, rest = _CURRENCIES.get(name) or _unit_names().get(name), whole.lstrip()[len(name) :]
+        if unit and (name >= _CJK or not _GOES_ON.match(rest + found.string[found.end() :])):
+            return unit, rest
     return "", whole
 
 
@@ -383,56 +379,8 @@ def _digits(value: Decimal) -> str:
     return f"{value.normalize():f}"
 
 
-@lru_cache(maxsize=10_000)
-def _convert(value: Decimal, unit: str) -> str:
-    written = _registry().Quantity(value, unit)
-    quantity = written.to("month") if unit in ("month", "year") else written.to_base_units()
-    return f"{_digits(round(quantity.magnitude, _DECIMALS))} {quantity.units}"
-
-
 @cache
-def _registry() -> UnitRegistry[Any]:
-    from pint import UnitRegistry
-
-    return UnitRegistry(non_int_type=Decimal)
-
-
-@cache
-def _units() -> tuple[dict[str, str], dict[str, str]]:
-    """Return the units that CLDR names: by symbol in English, Chinese and Japanese, and by long name.
-
-    Long names are in lower case or as CLDR writes them, with a capital in German only: "7 Years" is a title.
-    """
-    from babel.units import format_unit
-
-    symbols: dict[str, set[str]] = {}
-    long_names: dict[str, set[str]] = {}
-    for cldr, unit in _UNITS.items():
-        unit = unit or cldr.partition("-")[2]
-        for language in _LANGUAGES:
-            for amount in (1, 2, 5):
-                name = plain(format_unit(amount, cldr, "long", locale=language).replace(str(amount), "", 1))
-                for spelling in (name, name.lower()) if unit not in _ONLY_SYMBOLS else ():
-                    long_names.setdefault(spelling, set()).add(unit)
-        for language in _SYMBOLS_OF:
-            name = plain(format_unit(2, cldr, "short", locale=language).replace("2", "", 1))
-            symbols.setdefault(name, set()).add(unit)
-    return _unambiguous(symbols), _unambiguous(long_names)
-
-
-def _unambiguous(names: dict[str, set[T]]) -> dict[str, T]:
-    """Return the names that mean one thing only. Others, such as months of two languages, are left out."""
-    return {name: meaning for name, (meaning, *others) in names.items() if not others}
-
-
-@cache
-def _months() -> dict[str, int]:
-    from babel import Locale
-
-    names: dict[str, set[int]] = {}
-    for language in _LANGUAGES:
-        for forms in Locale.parse(language).months.values():
-            for width in ("wide", "abbreviated"):
-                for number, name in forms[width].items():
-                    names.setdefault(name.lower().rstrip("."), set()).add(number)
-    return _unambiguous(names)
+def _unit_names() -> dict[str, str]:
+    """Return the units by name. German names may be in lower case, too. Other capitals are of titles: "7 Years"."""
+    names = {name.replace("_", " "): unit for unit, _, _, written in _UNITS for name in written.split()}
+    return {**{name.lower(): unit for name, unit in names.items() if name[0] != "°"}, **names}
