@@ -393,7 +393,6 @@ SECOND_SENSES = (
     ("Her phone supports 5g", "Her phone supports 5 grams"),
     ("Raised 5 m last spring", "Raised 5 metres last spring"),
     ("Had 2 TB cases", "Had 2 terabyte cases"),
-    ("Uses 5 m2 screws", "Uses 5 m² screws in square metres"),
     ("Elle a 2 pouces", "Elle a 5,08 cm"),
     ("Ha 2 pollici", "Ha 5,08 cm"),
     ("Won 3 seconds and a first", "Won 3000 ms and a first"),
@@ -419,5 +418,17 @@ SECOND_SENSES = (
     ("Gave April 12 2000 euros", "Gave 12 April 2000 euros"),
     ("On March 5, 2000 people came", "On 2000-03-05 people came"),
     ("Calls on 10 May 1830", "Calls on 1830-05-10"),
+    # times that are German, a length or the name of a group
+    ("Wohnt in Haus 3 am", "Wohnt in Haus 03:00"),
+    ("Meets group 3 PM", "Meets group 15:00"),
+    ("Psalm 3 am", "Psalm 03:00"),
+    ("Has a width of 5 pm", "Has a width of 17:00"),
+    # signs
+    ("Lives in flat 2ª", "Lives in flat 2a"),
+    ("Works in ℝ", "Works in R"),
+    ("Likes 👨‍👩‍👧 a lot", "Likes 👨👩👧 a lot"),
+    ("Uses \uf8ff in notes", "Uses in notes"),
+    ("Uses 5 m2 screws", "Uses 5 m² screws"),
+    ("Uses 1½ cups of rice", "Uses 11/2 cups of rice"),
 )
 """Pairs with a notation that has a second sense, in which they say different things."""

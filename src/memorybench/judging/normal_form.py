@@ -11,13 +11,15 @@ Number words are read by text2num, which is imported only when a text needs it.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from datetime import date
 from decimal import Decimal
 from functools import cache, lru_cache, partial
 from itertools import groupby
 
-from memorybench.text.normalisation import plain
+from memorybench.text.normalisation import tidy
+from memorybench.text.sanitize import sanitize
 
 _NUMBER_WORD_LANGUAGES = ("en", "de", "fr", "es", "nl")
 _UNITS = (
@@ -70,8 +72,8 @@ _QUOTED = re.compile(
     """,
     re.VERBOSE,
 )
-_QUOTE = "\ue000"
-"""Stands for a quoted text, which is compared as it is written. `plain` removes this character from texts."""
+_QUOTE = "\x00"
+"""Stands for a quoted text, which is compared as it is written. `unify_characters` removes this character."""
 _END = re.compile(r"(?<=[\w)\]\"'`》〉」』%°€$£+#*])[.。]$")
 """Matches the full stop at the end of a sentence, not one that belongs to "..", "./." or the like."""
 _LITERAL = re.compile(
@@ -96,7 +98,10 @@ _CURRENCIES = {
 "Euros" is left out: Spain won 4 Euros, which are championships.
 """
 
-_STRAIGHT = str.maketrans("‘’‚‹›“”„«»–—−⁄", "'" * 5 + '"' * 5 + "---/")
+_STRAIGHT = str.maketrans("‘’‚‹›“”„«»–—−⁄", "'" * 5 + '"' * 5 + "---/", "\u00ad\u200b\u2060\ufeff")
+"""Replaces quotes and dashes; removes soft hyphens and the invisible characters that mark where a line may break."""
+_FORMS = ("<wide>", "<narrow>", "<noBreak>", "<compat>")
+"""Kinds of characters that are another form of others, such as ﬁ. Those that mean more are kept: ², ª, ½, ①, ℝ."""
 _MONTHS = {
     name: month
     for names in (
@@ -126,8 +131,11 @@ Elsewhere a date may be a name, or its year an amount: "the folder is 3 May 2024
 """
 _ISO_DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b")
 _TIME = re.compile(
-    r"(?<![\w.,:])(?P<hour>1[0-2]|0?[1-9])(?::(?P<minute>[0-5]\d))?\s?(?P<half>[ap])\.?m\b\.?", re.IGNORECASE
+    r"(?P<before>\b(?:at|by|until|till|before|after|from|since)\s)"
+    r"(?P<hour>1[0-2]|0?[1-9])(?::(?P<minute>[0-5]\d))?\s?(?P<half>[ap])\.?m\b\.?(?![\w-])",
+    re.IGNORECASE,
 )
+"""Matches a time after an English word: elsewhere "3 am" may be German, and "5 pm" a number of picometres or a name."""
 _UHR = re.compile(r"(?<![\d.,:])([01]?\d|2[0-3])\.([0-5]\d)(?=\sUhr\b)")
 _NUMBER = re.compile(
     r"(?:(?P<sign>\bUS\$|[€$£¥])\s?)?(?<![A-Za-z0-9_.,:/#'第-])(?<!第\s)(?P<number>-?\d+(?:[.,']\d+)*)(?![\d:/]|[.,']\d|-\d)"
@@ -138,14 +146,6 @@ _NUMBER = re.compile(
 _SCALES = {"万": 4, "亿": 8, "k": 3, "K": 3, "M": 6}
 _GROUPED = re.compile(r"-?[1-9]\d{0,2}([.,'])\d{3}(?:\1\d{3})*")
 _SEPARATORS = re.compile("[.,']")
-_VULGAR_FRACTION = re.compile("(?<=\\d)(?=[¼-¾⅐-⅞])")
-_SUBSCRIPT = re.compile(r"(?<=[^\W\d_])(?=[₀-₉])")
-_RAISED_LETTERS = r"\u02b0-\u02b8\u02e0-\u02e4\u1d2c-\u1d6a"
-_POWER = re.compile(
-    rf"(?P<amount>\d\s?)?(?P<base>[^\W\d_{_RAISED_LETTERS}]+|\d+|[)])(?P<power>[²³¹\u2070-\u207f{_RAISED_LETTERS}]+)"
-)
-_UNIT_POWER = re.compile(r"\d\s?(?:[kcdmµ]?m|ft|in|yd|mi)[²³]")
-"""Matches a number with a unit such as m², which is also written m2."""
 _THOUSANDS = re.compile(r"\s10{3,}\b")
 _TWO_NUMBERS = re.compile(r"(?<=\d)\s(?=10{3,}\b)")
 _DIGIT_WORD = (
@@ -173,11 +173,24 @@ _LONGEST_CJK_UNIT = 4
 _MOST_DIGITS = 15
 
 
+def unify_characters(text: str) -> str:
+    """Return a text without control characters and repeated blanks, and with one form of equivalent characters."""
+    if not text.isascii():
+        composed = unicodedata.normalize("NFC", text).translate(_STRAIGHT)
+        text = "".join([unicodedata.normalize("NFKC", c) if _is_form(c) else c for c in composed])
+    return tidy(sanitize(text))
+
+
+@cache
+def _is_form(character: str) -> bool:
+    return unicodedata.decomposition(character).startswith(_FORMS)
+
+
 @lru_cache(maxsize=10_000)
 def normal_form(text: str) -> str:
     if _LITERAL.search(text):
         return text.strip()
-    text = plain(text) if text.isascii() else plain(_mark_small_digits(text)).translate(_STRAIGHT)
+    text = unify_characters(text)
     is_one_word = not any(map(str.isspace, text))
     if not is_one_word or text[-2:-1] >= _CJK:  # one word may be a password or a symbol; Chinese has no blanks
         text = _END.sub("", text)
@@ -214,17 +227,6 @@ def _unify_numbers(text: str) -> str:
         hundreds, written = (Counter(re.findall(r"\d{3,}", one)) for one in (undated, text))
         digits = text if len(re.findall(r"\d+", undated)) > 1 and not hundreds <= written else digits
     return _NUMBER.sub(partial(_quantity, is_complete=is_complete), _UHR.sub(r"\1:\2", digits))
-
-
-def _mark_small_digits(text: str) -> str:
-    """Return the text with a mark before what is written small: 1½ is not 11/2, x² is neither x₂ nor x2, 2ⁿ not 2n."""
-    text = _SUBSCRIPT.sub("_", _VULGAR_FRACTION.sub(" ", text))
-    return _POWER.sub(_mark_power, text)
-
-
-def _mark_power(found: re.Match[str]) -> str:
-    is_unit = _UNIT_POWER.fullmatch(found[0])
-    return found[0] if is_unit else f"{found['amount'] or ''}{found['base']}^{found['power']}"
 
 
 def _number_words_as_digits(text: str) -> str:
@@ -301,11 +303,8 @@ _AMBIGUOUS_HOURS = range(10, 13)
 
 
 def _clock(found: re.Match[str]) -> str:
-    before, after = found.string[: found.start()].lower(), found.string[found.end() :]
-    if found[0].endswith(" am") and after.startswith(" ") and not before.endswith("at "):
-        return found[0]  # German "am": "um 8 am Turm"
     hour = int(found["hour"]) % 12 + (12 if found["half"] in "pP" else 0)
-    time = f"{hour:02}:{found['minute'] or '00'}"
+    time = f"{found['before']}{hour:02}:{found['minute'] or '00'}"
     return f"{time} by twelve hours" if hour in _AMBIGUOUS_HOURS else time
 
 
