@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Sequence
 from datetime import date
 from decimal import Decimal
 from functools import cache, lru_cache, partial
@@ -77,9 +78,11 @@ _QUOTE = "\x00"
 _END = re.compile(r"(?<=[\w)\]\"'`》〉」』%°€$£+#*])[.。]$")
 """Matches the full stop at the end of a sentence, not one that belongs to "..", "./." or the like."""
 _LITERAL = re.compile(
-    r"\b(?:pass(?:word|phrase|code)s?|branch(?:es)?|usernames?|hashtags?|code ?words?"
-    r"|passw[oö]rt\w*|kennwort\w*|wachtwoord\w*|contraseñas?)\b"
-    r"|\bmots? de passe\b|密码|密碼",
+    r"passw[oö]r[dt]|pass ?(?:phrase|code)|kennwort|wachtwoord|contraseñ|senha|mots? de passe|密码|密碼"
+    r"|user ?names?\b|benutzer|utente|utilisateur|usuari[oa]|用户名|用戶名|\b(?:logins?|accounts?|handles?|hashtags?)\b"
+    r"|\b(?:codes?|pins?|keys?|tokens?|ids?|secrets?|answers?|branch(?:es)?|tags?|versions?|commands?|urls?)\b"
+    r"|(?:code|key) ?words?\b|schlüssel|befehl|\b(?:files?|folders?|channels?|titles?|names?)\b|ordner|datei"
+    r"|\b(?:called|named|entitled|heiß(?:t|en)|lautet|genannt|appel(?:le|lé|lée)|llama|chiama)\b",
     re.IGNORECASE,
 )
 """Words for a text that must be written as it is: the password "three cats" is not "3 cats"."""
@@ -87,6 +90,8 @@ _WRITTEN_WITH_S = frozenset(("vingts", "eins", "milliards"))
 """Number words that end with s inside of numbers, too: "quatre-vingts", "deux milliards"."""
 _INSIDE_NUMBERS = frozenset(("et", "y", "cent", "cents", "mil", "mille"))
 """Words that may stand between two number words: "trente et un", "deux cent un"."""
+_PART_OF_NUMBER = re.compile(rf"[\d.,]*\d|and|{'|'.join(sorted(_INSIDE_NUMBERS | _OTHER_WORDS))}", re.IGNORECASE)
+_CLAUSE_ENDS = (",", ";", ":", ".", "!", "?", ")")
 _CURRENCIES = {
     "€": "EUR", "EUR": "EUR", "euro": "EUR", "euros": "EUR", "Euro": "EUR", "欧元": "EUR",
     "$": "$", "dollar": "dollars", "dollars": "dollars", "Dollar": "dollars", "USD": "USD", "US$": "USD", "美元": "USD",
@@ -138,7 +143,7 @@ _TIME = re.compile(
 """Matches a time after an English word: elsewhere "3 am" may be German, and "5 pm" a number of picometres or a name."""
 _UHR = re.compile(r"(?<![\d.,:])([01]?\d|2[0-3])\.([0-5]\d)(?=\sUhr\b)")
 _NUMBER = re.compile(
-    r"(?:(?P<sign>\bUS\$|[€$£¥])\s?)?(?<![A-Za-z0-9_.,:/#'第-])(?<!第\s)(?P<number>-?\d+(?:[.,']\d+)*)(?![\d:/]|[.,']\d|-\d)"
+    r"(?:(?P<sign>\bUS\$|[€$£¥])\s?)?(?<![A-Za-z0-9_.,:/#@'第-])(?<!第\s)(?P<number>-?\d+(?:[.,']\d+)*)(?![\d:/]|[.,']\d|-\d)"
     r"(?P<scale>\s10{3,}\b|\s?[万亿](?!\d)|[kKM](?![^\W\d_]|[23/]))?"
     r"(?P<unit>\s?(?P<word>[%€$£¥]|°?[^\W\d_]+)(?P<next>\s[^\W\d_]+)?)?"
 )
@@ -148,17 +153,13 @@ _GROUPED = re.compile(r"-?[1-9]\d{0,2}([.,'])\d{3}(?:\1\d{3})*")
 _SEPARATORS = re.compile("[.,']")
 _THOUSANDS = re.compile(r"\s10{3,}\b")
 _TWO_NUMBERS = re.compile(r"(?<=\d)\s(?=10{3,}\b)")
-_DIGIT_WORD = (
-    "(?:one|two|three|four|five|six|seven|eight|nine|first|second|third|fourth|fifth|sixth|seventh|eighth|ninth)"
-)
+_DIGIT_WORD = "(?:one|two|three|four|five|six|seven|eight|nine)"
 _NOT_ONE_NUMBER = re.compile(
-    rf"\s(?:(?<=\bno\s)(?=one\b)|(?<=\bat one\s)(?=point\b)|(?<=ty\s)(?=(?:and\s)?{_DIGIT_WORD}\b)"
+    rf"\s(?:(?<=\bno\s)(?=one\b)|(?<=\bone\s)(?=point\b)|(?<=ty\s)(?=(?:and\s)?{_DIGIT_WORD}\b)"
     rf"|(?:(?<=hundred\s)|(?<=thousand\s))(?={_DIGIT_WORD}\b))",
     re.IGNORECASE,
 )
-"""Matches the spaces in "no one", "at one point", "sixty and five" and "forty five inch screens" (of 5 inch)."""
-_SECONDS = re.compile(r"(?<=ty)-(?=second\b)", re.IGNORECASE)
-"""Matches the hyphen in "thirty-second", which may be a duration."""
+"""Matches the spaces in "no one", "one point", "sixty and five" and "forty five"."""
 _GOES_ON = re.compile(r"[\w/^@'-]|[.,:]\w|[²³]")
 """Matches text after a unit that makes it another word or another unit: "2 year-long", "5 km/h", "24months.org"."""
 _MEASURED = re.compile(
@@ -167,8 +168,8 @@ _MEASURED = re.compile(
     re.IGNORECASE,
 )
 """Matches the words before what is certainly an amount, not a name, as in "the show is 60 minutes"."""
-_CJK = "\u2e80"
-"""Scripts from this character on write no space after a unit."""
+_CJK, _LAST_CJK = "\u2e80", "\ud7ff"
+"""Scripts between these characters write no space after a unit."""
 _LONGEST_CJK_UNIT = 4
 _MOST_DIGITS = 15
 
@@ -186,23 +187,26 @@ def _is_form(character: str) -> bool:
     return unicodedata.decomposition(character).startswith(_FORMS)
 
 
+def is_literal(text: str) -> bool:
+    """Return whether a text or a key tells that a text is a password, a name or the like."""
+    return _LITERAL.search(text) is not None
+
+
 @lru_cache(maxsize=10_000)
 def normal_form(text: str) -> str:
-    if _LITERAL.search(text):
+    if is_literal(text):
         return text.strip()
-    text = unify_characters(text)
-    is_one_word = not any(map(str.isspace, text))
-    if not is_one_word or text[-2:-1] >= _CJK:  # one word may be a password or a symbol; Chinese has no blanks
-        text = _END.sub("", text)
+    if len(text.split()) < 2 and not any(_CJK <= c <= _LAST_CJK for c in text):
+        return unicodedata.normalize("NFC", text.strip())  # it may be a password or a symbol; Chinese has no blanks
+    text = _END.sub("", unify_characters(text))
     quotes = _QUOTED.findall(text)
     text = _unify_numbers(_QUOTED.sub(_QUOTE, text)).strip()
     for quote in quotes:
         text = text.replace(_QUOTE, quote, 1)
-    if is_one_word:
-        return text
     # any sentence may begin with a capital; elsewhere case may tell Turkey from turkey, and US from us
     first_word = text.partition(" ")[0]
     is_name = _IN_NAME.search(first_word) or any(c.isupper() or c.isdigit() for c in first_word[1:])  # USB, Hunter2
+    is_name = is_name or len(first_word) == 1  # X is not x
     return text if is_name else text[:1].lower() + text[1:]
 
 
@@ -232,13 +236,17 @@ def _unify_numbers(text: str) -> str:
 def _number_words_as_digits(text: str) -> str:
     if "billion" in text.lower():  # which is a thousand or a million millions, depending on the language
         return text
-    words = _NOT_ONE_NUMBER.sub(" | ", _SECONDS.sub("-| ", text)).split(" ")
+    words = _NOT_ONE_NUMBER.sub(" | ", text).split(" ")
     languages = [_number_word_language(word) for word in words]
     if not any(languages):
         return " ".join(words)
     from text_to_num import alpha2digit
 
+    unclear = _unclear_numbers(words, languages)
+
     def is_other_word(place: int) -> bool:
+        if place in unclear or _is_ordinal(words[place]):
+            return True
         if _bare(words[place]) in _NOT_NUMBERS or _is_plural(words[place]) or _IN_NAME.search(words[place]):
             return True
         if place > 0 and _is_capitalised(words[place]):
@@ -258,6 +266,27 @@ def _number_words_as_digits(text: str) -> str:
             part = " ".join([alpha2digit(piece, language, 0) for piece in pieces]) if language in languages else part
         parts.append(part)
     return " ".join(parts)
+
+
+def _unclear_numbers(words: Sequence[str], languages: Sequence[str | None]) -> frozenset[int]:
+    """Return the places of numbers of several words that may be two numbers.
+
+    They are followed by a word that may belong to the second one: "two hundred metre sprints".
+    """
+    unclear: set[int] = set()
+    parts = [bool(language) or _PART_OF_NUMBER.fullmatch(word) for word, language in zip(words, languages, strict=True)]
+    for is_number, places in groupby(range(len(words)), lambda place: bool(parts[place])):
+        run = list(places)
+        after = words[run[-1] + 1 :]
+        is_clear = (
+            len(run) == 1
+            or words[run[-1]][-1:] in _CLAUSE_ENDS
+            or len(after) < 2
+            or after[0].endswith(("s", "s'", *_CLAUSE_ENDS))
+            or after[0] in ("of", "de")
+        )
+        unclear.update(run if is_number and not is_clear else ())
+    return frozenset(unclear)
 
 
 def _bare(word: str) -> str:
@@ -286,7 +315,18 @@ def _number_word_language(word: str) -> str | None:
 
     if word.lower() == word.upper() or _bare(word) in _OTHER_WORDS | _NOT_NUMBERS:  # digits and Chinese have no case
         return None
-    return next((language for language in _NUMBER_WORD_LANGUAGES if alpha2digit(word, language, 0) != word), None)
+    bare = _bare(word)
+    return next((lang for lang in _NUMBER_WORD_LANGUAGES if alpha2digit(bare, lang, 0).isdecimal()), None)
+
+
+@lru_cache(maxsize=50_000)
+def _is_ordinal(word: str) -> bool:
+    """Return whether a word is read as an ordinal in a language: "second" is a duration, too, and "cuarto" a room."""
+    from text_to_num import alpha2digit
+
+    bare = _bare(word)
+    readings = (alpha2digit(bare, language, 0) for language in _NUMBER_WORD_LANGUAGES)
+    return any(reading != bare and not reading.isdecimal() for reading in readings)
 
 
 def _iso_date(found: re.Match[str]) -> str:
