@@ -13,7 +13,7 @@ from pydantic import ConfigDict
 from memorybench.core.errors import Malformed
 from memorybench.files.located import DEEPEST
 
-from .normal_form import normal_form
+from .normal_form import is_literal, normal_form, unify_characters
 
 MOST_FACTS = 2_000
 """A memory with more facts than this is rejected, because every fact is compared with every other."""
@@ -60,8 +60,8 @@ _SHORTENED = """
 """
 _ABBREVIATIONS = frozenset(_SHORTENED.split())
 """Lower-case abbreviations of three letters or more, in several languages."""
-_WORD = re.compile(r"""[^\s_\-–—/\\.,:;!?&|*`'"’()[\]{}]+""")
-"""Matches a word of a category. Signs such as + and # belong to it: `C++` is not `C`."""
+_BETWEEN_WORDS = re.compile(r"(?<=[^\W_])[\s_]+(?=[^\W_])|(?<=[^\W\d_])-(?=[^\W\d_])")
+"""Matches what stands between words of a category. Other signs belong to it: `C++` is not `C`, `1-5` is not `1.5`."""
 _HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _MOST_WORDS_IN_CATEGORY = 4
 _CONTAINERS = (dict, list)
@@ -95,9 +95,13 @@ class MemoryFact:
 
     @cached_property
     def normal_text(self) -> str:
-        """The normal form of the text. A category of the fact that is put before it (`city: Rome`) is removed."""
+        """The normal form of the text. The last category, if it is put before the text (`city: Rome`), is removed.
+
+        A text under a key such as `password` stays as it is written.
+        """
         name, colon, rest = self.text.partition(": ")
-        return normal_form(rest if colon and spelling(name) in self.path else self.text)
+        text = rest if colon and spelling(name) in self.path[-1:] else self.text
+        return text.strip() if any(map(_is_literal_key, self.path)) else normal_form(text)
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -155,7 +159,12 @@ def normal_category(name: str) -> str:
 @lru_cache(maxsize=1_000)
 def spelling(name: str) -> str:
     """Return a category in one spelling: `Customer Segments` and `customerSegments` are `customer_segments`."""
-    return "_".join(_WORD.findall(_HUMPS.sub(" ", name).replace("_", " ").casefold())) or name.strip()
+    return _BETWEEN_WORDS.sub("_", _HUMPS.sub(" ", unify_characters(name)).lower()).removesuffix(":") or name.strip()
+
+
+@lru_cache(maxsize=1_000)
+def _is_literal_key(path: str) -> bool:
+    return is_literal(path.replace("_", " "))
 
 
 def _singular(word: str) -> str:

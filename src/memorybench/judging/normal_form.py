@@ -80,8 +80,9 @@ _END = re.compile(r"(?<=[\w)\]\"'`》〉」』%°€$£+#*])[.。]$")
 _LITERAL = re.compile(
     r"passw[oö]r[dt]|pass ?(?:phrase|code)|kennwort|wachtwoord|contraseñ|senha|mots? de passe|密码|密碼"
     r"|user ?names?\b|benutzer|utente|utilisateur|usuari[oa]|用户名|用戶名|\b(?:logins?|accounts?|handles?|hashtags?)\b"
-    r"|\b(?:codes?|pins?|keys?|tokens?|ids?|secrets?|answers?|branch(?:es)?|tags?|versions?|commands?|urls?)\b"
-    r"|(?:code|key) ?words?\b|schlüssel|befehl|\b(?:files?|folders?|channels?|titles?|names?)\b|ordner|datei"
+    r"|\b(?:codes?|pins?|tokens?|ids?|secrets?|answers?|branch(?:es)?|versions?|commands?|urls?)\b"
+    r"|\bkeys?(?= (?:is|are|was)\b|:|$)|(?:code|key) ?words?\b|schlüssel|befehl"
+    r"|\b(?:files?|folders?|channel|titles?|names?)\b|ordner|datei"
     r"|\b(?:called|named|entitled|heiß(?:t|en)|lautet|genannt|appel(?:le|lé|lée)|llama|chiama)\b",
     re.IGNORECASE,
 )

@@ -24,7 +24,7 @@ from memorybench.core.records import Record
 from memorybench.core.trials import Case, Exhibit, Score, Subject, Trial
 from memorybench.files.prompts import load_prompt
 from memorybench.judging.enumeration import STATED, WITHDRAWN, WRITTEN, list_facts
-from memorybench.judging.facts import MemoryFact, categories_of, facts_of, spelling
+from memorybench.judging.facts import MemoryFact, categories_of, facts_of
 from memorybench.judging.matching import Grid, Matching, match
 from memorybench.judging.matching_judge import PROMPT, SUPPORT_PROMPT, EntailmentJudge
 from memorybench.judging.normal_form import normal_form
@@ -56,7 +56,7 @@ DAY = "day"
 """The label that holds the day of a trace, so that reports show how scores change over time."""
 _QUESTION = "Does the response, a note from a memory, say everything that the correct answer says?"
 _LONGEST_CATEGORY, _MOST_CATEGORIES = 40, 50
-_PLAIN_KEY = re.compile(r"[\w &/-]+")
+_PLAIN_KEY, _WORDS = re.compile(r"[\w &/-]+"), re.compile(r"\w+")
 
 
 def _day(at: datetime | None) -> dict[str, str]:
@@ -135,7 +135,9 @@ class TraceJudge(Struct, frozen=True):
         names = categories_of(trace.existing, before) | categories_of(trace.output, after)
         # longer keys are sentences or ids, not categories; other signs would end a category or begin a line
         short = (name for name in names if len(name) <= _LONGEST_CATEGORY and any(map(str.isalnum, name)))
-        written_plainly = {name if _PLAIN_KEY.fullmatch(name) else spelling(name) for name in short}
+        written_plainly = {
+            name if _PLAIN_KEY.fullmatch(name) else "_".join(_WORDS.findall(name.lower())) for name in short
+        }
         categories = sorted(written_plainly)[:_MOST_CATEGORIES]
         existing = _as_text(trace.existing)
         said = {"conversation": transcript(trace.conversation), "existing-memory": existing}
