@@ -13,7 +13,7 @@ from pydantic import ConfigDict
 from memorybench.core.errors import Malformed
 from memorybench.files.located import DEEPEST
 
-from .normal_form import is_literal, normal_form, unify_characters
+from .normal_form import is_literal, is_number_word, normal_form, unify_characters
 
 MOST_FACTS = 2_000
 """A memory with more facts than this is rejected, because every fact is compared with every other."""
@@ -32,8 +32,8 @@ _BESIDE_TEXT = frozenset((*_CATEGORY_KEYS, *_PARTICULARS.split()))
 _WRAPPERS = frozenset(("memory", "memories", "result", "fact", "item", "data", "block", "entry", "existing_memory"))
 """Keys that are not categories, because they say nothing about their content. In normal form."""
 
-_BULLET = re.compile(r"^\s*(?:[*•]|[-–](?!\s*[\d.,€$£¥]))\s+")
-"""Matches a bullet. A dash before a number may be a minus."""
+_BULLET = re.compile(r"^\s*(?:[*•]|[-–](?!\s*(?:[A-Z]{2,3}\$?\s)?[\d.,€$£¥]))\s+(?P<word>\S*)")
+"""Matches a bullet and the word after it. A dash before a number may be a minus."""
 _NUMBERED = re.compile(r"^\s*(\d{1,3})[.)]\s+", re.MULTILINE)
 _HEADING = re.compile(r"^#{1,6}\s+(?P<name>.+?)\s*:?\s*$")
 _DENIAL = re.compile(
@@ -77,10 +77,6 @@ class MemoryFact:
     most_parts: int = 1
     """The most facts that the text may contain: more than 1 if it is unclear where a sentence ends, as in "3. Mai"."""
 
-    category_in_text: bool = False
-    """Whether the category stands in the text, before the fact or in a heading. It may be no category, but change what
-    the fact says, as in `Formerly: lives in Rome`."""
-
     # journals of earlier versions also tell the path of each fact, which nobody asked for
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
 
@@ -94,14 +90,16 @@ class MemoryFact:
         return tuple(map(spelling, self.categories))
 
     @cached_property
-    def normal_text(self) -> str:
-        """The normal form of the text. The last category, if it is put before the text (`city: Rome`), is removed.
-
-        A text under a key such as `password` stays as it is written.
-        """
+    def text_alone(self) -> str:
+        """The text without the last category, if that is put before it, as in `city: Rome`."""
         name, colon, rest = self.text.partition(": ")
-        text = rest if colon and spelling(name) in self.path[-1:] else self.text
-        return text.strip() if any(map(_is_literal_key, self.path)) else normal_form(text)
+        return rest if colon and spelling(name) in self.path[-1:] else self.text
+
+    @cached_property
+    def normal_text(self) -> str:
+        """The normal form of `text_alone`, which stays as it is written under a key such as `password`."""
+        is_literal_text = any(map(_is_literal_key, self.path))
+        return self.text_alone.strip() if is_literal_text else normal_form(self.text_alone)
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -127,7 +125,8 @@ def facts_of(state: Any) -> tuple[MemoryFact, ...]:
     A text in a list is one fact. A text outside of lists is split at line breaks, and where a sentence certainly ends;
     so is the value of a block (an object with `label` and `value`), also in a list. `"budget": 5000` is the fact
     "budget: 5000" in the category budget. An object with a text (in `content`, `fact`, `memory` …) and otherwise only
-    details such as ids and dates counts as that text. Keys such as `memories` or `results` are not categories.
+    details such as ids and dates counts as that text. Keys such as `memories` or `results` are not categories if they
+    are outermost, or above such objects.
     """
     facts: list[MemoryFact] = []
     _gather(facts, state, (), 0)
@@ -194,7 +193,7 @@ def _gather(
     if isinstance(value, str):
         for said, own in _item(value, categories) if is_item else _lines(value, categories):
             for text, parts in ((said, 1),) if is_item else _sentences(said):
-                _add(facts, f"{spoken}: {text}" if spoken else text, own, parts, in_text=own != categories)
+                _add(facts, f"{spoken}: {text}" if spoken else text, own, parts)
     elif isinstance(value, dict):
         _gather_mapping(facts, value, categories, depth + 1, is_item=is_item)
     elif isinstance(value, list | tuple):
@@ -211,11 +210,12 @@ def _gather_mapping(
     if key is not None:
         name = next((name for name in _CATEGORY_KEYS if isinstance(value.get(name), str)), None)
         is_block = key == "value" and name in _BLOCK_KEYS
-        inner = _within(categories, value[name] if name else "")
+        inner = _within_object(categories, value[name].strip() if name else "")
         _gather(facts, value[key], inner, depth, is_item=is_item and not is_block)
         return
     for name, member in value.items():
-        inner = _within(categories, str(name))
+        says_nothing = normal_category(str(name)) in _WRAPPERS and (not categories or _holds_texts(member))
+        inner = categories if says_nothing or not str(name).strip() else (*categories, str(name).strip())
         if isinstance(member, bool):
             _add(facts, _spoken(str(name), member), categories)
         elif isinstance(member, str | int | float) and inner != categories:
@@ -225,14 +225,12 @@ def _gather_mapping(
             _gather(facts, member, inner, depth, is_item=is_item)
 
 
-def _add(
-    facts: list[MemoryFact], text: str, categories: tuple[str, ...], parts: int = 1, *, in_text: bool = False
-) -> None:
+def _add(facts: list[MemoryFact], text: str, categories: tuple[str, ...], parts: int = 1) -> None:
     if len(text) > LONGEST_FACT:
         raise Malformed(f"the memory has a fact of more than {LONGEST_FACT} characters; expected short facts")
     if len(facts) == MOST_FACTS:
         raise Malformed(f"the memory has more than {MOST_FACTS} facts, which are too many to compare")
-    facts.append(MemoryFact(text, categories, parts, in_text))
+    facts.append(MemoryFact(text, categories, parts))
 
 
 def _text_key(value: dict[str, Any]) -> str | None:
@@ -251,19 +249,33 @@ def _spoken(name: str, claim: bool) -> str:
     return words if claim else f"not {words}"
 
 
-def _within(categories: tuple[str, ...], category: str) -> tuple[str, ...]:
-    is_none = not category.strip() or normal_category(category) in _WRAPPERS
-    return categories if is_none or spelling(category) in map(spelling, categories) else (*categories, category.strip())
+def _within_object(categories: tuple[str, ...], category: str) -> tuple[str, ...]:
+    """Return the categories of an object that names one, which may repeat the key above it."""
+    is_none = not category or normal_category(category) in _WRAPPERS
+    return categories if is_none or spelling(category) in map(spelling, categories[-1:]) else (*categories, category)
+
+
+def _holds_texts(value: Any) -> bool:
+    """Return whether a value is an object with a text key, or a list of such objects."""
+    items = value if isinstance(value, list | tuple) and value else [value]
+    return all(isinstance(item, dict) and _text_key(item) is not None for item in items)
 
 
 def _item(text: str, categories: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield the text and the categories of a list item. Without `categories`, `category: fact` sets its category."""
-    said = " ".join(_BULLET.sub("", text).split())
+    bullet = _bullet(text)
+    said = " ".join((text[bullet.start("word") :] if bullet else text).split())
     named = None if categories else _category_in(said)
     if named is not None and named["rest"].strip():
         said, categories = named["rest"].strip(), (named["name"].strip(),)
     if said:
         yield said, categories
+
+
+def _bullet(text: str) -> re.Match[str] | None:
+    """Return the bullet at the beginning of a text. A dash is none before a number word."""
+    bullet = _BULLET.match(text)
+    return None if bullet and bullet[0].lstrip()[0] in "-–" and is_number_word(bullet["word"]) else bullet
 
 
 def _lines(text: str, categories: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -280,8 +292,8 @@ def _lines(text: str, categories: tuple[str, ...]) -> Iterator[tuple[str, tuple[
         if heading:
             categories = (heading["name"].strip("*_` "),) if free else categories
             continue
-        bullet = _BULLET.match(line) or (_NUMBERED.match(line) if is_numbered else None)
-        said = (line[bullet.end() :] if bullet else line).strip()
+        bullet, numbered = _bullet(line), _NUMBERED.match(line) if is_numbered else None
+        said = line[bullet.start("word") if bullet else numbered.end() if numbered else 0 :].strip()
         named = _category_in(said) if free else None
         own = categories
         if named is not None:

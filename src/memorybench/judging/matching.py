@@ -6,9 +6,8 @@ categories. Code decides two things; a judge decides all other pairs, which are 
 Categories of one spelling are the same, such as `Pets` and `pets`, except if one memory has both. Whether singular and
 plural are the same is undecided, because Robert is not Roberts.
 
-1. Facts with the same normal form are the same, unless their paths differ: Anna's city is not Ben's. If one path is the
-   end of the other (`city` and `anna / city`), the facts are the same only if no fact on the side of the shorter path
-   has a longer path. If only one fact has a path, `is_same` says when they are the same.
+1. Facts with the same normal form and the same path are the same. Anna's city is not Ben's, a former address is not an
+   address, and a fact without its key `dislikes` may say the opposite.
 2. Facts in different categories do not match if the writer of the found facts was shown the category of the gold fact.
 
 `Matching.pairs` is the strict view: each fact is matched with at most one other. A gold fact that was written in
@@ -51,27 +50,8 @@ UNDECIDED = Comparison("undecided", None, None)
 
 
 def is_same(gold: MemoryFact, found: MemoryFact) -> bool:
-    """Whether two facts have the same normal form, and the path of one ends with the path of the other.
-
-    A gold fact without a category is not the same as a found fact with one: the category may change the meaning, as
-    `outdated` does. A found fact without a category may be the same as a gold fact whose category is a key, except if
-    the text has only one or two words: "tea" says too little without `dislikes`.
-    """
-    return _is_same(gold, found, gold.path, found.path)
-
-
-def _is_same(gold: MemoryFact, found: MemoryFact, gold_path: Path, found_path: Path) -> bool:
-    if gold.normal_text != found.normal_text:
-        return False
-    if gold_path == found_path:
-        return True
-    if gold_path and found_path:
-        shorter, longer = sorted((gold_path, found_path), key=len)
-        return longer[-len(shorter) :] == shorter
-    if found.categories or gold.category_in_text or len(gold.categories) > 1:
-        return False
-    same_text = normal_form(gold.text) == normal_form(found.text)
-    return same_text and len(gold.normal_text.split()) > _FEW_WORDS
+    """Whether two facts have the same normal form and the same path."""
+    return gold.path == found.path and gold.normal_text == found.normal_text
 
 
 def repeats(first: MemoryFact, second: MemoryFact) -> bool:
@@ -92,7 +72,7 @@ def refers_to(reference: MemoryFact, fact: MemoryFact) -> bool:
 
 
 def _reference_text(fact: MemoryFact) -> str:
-    return fact.normal_text.lower().removesuffix(".")
+    return normal_form(fact.text_alone).lower().removesuffix(".")
 
 
 def likeness(first: MemoryFact, second: MemoryFact) -> float:
@@ -116,8 +96,6 @@ class Grid(Struct, frozen=True, dict=True):
     """The categories that the writer of the found facts was shown, as the memory has them."""
     in_any_category: Collection[int] = ()
     """Indexes of gold facts whose category does not count: facts to remove, which are wrong wherever they stand."""
-    one_memory: bool = False
-    """Whether gold and found facts are one memory at two times. A fact that was kept then has the same path in both."""
     by_reference: bool = False
     """Whether the gold facts are references to facts, which `refers_to` compares."""
     judged: Mapping[Pair, Comparison] = field(default_factory=dict)
@@ -151,11 +129,7 @@ class Grid(Struct, frozen=True, dict=True):
         """
         if self.by_reference:
             return refers_to(gold, found) and not self._is_apart(gold, found)
-        paths = self._path(gold), self._path(found)
-        if paths[0] == paths[1] or self.one_memory:
-            return paths[0] == paths[1] and gold.normal_text == found.normal_text
-        shorter, deepest = min((len(gold.categories), self._depths[0]), (len(found.categories), self._depths[1]))
-        return (shorter == deepest or not found.categories) and _is_same(gold, found, *paths)
+        return self._path(gold) == self._path(found) and gold.normal_text == found.normal_text
 
     def _path(self, fact: MemoryFact) -> Path:
         """Return the categories of a fact in the form in which those of one place are equal."""
@@ -185,11 +159,6 @@ class Grid(Struct, frozen=True, dict=True):
             numbers = Counter(map(form_of, known.union(*(fact.categories for fact in facts))))
             shared |= {form for form, number in numbers.items() if number > 1}
         return frozenset(shared)
-
-    @cached_property
-    def _depths(self) -> tuple[int, int]:
-        gold, found = (max((len(fact.categories) for fact in side), default=0) for side in (self.gold, self.found))
-        return gold, found
 
     def compare(self, pair: Pair) -> Comparison:
         return self._decided.get(pair, UNDECIDED)

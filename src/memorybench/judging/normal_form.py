@@ -294,6 +294,11 @@ def _bare(word: str) -> str:
     return word.lower().strip(".,;:!?()'\"")
 
 
+def is_number_word(word: str) -> bool:
+    """Return whether a word may be a number word, in any language."""
+    return _bare(word) in _OTHER_WORDS or _number_word_language(word) is not None
+
+
 def _is_capitalised(word: str) -> bool:
     """Return whether a word inside a text is written like a name, such as Trente, a town. Nouns in German are not."""
     return word.lstrip("([{'¿¡")[:1].isupper() and not _bare(word).startswith(("million", "milliard"))

@@ -255,6 +255,18 @@ def test_the_same_fact_of_several_owners_is_no_duplicate(tmp_path: Path) -> None
     assert refused(load_cases, write(tmp_path, thrice)).where.endswith("expected_facts[2]")
 
 
+def test_a_reference_may_begin_with_an_outer_key_of_its_fact(tmp_path: Path) -> None:
+    texts = ["anna: owes the other 50 euros"]
+    owing = put(
+        existing_memory={},
+        expected_output={"anna": {"ben": texts}, "passwords": {"wifi": ["Three Cats"]}},
+        expected_facts=[f"ben: {texts[0]}", "wifi: Three Cats"],
+        superseded=[],
+    )
+    (case,) = load_cases(write(tmp_path, edited(FAMILY, owing)))
+    assert [fact.text for fact in case.gold.added] == [*texts, "Three Cats"]
+
+
 def test_a_remark_names_the_owner_of_a_fact(tmp_path: Path) -> None:
     (case,) = load_cases(write(tmp_path, FAMILY))
     without_ines = {"family": {"Paul": {"town": "Ghent"}}, "town": "Ghent"}

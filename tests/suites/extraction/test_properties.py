@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memorybench.judging.facts import facts_of
 from memorybench.suites.extraction.cases import load_cases
 from memorybench.suites.extraction.findings import Findings
 from memorybench.suites.extraction.mutants import INVENTED, mutants_of, mutation_summary, run_mutants
@@ -139,7 +140,7 @@ def test_the_mutant_swap_exchanges_subject_and_object(fact: str, swapped: list[s
         "expected_facts": [f"constraints: {fact}"],
     }
     mutants = mutants_of(case(values, tmp_path))
-    assert [output[-1]["content"] for kind, output in mutants if kind == "swap"] == swapped
+    assert [facts_of(output)[-1].text for kind, output in mutants if kind == "swap"] == swapped
 
 
 def test_the_summary_lists_survivors() -> None:

@@ -62,7 +62,7 @@ def gold_of(existing: Any, expected: Any, listed: Iterable[str] = ()) -> Gold:
     A fact that changed in upper and lower case only is kept, except if the new one is in `listed` ("category: fact").
     """
     before, after, categories = recorded_facts(existing), recorded_facts(expected), categories_of(existing)
-    pairs = _with_unique(match(Grid(before, after, one_memory=True)).pairs, _moves(before, after, listed))
+    pairs = _with_unique(match(Grid(before, after)).pairs, _moves(before, after, listed))
     added = tuple(fact for index, fact in enumerate(after) if index not in pairs.values())
     removed = tuple(fact for index, fact in enumerate(before) if index not in pairs)
     return Gold(
@@ -75,11 +75,21 @@ def gold_of(existing: Any, expected: Any, listed: Iterable[str] = ()) -> Gold:
 
 
 def identical_pairs(gold: Sequence[MemoryFact], found: Sequence[MemoryFact]) -> dict[int, int]:
-    """Pair facts that certainly mean the same, by code alone. Keys are indexes of `gold`, values indexes of `found`.
+    """Pair references with the facts that they name. Keys are indexes of `gold`, values indexes of `found`.
 
     Facts that differ in upper and lower case, or name only an outer category, are paired if only one fact fits.
     """
-    return _with_unique(match(Grid(gold, found)).pairs, Grid(gold, found, by_reference=True).same)
+    references = Grid(gold, found, by_reference=True).same
+    pairs = match(Grid(gold, found)).pairs
+    named = [
+        (one, other)
+        for one, other in references
+        if gold[one].path == found[other].path[-1:]
+        and normal_form(gold[one].text_alone) == normal_form(found[other].text_alone)
+        and one not in pairs
+        and other not in pairs.values()
+    ]
+    return _with_unique({**pairs, **one_to_one(named)}, references)
 
 
 def _moves(before: Sequence[MemoryFact], after: Sequence[MemoryFact], listed: Iterable[str]) -> list[Pair]:
@@ -96,9 +106,9 @@ def _moves(before: Sequence[MemoryFact], after: Sequence[MemoryFact], listed: It
         old, new = before[one].path, after[other].path
         shorter, longer = sorted((old, new), key=len)
         is_moved = longer[len(longer) - len(shorter) :] == shorter and old not in new_paths and new not in old_paths
-        text = after[other].normal_text
-        is_update = before[one].normal_text != text and any(
-            reference.normal_text == text and refers_to(reference, after[other]) for reference in references
+        text = normal_form(after[other].text_alone)
+        is_update = before[one].normal_text != after[other].normal_text and any(
+            normal_form(reference.text_alone) == text and refers_to(reference, after[other]) for reference in references
         )
         if (old == new or is_moved) and not is_update:
             moves.append((one, other))

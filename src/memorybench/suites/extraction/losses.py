@@ -110,7 +110,7 @@ async def follow_old_facts(
 
     It is undecided what happened to a fact if a reply of the judge about it cannot be read.
     """
-    pairs = Grid(before, after, one_memory=True).same
+    pairs = Grid(before, after).same
     kept, found = {old for old, _ in pairs}, {new for _, new in pairs}
     same = [fact for place, fact in enumerate(before) if place in kept]
     changed = [fact for place, fact in enumerate(before) if place not in kept]

@@ -123,5 +123,12 @@ def _swap_roles(text: str, names: Collection[str]) -> str | None:
     return object_[0] + text[subject.end() : object_.start()] + subject[0] + text[object_.end() :]
 
 
-def _memory(facts: Sequence[MemoryFact]) -> list[dict[str, str]]:
-    return [{"category": fact.category, "content": fact.text} for fact in facts]
+def _memory(facts: Sequence[MemoryFact]) -> list[Any]:
+    """Return a memory with these facts, each under its own keys."""
+    memory: list[Any] = []
+    for fact in facts:
+        item: Any = fact.text
+        for category in reversed(fact.categories):
+            item = {category: [item]}
+        memory.append(item)
+    return memory
