@@ -172,6 +172,37 @@ def test_keys_that_differ_in_number_are_not_the_same(one: str, other: str, value
         assert (matching.pairs, matching.misfiled, matching.open_pairs) == ({}, {}, [(0, 0)])
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("movie", "movies"), ("size", "sizes"), ("headache", "headaches"), ("potato", "potatoes"),
+        ("status", "statuses"), ("quiz", "quizzes"), ("knife", "knives"), ("analysis", "analyses"),
+        ("child", "children"), ("Kind", "Kinder"), ("Termin", "Termine"), ("ciudad", "ciudades"), ("man", "men"),
+        ("e-mail", "email"), ("userName", "username"), ("to-do", "todo"), ("phone_number", "phonenumber"),
+        ("iPhone", "iphone"), ("anna's job", "annas job"), ("favourite_colour", "favorite_color"), ("café", "cafe"),
+        ("getränke", "getraenke"), ("客戶", "客户"), ("Q&A", "Q and A"), ("straße", "strasse"), ("1.5", "1-5"),
+    ],
+)  # fmt: skip
+def test_keys_with_nearly_the_same_letters_are_undecided(one: str, other: str) -> None:
+    texts = ["Has to do with the town of Faro"]
+    for gold, found in ((one, other), (other, one)):
+        matching = match(Grid(facts_of({gold: texts}), facts_of({found: texts}), frozenset((gold,))))
+        assert (matching.pairs, matching.misfiled, matching.open_pairs) == ({}, {}, [(0, 0)])
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("likes", "dislikes"), ("allergies", "favourite_food"), ("employer", "former_employer"), ("mother", "father"),
+        ("喜欢", "不喜欢"), ("母亲", "父亲"), ("home", "phone"), ("products", "costs"), ("C++", "C#"), ("+", "-"),
+    ],
+)  # fmt: skip
+def test_keys_that_begin_differently_are_different(one: str, other: str) -> None:
+    texts = ["Has to do with the town of Faro"]
+    matching = match(Grid(facts_of({one: texts}), facts_of({other: texts}), frozenset((one,))))
+    assert (matching.pairs, matching.misfiled, matching.open_pairs) == ({}, {0: 0}, [])
+
+
 @pytest.mark.parametrize("keys", [("Robert", "Roberts"), ("US", "us"), ("Mark", "mark"), ("JoAnn", "Jo Ann")])
 def test_two_keys_of_one_memory_are_never_one(keys: tuple[str, str]) -> None:
     """Each fact is filed under the other key."""

@@ -6,12 +6,14 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import takewhile
 from typing import Any, ClassVar
 
 from pydantic import ConfigDict
 
 from memorybench.core.errors import Malformed
 from memorybench.files.located import DEEPEST
+from memorybench.text.normalisation import without_accents
 
 from .normal_form import is_literal, is_number_word, normal_form, unify_characters
 
@@ -62,6 +64,12 @@ _ABBREVIATIONS = frozenset(_SHORTENED.split())
 """Lower-case abbreviations of three letters or more, in several languages."""
 _BETWEEN_WORDS = re.compile(r"(?<=[^\W_])[\s_]+(?=[^\W_])|(?<=[^\W\d_])-(?=[^\W\d_])")
 """Matches what stands between words of a category. Other signs belong to it: `C++` is not `C`, `1-5` is not `1.5`."""
+_PUNCTUATION = re.compile(r"[\s_\-'./:&,()]+")
+_LEAST_SHARED, _ALIKE, _NEARLY_EQUAL = 0.6, 2 / 3, 0.85
+"""Two categories may be one if this share of the first letters of the shorter is equal, or if they are this similar:
+with the same first letter, and with different ones."""
+_CJK = "\u2e80"
+"""From this character on, one equal character is much: 客戶 is 客户."""
 _HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _MOST_WORDS_IN_CATEGORY = 4
 _CONTAINERS = (dict, list)
@@ -109,6 +117,10 @@ class MemoryFact:
     def is_under(self, category: str) -> bool:
         """Whether one of the fact's categories has the same normal form as this one."""
         return normal_category(category) in map(normal_category, self.categories)
+
+    def may_be_under(self, category: str) -> bool:
+        """Whether one of the fact's categories may be this one in other letters."""
+        return any(is_near(category, own) for own in self.categories)
 
     @property
     def with_path(self) -> str:
@@ -164,6 +176,26 @@ def spelling(name: str) -> str:
 @lru_cache(maxsize=1_000)
 def _is_literal_key(path: str) -> bool:
     return is_literal(path.replace("_", " "))
+
+
+@lru_cache(maxsize=10_000)
+def is_near(first: str, second: str) -> bool:
+    """Return whether two categories may be one in the plural or another spelling, such as `child` and `children`.
+
+    They share their first letters, or nearly all letters. `likes` and `dislikes` do not.
+    """
+    from difflib import SequenceMatcher
+
+    one, other = _letters(first), _letters(second)
+    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+    if shared >= _LEAST_SHARED * min(len(one), len(other)) or (shared and one >= _CJK):
+        return True
+    return SequenceMatcher(None, one, other, autojunk=False).ratio() >= (_ALIKE if shared else _NEARLY_EQUAL)
+
+
+def _letters(name: str) -> str:
+    """Return a category in lower case without accents, blanks and punctuation. Signs such as + and # stay."""
+    return _PUNCTUATION.sub("", without_accents(unify_characters(name).casefold())) or name
 
 
 def _singular(word: str) -> str:

@@ -9,6 +9,7 @@ plural are the same is undecided, because Robert is not Roberts.
 1. Facts with the same normal form and the same path are the same. Anna's city is not Ben's, a former address is not an
    address, and a fact without its key `dislikes` may say the opposite.
 2. Facts in different categories do not match if the writer of the found facts was shown the category of the gold fact.
+   Categories with nearly the same letters, such as `child` and `children`, are not certainly different.
 
 `Matching.pairs` is the strict view: each fact is matched with at most one other. A gold fact that was written in
 several pieces is matched with the longest piece; several gold facts that were written as one give one pair.
@@ -66,8 +67,10 @@ def refers_to(reference: MemoryFact, fact: MemoryFact) -> bool:
     ignored, but a text of one or two words says too little, and the result is False.
     """
     text = _reference_text(reference)
-    if text != _reference_text(fact) or not _compatible(reference, fact):
+    if text != _reference_text(fact):
         return False
+    if reference.categories and fact.categories:
+        return fact.is_under(reference.category) or reference.is_under(fact.category)
     return bool(reference.categories) == bool(fact.categories) or len(text.split()) > _FEW_WORDS
 
 
@@ -81,10 +84,10 @@ def likeness(first: MemoryFact, second: MemoryFact) -> float:
     return 2 * len(a & b) / (len(a) + len(b)) if a or b else 0.0
 
 
-def _compatible(first: MemoryFact, second: MemoryFact) -> bool:
+def _may_fit(first: MemoryFact, second: MemoryFact) -> bool:
     if not first.categories or not second.categories:
         return True
-    return second.is_under(first.category) or first.is_under(second.category)
+    return second.may_be_under(first.category) or first.may_be_under(second.category)
 
 
 class Grid(Struct, frozen=True, dict=True):
@@ -174,7 +177,7 @@ class Grid(Struct, frozen=True, dict=True):
         """
         gold, found = self.gold[pair[0]], self.found[pair[1]]
         is_known = normal_category(gold.category) in self._known_forms
-        return pair[0] in self.in_any_category or not is_known or _compatible(gold, found)
+        return pair[0] in self.in_any_category or not is_known or _may_fit(gold, found)
 
     @cached_property
     def _known_forms(self) -> frozenset[str]:
