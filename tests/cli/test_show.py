@@ -317,7 +317,7 @@ def test_verdicts_on_another_prompt_are_not_guessed(
 
 
 def test_no_fact_is_done_if_it_is_unknown_how_many_facts_were_written(command: Command, stub: Stub) -> None:
-    output = "Lives in Bristol.\nHas a dog.\nLikes sports, esp. Rowing in Cardiff."
+    output = "# pets\nHas a dog.\n# home\nLives in Bristol.\nLikes sports, esp. Rowing in Cardiff."
     rows = extract(command, stub, output, [], **MOVED)
     assert [(row[0], row[3]) for row in rows] == [
         ("keep", "✓ kept"),

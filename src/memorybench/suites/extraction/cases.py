@@ -203,7 +203,7 @@ def _check_facts(row: Document, written: _CaseInFile, gold: Gold) -> None:
                 expected="each fact once",
                 remedy="remove one of the two",
             )
-        if any(is_same(fact, other) for other in facts_of(written.existing_memory)):
+        if any(refers_to(fact, other) for other in facts_of(written.existing_memory)):
             raise BadInput(
                 where,
                 f"{preview(str(fact))} is already in existing_memory",
