@@ -161,7 +161,7 @@ _NOT_ONE_NUMBER = re.compile(
     re.IGNORECASE,
 )
 """Matches the spaces in "no one", "one point", "sixty and five" and "forty five"."""
-_GOES_ON = re.compile(r"[\w/^@'-]|[.,:]\w|[²³]")
+_GOES_ON = re.compile(r"[\w/^@'-]|[.,:]\w")
 """Matches text after a unit that makes it another word or another unit: "2 year-long", "5 km/h", "24months.org"."""
 _MEASURED = re.compile(
     r"(?:\b(?:lasts?|lasted|weighs?|weighed|holds|(?:runs?|ran|valid) for|dauert|dauerte|läuft|wiegt|fasst"
