@@ -53,6 +53,7 @@ def in_report_writing(arguments: tuple[str, ...], number: signal.Signals) -> int
         write(*args, **options)
 
     def work() -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored if the tests run in the background
         running.write_reports = interrupted
         with open(os.devnull, "w") as nowhere:
             os.dup2(nowhere.fileno(), 1)
