@@ -81,7 +81,8 @@ _LITERAL = re.compile(
     r"passw[oö]r[dt]|pass ?(?:phrase|code)|kennwort|wachtwoord|contraseñ|senha|mots? de passe|密码|密碼"
     r"|user ?names?\b|benutzer|utente|utilisateur|usuari[oa]|用户名|用戶名|\b(?:logins?|accounts?|handles?|hashtags?)\b"
     r"|\b(?:codes?|pins?|tokens?|ids?|secrets?|answers?|branch(?:es)?|versions?|commands?|urls?)\b"
-    r"|\bkeys?(?= (?:is|are|was)\b|:|$)|(?:code|key) ?words?\b|schlüssel|befehl"
+    r"|\bkeys?(?= (?:is|are|was)\b|:|$)|(?:code|key|safe) ?words?\b|schlüssel|befehl"
+    r"|\bwi-?fi\b|\bwlan|\bcombinations?\b|\bsecurity question"
     r"|\b(?:files?|folders?|channel|titles?|names?)\b|ordner|datei"
     r"|\b(?:called|named|entitled|heiß(?:t|en)|lautet|genannt|appel(?:le|lé|lée)|llama|chiama)\b",
     re.IGNORECASE,
@@ -190,7 +191,7 @@ def _is_form(character: str) -> bool:
 
 def is_literal(text: str) -> bool:
     """Return whether a text or a key tells that a text is a password, a name or the like."""
-    return _LITERAL.search(text) is not None
+    return _LITERAL.search(unify_characters(text)) is not None
 
 
 @lru_cache(maxsize=10_000)
