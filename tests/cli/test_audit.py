@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
 from memorybench.cli.main import memaudit
 from memorybench.datasets.audit import load_audit
@@ -14,7 +15,7 @@ from memorybench.suites.audit.generation import generate
 from memorybench.suites.audit.plan import Transcripts
 from memorybench.suites.audit.probes import PROBE_TYPES, Probe
 from tests.cli.command import Command
-from tests.doubles.stub import Call, Stub, completion, reply
+from tests.doubles.stub import Call, Stub, completion, reply, status
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "data/sample-dataset.json"
@@ -227,6 +228,75 @@ def test_without_a_judge_what_code_cannot_decide_makes_a_range(command: Command,
         assert measures[name]["low"] <= truth <= measures[name]["high"]
     for name in ("temporal_accuracy", "paired_rate"):
         assert (measures[name]["value"], measures[name]["high"]) == (None, 1)
+
+
+def test_without_a_judge_a_wrong_answer_decides_its_pair(command: Command, stub: Stub) -> None:
+    """The first option is wrong in one of the two orders. In the other one, code cannot decide the answer."""
+
+    def subject(probe: Probe) -> str:
+        if not probe.options:
+            return perfect(probe)
+        is_wrong = probe.options[0] != probe.expected_answer
+        return probe.options[0] if is_wrong and not probe.reversed else "Hard to say, one of the two."
+
+    stub.always(completion(lambda call: subject(probe_of(call)), model="", tokens=(9, 1)))
+    asked = ("--model", "gpt-4o-mini", "--judge-model", "none", "--kinds", "temporal", "--run-id", "r")
+    report = command("audit", str(SAMPLE), *asked, "--json").json
+    (overall,) = (row for row in report["results"] if not row["group"])
+    (ordered,) = (measure for measure in overall["measures"] if measure["name"] == "temporal_accuracy")
+    pairs = [probe for probe in PROBES if probe.options and not probe.reversed]
+    wrong = sum(probe.options[0] != probe.expected_answer for probe in pairs)
+    assert (ordered["value"], ordered["n"], ordered["planned"]) == (None, wrong, len(pairs))
+    assert 0 < wrong < len(pairs)
+    assert ordered["high"] < 1
+    assert command("bundle", "r", "--results", "audit-results", "--output", "r.mbz").code == 0
+    assert command("verify", "r.mbz").code == 0
+
+
+def test_a_pair_whose_other_call_failed_is_not_undecided(command: Command, stub: Stub) -> None:
+    right, fails = completion(lambda call: perfect(probe_of(call)), model="", tokens=(9, 1)), status(400)
+
+    async def answer(request: web.BaseRequest, call: Call) -> web.StreamResponse:
+        return await (fails if probe_of(call).reversed else right)(request, call)
+
+    stub.always(answer)
+    asked = ("--model", "gpt-4o-mini", "--judge-model", "none", "--kinds", "temporal", "--run-id", "r")
+    report = command("audit", str(SAMPLE), *asked, "--json").json
+    (overall,) = (row for row in report["results"] if not row["group"])
+    (ordered,) = (measure for measure in overall["measures"] if measure["name"] == "temporal_accuracy")
+    assert (ordered["value"], ordered["low"], ordered["n"]) == (None, None, 0)
+    assert report["counts"]["scored"] >= ordered["planned"] > 0
+    command("bundle", "r", "--results", "audit-results", "--output", "r.mbz")
+    assert command("verify", "r.mbz").code == 0
+
+
+def test_undecided_answers_are_no_noise(command: Command, stub: Stub) -> None:
+    """Each question is answered once in the expected words, once in others."""
+    asked_before: set[str] = set()
+
+    def answer(call: Call) -> str:
+        probe = probe_of(call)
+        if probe.id in asked_before:
+            return talkative(probe)
+        asked_before.add(probe.id)
+        return perfect(probe)
+
+    stub.always(completion(answer, model="", tokens=(9, 1)))
+    asked = (
+        "--model",
+        "gpt-4o-mini",
+        "--judge-model",
+        "none",
+        "--kinds",
+        "recall",
+        "--repeats",
+        "2",
+        "--concurrency",
+        "1",
+    )
+    report = command("audit", str(SAMPLE), *asked, "--json").json
+    assert report["counts"]["scored"] == report["counts"]["unscored"] > 0
+    assert "noise" not in report
 
 
 @pytest.mark.parametrize(("answer", "scored"), [("C++", 1), ("C", 0), ("C#", 0)])

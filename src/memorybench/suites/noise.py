@@ -11,6 +11,7 @@ from memorybench.core.records import Record
 from memorybench.core.report_sections import Column, Notes, Section, Table, columns_and_rows, text_column
 from memorybench.metrics.comparison import needed_items
 from memorybench.metrics.intervals import standard_error
+from memorybench.metrics.rates import BoundedRate
 from memorybench.metrics.variance import VarianceComponents, variance_components
 from memorybench.reporting import formatting
 
@@ -101,7 +102,8 @@ def measure_noise(run: StoredRun, measures: Mapping[str, Sequence[str]]) -> tupl
         trial = outcome.trial
         for name in measures.get(trial.benchmark, ()):
             row = metrics[name].read(outcome)
-            if row:  # an empty row has no value
+            is_open = isinstance(metrics[name], BoundedRate) and row is not None and row[0] != row[-1]
+            if row and not is_open:  # an empty row has no value
                 own = found.setdefault((trial.benchmark, name), {}).setdefault(trial.subject.name, _Values())
                 own.repeats.setdefault(trial.case_id, []).append(row[0])
                 own.answers.setdefault(trial.case_id, set()).add(outcome.shown.got)

@@ -11,7 +11,7 @@ REVERSED, DATED = "reversed", "dated"
 """Variants of temporal probes. `reversed` asks an order question again with the options exchanged; the pair has one
 score. `dated` asks for a date, a duration, or what was true at a time."""
 PAIR_UNDECIDED = "pair_undecided"
-"""The name of a score: the answer is decided, but that of the other probe of its pair is not."""
+"""The name of a score: without a judge, code cannot decide an answer of this pair."""
 _OF_PAIRS = ("paired", "ordered", "consistent")
 
 
@@ -34,8 +34,9 @@ class ProbeRate(BoundedRate, frozen=True):
         return BoundedRate.read(self, outcome) if self.concerns(outcome.trial) else None
 
     def is_open(self, outcome: Outcome) -> bool:
-        is_pair_open = self.score in _OF_PAIRS and outcome.score(PAIR_UNDECIDED) is not None
-        return not self.has_judge and (outcome.status == "unscored" or is_pair_open)
+        if self.score in _OF_PAIRS:
+            return outcome.score(PAIR_UNDECIDED) is not None
+        return not self.has_judge and outcome.status == "unscored"
 
 
 MEASURES: tuple[ProbeRate, ...] = (

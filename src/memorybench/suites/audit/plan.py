@@ -267,7 +267,8 @@ class _Probing:
         try:
             judgement = await self._judge(again, probe, answer)
         except Unreadable as error:
-            return Performed(shown=shown, unscored=Failure(kind="Unreadable", message=str(error)))
+            failure = Failure(kind="Unreadable", message=str(error))
+            return Performed(tuple(self._undecided_pair(probe)), shown=shown, unscored=failure)
         evidence = [] if judgement.correct else self._evidence_scores(probe, reply.memories)
         scores = await scores_of(again, self._plan.judge, probe, answer, judgement, reply.scores, evidence)
         scores += await self._score_pair(steps, probe, judgement, repeat)
@@ -277,19 +278,30 @@ class _Probing:
         return await judge_answer(steps, self._plan.judge, probe, answer)
 
     async def _score_pair(self, steps: Steps, probe: Probe, judgement: Judgement, repeat: int) -> list[Score]:
-        place = self._twins.get(probe.twin or "")
-        if place is None or not has_pair_scores(probe):
+        if not self._has_pair(probe):
             return []
         try:
-            twin = await self._verify(steps, self._plan.probes[place])
+            twin = await self._verify(steps, self._plan.probes[self._twins[probe.twin or ""]])
             await self._check_needs_context(steps, twin)
             answer = (await self._answer(steps, twin, repeat)).answer
-            other = await self._judge(steps_of_repeat(steps, repeat), twin, answer)
-        except Unreadable:
-            return [Score(name=PAIR_UNDECIDED, value=1.0)]
-        except (ServiceError, Lacking):
+        except (Unreadable, ServiceError, Lacking):
             return []  # the trial of the twin reports the reason
+        try:
+            other = await self._judge(steps_of_repeat(steps, repeat), twin, answer)
+        except (Unreadable, ServiceError):
+            undecided = self._undecided_pair(probe)
+            if undecided and not judgement.correct:  # the pair is wrong, whatever the other answer is
+                undecided += pair_scores(probe, twin, judgement, Judgement(correct=False))
+            return undecided
         return pair_scores(probe, twin, judgement, other)
+
+    def _undecided_pair(self, probe: Probe) -> list[Score]:
+        """Return the score of a pair of which code cannot decide an answer; none if there is a judge, or no pair."""
+        is_undecided = self._plan.judge is None and self._has_pair(probe)
+        return [Score(name=PAIR_UNDECIDED, value=1.0)] if is_undecided else []
+
+    def _has_pair(self, probe: Probe) -> bool:
+        return has_pair_scores(probe) and probe.twin in self._twins
 
     async def _verify(self, steps: Steps, probe: Probe) -> Probe:
         """Return the probe as the model wrote and verified it; raise Lacking if it fails a check."""

@@ -189,7 +189,7 @@ def _verdict(result: Result) -> str:
             sentence += f" {measure.name} is based on {measure.n} of {measure.planned} probes only."
     if is_undecided:
         sentence += (
-            " A range counts the answers that code could not decide once as all right and once as all wrong; a judge"
+            " A range allows for all answers that code could not decide being wrong, and for all being right; a judge"
             " decides them (--judge-model)."
         )
     return sentence
