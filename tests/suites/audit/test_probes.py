@@ -4,7 +4,7 @@ import random
 import re
 from collections import Counter
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -45,6 +45,7 @@ def sample() -> AuditDataset:
         ("user", "numberOfCats", "Fill the gap in this note about the user. Number of cats: ____."),
         ("user", "dog's name", "What is the name of the user's dog?"),
         ("user", "dog name", "What is the name of the user's dog?"),
+        ("user", "user's name", "Fill the gap in this note about the user. User's name: ____."),
         ("Anna", "artist name", "Fill the gap in this note about Anna. Artist name: ____."),
         ('buyer of "Persuasion"', "city", "Fill the gap in this note about 'buyer of \"Persuasion\"'. City: ____."),
         ("user", "running coach", "Who is the user's running coach?"),
@@ -1032,6 +1033,8 @@ def test_an_event_whose_words_fit_an_event_of_another_day_is_not_put_in_order() 
     assert of_kind(probes_of(conversation(*happened[:2])), "order")
     made = probes_of(conversation(*happened))
     assert (of_kind(made, "order"), reasons(made)["f1"]) == ([], "options overlap")
+    again = replace(happened[2], valid_from=day(0) + timedelta(hours=3))
+    assert of_kind(probes_of(conversation(*happened[:2], again)), "order")
 
 
 @pytest.mark.parametrize(("said", "asked"), [("in Glasgow", True), ("on Albert Street in Glasgow", False)])

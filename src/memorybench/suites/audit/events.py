@@ -110,10 +110,11 @@ def _event(material: Material, fact: AuditFact) -> Event | str:
 
 def _describes_another(option: str, fact: AuditFact, material: Material) -> bool:
     """Return whether an event of another day has all words of this option: `Tobias had a seizure` fits each seizure."""
+    day = fact.valid_from and fact.valid_from.date()
     return any(
-        other.category == "event" and other.valid_from != fact.valid_from and content(option) <= content(other.content)
+        other.category == "event" and content(option) <= content(other.content)
         for other in material.indexed.conversation.facts
-        if other.id != fact.id
+        if other.valid_from is not None and other.valid_from.date() != day
     )
 
 

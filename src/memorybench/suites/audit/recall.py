@@ -28,7 +28,7 @@ _AGE = re.compile(
     r"|几岁|岁数|年龄|年纪|多大了|(?<!有)多大[？?]?$|何歳|年齢",
     re.IGNORECASE,
 )
-"""Matches a question about an age, which changes every year."""
+"""Matches a question about an age, which changes every year. 多大 also asks for sizes, which are left out then."""
 _GUESSABLE = frozenset(("yes", "no", "true", "false", "male", "female"))
 _IN_CAPITALS = re.compile(r"[^\W\d_a-zß-ÿ][^\W\d_]")
 """Matches the beginning of a word in capitals, as names have it. A single letter, as in `3B`, is none."""
@@ -331,12 +331,14 @@ class Material(Struct, frozen=True, dict=True):
     def _is_filled_otherwise(self, question: Question, places: Sequence[int]) -> bool:
         """Return whether a turn has something else that fits the gap.
 
-        It has the two words before the gap, followed by something other than the value, or it names something in the
-        value that the question does not name: `Albert Street in Glasgow`.
+        It has the two words before the gap, followed by something other than the value. Or a name that the question
+        lacks stands before the value with in, at, on or near: `Albert Street in Glasgow`.
         """
         before = tokens(question.text.partition(": ")[2].partition(GAP)[0])[-2:]
         otherwise = re.compile(rf"(?<!\S){re.escape(' '.join(before))} (?!{re.escape(normalise(question.value))}\b)")
-        within = re.compile(rf"({_IN_CAPITALS.pattern}+) (?:in|at|on|near) {re.escape(question.value)}\b")
+        # every first word of a sentence has a capital
+        name = rf"(?<!^)(?<![.!?:] )\b({_IN_CAPITALS.pattern}+)"
+        within = re.compile(rf"{name} (?:in|at|on|near) {re.escape(question.value)}\b")
         named = {name for turn in self.indexed.turns(places) for name in within.findall(turn.content)}
         return any(name.casefold() not in (*MONTHS, *tokens(question.text)) for name in named) or any(
             otherwise.search(normalise(turn.content)) for turn in self.indexed.turns(places)

@@ -25,8 +25,9 @@ _TEMPLATES = (
     (r"birth ?place|place of birth", "Where was {s} born?"),
     (r"allergy|allergies|food allergy", "What is {s} allergic to?"),
     (r"name", "What is the name of {s}?"),
-    (r"(?P<noun>\w+)'s name|(?P<possession>dog|cat|pet|horse|boat|wife|husband|partner|sister|brother|mother|father|son"
-     r"|daughter|boss|company|employer|school) name", "What is the name of {own {noun}}?"),
+    (r"(?!(?:user|person|speaker|first|last|full|middle|stage|file|brand|today)'s)(?P<noun>\w+)'s name"
+     r"|(?P<possession>dog|cat|pet|horse|boat|wife|husband|partner|sister|brother|mother|father|son|daughter|boss"
+     r"|company|employer|school) name", "What is the name of {own {noun}}?"),
     (r"(?:\w+ )?(?:wife|husband|partner|spouse|fiancée?|sister|brother|mother|father|son|daughter|friend|boss|manager"
      r"|doctor|dentist|coach|teacher|landlord|landlady|neighbour|neighbor|colleague|supervisor|mentor|therapist"
      r"|accountant|lawyer|roommate|flatmate|(?:bank |tax )?advis[eo]r|nurse|carer|tailor|trainer|tutor"
