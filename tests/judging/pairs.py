@@ -450,6 +450,7 @@ SECOND_SENSES = (
     ("La contrasen\u0303a es tres gatos", "La contrasen\u0303a es 3 gatos"),
     ("The ｐａｓｓｗｏｒｄ is three cats", "The ｐａｓｓｗｏｒｄ is 3 cats"),
     ("The safe word is seven lemons", "The safe word is 7 lemons"),
+    ("Has two hundred Swiss franc notes", "Has 200 Swiss franc notes"),
     ("Der Benutzername lautet zwölf Affen", "Der Benutzername lautet 12 Affen"),
     ("The user name is twelve monkeys", "The user name is 12 monkeys"),
     ("Il nome utente è five cats", "Il nome utente è 5 cats"),

@@ -345,6 +345,11 @@ def test_a_minus_before_a_number_is_no_bullet(amount: str) -> None:
     assert not is_same(*facts_of({"freezer": [f"- {amount}"]}), *facts_of({"freezer": [amount]}))
 
 
+@pytest.mark.parametrize("text", ["One of her cats is Rex", "Ein Hund namens Rex", "Two pets"])
+def test_a_dash_before_a_number_word_is_a_bullet(text: str) -> None:
+    assert is_same(*facts_of({"home": f"- {text}"}), *facts_of({"home": text}))
+
+
 def test_emphasis_is_no_part_of_a_category() -> None:
     assert is_same(*facts_of("## **Diet**\nEats no fish at all"), *facts_of({"diet": ["Eats no fish at all"]}))
 

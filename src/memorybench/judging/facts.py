@@ -15,7 +15,7 @@ from memorybench.core.errors import Malformed
 from memorybench.files.located import DEEPEST
 from memorybench.text.normalisation import without_accents
 
-from .normal_form import is_literal, is_number_word, normal_form, unify_characters
+from .normal_form import begins_with_amount, is_literal, normal_form, unify_characters
 
 MOST_FACTS = 2_000
 """A memory with more facts than this is rejected, because every fact is compared with every other."""
@@ -66,8 +66,10 @@ _BETWEEN_WORDS = re.compile(r"(?<=[^\W_])[\s_]+(?=[^\W_])|(?<=[^\W\d_])-(?=[^\W\
 """Matches what stands between words of a category. Other signs belong to it: `C++` is not `C`, `1-5` is not `1.5`."""
 _PUNCTUATION = re.compile(r"[\s_\-'./:&,()]+")
 _LEAST_SHARED, _ALIKE, _NEARLY_EQUAL = 0.6, 2 / 3, 0.85
-"""Two categories may be one if this share of the first letters of the shorter is equal, or if they are this similar:
-with the same first letter, and with different ones."""
+"""Two categories may be one if they begin with the same letters, at least 60 % of those of the shorter one. They may
+also be one if they are this similar: 2/3 with the same first letter, 0.85 without it."""
+_LONGEST_PAIR = 120
+"""The most letters of two categories that are compared in all places, which takes long. Longer ones may be one."""
 _CJK = "\u2e80"
 """From this character on, one equal character is much: 客戶 is 客户."""
 _HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -190,9 +192,14 @@ def is_near(first: str, second: str) -> bool:
     shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
     if shared >= _LEAST_SHARED * min(len(one), len(other)) or (shared and one >= _CJK):
         return True
-    return SequenceMatcher(None, one, other, autojunk=False).ratio() >= (_ALIKE if shared else _NEARLY_EQUAL)
+    if len(one) + len(other) > _LONGEST_PAIR:
+        return True
+    needed, matcher = _ALIKE if shared else _NEARLY_EQUAL, SequenceMatcher(None, one, other, autojunk=False)
+    # the first two are upper bounds of the last, and fast
+    return all(ratio() >= needed for ratio in (matcher.real_quick_ratio, matcher.quick_ratio, matcher.ratio))
 
 
+@lru_cache(maxsize=10_000)
 def _letters(name: str) -> str:
     """Return a category in lower case without accents, blanks and punctuation. Signs such as + and # stay."""
     return _PUNCTUATION.sub("", without_accents(unify_characters(name).casefold())) or name
@@ -305,9 +312,10 @@ def _item(text: str, categories: tuple[str, ...]) -> Iterator[tuple[str, tuple[s
 
 
 def _bullet(text: str) -> re.Match[str] | None:
-    """Return the bullet at the beginning of a text. A dash is none before a number word."""
+    """Return the bullet at the beginning of a text. A dash before an amount may be a minus."""
     bullet = _BULLET.match(text)
-    return None if bullet and bullet[0].lstrip()[0] in "-–" and is_number_word(bullet["word"]) else bullet
+    is_dash = bullet is not None and bullet[0].lstrip()[0] in "-–"
+    return None if bullet and is_dash and begins_with_amount(text[bullet.start("word") :]) else bullet
 
 
 def _lines(text: str, categories: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -169,7 +169,7 @@ _MEASURED = re.compile(
     r"|dure|dura|duró|pèse|pesa) |持续|长达)$",
     re.IGNORECASE,
 )
-"""Matches the words before what is certainly an amount, not a name, as in "the show is 60 minutes"."""
+"""Matches words such as "lasts" before an amount. Without them it may be a name: "the show is 60 minutes"."""
 _CJK, _LAST_CJK = "\u2e80", "\ud7ff"
 """Scripts between these characters write no space after a unit."""
 _LONGEST_CJK_UNIT = 4
@@ -284,7 +284,8 @@ def _unclear_numbers(words: Sequence[str], languages: Sequence[str | None]) -> f
             len(run) == 1
             or words[run[-1]][-1:] in _CLAUSE_ENDS
             or len(after) < 2
-            or after[0].endswith(("s", "s'", *_CLAUSE_ENDS))
+            or (after[0].islower() and after[0].endswith(("s", "s'")) and not after[0].endswith("ss"))
+            or after[0].endswith(_CLAUSE_ENDS)
             or after[0] in ("of", "de")
         )
         unclear.update(run if is_number and not is_clear else ())
@@ -295,9 +296,11 @@ def _bare(word: str) -> str:
     return word.lower().strip(".,;:!?()'\"")
 
 
-def is_number_word(word: str) -> bool:
-    """Return whether a word may be a number word, in any language."""
-    return _bare(word) in _OTHER_WORDS or _number_word_language(word) is not None
+def begins_with_amount(text: str) -> bool:
+    """Return whether a text begins with a number word and a unit or currency, such as `ten °C`."""
+    number, unit, *_ = [*text.split(maxsplit=2), "", ""]
+    is_number = _bare(number) in _OTHER_WORDS or _number_word_language(number) is not None
+    return is_number and (unit in _CURRENCIES or unit in _unit_names())
 
 
 def _is_capitalised(word: str) -> bool:
