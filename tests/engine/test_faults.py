@@ -90,7 +90,7 @@ def test_one_signal_finishes_the_calls_in_flight_and_loses_none(
 
 
 @pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGHUP])
-def test_a_second_signal_exits_at_once_and_the_run_resumes(tmp_path: Path, ledger: Ledger, first: int) -> None:
+def test_a_second_ctrl_c_exits_at_once_and_the_run_can_be_resumed(tmp_path: Path, ledger: Ledger, first: int) -> None:
     """[3] The calls never end, so only an immediate exit ends the child."""
     assert _interrupted_child(tmp_path / "results", ledger, [first, signal.SIGINT], stuck=True) == 130
     run_once(tmp_path / "results", plan(ledger))

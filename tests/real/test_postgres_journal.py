@@ -379,7 +379,7 @@ def test_workers_share_a_run(database: str, tmp_path: Path, kills: tuple[int, ..
     assert check_rows(journal_of(workers.begun)).unchecked == 0
 
 
-def test_what_a_lost_call_can_cost_is_not_the_highest_cost_of_a_step(results: Path) -> None:
+def test_a_reserved_cost_does_not_raise_the_highest_cost_of_a_step(results: Path) -> None:
     async def attempt(run_writer: RunWriter) -> None:
         done = await run_writer.record_attempt("done", "answer", "reader", 5.0)
         await run_writer.record_step(step("done", attempt=done))
