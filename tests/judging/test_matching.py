@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memorybench.core.conversation import Turn
@@ -109,6 +109,7 @@ def test_another_spelling_is_the_same(left: str, right: str) -> None:
 
 @pytest.mark.slow
 @given(st.text(max_size=60))
+@example("A: KEY")
 def test_the_normal_form_of_any_text_is_stable(text: str) -> None:
     assert normal_form(text) == normal_form(f" {text} ")
 
