@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
-from memorybench.core.report_sections import Case, Cases, Cell, Column, Notes, Provenance, Report, Section, Table, Text
+from memorybench.core.report_sections import (
+    Case,
+    Cases,
+    Cell,
+    Column,
+    Notes,
+    Part,
+    Provenance,
+    Report,
+    Section,
+    Table,
+    Text,
+)
 from memorybench.text.sanitize import PLAIN, sanitize, shorten
 
 from .formatting import cell_text, footnotes
@@ -151,7 +164,9 @@ def show_table(out: Console, table: Table, whole_in: str = "a wider terminal") -
     for _, column in shown:
         drawn.add_column(_clean(out, column.heading), justify=column.align, no_wrap=not column.wrap, overflow="fold")
     for row in table.rows:
-        drawn.add_row(*(RichText(_text(out, row[place], column), style=_style(row[place])) for place, column in shown))
+        drawn.add_row(
+            *(RichText(_text(out, row[place], column.shows), style=_style(row[place])) for place, column in shown)
+        )
     out.print(_clean(out, table.title), style="bold")  # a title of rich's wraps at the table's width
     out.print(drawn)
     hidden = len(table.columns) - len(shown)
@@ -165,8 +180,8 @@ def _style(cell: Cell) -> str:
     return "red" if isinstance(cell, tuple) and any(state.good is False for state in cell) else ""
 
 
-def _text(out: Console, cell: Cell, column: Column) -> str:
-    return _clean(out, cell_text(cell, column.shows))
+def _text(out: Console, cell: Cell, shows: Part) -> str:
+    return _clean(out, cell_text(cell, shows))
 
 
 def _fitting_columns(out: Console, table: Table) -> list[tuple[int, Column]]:
@@ -177,17 +192,18 @@ def _fitting_columns(out: Console, table: Table) -> list[tuple[int, Column]]:
     never broken.
     """
     columns = list(enumerate(table.columns))
+    content_width = cache(partial(_content_width, out, table))
     while True:
         broken = [(place, replace(one, heading=re.sub("([_-])| ", r"\1\n", one.heading))) for place, one in columns]
         short = [(place, _shortened(one)) for place, one in broken]
         for form in (columns, broken, short):
-            if _width(out, table, form) <= out.width:
+            if _width(out, form, content_width) <= out.width:
                 return form
         if not any(column.priority for _, column in columns):
             break
         columns.remove(max(columns, key=lambda numbered: (numbered[1].priority, numbered[0])))
     wrapped = [(place, replace(one, wrap=one.wrap or one.align == "left")) for place, one in broken]
-    while _width(out, table, wrapped, _NARROWEST) > out.width and len(wrapped) > 2:
+    while _width(out, wrapped, content_width, _NARROWEST) > out.width and len(wrapped) > 2:
         wrapped.pop()
     return wrapped
 
@@ -199,15 +215,27 @@ def _shortened(column: Column) -> Column:
     return replace(column, shows="value", heading=re.sub(r"\s*\[95%\]", "", column.heading))
 
 
-def _width(out: Console, table: Table, columns: Sequence[tuple[int, Column]], wrapped: int = _WRAPPED_WIDTH) -> int:
+def _width(
+    out: Console,
+    columns: Sequence[tuple[int, Column]],
+    content_width: Callable[[int, Part], int],
+    wrapped: int = _WRAPPED_WIDTH,
+) -> int:
     from rich.cells import cell_len
 
     total = 1
     for place, column in columns:
-        texts = [*_clean(out, column.heading).split("\n"), *(_text(out, row[place], column) for row in table.rows)]
-        longest = max(map(cell_len, texts))
+        heading = max(map(cell_len, _clean(out, column.heading).split("\n")))
+        longest = max(heading, content_width(place, column.shows))
         total += 3 + (min(longest, wrapped) if column.wrap else longest)
     return total
+
+
+def _content_width(out: Console, table: Table, place: int, shows: Part) -> int:
+    """Return the width of the longest cell of a column, without its heading."""
+    from rich.cells import cell_len
+
+    return max((cell_len(_text(out, row[place], shows)) for row in table.rows), default=0)
 
 
 def show_case(out: Console, case: Case) -> None:
