@@ -1,7 +1,5 @@
 """The protocols that packages implement for each other. Scripted test doubles exist for providers and models."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Protocol, runtime_checkable

@@ -1,7 +1,5 @@
 """Conversations, and the memories made from them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime

@@ -1,7 +1,5 @@
 """The types of metrics. A score belongs to one question; a measure is computed from many outcomes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import lru_cache
 from typing import Protocol, runtime_checkable

@@ -1,7 +1,5 @@
 """Benchmark questions and datasets."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, Protocol

@@ -1,7 +1,5 @@
 """Adds up what calls cost. Each client reports the cost of a call with `charge`, which adds it to the open Tally."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -22,7 +20,7 @@ class Spending(Record):
     cost: float | None = 0.0
     """The cost of all calls in US dollars; None if that of at least one call is unknown."""
 
-    def __add__(self, other: Spending) -> Spending:
+    def __add__(self, other: "Spending") -> "Spending":
         known = self.cost is not None and other.cost is not None
         return Spending(
             calls=self.calls + other.calls,
@@ -43,7 +41,7 @@ class Tally:
     def __init__(self) -> None:
         self.spent = NOTHING
 
-    def __enter__(self) -> Tally:
+    def __enter__(self) -> "Tally":
         self._token = _open_tally.set(self)
         return self
 

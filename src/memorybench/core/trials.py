@@ -1,7 +1,5 @@
 """A trial, which is one case for one subject, and its outcome."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """What configs of HTTP services share: the section `auth`, and checks of keys and addresses."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Annotated, Literal

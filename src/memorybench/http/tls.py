@@ -1,7 +1,5 @@
 """TLS settings, and the reason why a secure connection failed."""
 
-from __future__ import annotations
-
 import os
 import ssl
 from functools import lru_cache

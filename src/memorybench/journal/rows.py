@@ -1,7 +1,5 @@
 """Classes for rows of the journal's tables, and fingerprints of what a run depends on."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
@@ -46,11 +44,11 @@ class Fingerprint(Record):
     text: str | None = None
 
     @classmethod
-    def of(cls, text: str) -> Fingerprint:
+    def of(cls, text: str) -> "Fingerprint":
         return cls.of_parts([text])
 
     @classmethod
-    def of_parts(cls, parts: Iterable[str]) -> Fingerprint:
+    def of_parts(cls, parts: Iterable[str]) -> "Fingerprint":
         """Return the fingerprint of a text that is given in parts, which are read one at a time to save memory."""
         hasher, kept, size = JsonTextHasher(), [], 0
         for part in parts:
@@ -61,7 +59,7 @@ class Fingerprint(Record):
         return cls(digest=hasher.digest(), text="".join(kept) if size <= _LONGEST_TEXT else None)
 
     @classmethod
-    def of_list(cls, values: Iterable[Any]) -> Fingerprint:
+    def of_list(cls, values: Iterable[Any]) -> "Fingerprint":
         """Return the fingerprint of the canonical JSON of a list with these values."""
         return cls.of_parts(array_parts(values))
 

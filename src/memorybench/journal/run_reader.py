@@ -1,7 +1,5 @@
 """Reads runs from the journal, for reports, exports and comparisons."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import sqlite3
@@ -61,13 +59,13 @@ class RecordedTrial(NamedTuple):
     finished: str
     outcome: Outcome
     case: Mapping[str, Any]
-    steps: tuple[StepRecord, ...]
+    steps: tuple["StepRecord", ...]
     """The steps whose results the outcome depends on, without their inputs. Several trials may have the same step."""
     spent: Spending
     """What these steps and their failed attempts spent."""
 
     @property
-    def own_steps(self) -> tuple[StepRecord, ...]:
+    def own_steps(self) -> tuple["StepRecord", ...]:
         """The steps without those that clear the memory."""
         return tuple(step for step in self.steps if step.name not in CLEARING)
 
@@ -98,7 +96,7 @@ class RunReader:
 
     @classmethod
     @contextmanager
-    def open(cls, folder: Path, *, thorough: bool = True) -> Iterator[RunReader]:
+    def open(cls, folder: Path, *, thorough: bool = True) -> Iterator["RunReader"]:
         """Open the journal of a results folder for reading. Without `thorough`, skip the check of the whole file."""
         journal = journal_of(folder)
         with journal.errors(), closing(journal.open_for_reading(thorough=thorough)) as connection:

@@ -1,7 +1,5 @@
 """Compares two providers on the same items: difference, p-value, and the sample size needed to detect it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from math import ceil, fsum, isclose

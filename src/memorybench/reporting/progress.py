@@ -1,7 +1,5 @@
 """Counts the progress of a run from the events of the engine, for displays in this or another process."""
 
-from __future__ import annotations
-
 import re
 import threading
 import time
@@ -220,7 +218,7 @@ class RunProgress:
         self,
         totals: Mapping[tuple[str, str], int],
         done: Mapping[tuple[str, str], int],
-        budget: Budget | None = None,
+        budget: "Budget | None" = None,
         redact: Callable[[str], str] = str,
     ) -> None:
         """Start counting. `totals` and `done` are numbers of trials by benchmark and subject."""

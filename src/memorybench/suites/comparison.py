@@ -1,7 +1,5 @@
 """Compares subjects case by case: the sides of `memorybench compare`, or each provider with each baseline of a run."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum, isclose
@@ -39,7 +37,7 @@ class CaseScores(Struct, frozen=True):
     """By metric: the numbers it is computed from. A metric without a value for this case is absent."""
 
     @classmethod
-    def of(cls, repeats: Sequence[Outcome], metrics: Sequence[Metric]) -> CaseScores:
+    def of(cls, repeats: Sequence[Outcome], metrics: Sequence[Metric]) -> "CaseScores":
         trial = repeats[0].trial
         rows = {metric.name: row for metric in metrics if (row := mean_row(map(metric.read, repeats))) is not None}
         return cls(trial.case_id, trial.variant, trial.cluster, trial.labels, repeats[0].shown.asked, rows)

@@ -1,7 +1,5 @@
 """Estimates calls, tokens and dollars of a run without any call."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence, Sized
 from typing import TYPE_CHECKING
 
@@ -38,7 +36,7 @@ class Estimate(Record):
 
 
 def model_calls(
-    benchmark: str, subject: str, stage: str, model: ResolvedModel, sizes: Sequence[int], reply: int
+    benchmark: str, subject: str, stage: str, model: "ResolvedModel", sizes: Sequence[int], reply: int
 ) -> Estimate:
     """Estimate the calls of one model from the tokens of each prompt (`sizes`) and of a usual `reply`."""
     costs = [model.price(size, reply) for size in sizes]  # per prompt, because rates may depend on its length
@@ -98,12 +96,12 @@ def without_recorded(
     )
 
 
-def canary_calls(benchmark: str, judge: ResolvedModel, canaries: Sized) -> Estimate:
+def canary_calls(benchmark: str, judge: "ResolvedModel", canaries: Sized) -> Estimate:
     sizes = [JUDGE_TOKENS] * len(canaries)
     return model_calls(benchmark, "", "canary", judge, sizes, VERDICT_TOKENS)
 
 
-def check_prices(models: Iterable[ResolvedModel | None], budget: float | None) -> None:
+def check_prices(models: "Iterable[ResolvedModel | None]", budget: float | None) -> None:
     """Raise BadInput if a budget cannot be enforced because a price is unknown."""
     for model in models:
         if budget is not None and model is not None and model.price(1000, 100) is None:

@@ -1,7 +1,5 @@
 """Fills a memory with a haystack once, for every question on it, and clears it after the last question."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence

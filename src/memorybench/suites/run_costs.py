@@ -1,7 +1,5 @@
 """What a run cost, for commands that show it. Calls without a recorded reply are never left out."""
 
-from __future__ import annotations
-
 from memorybench.core.records import Record
 from memorybench.journal.rows import Run
 from memorybench.journal.run_reader import RunReader
@@ -19,7 +17,7 @@ class RunCosts(Record):
     possibly_charged_twice: int = 0
 
     @classmethod
-    def of(cls, run_reader: RunReader, run: Run) -> RunCosts:
+    def of(cls, run_reader: RunReader, run: Run) -> "RunCosts":
         in_flight = run.status == "running"
         known, _, unknown = run_reader.costs(run.id)
         return cls(

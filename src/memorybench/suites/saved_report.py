@@ -1,7 +1,5 @@
 """Saves the report of a large finished run, because the viewer would take minutes and much memory to compute it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from pydantic import ValidationError

@@ -1,7 +1,5 @@
 """How many memories a search asks for, and how many the answering model sees: the same for every provider."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +23,7 @@ DEFAULT_SETTINGS = "default_settings"
 """The key of a run's spec under which the default settings of each provider are recorded."""
 
 
-def default_settings(providers: Sequence[ResolvedProvider]) -> dict[str, Mapping[str, Any]]:
+def default_settings(providers: "Sequence[ResolvedProvider]") -> dict[str, Mapping[str, Any]]:
     return {provider.name: provider.default_settings for provider in providers if provider.default_settings}
 
 
@@ -58,7 +56,7 @@ class SearchLimits(Struct, frozen=True):
     """Maximum of the estimated tokens of the memories that the model sees; None: no maximum."""
 
     @classmethod
-    def of(cls, spec: SearchSpec, benchmark: str, *, depth: int, shown: int) -> SearchLimits:
+    def of(cls, spec: SearchSpec, benchmark: str, *, depth: int, shown: int) -> "SearchLimits":
         """Return the limits of a benchmark: those that the user set in the spec, else `depth` and `shown`.
 
         Raise BadInput if --context-limit asks for more memories than are searched for.
@@ -69,7 +67,7 @@ class SearchLimits(Struct, frozen=True):
             raise BadInput("--context-limit", problem, remedy=f"add --top-k {limits.shown}")
         return limits
 
-    def check(self, providers: Sequence[ResolvedProvider], benchmark: str) -> None:
+    def check(self, providers: "Sequence[ResolvedProvider]", benchmark: str) -> None:
         """Raise BadInput if a provider cannot return as many memories as a search asks for."""
         for provider in providers:
             most = None if provider.is_baseline else provider.max_results
@@ -81,7 +79,7 @@ class SearchLimits(Struct, frozen=True):
                     remedy=f"add --top-k {most}, which then applies to every provider",
                 )
 
-    def cut(self, memories: Sequence[Memory], *, chunks: bool = False) -> Sequence[Memory]:
+    def cut(self, memories: "Sequence[Memory]", *, chunks: bool = False) -> "Sequence[Memory]":
         """Return the memories that the answering model sees: the first ones that fit the limits.
 
         No memory is shortened.
@@ -92,7 +90,7 @@ class SearchLimits(Struct, frozen=True):
                 shown = shown[:-1]
         return shown
 
-    def scores(self, found: Sequence[Memory], shown: Sequence[Memory]) -> list[Score]:
+    def scores(self, found: "Sequence[Memory]", shown: "Sequence[Memory]") -> list[Score]:
         """Return the score OVER_BUDGET: 1 if memories were found but none fits the token budget, else 0.
 
         The list is empty if there is no token budget.

@@ -4,8 +4,6 @@ class ToySpec(Spec):
     size: int = flag(3, help="Set the number of cases.", metavar="N", ge=1)
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 from importlib.util import find_spec
@@ -108,7 +106,7 @@ def flag_words(spec: Record, names: Collection[str] | None = None, typed: Mappin
     return [*positional, *words]
 
 
-def with_folders(command: Sequence[str], spec: Spec, *, consent: bool = False) -> str:
+def with_folders(command: Sequence[str], spec: "Spec", *, consent: bool = False) -> str:
     """Return a command line with the flags to find the configs of a spec; with `consent`, also those to open them."""
     names = [name for name in Spec.model_fields if name != "reuse"] if consent else ["config_dirs"]
     return shlex.join([*command, *flag_words(spec, names)])

@@ -1,7 +1,5 @@
 """Summarises the outcomes of a run, or of several runs that are shards of one spec."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby

@@ -1,7 +1,5 @@
 """Thresholds: the values that the measures of a run must reach."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -221,7 +219,7 @@ def _compare(
     return f"{name} {value}, {expected}; {worse_end}", not reaches(measure.value)
 
 
-def add_checks(report: Report, thresholds: Sequence[Check], gate: Gate | None) -> Report:
+def add_checks(report: Report, thresholds: Sequence[Check], gate: "Gate | None") -> Report:
     """Return the report with the results of thresholds and baseline; `checks` of its JSON document lists both."""
     if thresholds:
         notes = Notes(tuple(check.text for check in thresholds), title="Thresholds", detail=True)

@@ -7,8 +7,6 @@ A store contains text, never an index: indexes are built per scope when it is se
 one scope do not depend on another, and a crash cannot leave an index that disagrees with its turns.
 """
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor

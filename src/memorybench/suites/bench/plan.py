@@ -1,7 +1,5 @@
 """Makes the jobs of a bench run: one per question, candidate and repeat."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache, partial
@@ -160,7 +158,7 @@ class BenchPlan(Struct):
                 yield from self._candidate_jobs(bench, haystacks, candidate, ordinal)
                 ordinal += len(bench.questions) * bench.repeats
 
-    def _candidate_jobs(self, bench: Bench, haystacks: _Haystacks, candidate: Candidate, first: int) -> Iterator[Job]:
+    def _candidate_jobs(self, bench: Bench, haystacks: "_Haystacks", candidate: Candidate, first: int) -> Iterator[Job]:
         repeats = range(1, bench.repeats + 1)
         trials = [
             _trial(bench.dataset.name, question, candidate, repeat)

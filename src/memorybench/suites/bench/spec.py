@@ -1,7 +1,5 @@
 """What a bench run depends on: the flags of `eval` and `score`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Self
 
