@@ -200,8 +200,7 @@ def measure(
     groups: dict[tuple[str, str, tuple[str, str] | None], _Accumulator] = {
         (benchmark, subject, None): _Accumulator() for benchmark in planned for subject in subjects
     }
-    # few metrics have the attribute, and comparing one with a protocol is slow
-    selective = [metric for metric in metrics if hasattr(metric, "concerns") and isinstance(metric, Selective)]
+    selective = [metric for metric in metrics if isinstance(metric, Selective)]  # slow: once only
     owners = {metric.name: owner for metric in metrics if (owner := getattr(metric, "benchmark", ""))}
     clusters: dict[str, str] = {}  # one object for equal names, and for equal rows: a run may have a million outcomes
     known_rows: dict[tuple[float, ...], tuple[float, ...]] = {}
