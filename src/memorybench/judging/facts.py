@@ -184,7 +184,7 @@ def _is_literal_key(path: str) -> bool:
 def is_near(first: str, second: str) -> bool:
     """Return whether two categories may be one in the plural or another spelling, such as `child` and `children`.
 
-    They share their first letters, or nearly all letters. `likes` and `dislikes` do not.
+    They begin with the same letters, or have most of them in common. `likes` and `dislikes` have too few.
     """
     from difflib import SequenceMatcher
 
