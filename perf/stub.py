@@ -1,4 +1,4 @@
-"""A stub server in its own process: a model that takes 50 ms and a memory that takes 20 ms.
+"""A stub server in its own process: a model that takes 50 ms and a memory that takes 20 ms, or a multiple of that.
 
 It is written without a web server, which would use more of the machine than what is measured.
 """
@@ -26,10 +26,10 @@ _STATED, _WRITTEN, _WITHDRAWN = b"You audit what a memory", b"You audit what was
 
 
 @contextmanager
-def stub_server() -> Iterator[str]:
-    """The address of a running stub."""
+def stub_server(slowness: int = 1) -> Iterator[str]:
+    """The address of a running stub. Its replies take `slowness` times as long as usual."""
     ours, theirs = multiprocessing.Pipe()
-    process = multiprocessing.get_context("spawn").Process(target=_serve, args=(theirs,), daemon=True)
+    process = multiprocessing.get_context("spawn").Process(target=_serve, args=(theirs, slowness), daemon=True)
     process.start()
     port = ours.recv()
     try:
@@ -46,10 +46,11 @@ def take_counts(address: str) -> dict[str, int]:
     return counts
 
 
-def _serve(pipe: Connection) -> None:
+def _serve(pipe: Connection, slowness: int) -> None:
     async def serve() -> None:
         counts = _Counts()
-        server = await asyncio.get_running_loop().create_server(lambda: _Exchange(counts), "127.0.0.1", 0, backlog=1024)
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(lambda: _Exchange(counts, slowness), "127.0.0.1", 0, backlog=1024)
         pipe.send(server.sockets[0].getsockname()[1])
         await server.serve_forever()
 
@@ -79,8 +80,9 @@ class _Counts:
 class _Exchange(asyncio.Protocol):
     """As much HTTP as the clients need: one request at a time, with a Content-Length."""
 
-    def __init__(self, counts: _Counts) -> None:
+    def __init__(self, counts: _Counts, slowness: int) -> None:
         self._counts = counts
+        self._slowness = slowness
         self._received = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -100,9 +102,9 @@ class _Exchange(asyncio.Protocol):
         self._counts.begin()
         received = self._loop.time()
         if head.startswith(b"POST /v1/chat/completions"):
-            self._loop.call_at(received + MODEL_SECONDS, self._answer, _completion(body))
+            self._loop.call_at(received + MODEL_SECONDS * self._slowness, self._answer, _completion(body))
         else:
-            self._loop.call_at(received + MEMORY_SECONDS, self._answer, _MEMORIES)
+            self._loop.call_at(received + MEMORY_SECONDS * self._slowness, self._answer, _MEMORIES)
 
     def _answer(self, body: bytes) -> None:
         self._counts.end()
