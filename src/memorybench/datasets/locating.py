@@ -75,7 +75,7 @@ def _local_source(config: BenchmarkConfig, root: Piece) -> Source:
             check_checksum_names(config, data.files, root.file)
             pieces = tuple(
                 replace(root, file=root.file / name, tried=_below(root, name), sha256=checksum_of(data, name))
-                for name in data.files
+                for name in dict.fromkeys(data.files)
             )
             return Source(config.name, data.licence, pieces)
         if not root.file.is_dir():
@@ -133,7 +133,11 @@ def _on_hub(config: BenchmarkConfig, beside: Path | None, cache: Path, hub: str)
     owner, name, *rest = data.path.split("/")
     local_path = _download_path(data, beside)
     archive = "/".join(rest) if is_archive(data.path) else ""
-    files = (archive,) if archive else data.files or (("/".join(rest) or (local_path.name if local_path else "")),)
+    files = (
+        (archive,)
+        if archive
+        else tuple(dict.fromkeys(data.files)) or (("/".join(rest) or (local_path.name if local_path else "")),)
+    )
     joined = [] if archive else [(file, join) for join, one in data.join.items() for file in one.files]
     for file, join in [*((file, "") for file in files), *joined]:
         if not file:
