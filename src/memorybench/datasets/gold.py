@@ -99,6 +99,16 @@ def _count_blanks(path: Path, part: Document) -> int:
     return sum(is_blank(value) for match in path.all(part.value) if isinstance(match, list) for value in match)
 
 
+def answer_text(value: Any) -> str:
+    """Return a value of the data as the text of an answer: yes or no for a boolean, and 10 for the number 10.0.
+
+    The text 10.0 is not found in an answer that says 10, and loses its point when answers are compared.
+    """
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
+
+
 def is_blank(value: Any) -> bool:
     return value is None or (isinstance(value, str) and not value.strip())
 
@@ -119,4 +129,4 @@ def _texts(path: Path | None, part: Document) -> tuple[str, ...]:
                 expected="a text with a word",
                 remedy="correct or remove the text",
             )
-    return tuple(dict.fromkeys(str(value) for value in values))
+    return tuple(dict.fromkeys(map(answer_text, values)))

@@ -21,7 +21,7 @@ from .config import BenchmarkConfig, OfficialRetrieval, SchemaMapping
 from .context import ContextReader, read_prefix
 from .dates import read_date
 from .evidence import CitationReader, Evidence, EvidenceCheck, resolve
-from .gold import GoldReader, is_blank
+from .gold import GoldReader, answer_text, is_blank
 from .ids import id_text, locate, missing_field, unique_id
 from .item_context import ItemContext, comparable
 from .parsing import TextParser
@@ -355,11 +355,8 @@ class QuestionReader:
             raise BadInput(
                 where(), f"invalid answer {preview(value)}", expected="a text", remedy="correct schema.answer"
             )
-        if isinstance(value, bool):
-            return "yes" if value else "no"
-        self._quirks["numbers"] += not isinstance(value, str)
-        # 10.0 would lose its point when answers are compared, and become 100
-        return str(int(value) if isinstance(value, float) and value.is_integer() else value)
+        self._quirks["numbers"] += not isinstance(value, str | bool)
+        return answer_text(value)
 
     def _evidence(self, part: Document, context: ItemContext) -> Evidence:
         if self._citations is None:
