@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from memorybench.core.errors import BadInput
-from memorybench.core.questions import Choice
+from memorybench.core.questions import Choice, Question
 from memorybench.files.located import Place
 from memorybench.text.sanitize import preview
 
@@ -144,6 +144,14 @@ def read_choices(value: Any, where: Callable[[], str], key: str, *, have_other_l
         return Choices(named, texts, have_other_labels, are_labels_own=True)
     choices = tuple(Choice(label, text) for label, text in zip(ascii_lowercase, texts, strict=False))
     return Choices(choices, tuple(map(str, choices)), have_other_labels or len(labelled) == len(texts))
+
+
+def choices_of(question: Question) -> Choices:
+    """Return the choices of a question that was read before."""
+    lines = question.question.removeprefix(f"{question.without_choices}\n").split("\n")
+    if len(lines) != len(question.choices):  # a choice has several lines
+        lines = list(map(str, question.choices))
+    return Choices(question.choices, tuple(lines), are_labels_own=True)
 
 
 def _is_in_order(labelled: list[re.Match[str]]) -> bool:
