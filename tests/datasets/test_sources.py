@@ -127,6 +127,7 @@ def test_a_file_with_another_checksum_than_pinned_is_rejected(stub: Stub, tmp_pa
     error = refused(fetch, source)
     assert SHA256 in error.problem
     assert error.expected == "0" * 64
+    assert "data.sha256" in error.remedy, "there is no file to delete"
     assert not source.present
     assert not source.pieces[0].record.exists()
 

@@ -64,7 +64,12 @@ def _place(source: Source, piece: Piece, draft: Path) -> None:
     actual = sha256_of(draft)
     if piece.sha256 not in (None, actual):
         draft.unlink()
-        raise checksum_differs(source, piece, actual, piece.sha256 or "")
+        raise BadInput(
+            str(piece.file),
+            f"the downloaded file has the SHA-256 checksum {actual}",
+            expected=piece.sha256 or "",
+            remedy="the publisher may have changed the file: if you trust it, correct data.sha256",
+        )
     with draft.open("rb") as file:
         os.fsync(file.fileno())
     _record(piece, actual, draft.stat().st_size)
