@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from memorybench.core.errors import BadInput, RunConflict, ServiceError, Transient
 
 from .checksums import sha256_of
-from .sources import Piece, Pulled, Source, checksum_differs, verify_files
+from .sources import Piece, Pulled, Source, verify_files
 
 if TYPE_CHECKING:
     from memorybench.http.downloads import Progress
