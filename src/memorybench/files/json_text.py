@@ -23,7 +23,7 @@ from memorybench.text.sanitize import preview
 
 from .json_places import JsonLines, find_duplicate_key, find_invalid_value, find_lone_surrogate, find_too_deep, line_at
 from .located import DEEPEST, Document, Place, format_place
-from .reading import LARGEST, read_text
+from .reading import read_text
 
 _FENCED = re.compile(r"^```\w*[^\S\n]*\n(.*?)^[^\S\n]*```", re.DOTALL | re.MULTILINE)
 """Matches a code fence; its content is the group."""
@@ -51,9 +51,9 @@ class _LoneSurrogate(ValueError):
     pass
 
 
-def load_json(path: Path | str, largest: int = LARGEST) -> Document:
+def load_json(path: Path | str) -> Document:
     """Read a JSON file. The text is not kept; it is read again when a line number is needed."""
-    fetch = partial(read_text, Path(path), largest)
+    fetch = partial(read_text, Path(path))
     return Document(str(path), decode(fetch(), str(path)), JsonLines(fetch))
 
 
