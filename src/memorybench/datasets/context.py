@@ -178,7 +178,7 @@ class ContextReader:
         sessions = []
         for number, (start, end) in enumerate(pairwise((*starts, len(session.turns)))):
             places = [session.turn_place(index) or () for index in range(start, end)]
-            sessions.append(RawSession(None, session.turns[start:end], session.place, None, places, 0, number))
+            sessions.append(RawSession(None, session.turns[start:end], session.place, None, places, number))
         return sessions
 
     def prefix_of(self, item: Document) -> int | None:
@@ -225,11 +225,11 @@ class ContextReader:
             date = dates[0] if dates else None
             inner = sorted(cut for cut in set(cuts) if 0 < cut < len(members))
             bounds = pairwise((0, *inner, len(members)))
-            pieces = ((start, members[start:end]) for start, end in bounds if end)
+            pieces = (members[start:end] for start, end in bounds if end)
             number = None if inner else 0
             sessions = [
-                RawSession(None, [turn for _, turn in piece], place, date, [at for at, _ in piece], start, number)
-                for start, piece in pieces
+                RawSession(None, [turn for _, turn in piece], place, date, [at for at, _ in piece], number)
+                for piece in pieces
             ]
             return self._by_day(item, sessions[0]) if self._context.session_per else sessions
         if self._context.session_per:

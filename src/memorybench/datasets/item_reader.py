@@ -95,7 +95,8 @@ class ItemReader:
         self._questions = QuestionReader(config, mapping, self._parser, self._context, survey, self._quirks)
         self._id_paths = [parse_path(text, where) for text in mapping.item_id_paths]
         self._item_ids: set[str] = set()
-        self._known: dict[str, ItemContext] = _RecentContexts()
+        self._known: dict[str, ItemContext] = {}
+        """The contexts of the last few histories, so that items that share a history do not read it again."""
         self._items = 0
         self._histories: dict[str, Counter[str]] = {}
         """The counts of irregularities, by history."""
@@ -122,12 +123,11 @@ class ItemReader:
         if self._questions.first_unknown_evidence:
             yield f"first unknown evidence id: {self._questions.first_unknown_evidence}"
 
-    def check_parsed(self, file: str) -> None:
+    def check_used(self, file: str, *, has_answers: bool) -> None:
+        """Raise BadInput if the path to evidence, or one of `schema.parse`, matches nothing in the whole data."""
+        if has_answers:
+            self._questions.check_evidence(file)
         self._parser.raise_if_unused(file)
-
-    def check_evidence(self, file: str) -> None:
-        """Raise BadInput if the config describes evidence, but no question of the data has any."""
-        self._questions.check_evidence(file)
 
     def find_cuts(self) -> None:
         """Find the places in each shared history at which questions are asked. Must be called before `read`."""
@@ -199,6 +199,8 @@ class ItemReader:
             self._count(memory, context)
             if self._shared is not None:
                 self._known[haystack] = context
+                if len(self._known) > _CACHED_CONTEXTS:
+                    del self._known[next(iter(self._known))]
         return context, haystack
 
     def _with_rows(self, item: Document) -> Document:
@@ -300,15 +302,6 @@ class ItemReader:
         if not places and not path.singular:
             self._quirks["questionless"] += 1
         return places
-
-
-class _RecentContexts(dict[str, ItemContext]):
-    """Keeps the contexts of the last few histories, so that items that share a history do not read it again."""
-
-    def __setitem__(self, haystack: str, context: ItemContext) -> None:
-        super().__setitem__(haystack, context)
-        while len(self) > _CACHED_CONTEXTS:
-            del self[next(iter(self))]
 
 
 def _shared_join(config: BenchmarkConfig, mapping: SchemaMapping) -> str | None:

@@ -74,7 +74,12 @@ def _local_source(config: BenchmarkConfig, root: Piece) -> Source:
         if data.files:
             check_checksum_names(config, data.files, root.file)
             pieces = tuple(
-                replace(root, file=root.file / name, tried=_below(root, name), sha256=checksum_of(data, name))
+                replace(
+                    root,
+                    file=root.file / name,
+                    tried=tuple(one / name for one in root.tried),
+                    sha256=checksum_of(data, name),
+                )
                 for name in dict.fromkeys(data.files)
             )
             return Source(config.name, data.licence, pieces)
@@ -112,10 +117,6 @@ def _exists(path: Path, names: Sequence[str]) -> bool:
     if names:
         return any((path / name).exists() or (is_glob(name) and any(path.glob(name))) for name in names)
     return path.exists() or (is_glob(path.name) and any(path.parent.glob(path.name)))
-
-
-def _below(root: Piece, name: str) -> tuple[Path, ...]:
-    return tuple(folder / name for folder in root.tried)
 
 
 def _download_path(data: Data, beside: Path | None) -> Path | None:

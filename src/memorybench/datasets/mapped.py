@@ -132,9 +132,7 @@ def open_mapped(
             expected="at least one item",
             remedy=f"correct data.{'where' if selection.left_out else 'items'}" if is_filtered else "check the file",
         )
-    if not all(question.abstain for question in questions):
-        reader.check_evidence(str(files[0]))
-    reader.check_parsed(str(files[0]))
+    reader.check_used(str(files[0]), has_answers=not all(question.abstain for question in questions))
     notes = (*selection.notes(), *reader.notes(), *_binary_notes(binary))
     places = {id: span for id, span in items.spans.items() if span is not None}
     if index_at is not None and len(places) == len(items.spans):

@@ -43,8 +43,6 @@ class RawSession(NamedTuple):
     date: Any = None
     places: Sequence[Place] | None = None
     """The place of each turn within the item, if the turns are not the members of one list."""
-    start: int = 0
-    """The index of the session's first turn in the list at `place`, which may contain several sessions."""
     number: int | None = 0
     """The index of the session in the data, from 0, or the number in its key. None: this is not a whole session of the
     data, but a part of one."""
@@ -52,7 +50,7 @@ class RawSession(NamedTuple):
     def turn_place(self, index: int) -> Place | None:
         if self.places is not None:
             return self.places[index]
-        return None if self.place is None else (*self.place, self.start + index)
+        return None if self.place is None else (*self.place, index)
 
 
 class KeptSession(NamedTuple):
