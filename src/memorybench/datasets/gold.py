@@ -16,6 +16,7 @@ from memorybench.text.sanitize import preview
 
 from .config import SchemaMapping
 from .paths import only, place_of
+from .question_paths import QuestionPaths
 
 
 class Gold(Struct, frozen=True):
@@ -34,11 +35,9 @@ class Gold(Struct, frozen=True):
 class GoldReader:
     """Reads the rubric and the required and excluded texts of questions."""
 
-    def __init__(
-        self, mapping: SchemaMapping, rubric: Path | None, required: Path | None, excluded: Path | None, where: str
-    ) -> None:
-        self._rubric, self._required, self._excluded = rubric, required, excluded
-        self.answers_are_rubric = mapping.answer_mode == "rubric" and rubric is None
+    def __init__(self, mapping: SchemaMapping, paths: QuestionPaths, where: str) -> None:
+        self._rubric, self._required, self._excluded = paths.rubric, paths.must_contain, paths.must_not_contain
+        self.answers_are_rubric = mapping.answer_mode == "rubric" and paths.rubric is None
         """Whether the gold answers are the items of the rubric."""
         item = mapping.rubric_item
         self._text = None if item.text is None else Path.parse(item.text, where)

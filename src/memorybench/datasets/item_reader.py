@@ -133,7 +133,7 @@ class ItemReader:
         """Find the places in each shared history at which questions are asked. Must be called before `read`."""
         if self._shared is None or self._stream is None:
             return
-        if self._mapping.context.prefix is None and self._questions.paths.after is None:
+        if self._mapping.context.prefix is None and self._questions.paths.prefix is None:
             return
         for item in self._stream:
             document = self._parser.parse(item.document)
@@ -161,7 +161,7 @@ class ItemReader:
         paths = self._questions.paths
         whole = self._with_rows(item) if paths.columns else item
         places = self._places_by_prefix(item)
-        cuts = sorted(upto for upto in places if upto is not None) if paths.after is not None else ()
+        cuts = sorted(upto for upto in places if upto is not None) if paths.prefix is not None else ()
         parts: dict[int | None, Part] = {}
         for upto in places or {self._context.prefix_of(item): []}:
             context, haystack = self._part_of(item, memory, upto, cuts)
@@ -183,7 +183,7 @@ class ItemReader:
         places: dict[int | None, list[tuple[int, Place]]] = {}
         for n, place in enumerate([()] if paths.questions is None else self._places(whole, paths.questions)):
             upto = self._questions.prefix_of(whole, place, n)
-            if upto == 0 and paths.after is not None and "@before" in paths.after.text:
+            if upto == 0 and paths.prefix is not None and "@before" in paths.prefix.text:
                 self._quirks["first"] += 1
                 continue
             places.setdefault(upto, []).append((n, place))
@@ -191,7 +191,7 @@ class ItemReader:
 
     def _part_of(self, item: Document, memory: str, upto: int | None, cuts: Sequence[int]) -> tuple[ItemContext, str]:
         """Return the first `upto` sessions or turns of a history (None: all), and the name of this haystack."""
-        is_shared = self._shared is not None or self._questions.paths.after is not None
+        is_shared = self._shared is not None or self._questions.paths.prefix is not None
         haystack = f"{memory}@{upto}" if is_shared and upto is not None else memory
         context = self._known.get(haystack)
         if context is None:
