@@ -250,26 +250,19 @@ class ItemReader:
     def _count(self, memory: str, context: ItemContext) -> None:
         """Count the irregularities of a history. If it is read in several parts, only the longest one counts."""
         self._has_session_ids = self._has_session_ids or bool(context.sessions_named)
-        length = context.turn_count, -context.left_out.members
+        length = context.turn_count, -context.irregularities["beyond"]
         if memory in self._lengths and self._lengths[memory] >= length:
             return
         self._lengths[memory] = length
-        self._histories[memory] = Counter(
+        self._histories[memory] = context.irregularities + Counter(
             repeated=any(len(ids) > 1 for ids in context.sessions_named.values()),
             unsorted=list(context.dates) != sorted(context.dates),
             undated=len(context.kept) - len(context.dates),
-            empty=context.empty_turns,
-            empty_sessions=context.empty_sessions,
-            images=context.images,
             speakerless=context.speakers[None],
-            beyond=context.left_out.members,
-            filtered_history=context.left_out.filtered,
-            continued=context.left_out.continued,
-            stray_dates=context.left_out.dates,
         )
         if self._survey is not None:
-            self._survey.history_keys |= dict.fromkeys(context.left_out.keys)
-            self._survey.session_fields |= context.left_out.session_fields
+            self._survey.history_keys |= dict.fromkeys(context.unknown_keys)
+            self._survey.session_fields |= context.session_fields
             self._survey.speakers |= dict.fromkeys(name for name in context.speakers if name is not None)
             self._survey.add_history(memory, context)
             # a part that was counted before is the beginning of this one
