@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memorybench.core.errors import BadInput, RunConflict, ServiceError, Transient
+from memorybench.files.writing import replacing
 
 from .checksums import sha256_of
 from .sources import Piece, Pulled, Source, verify_files
@@ -85,9 +86,8 @@ def _adopt(source: Source, piece: Piece) -> None:
 
 def _record(piece: Piece, sha256: str, size: int) -> None:
     pulled = Pulled(url=piece.url or "", sha256=sha256, size=size)
-    draft = piece.record.with_name(f"{piece.record.name}.part")
-    draft.write_text(json.dumps(pulled.plain(), indent=2) + "\n", encoding="utf-8")
-    draft.replace(piece.record)
+    with replacing(piece.record) as file:
+        file.write(json.dumps(pulled.plain(), indent=2) + "\n")
 
 
 @contextmanager

@@ -194,9 +194,10 @@ class TurnReader:
 
     def _role_of(self, fields: Any, name: str | None, where: Callable[[], str] | None = None) -> str:
         """Return the role of a turn. `name` is the name at the beginning of its text, which may be a role, or None."""
-        if self._role is None and name is not None and name.lower() in _ROLES:
-            return name.lower()
-        return _role(text_at(self._role, fields, where))
+        role = (text_at(self._role, fields, where) if self._role is not None else name) or "user"
+        if role.lower() in _ROLES:
+            return role.lower()  # as APIs write it: `user` for `User`
+        return role if self._role is not None else "user"
 
     def _split(self, text: str) -> tuple[str | None, str]:
         """Return the speaker at the beginning of a text, and the text after it; without speaker, None and the text."""
@@ -261,12 +262,6 @@ def _captions(path: Path, fields: Any, where: Callable[[], str]) -> Iterator[str
 def _is_marked(value: Any) -> bool:
     """Return whether the value of a mark means yes. Texts such as "false" and "0" mean no, as in CSV files."""
     return value.strip().lower() not in _NO if isinstance(value, str) else bool(value)
-
-
-def _role(text: str | None) -> str:
-    """Return a role in the spelling of APIs: `user` for `User`, also if the role is missing."""
-    lower = (text or "user").lower()
-    return lower if lower in _ROLES else text or "user"
 
 
 def _is_texts(value: Any) -> bool:

@@ -102,22 +102,21 @@ def _open(path: Path) -> Iterator[BinaryIO]:
     try:
         with path.open("rb") as file:
             yield cast(BinaryIO, gzip.GzipFile(fileobj=file)) if _is_gzip(path) else file
-    except FileNotFoundError:
-        raise BadInput(str(path), "file not found", remedy="check the path") from None
-    except IsADirectoryError:
-        raise BadInput(str(path), "is a folder", expected="a file") from None
-    except PermissionError:
-        raise BadInput(
-            str(path), "you do not have permission to read this file", remedy="change its permissions"
-        ) from None
-    except gzip.BadGzipFile:
-        raise BadInput(
-            str(path), "has the suffix .gz, but is not gzip data", remedy="remove .gz from its name, or compress it"
-        ) from None
-    except (EOFError, zlib.error):
-        raise BadInput(str(path), "the gzip data is damaged or incomplete", remedy="download the file again") from None
-    except OSError as error:
-        raise BadInput(str(path), f"the file cannot be read: {error.strerror or error}") from None
+    except (OSError, EOFError, zlib.error) as error:
+        match error:
+            case FileNotFoundError():
+                problem, remedy = "file not found", "check the path"
+            case IsADirectoryError():
+                problem, remedy = "is a folder", "name a file in it"
+            case PermissionError():
+                problem, remedy = "you do not have permission to read this file", "change its permissions"
+            case gzip.BadGzipFile():
+                problem, remedy = "has the suffix .gz, but is not gzip data", "remove .gz from its name, or compress it"
+            case OSError():
+                problem, remedy = f"the file cannot be read: {error.strerror or error}", ""
+            case _:
+                problem, remedy = "the gzip data is damaged or incomplete", "download the file again"
+        raise BadInput(str(path), problem, remedy=remedy) from None
 
 
 def unpacked_cap(path: Path) -> int:
