@@ -38,8 +38,6 @@ def unpack(archive: Path, folder: Path) -> Path:
                 with opened.open(member) as source, target.open("xb") as file:
                     shutil.copyfileobj(source, file, _CHUNK)
             _move(Path(draft, "files"), folder)
-    except FileNotFoundError:
-        raise BadInput(str(archive), "file not found", remedy="check the path") from None
     except (
         BadZipFile,
         zlib.error,

@@ -137,13 +137,17 @@ class ItemReader:
             return
         for item in self._stream:
             document = self._parser.parse(item.document)
-            cuts = self._cuts.setdefault(self._stream.key_of(self._shared, document), set())
+            cuts = self._cuts.setdefault(self._shared_key(document), set())
             cuts.update(upto for upto in self._places_by_prefix(document) if upto is not None)
         self._quirks.clear()  # questions are counted when they are read
 
+    def _shared_key(self, item: Document) -> str:
+        """Return the name of the history that an item may share with others; empty if it has its own."""
+        return "" if self._shared is None or self._stream is None else self._stream.key_of(self._shared, item)
+
     def _read_context(self, item: Document, upto: int | None, cuts: Sequence[int]) -> ItemContext:
-        if self._shared is not None and self._stream is not None and self._cuts:
-            cuts = sorted(self._cuts.get(self._stream.key_of(self._shared, item), ()))
+        if self._cuts:
+            cuts = sorted(self._cuts.get(self._shared_key(item), ()))
         return self._context.read(item, cuts, upto)
 
     def read(self, item: Document) -> list[Part]:
@@ -153,9 +157,8 @@ class ItemReader:
         id = ":".join(id_text(path, item, "schema.itemId") for path in self._id_paths)
         unique_id(id, locate(self._id_paths[0], item), self._item_ids, "schema.itemId")
         # an id that marks abstention would reveal it to providers
-        memory = id if self._mapping.abstention.id_pattern is None else f"h{self._items}"
-        if self._shared is not None and self._stream is not None:
-            memory = self._stream.key_of(self._shared, item)
+        own = id if self._mapping.abstention.id_pattern is None else f"h{self._items}"
+        memory = self._shared_key(item) or own
         if self._survey is not None:
             self._survey.add_item(item.value)
         paths = self._questions.paths
