@@ -19,6 +19,7 @@ from memorybench.text.spelling import suggestion
 from .config import Context, Preprocessing
 from .config_reading import SESSION_VARIABLES
 from .dates import Formats, read_date
+from .ids import locate
 from .item_context import ItemContext
 from .log_lines import LinePattern
 from .paths import flatten, only, optional_path, parse_path, place_of
@@ -337,7 +338,7 @@ class ContextReader:
     def _without_turns(self, item: Document, context: ItemContext) -> BadInput:
         turns_field = self._context.turns_field or ""
         return BadInput(
-            locate_in(item, place_of(self._field, item.value)),
+            locate(self._field, item)(),
             f"no session has turns at {turns_field}",
             expected="a list of turns in each session",
             remedy=f"{suggestion(turns_field, context.session_fields)} correct schema.context.turnsField".strip(),
@@ -345,7 +346,7 @@ class ContextReader:
 
     def _empty(self, item: Document) -> BadInput:
         return BadInput(
-            locate_in(item, place_of(self._field, item.value)),
+            locate(self._field, item)(),
             "the item has no context",
             expected=f"a text, list or object at {self._context.field}",
             remedy="remove the item, or correct schema.context",
@@ -354,7 +355,7 @@ class ContextReader:
 
 def read_prefix(path: Path, part: Document, key: str) -> int:
     """Return the number at a path of an item or question: how many sessions or turns are its history."""
-    where = partial(locate_in, part, place_of(path, part.value))
+    where = locate(path, part)
     number = only(path, part.value, where)
     if isinstance(number, float) and number.is_integer():
         number = int(number)

@@ -15,7 +15,8 @@ from memorybench.text.normalisation import normalise_answer
 from memorybench.text.sanitize import preview
 
 from .config import SchemaMapping
-from .paths import only, place_of
+from .ids import locate
+from .paths import only
 from .question_paths import QuestionPaths
 
 
@@ -64,7 +65,7 @@ class GoldReader:
         return Gold(rubric, required, excluded, blanks)
 
     def _item(self, item: Any, path: Path, part: Document) -> RubricItem:
-        where = part.where(*(place_of(path, part.value) or ()))
+        where = locate(path, part)()
         text = item if self._text is None else only(self._text, item, lambda: f"{where}: schema.rubricItem.text")
         weight = 1 if self._weight is None else only(self._weight, item, lambda: f"{where}: schema.rubricItem.weight")
         if not isinstance(text, str) or not text.strip():
@@ -118,12 +119,12 @@ def _texts(path: Path | None, part: Document) -> tuple[str, ...]:
     values = _values(path, part)
     for value in values:
         if isinstance(value, bool) or not isinstance(value, str | int | float):
-            where = part.where(*(place_of(path, part.value) or ()))
-            raise BadInput(where, f"invalid text {preview(value)}", expected="a text, or a list of texts")
-        if not normalise_answer(str(value)):
-            where = part.where(*(place_of(path, part.value) or ()))
             raise BadInput(
-                where,
+                locate(path, part)(), f"invalid text {preview(value)}", expected="a text, or a list of texts"
+            )
+        if not normalise_answer(str(value)):
+            raise BadInput(
+                locate(path, part)(),
                 f"no answer can contain {preview(value)}: case, punctuation and articles are ignored",
                 expected="a text with a word",
                 remedy="correct or remove the text",
