@@ -9,13 +9,17 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
 from memorybench.catalog.catalog import Catalog
-from memorybench.catalog.files import KINDS
-from memorybench.catalog.keys import markdown
+from memorybench.catalog.files import KINDS, Described, record_of
+from memorybench.catalog.schemas import one_line
 from memorybench.cli.main import ACTIONS, MEMAUDIT_VERBS, VERBS, verb_parser
+from memorybench.files.record_docs import documented, models_in
 from memorybench.metrics.retrieval import RETRIEVAL_METRICS
 from memorybench.models.presets import PRESETS
 from memorybench.models.rehearsal import RULES
@@ -26,6 +30,7 @@ from memorybench.suites.hygiene.corrections_plan import MEANINGS as CORRECTIONS
 from memorybench.suites.hygiene.forget_plan import MEANINGS as FORGETTING
 from memorybench.suites.hygiene.report import MEANINGS as HYGIENE
 from memorybench.suites.online.report import MEANINGS as ONLINE
+from memorybench.text.spelling import camel
 from memorybench.wiring.descriptions import provider_settings
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -159,8 +164,52 @@ def settings() -> str:
 def config_keys() -> str:
     """The hand-written introduction, then the tables."""
     introduction = (DOCS / "config-keys.md").read_text(encoding="utf-8").partition("\n## Provider configs")[0]
-    tables = "\n".join(f"## {kind.capitalize()} configs\n\n{markdown(kind)}" for kind in KINDS)
+    tables = "\n".join(f"## {kind.capitalize()} configs\n\n{_keys_of(kind)}" for kind in KINDS)
     return f"{introduction}\n{tables}"
+
+
+def _keys_of(kind: Described) -> str:
+    """One table with the keys that have one place each, then one for each section that has several places."""
+    record = documented(record_of(kind))
+    owners: dict[type[BaseModel], dict[str, dict[str, FieldInfo]]] = {}
+    for owner, place, name, info in _fields(record, ""):
+        owners.setdefault(owner, {}).setdefault(place, {})[name] = info
+    single: list[str] = []
+    shared: list[str] = []
+    for owner, places in owners.items():
+        place, fields = next(iter(places.items()))
+        if len(places) == 1:
+            single += [_key_row(f"{place}.{name}" if place else name, info) for name, info in fields.items()]
+        else:
+            where = f" May appear at {', '.join(f'`{place}`' for place in places)}."
+            rows = [_key_row(name, info) for name, info in fields.items()]
+            shared.append(_key_table(owner.__name__, one_line(owner.__doc__) + where, rows))
+    return "\n".join([_key_table("Keys of the file", one_line(record.__doc__), single), *shared])
+
+
+def _fields(record: type[BaseModel], place: str) -> Iterator[tuple[type[BaseModel], str, str, FieldInfo]]:
+    """The fields of a record and of those in it: the class that declares each, its section, its key and itself."""
+    for name, info in record.model_fields.items():
+        owner = next(base for base in reversed(record.mro()) if name in getattr(base, "model_fields", ()))
+        key = camel(info.alias or name)
+        yield owner, place, key, info
+        inner = f"{place}.{key}" if place else key
+        for below, repeated in models_in(info.annotation):
+            yield from _fields(below, f"{inner}[]" if repeated else inner)
+
+
+def _key_row(name: str, info: FieldInfo) -> str:
+    if info.is_required():
+        default = "required"
+    elif info.default_factory is not None or info.default in (None, "", ()) or isinstance(info.default, BaseModel):
+        default = ""
+    else:
+        default = f"`{str(info.default).lower() if isinstance(info.default, bool) else info.default}`"
+    return f"| `{name}` | {default} | {_cell(info.description or '')} |"
+
+
+def _key_table(title: str, about: str, rows: Sequence[str]) -> str:
+    return "\n".join([f"### {title}\n\n{about}\n\n| key | default | effect |\n|---|---|---|", *rows, ""])
 
 
 def main() -> int:

@@ -414,6 +414,24 @@ def test_an_archive_does_not_lead_out_of_its_folder(command: Command, folder: Pa
     refused_at(command, "persona", "persona.zip")
 
 
+def test_an_archive_with_an_unreadable_name_or_content_is_refused(command: Command, folder: Path) -> None:
+    packed(folder)
+    archive = folder / "benchmarks/datasets/persona.zip"
+    whole = archive.read_bytes()
+    with zipfile.ZipFile(archive, "a") as opened:
+        opened.writestr("é.json", "{}")
+    archive.write_bytes(archive.read_bytes().replace("é".encode(), b"\xff\xff"))
+    refused_at(command, "persona", "persona.zip")
+    archive.write_bytes(whole)
+    with zipfile.ZipFile(archive, "a", zipfile.ZIP_LZMA) as opened:
+        opened.writestr("x.json", json.dumps(list(range(100))))
+        begin = opened.getinfo("x.json").header_offset + 60
+    damaged = bytearray(archive.read_bytes())
+    damaged[begin : begin + 10] = b"\xff" * 10
+    archive.write_bytes(damaged)
+    refused_at(command, "persona", "persona.zip")
+
+
 @pytest.mark.slow
 def test_an_archive_with_links_or_a_bomb_is_refused(command: Command, folder: Path) -> None:
     packed(folder)

@@ -92,6 +92,7 @@ def test_a_gold_that_two_choices_repeat_makes_both_right(tmp_path: Path) -> None
         (["red", "green"], 1, 0, 1),
         (["red", "green"], 1, 1, 0),
         (["red", "green"], "1", 0, 1),
+        (["red", "green"], 1.0, 0, 1),
         (["red", "green"], "green", 0, 1),
         (["red", "green"], "b", 0, 1),
         (["1. FC Nürnberg", "2. Bundesliga"], 1, 0, 1),
@@ -104,8 +105,11 @@ def test_a_gold_number_is_an_index_if_the_config_says_so(
     assert gold(read(tmp_path, choices, answer, choiceIndex=first)) == [place]
 
 
-@pytest.mark.parametrize(("choices", "answer", "place"), [(["1. FC Nürnberg", "2. Bundesliga"], 1, 0), ([3, 4], 4, 1)])
-def test_a_gold_number_may_be_a_label_or_a_text(tmp_path: Path, choices: list[Any], answer: int, place: int) -> None:
+@pytest.mark.parametrize(
+    ("choices", "answer", "place"),
+    [(["1. FC Nürnberg", "2. Bundesliga"], 1, 0), ([3, 4], 4, 1), ([3.0, 4.0], 4, 1), (["3", "4"], 4.0, 1)],
+)
+def test_a_gold_number_may_be_a_label_or_a_text(tmp_path: Path, choices: list[Any], answer: float, place: int) -> None:
     assert gold(read(tmp_path, choices, answer)) == [place]
 
 

@@ -10,6 +10,7 @@ from memorybench.core.errors import BadInput
 from memorybench.datasets.errata import Erratum, load_errata
 from memorybench.datasets.mapped import MappedDataset
 from tests.datasets.described import item, opened
+from tests.doubles.refusals import refused
 
 TALK = [{"text": "It is green.", "n": "D1:1"}, {"text": "No, blue.", "n": "D1:2"}]
 QUIZ = [{"q": "Which?", "a": "green", "e": ["D1:1"]}, {"q": "Really?", "a": "yes", "e": ["D1:1"]}]
@@ -26,10 +27,10 @@ def dataset(folder: Path) -> MappedDataset:
     return opened(folder, [item(id="conv", sessions=[TALK], quiz=QUIZ)], schema)
 
 
-def errata(folder: Path, told: Any) -> dict[str, Erratum]:
+def errata(folder: Path, told: Any, of: MappedDataset | None = None) -> dict[str, Erratum]:
     file = folder / "errata.json"
     file.write_text(json.dumps(told, indent=1), encoding="utf-8")
-    return dict(load_errata(file, dataset(folder)))
+    return dict(load_errata(file, of or dataset(folder)))
 
 
 def test_an_answer_and_its_evidence_are_corrected(tmp_path: Path) -> None:
@@ -44,6 +45,34 @@ def test_several_answers_may_be_right(tmp_path: Path) -> None:
     found = errata(tmp_path, {"conv:q0": {"answer": ["blue", 3]}})
     assert found["conv:q0"].corrected.answers == ("blue", "3")
     assert found["conv:q0"].corrected.gold_turns == ("D1:1",)
+
+
+def test_a_corrected_number_is_written_like_a_gold_answer(tmp_path: Path) -> None:
+    assert errata(tmp_path, {"conv:q0": {"answer": [10.0, True]}})["conv:q0"].corrected.answers == ("10", "yes")
+
+
+@pytest.mark.parametrize("answer", ["B. Oslo", "(B) Oslo", "Oslo", "B", "b"])
+def test_a_corrected_answer_is_one_of_the_choices(tmp_path: Path, answer: str) -> None:
+    """Every response was wrong by the corrected key, unless it named the choice as (B) Oslo."""
+    options = ["A. Rome", "B. Oslo"]
+    quiz = opened(tmp_path, [item(answer="Rome", options=options)], {"choices": "options"})
+    question = errata(tmp_path, {"q1": {"answer": answer}}, quiz)["q1"].corrected
+    assert [choice.text for choice in question.choices if str(choice) in question.answers] == ["Oslo"]
+
+
+@pytest.mark.parametrize(
+    ("options", "answer"), [(["Rome", "Oslo"], "Paris"), ({"1": "2", "2": "1"}, "1"), (["b", "a"], "b")]
+)
+def test_a_corrected_answer_must_name_one_choice(tmp_path: Path, options: Any, answer: str) -> None:
+    gold = options[0] if isinstance(options, list) else "2"
+    quiz = opened(tmp_path, [item(answer=gold, options=options)], {"choices": "options"})
+    assert refused(errata, tmp_path, {"q1": {"answer": answer}}, quiz).where.endswith("q1.answer")
+
+
+@pytest.mark.parametrize("schema", [{"rubric": "points"}, {"mustContain": "points"}])
+def test_an_answer_that_decides_nothing_cannot_be_corrected(tmp_path: Path, schema: dict[str, str]) -> None:
+    quiz = opened(tmp_path, [item(points=["green"])], schema)
+    assert refused(errata, tmp_path, {"q1": {"answer": "blue"}}, quiz).where.endswith("q1.answer")
 
 
 def test_the_audit_counts_conversations_and_questions(tmp_path: Path) -> None:

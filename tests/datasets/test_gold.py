@@ -9,6 +9,7 @@ import pytest
 
 from memorybench.core.errors import BadInput
 from memorybench.core.questions import RubricItem
+from memorybench.metrics.answers import contains
 from tests.datasets.described import config, item, opened
 
 RUBRIC = {"answer": None, "rubric": "rubric"}
@@ -60,6 +61,13 @@ def test_questions_of_an_item_have_rubrics_and_excluded_texts(tmp_path: Path) ->
     assert question.rubric == (RubricItem("names Porto"),)
     assert question.must_contain == ("Porto",)
     assert question.must_not_contain == ("Lisbon", "Faro")
+
+
+def test_a_required_number_is_found_as_people_write_it(tmp_path: Path) -> None:
+    """A number such as 10.0, as in Parquet files, was not found in the answer "10 euros"."""
+    question = opened(tmp_path, [item(answer=10.0, yes=[10.0, 2.5])], {"mustContain": "yes"}).questions[0]
+    assert (question.must_contain, question.answers) == (("10", "2.5"), ("10",))
+    assert contains("10 euros", question.must_contain[0])
 
 
 def test_forbidden_ids_are_resolved_like_evidence(tmp_path: Path) -> None:

@@ -266,3 +266,9 @@ def test_the_fingerprint_depends_on_the_data_and_the_mapping(tmp_path: Path) -> 
     assert first.fingerprint != opened(tmp_path, [item()], {"answer": "$.answer"}).fingerprint
     escaped = {"preprocessing": {"escapeHtml": True}}
     assert first.fingerprint != opened(tmp_path, [item()], ingestion=escaped).fingerprint
+
+
+@pytest.mark.parametrize("path", ["@stem", "place | @stem", "place|@stem"])
+def test_the_name_of_the_file_may_be_a_fallback(tmp_path: Path, path: str) -> None:
+    dataset = opened(tmp_path, [item()], {"metadata": {"place": path}})
+    assert dataset.questions[0].labels["place"] == "sample"

@@ -127,6 +127,7 @@ def test_a_file_with_another_checksum_than_pinned_is_rejected(stub: Stub, tmp_pa
     error = refused(fetch, source)
     assert SHA256 in error.problem
     assert error.expected == "0" * 64
+    assert "data.sha256" in error.remedy, "there is no file to delete"
     assert not source.present
     assert not source.pieces[0].record.exists()
 
@@ -299,3 +300,13 @@ def test_files_of_the_hub_may_each_have_a_checksum(stub: Stub, tmp_path: Path) -
 )
 def test_checksums_that_fit_no_file_are_refused(data: dict[str, Any]) -> None:
     assert "data.sha256" in refused(config, data=data).where
+
+
+@pytest.mark.parametrize("files", [["a*.json", "*.json", "a.json"], ["a.json", "b.json", "a.json"]])
+def test_a_file_that_several_names_and_patterns_match_is_read_once(tmp_path: Path, files: list[str]) -> None:
+    """Without ids, its questions were counted twice."""
+    for name in ("a.json", "b.json"):
+        (tmp_path / name).write_text("[]")
+    described = config(data={"type": "local", "path": str(tmp_path), "files": files})
+    located = source_of(described, beside=None, cache=tmp_path)
+    assert [piece.file.name for piece in located.pieces] == ["a.json", "b.json"]

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from memorybench.files import reading
 from memorybench.files.json_text import load_json
 from memorybench.files.loading import load
-from memorybench.files.rows import stream_jsonl
+from memorybench.files.rows import numbered_jsonl
 from tests.doubles.refusals import refused
 
 
@@ -94,22 +95,25 @@ def test_a_damaged_gzip_file_is_refused(harm, tmp_path):
     assert "gzip" in refused(load, tmp_path / "a.json.gz").problem
 
 
-def test_a_gzip_file_may_not_unpack_beyond_its_cap(tmp_path):
+def test_a_gzip_file_may_not_unpack_beyond_its_cap(tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "LARGEST", 1_000_000)
     (tmp_path / "a.json.gz").write_bytes(gzip.compress(b"[" + b" " * 5_000_000 + b"]"))
-    assert "1000000 bytes" in refused(load_json, tmp_path / "a.json.gz", largest=1_000_000).problem
+    assert "1000000 bytes" in refused(load_json, tmp_path / "a.json.gz").problem
 
 
-def test_a_stream_of_packed_rows_stops_at_the_cap(tmp_path):
+def test_a_stream_of_packed_rows_stops_at_the_cap(tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "LARGEST", 100)
     path = tmp_path / "a.jsonl.gz"
     path.write_bytes(gzip.compress(b"[1]\n" * 1000))
-    rows = stream_jsonl(path, largest=100)
-    assert [next(rows).value for _ in range(25)] == [[1]] * 25
+    rows = numbered_jsonl(path)
+    assert [next(rows) for _ in range(25)] == [(number, [1]) for number in range(1, 26)]
     assert "100 bytes" in refused(next, rows).problem
 
 
-def test_a_plain_file_has_no_cap(tmp_path):
+def test_a_plain_file_has_no_cap(tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "LARGEST", 100)
     (tmp_path / "a.jsonl").write_bytes(b"[1]\n" * 1000)
-    assert sum(1 for _ in stream_jsonl(tmp_path / "a.jsonl", largest=100)) == 1000
+    assert sum(1 for _ in numbered_jsonl(tmp_path / "a.jsonl")) == 1000
 
 
 def test_an_unknown_suffix_is_refused_with_the_known_ones(tmp_path):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memorybench.files import reading, rows
-from memorybench.files.rows import load_csv, load_jsonl, stream_csv, stream_jsonl
+from memorybench.files.rows import load_csv, load_jsonl, numbered_jsonl, stream_csv
 from tests.doubles.refusals import refused
 
 CELLS = st.text(alphabet=st.characters(exclude_categories=("Cs",), exclude_characters="\0\r"))
@@ -24,11 +24,9 @@ def write(tmp_path):
     return written
 
 
-def test_a_row_of_jsonl_knows_its_line(write):
+def test_a_row_of_jsonl_has_its_line(write):
     path = write('{"q": 1}\n\n  \n{"q": {"a": 2}}\n', "f.jsonl")
-    first, second = stream_jsonl(path)
-    assert [first.value, second.value] == [{"q": 1}, {"q": {"a": 2}}]
-    assert second.where("q", "a") == f"{path}:4: q.a"
+    assert list(numbered_jsonl(path)) == [(1, {"q": 1}), (4, {"q": {"a": 2}})]
 
 
 def test_loaded_jsonl_knows_the_line_of_each_row(write):
@@ -40,8 +38,8 @@ def test_loaded_jsonl_knows_the_line_of_each_row(write):
 
 def test_a_bad_line_is_named_and_the_rows_before_it_are_given(write):
     path = write('{"a": 1}\n{"a": }\n{"a": 3}\n', "f.jsonl")
-    rows = stream_jsonl(path)
-    assert next(rows).value == {"a": 1}
+    rows = numbered_jsonl(path)
+    assert next(rows) == (1, {"a": 1})
     error = refused(next, rows)
     assert error.where == f"{path}:2"
     assert "column 7" in error.problem
@@ -115,7 +113,7 @@ def test_windows_line_ends_are_line_ends(write):
 def test_rows_are_read_lazily(write, monkeypatch):
     decoded = []
     monkeypatch.setattr(rows, "decode", lambda line, *_: decoded.append(line) or json.loads(line))
-    stream = stream_jsonl(write("[1]\n[2]\n[3]\n", "f.jsonl"))
+    stream = numbered_jsonl(write("[1]\n[2]\n[3]\n", "f.jsonl"))
     next(stream)
     assert decoded == ["[1]\n"]
 

@@ -134,13 +134,6 @@ def test_shares_stay_within_their_bounds() -> None:
     assert _ends(interval([1.0] * 9 + [0.5], ALONE))[1] > 1
 
 
-def test_a_higher_level_is_wider() -> None:
-    values = [1, 0, 1, 1, 0, 1, 1, 1, 1, 1]
-    clusters = list("aabbccddee")
-    widths = [_width(interval(values, clusters, level)) for level in (0.8, 0.95, 0.99)]
-    assert widths[0] < widths[1] < widths[2]
-
-
 def test_order_does_not_move_the_last_digit() -> None:
     random = Random(3)
     items = [(random.random(), random.choice("abcdefg")) for _ in range(300)]

@@ -7,7 +7,7 @@ plugins.py     entry points of other installed packages
 schemas.py     JSON Schemas for editors
 uses.py        what a config uses: programs, modules, images, SQL, hosts, environment variables
 literal_credentials.py  rejects a config that contains a credential itself
-keys.py        documentation of every key: docs/config-keys.md
+keys.py        the settings of a provider, with their values and documentation
 
 providers/ benchmarks/ extractors/ stores/ agents/   the bundled cards, one YAML file each
 prompts/ scenarios/ starters/ data/                  default prompts, hygiene scenarios, files for `init`, other data

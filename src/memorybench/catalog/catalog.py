@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import cache, cached_property
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -90,28 +90,22 @@ class Catalog:
 
     def provider(self, name: str, environment: Environment = None) -> ProviderConfig:
         """Return the config of a provider. With an environment, `${VAR}` is replaced; a missing one raises BadInput."""
-        config: ProviderConfig = self._config("provider", name, environment)
-        return config
+        return cast("ProviderConfig", self._config("provider", name, environment))
 
     def benchmark(self, name: str, environment: Environment = None) -> BenchmarkConfig:
-        config: BenchmarkConfig = self._config("benchmark", name, environment)
-        return config
+        return cast("BenchmarkConfig", self._config("benchmark", name, environment))
 
     def extractor(self, name: str, environment: Environment = None) -> ExtractorConfig:
-        config: ExtractorConfig = self._config("extractor", name, environment)
-        return config
+        return cast("ExtractorConfig", self._config("extractor", name, environment))
 
     def store(self, name: str, environment: Environment = None) -> StoreConfig:
-        config: StoreConfig = self._config("store", name, environment)
-        return config
+        return cast("StoreConfig", self._config("store", name, environment))
 
     def agent(self, name: str, environment: Environment = None) -> AgentConfig:
-        config: AgentConfig = self._config("agent", name, environment)
-        return config
+        return cast("AgentConfig", self._config("agent", name, environment))
 
     def model(self, name: str, environment: Environment = None) -> ModelConfig:
-        config: ModelConfig = self._config("model", name, environment)
-        return config
+        return cast("ModelConfig", self._config("model", name, environment))
 
     def has_card(self, name: str) -> bool:
         """Return whether there is a model card with this name, valid or not.

@@ -7,6 +7,7 @@ import shutil
 import stat
 import tempfile
 import zlib
+from lzma import LZMAError
 from pathlib import Path
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
@@ -37,9 +38,15 @@ def unpack(archive: Path, folder: Path) -> Path:
                 with opened.open(member) as source, target.open("xb") as file:
                     shutil.copyfileobj(source, file, _CHUNK)
             _move(Path(draft, "files"), folder)
-    except FileNotFoundError:
-        raise BadInput(str(archive), "file not found", remedy="check the path") from None
-    except (BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+    except (
+        BadZipFile,
+        zlib.error,
+        LZMAError,
+        UnicodeDecodeError,
+        EOFError,
+        NotImplementedError,
+        RuntimeError,
+    ) as error:
         raise BadInput(str(archive), f"is not a valid zip archive: {error}", remedy="download it again") from None
     except OSError as error:
         raise BadInput(

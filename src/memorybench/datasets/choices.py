@@ -12,9 +12,11 @@ from typing import Any
 from msgspec import Struct
 
 from memorybench.core.errors import BadInput
-from memorybench.core.questions import Choice
+from memorybench.core.questions import Choice, Question
 from memorybench.files.located import Place
 from memorybench.text.sanitize import preview
+
+from .gold import answer_text
 
 _LABELLED = re.compile(
     r"(?P<open>\()?(?P<label>[A-Za-z]|[0-9]{1,2})(?P<close>(?(open)\)|[).:]))\s+(?P<text>\S.*)", re.DOTALL
@@ -54,8 +56,8 @@ class Choices(Struct, frozen=True):
         return tuple(dict.fromkeys(form for choice in forms for form in choice))
 
     def _places(self, answer: Any, first: int | None) -> list[int]:
-        text, count = str(answer).strip(), len(self.choices)
-        if first is not None and _is_number(answer):
+        text, count = answer_text(answer).strip(), len(self.choices)
+        if first is not None and _is_number(text):
             return [int(text) - first] if 0 <= int(text) - first < count else []
         labels, label = tuple(choice.label for choice in self.choices), text.strip(_DECORATION)
         # the whole choice before its text: "B. Jones" may be a name, or the label B and the name Jones
@@ -75,7 +77,7 @@ class Choices(Struct, frozen=True):
 
     def is_label_or_text(self, answer: Any, first: int | None) -> bool:
         """Return whether a gold answer is both the label of one choice and the text of another."""
-        text = str(answer).strip()
+        text = answer_text(answer).strip()
         if not self.are_labels_own or text not in self._texts:
             return False
         return self._places(answer, first) != [place for place, other in enumerate(self._texts) if other == text]
@@ -86,7 +88,8 @@ class Choices(Struct, frozen=True):
         return f"a choice as it is written{label}{index}"
 
     def _remedy(self, answer: Any, first: int | None) -> str:
-        if first is None and _is_number(answer) and 0 <= int(answer) <= len(self.choices):
+        text = answer_text(answer).strip()
+        if first is None and _is_number(text) and 0 <= int(text) <= len(self.choices):
             return "if it is an index, set schema.choiceIndex to that of the first choice: 0 or 1"
         if self.are_labels_unclear:
             return (
@@ -143,6 +146,14 @@ def read_choices(value: Any, where: Callable[[], str], key: str, *, have_other_l
     return Choices(choices, tuple(map(str, choices)), have_other_labels or len(labelled) == len(texts))
 
 
+def choices_of(question: Question) -> Choices:
+    """Return the choices of a question that was read before."""
+    lines = question.question.removeprefix(f"{question.without_choices}\n").split("\n")
+    if len(lines) != len(question.choices):  # a choice has several lines
+        lines = list(map(str, question.choices))
+    return Choices(question.choices, tuple(lines), are_labels_own=True)
+
+
 def _is_in_order(labelled: list[re.Match[str]]) -> bool:
     """Return whether the labels are A, B, C …, a, b, c … or 1, 2, 3 …, all in one spelling."""
     if len({(match["open"], match["close"]) for match in labelled}) > 1:
@@ -155,11 +166,11 @@ def _is_in_order(labelled: list[re.Match[str]]) -> bool:
     return "".join(labels) == letters[: len(labels)]
 
 
-def _is_number(answer: Any) -> bool:
-    return not isinstance(answer, bool) and re.fullmatch(r"-?[0-9]{1,9}", str(answer).strip()) is not None
+def _is_number(text: str) -> bool:
+    return re.fullmatch(r"-?[0-9]{1,9}", text) is not None
 
 
 def _text(value: Any, where: Callable[[], str]) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise BadInput(where(), f"invalid choice {preview(value)}", expected="a text or a number")
-    return str(value).strip()
+    return answer_text(value).strip()

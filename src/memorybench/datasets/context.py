@@ -19,7 +19,8 @@ from memorybench.text.spelling import suggestion
 from .config import Context, Preprocessing
 from .config_reading import SESSION_VARIABLES
 from .dates import Formats, read_date
-from .item_context import ItemContext, LeftOut
+from .ids import locate
+from .item_context import ItemContext
 from .log_lines import LinePattern
 from .paths import flatten, only, optional_path, parse_path, place_of
 from .turns import KeptSession, RawSession, TurnReader, locate_in, text_at
@@ -75,21 +76,21 @@ class ContextReader:
         context = ItemContext(partial(self._session, item), partial(self._turns.turn_id, item), separator)
         turn_ids: set[str] = set()
         is_keyed = self._context.type == "object"
-        for position, raw in enumerate(self._raw_sessions(item, cuts, upto, context.left_out), 1):
+        for position, raw in enumerate(self._raw_sessions(item, cuts, upto, context), 1):
             # session ids may reveal which session is gold; keys of an object are only numbers
             id = raw.name if is_keyed and raw.name is not None else f"{session_name}{position}"
             turns = self._turns.keep(item, raw)
             turns_before, context.raw_turn_count = context.raw_turn_count, context.raw_turn_count + len(raw.turns)
-            context.empty_turns += len(raw.turns) - len(turns)
+            context.irregularities["empty"] += len(raw.turns) - len(turns)
             context.turn_count += len(turns)
-            context.images += self._turns.count_images(raw)
+            context.irregularities["images"] += self._turns.count_images(raw)
             context.speakers.update(self._turns.find_speakers(item, raw))
             if raw.number is not None:
                 context.numbered_session_count = max(context.numbered_session_count, raw.number + 1)
             if is_keyed and context.first_key is None:
                 context.first_key = raw.number
             if not turns:
-                context.empty_sessions += not raw.turns
+                context.irregularities["empty_sessions"] += not raw.turns
                 continue
             at = read_date(raw.date, partial(locate_in, item, raw.place), self._date_format)
             if at is None:  # a session begins with its first turn
@@ -104,7 +105,7 @@ class ContextReader:
             context.kept.append(session)
         if not context.kept:
             has_no_turns = self._context.turns_field is not None and context.raw_turn_count == 0
-            raise self._without_turns(item, context.left_out) if has_no_turns else self._empty(item)
+            raise self._without_turns(item, context) if has_no_turns else self._empty(item)
         if not is_keyed and not turn_ids.isdisjoint(session.id for session in context.kept):
             return None
         return context
@@ -128,10 +129,10 @@ class ContextReader:
         )
 
     def _raw_sessions(
-        self, item: Document, cuts: Sequence[int], upto: int | None, left_out: LeftOut
+        self, item: Document, cuts: Sequence[int], upto: int | None, context: ItemContext
     ) -> Sequence[RawSession]:
         matches = self._field.located(item.value)
-        left_out.filtered += self._field.left_out(item.value)
+        context.irregularities["filtered_history"] += self._field.left_out(item.value)
         place = place_of(self._field, item.value)
         value = next((match for _, match in matches), None) if self._field.singular else [match for _, match in matches]
         if not value:
@@ -140,12 +141,12 @@ class ContextReader:
             case "array" | "turns", list():
                 if place is not None:
                     members = [((*place, index), member) for index, member in enumerate(value)]
-                    return self._array_sessions(item, members, place, cuts, upto, left_out)
-                return self._array_sessions(item, matches, None, cuts, upto, left_out)
+                    return self._array_sessions(item, members, place, cuts, upto, context)
+                return self._array_sessions(item, matches, None, cuts, upto, context)
             case "object", dict():
-                return list(self._object_sessions(value, place or (), left_out))
+                return list(self._object_sessions(value, place or (), context))
             case "string", str() if self._lines is not None:
-                return self._by_day(item, self._log(item, value, place or (), self._lines, left_out))
+                return self._by_day(item, self._log(item, value, place or (), self._lines, context))
             case "string", str():
                 if self._context.split == "lines":  # blank lines have numbers, too, and count as empty turns
                     return [RawSession(None, value.rstrip("\r\n").replace("\r\n", "\n").split("\n"), None)]
@@ -158,10 +159,10 @@ class ContextReader:
             remedy=f"set schema.context.type: {actual}" if actual else "correct schema.context.field",
         )
 
-    def _log(self, item: Document, text: str, place: Place, lines: LinePattern, left_out: LeftOut) -> RawSession:
+    def _log(self, item: Document, text: str, place: Place, lines: LinePattern, context: ItemContext) -> RawSession:
         """Return the messages of a log as one session."""
         messages, continued = lines.split(text, locate_in(item, place))
-        left_out.continued += continued
+        context.irregularities["continued"] += continued
         places = [(*place, message.line) for message in messages]
         return RawSession(None, [message.fields for message in messages], place, None, places)
 
@@ -178,7 +179,7 @@ class ContextReader:
         sessions = []
         for number, (start, end) in enumerate(pairwise((*starts, len(session.turns)))):
             places = [session.turn_place(index) or () for index in range(start, end)]
-            sessions.append(RawSession(None, session.turns[start:end], session.place, None, places, 0, number))
+            sessions.append(RawSession(None, session.turns[start:end], session.place, None, places, number))
         return sessions
 
     def prefix_of(self, item: Document) -> int | None:
@@ -204,7 +205,7 @@ class ContextReader:
         place: Place | None,
         cuts: Sequence[int],
         upto: int | None,
-        left_out: LeftOut,
+        context: ItemContext,
     ) -> list[RawSession]:
         whole, upto = members, self.prefix_of(item) if upto is None else upto
         if upto is not None:
@@ -216,7 +217,7 @@ class ContextReader:
                     remedy="correct the prefix in the data, or schema.context.prefix",
                 )
             members = members[:upto]
-            left_out.members += len(whole) - upto
+            context.irregularities["beyond"] += len(whole) - upto
         paths = (self._ids, self._dates, self._turns_within, self._own_id, self._own_date)
         are_sessions = any(path is not None for path in paths)
         is_one = self._context.type == "turns"
@@ -225,11 +226,11 @@ class ContextReader:
             date = dates[0] if dates else None
             inner = sorted(cut for cut in set(cuts) if 0 < cut < len(members))
             bounds = pairwise((0, *inner, len(members)))
-            pieces = ((start, members[start:end]) for start, end in bounds if end)
+            pieces = (members[start:end] for start, end in bounds if end)
             number = None if inner else 0
             sessions = [
-                RawSession(None, [turn for _, turn in piece], place, date, [at for at, _ in piece], start, number)
-                for start, piece in pieces
+                RawSession(None, [turn for _, turn in piece], place, date, [at for at, _ in piece], number)
+                for piece in pieces
             ]
             return self._by_day(item, sessions[0]) if self._context.session_per else sessions
         if self._context.session_per:
@@ -248,29 +249,29 @@ class ContextReader:
             if isinstance(member, dict):
                 name = name or text_at(self._own_id, member, place_text)
                 own = only(self._own_date, member, place_text) if self._own_date is not None else None
-            sessions.append(self._raw(name, index, member, at, date or own, left_out))
+            sessions.append(self._raw(name, index, member, at, date or own, context))
         return sessions
 
-    def _object_sessions(self, value: Mapping[str, Any], place: Place, left_out: LeftOut) -> Iterator[RawSession]:
+    def _object_sessions(self, value: Mapping[str, Any], place: Place, context: ItemContext) -> Iterator[RawSession]:
         """Yield the sessions of an object, sorted by the number in their keys."""
         numbers = _numbered_keys(self._context.session_pattern or "*", value)
         date_keys = _numbered_keys(self._context.date_pattern, value)
         dated = {number: key for key, number in reversed(date_keys.items())}
         used = {dated[number] for number in numbers.values() if number in dated}
-        left_out.dates += len(date_keys.keys() - used)
-        left_out.keys += [key for key in value if key not in numbers and key not in date_keys]
+        context.irregularities["stray_dates"] += len(date_keys.keys() - used)
+        context.unknown_keys += [key for key in value if key not in numbers and key not in date_keys]
         for key, number in sorted(numbers.items(), key=lambda pair: pair[1]):
             date = value[dated[number]] if number in dated else None
-            yield self._raw(key, number, value[key], (*place, key), date, left_out)
+            yield self._raw(key, number, value[key], (*place, key), date, context)
 
     def _raw(
-        self, name: str | None, number: int, member: Any, place: Place, date: Any, left_out: LeftOut
+        self, name: str | None, number: int, member: Any, place: Place, date: Any, context: ItemContext
     ) -> RawSession:
         """Return the session `member`: all turns at `turnsField`, or the member itself. Nested lists are flattened."""
         matches: list[tuple[Place, Any]] = [((), member)]
         if isinstance(member, dict) and self._turns_within is not None:
-            left_out.session_fields |= dict.fromkeys(member)
-            left_out.filtered += self._turns_within.left_out(member)
+            context.session_fields |= dict.fromkeys(member)
+            context.irregularities["filtered_history"] += self._turns_within.left_out(member)
             matches = [(at, match) for at, match in self._turns_within.located(member) if match is not None]
         match matches:
             case [(at, list(turns))] if list not in map(type, turns):
@@ -334,18 +335,18 @@ class ContextReader:
         except BadInput:
             return None
 
-    def _without_turns(self, item: Document, left_out: LeftOut) -> BadInput:
+    def _without_turns(self, item: Document, context: ItemContext) -> BadInput:
         turns_field = self._context.turns_field or ""
         return BadInput(
-            locate_in(item, place_of(self._field, item.value)),
+            locate(self._field, item)(),
             f"no session has turns at {turns_field}",
             expected="a list of turns in each session",
-            remedy=f"{suggestion(turns_field, left_out.session_fields)} correct schema.context.turnsField".strip(),
+            remedy=f"{suggestion(turns_field, context.session_fields)} correct schema.context.turnsField".strip(),
         )
 
     def _empty(self, item: Document) -> BadInput:
         return BadInput(
-            locate_in(item, place_of(self._field, item.value)),
+            locate(self._field, item)(),
             "the item has no context",
             expected=f"a text, list or object at {self._context.field}",
             remedy="remove the item, or correct schema.context",
@@ -354,7 +355,7 @@ class ContextReader:
 
 def read_prefix(path: Path, part: Document, key: str) -> int:
     """Return the number at a path of an item or question: how many sessions or turns are its history."""
-    where = partial(locate_in, part, place_of(path, part.value))
+    where = locate(path, part)
     number = only(path, part.value, where)
     if isinstance(number, float) and number.is_integer():
         number = int(number)

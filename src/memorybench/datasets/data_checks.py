@@ -10,7 +10,7 @@ from memorybench.files.entry_points import built_in_points
 from memorybench.files.located import Document
 from memorybench.files.names import safe_name
 from memorybench.text.sanitize import preview
-from memorybench.text.spelling import join_names, suggestion, unknown_name
+from memorybench.text.spelling import unknown_name
 
 from .config import BenchmarkConfig, Data, Join
 from .file_names import is_archive, is_glob
@@ -47,12 +47,7 @@ def check_data(config: BenchmarkConfig, part: Document) -> None:
         case "bundled":
             names = built_in_points(GROUP)
             if data.path not in names:
-                raise BadInput(
-                    where,
-                    f"unknown bundled dataset {preview(data.path)}",
-                    expected=join_names(names),
-                    remedy=suggestion(data.path, names),
-                )
+                raise unknown_name(where, f"unknown bundled dataset {preview(data.path)}", data.path, names)
         case "plugin":
             safe_name(data.path, where)
 

@@ -19,7 +19,9 @@ from memorybench.files.located import Document
 from memorybench.text.sanitize import preview
 from memorybench.text.spelling import suggestion
 
+from .choices import choices_of
 from .evidence import Evidence
+from .gold import answer_text, is_blank
 
 _AUDIT_ID = re.compile(r"locomo_(\d+)_qa(\d+)")
 _CITATION = "WRONG_CITATION"
@@ -121,10 +123,7 @@ def _audited_question(part: Document, conversations: Sequence[Sequence[Question]
 def _erratum(question: Question, changes: Mapping[str, Any], part: Document, dataset: Citing) -> Erratum:
     update: dict[str, Any] = {}
     if "answer" in changes:
-        answers = changes["answer"] if isinstance(changes["answer"], list) else [changes["answer"]]
-        if not answers or any(answer in (None, "") or isinstance(answer, dict | list) for answer in answers):
-            raise BadInput(part.where("answer"), f"{preview(changes['answer'])} is not an answer", expected="a text")
-        update["answers"] = tuple(map(str, answers))
+        update["answers"] = _answers(question, changes["answer"], part)
     if "evidence" in changes:
         ids = changes["evidence"]
         if not isinstance(ids, list):
@@ -147,3 +146,31 @@ def _erratum(question: Question, changes: Mapping[str, Any], part: Document, dat
         update |= {"gold_sessions": evidence.sessions, "gold_turns": evidence.turns}
     wrong: Literal["answer", "evidence"] = "answer" if "answer" in changes else "evidence"
     return Erratum(wrong=wrong, corrected=question.model_copy(update=update))
+
+
+def _answers(question: Question, answer: Any, part: Document) -> tuple[str, ...]:
+    """Return the right answers of a correction. Of a question with choices, they are spellings of the right choices."""
+    where = part.where("answer")
+    answers = answer if isinstance(answer, list) else [answer]
+    if not answers or any(is_blank(one) or isinstance(one, dict | list) for one in answers):
+        raise BadInput(where, f"{preview(answer)} is not an answer", expected="a text")
+    if question.rubric or (question.must_contain and not question.choices):
+        rule = "a rubric" if question.rubric else "texts that an answer must contain"
+        raise BadInput(
+            where,
+            f"the question {preview(question.id)} is scored by {rule}, not by an answer",
+            expected="only evidence",
+            remedy=f"remove answer, and correct {rule} in the data",
+        )
+    if not question.choices:
+        return tuple(map(answer_text, answers))
+    choices = choices_of(question)
+    for one in answers:
+        if choices.is_label_or_text(one, None):
+            raise BadInput(
+                where,
+                f"{preview(one)} is the label of one choice and the text of another",
+                expected=f"the whole choice, such as {preview(choices.lines[0])}",
+            )
+    right = (text for one in answers for text in choices.right(one, None, lambda: where))
+    return tuple(dict.fromkeys(right))

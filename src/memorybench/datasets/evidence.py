@@ -69,9 +69,10 @@ class CitationReader:
     def __init__(self, path: Path, format: str, key: str) -> None:
         """`key` is the config key that contains the path; errors name it."""
         self._path, self._format, self._key = path, format, key
-        self._pair = self._list = ""
-        """`_pair` and `_list`: the places of the first list of two numbers and of the first other list; "" before they
-        occur."""
+        self._pair: tuple[str, str] | None = None
+        """The place and the text of the first list of two numbers."""
+        self._list = ""
+        """The text of the first other list."""
 
     def read(self, part: Document) -> list[str]:
         """Return the evidence of a question as texts; nested lists are flattened.
@@ -99,15 +100,15 @@ class CitationReader:
             return list(_inner_ranges([match]))
         is_pair = len(match) == 2 and all(map(_is_number, match))
         if is_pair:
-            self._pair = self._pair or f"{part.where(*at)}: {preview(match)}"
+            self._pair = self._pair or (part.where(*at), preview(match))
         elif match:
-            self._list = self._list or f"{part.where(*at)}: {preview(match)}"
+            self._list = self._list or preview(match)
         if self._pair and self._list:
-            where, _, pair = self._pair.rpartition(": ")
+            where, pair = self._pair
             numbers = self._format.replace("ranges", "numbers")
             raise BadInput(
                 where,
-                f"{pair} may be a range or two numbers, because another question has {self._list.rpartition(': ')[2]}",
+                f"{pair} may be a range or two numbers, because another question has {self._list}",
                 expected='ranges as "3-7" or [[3, 7]], or a pair in every question',
                 remedy=f"set schema.evidenceFormat: {numbers} if these are single numbers; else correct {self._key}",
             )

@@ -22,7 +22,7 @@ _MOST_FILES = 10_000
 
 def folder_source(config: BenchmarkConfig, data: Data, folder: Path) -> Source:
     """Return the files of a folder that the names and globs of the config select, and those that are joined."""
-    pieces = list(_chosen(folder, data.files))
+    pieces = _chosen(folder, data.files)
     for name, join in data.join.items():
         if join.file is None:
             pieces += _chosen(folder, join.files, name)
@@ -63,8 +63,10 @@ def _last_number(file: Path, stem: str) -> str:
     return str(numbers[-1])
 
 
-def _chosen(folder: Path, names: Sequence[str], join: str = "") -> Iterator[Piece]:
+def _chosen(folder: Path, names: Sequence[str], join: str = "") -> list[Piece]:
+    """Return the files that the names and globs select, each once, although several globs may match it."""
     excluded = _excluded(folder, names)
+    chosen: dict[Path, None] = {}
     for name in names:
         if name.startswith("!"):
             continue
@@ -72,8 +74,8 @@ def _chosen(folder: Path, names: Sequence[str], join: str = "") -> Iterator[Piec
         if is_glob(name):
             matches = [file for file in folder.glob(name) if _is_data(file, folder, name) and file not in excluded]
             found = sorted(matches, key=lambda file: _natural(file.relative_to(folder).as_posix())) or found
-        for file in found:
-            yield Piece(file, join=join)
+        chosen |= dict.fromkeys(found)
+    return [Piece(file, join=join) for file in chosen]
 
 
 def _skipped(folder: Path, names: Sequence[str]) -> Iterator[str]:

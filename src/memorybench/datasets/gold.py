@@ -15,7 +15,9 @@ from memorybench.text.normalisation import normalise_answer
 from memorybench.text.sanitize import preview
 
 from .config import SchemaMapping
-from .paths import only, place_of
+from .ids import locate
+from .paths import only
+from .question_paths import QuestionPaths
 
 
 class Gold(Struct, frozen=True):
@@ -34,11 +36,9 @@ class Gold(Struct, frozen=True):
 class GoldReader:
     """Reads the rubric and the required and excluded texts of questions."""
 
-    def __init__(
-        self, mapping: SchemaMapping, rubric: Path | None, required: Path | None, excluded: Path | None, where: str
-    ) -> None:
-        self._rubric, self._required, self._excluded = rubric, required, excluded
-        self.answers_are_rubric = mapping.answer_mode == "rubric" and rubric is None
+    def __init__(self, mapping: SchemaMapping, paths: QuestionPaths, where: str) -> None:
+        self._rubric, self._required, self._excluded = paths.rubric, paths.must_contain, paths.must_not_contain
+        self.answers_are_rubric = mapping.answer_mode == "rubric" and paths.rubric is None
         """Whether the gold answers are the items of the rubric."""
         item = mapping.rubric_item
         self._text = None if item.text is None else Path.parse(item.text, where)
@@ -65,7 +65,7 @@ class GoldReader:
         return Gold(rubric, required, excluded, blanks)
 
     def _item(self, item: Any, path: Path, part: Document) -> RubricItem:
-        where = part.where(*(place_of(path, part.value) or ()))
+        where = locate(path, part)()
         text = item if self._text is None else only(self._text, item, lambda: f"{where}: schema.rubricItem.text")
         weight = 1 if self._weight is None else only(self._weight, item, lambda: f"{where}: schema.rubricItem.weight")
         if not isinstance(text, str) or not text.strip():
@@ -99,6 +99,16 @@ def _count_blanks(path: Path, part: Document) -> int:
     return sum(is_blank(value) for match in path.all(part.value) if isinstance(match, list) for value in match)
 
 
+def answer_text(value: Any) -> str:
+    """Return a value of the data as the text of an answer: yes or no for a boolean, and 10 for the number 10.0.
+
+    The text 10.0 is not found in an answer that says 10, and loses its point when answers are compared.
+    """
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
+
+
 def is_blank(value: Any) -> bool:
     return value is None or (isinstance(value, str) and not value.strip())
 
@@ -109,14 +119,14 @@ def _texts(path: Path | None, part: Document) -> tuple[str, ...]:
     values = _values(path, part)
     for value in values:
         if isinstance(value, bool) or not isinstance(value, str | int | float):
-            where = part.where(*(place_of(path, part.value) or ()))
-            raise BadInput(where, f"invalid text {preview(value)}", expected="a text, or a list of texts")
-        if not normalise_answer(str(value)):
-            where = part.where(*(place_of(path, part.value) or ()))
             raise BadInput(
-                where,
+                locate(path, part)(), f"invalid text {preview(value)}", expected="a text, or a list of texts"
+            )
+        if not normalise_answer(str(value)):
+            raise BadInput(
+                locate(path, part)(),
                 f"no answer can contain {preview(value)}: case, punctuation and articles are ignored",
                 expected="a text with a word",
                 remedy="correct or remove the text",
             )
-    return tuple(dict.fromkeys(str(value) for value in values))
+    return tuple(dict.fromkeys(map(answer_text, values)))

@@ -20,23 +20,6 @@ _NOT_WORDS = re.compile(r"(?:[^\w+#%&@$€£¥°=<>-]|_|-(?!\d)|(?<=\w)-)+")
 5."""
 
 
-class LeftOut(Struct):
-    """Counts the parts of a history that are not read."""
-
-    members: int = 0
-    """Number of sessions or turns after the end of the part that the question is about (`prefix`)."""
-    filtered: int = 0
-    """Number of sessions and turns that filters in paths leave out."""
-    keys: list[str] = field(default_factory=list)
-    """Keys of an object that are neither sessions nor dates."""
-    dates: int = 0
-    """Number of keys of an object that are dates of a session that is missing."""
-    continued: int = 0
-    """Number of lines of a log that do not fit its pattern, and so continue the message before them."""
-    session_fields: dict[str, None] = field(default_factory=dict)
-    """All fields of sessions that are objects, whether a path of the config reads them or not."""
-
-
 class ItemContext(Struct, eq=False, dict=True):
     """The sessions of an item and the ids that evidence refers to. ContextReader adds the sessions one by one.
 
@@ -55,8 +38,6 @@ class ItemContext(Struct, eq=False, dict=True):
     """The turns that the data marks as evidence, by turn id."""
     turn_count: int = 0
     """Number of turns with content."""
-    empty_turns: int = 0
-    """Number of turns without content, which are skipped."""
     raw_turn_count: int = 0
     """Number of turns, including empty ones."""
     numbered_sessions: dict[int, str] = field(default_factory=dict)
@@ -64,13 +45,14 @@ class ItemContext(Struct, eq=False, dict=True):
     sessions have a number and no id."""
     numbered_session_count: int = 0
     """Number of sessions, including empty ones; in an object, one more than the highest number of a key."""
-    empty_sessions: int = 0
-    """Number of sessions without turns, which are skipped."""
-    images: int = 0
-    """Number of pictures, which are not read."""
     first_key: int | None = None
     """Lowest number of a key, if sessions are in an object."""
-    left_out: LeftOut = field(default_factory=LeftOut)
+    irregularities: Counter[str] = field(default_factory=Counter)
+    """Counts of what is not read, or not as expected, by the names of the notes in item_reader.py."""
+    unknown_keys: list[str] = field(default_factory=list)
+    """Keys of an object that are neither sessions nor dates."""
+    session_fields: dict[str, None] = field(default_factory=dict)
+    """All fields of sessions that are objects, whether a path of the config reads them or not."""
     speakers: Counter[str | None] = field(default_factory=Counter)
     """Number of turns by the speaker that their text begins with; None: turns that begin without one."""
 

@@ -95,7 +95,8 @@ class ItemReader:
         self._questions = QuestionReader(config, mapping, self._parser, self._context, survey, self._quirks)
         self._id_paths = [parse_path(text, where) for text in mapping.item_id_paths]
         self._item_ids: set[str] = set()
-        self._known: dict[str, ItemContext] = _RecentContexts()
+        self._known: dict[str, ItemContext] = {}
+        """The contexts of the last few histories, so that items that share a history do not read it again."""
         self._items = 0
         self._histories: dict[str, Counter[str]] = {}
         """The counts of irregularities, by history."""
@@ -122,28 +123,31 @@ class ItemReader:
         if self._questions.first_unknown_evidence:
             yield f"first unknown evidence id: {self._questions.first_unknown_evidence}"
 
-    def check_parsed(self, file: str) -> None:
+    def check_used(self, file: str, *, has_answers: bool) -> None:
+        """Raise BadInput if the path to evidence, or one of `schema.parse`, matches nothing in the whole data."""
+        if has_answers:
+            self._questions.check_evidence(file)
         self._parser.raise_if_unused(file)
-
-    def check_evidence(self, file: str) -> None:
-        """Raise BadInput if the config describes evidence, but no question of the data has any."""
-        self._questions.check_evidence(file)
 
     def find_cuts(self) -> None:
         """Find the places in each shared history at which questions are asked. Must be called before `read`."""
         if self._shared is None or self._stream is None:
             return
-        if self._mapping.context.prefix is None and self._questions.paths.after is None:
+        if self._mapping.context.prefix is None and self._questions.paths.prefix is None:
             return
         for item in self._stream:
             document = self._parser.parse(item.document)
-            cuts = self._cuts.setdefault(self._stream.key_of(self._shared, document), set())
+            cuts = self._cuts.setdefault(self._shared_key(document), set())
             cuts.update(upto for upto in self._places_by_prefix(document) if upto is not None)
         self._quirks.clear()  # questions are counted when they are read
 
+    def _shared_key(self, item: Document) -> str:
+        """Return the name of the history that an item may share with others; empty if it has its own."""
+        return "" if self._shared is None or self._stream is None else self._stream.key_of(self._shared, item)
+
     def _read_context(self, item: Document, upto: int | None, cuts: Sequence[int]) -> ItemContext:
-        if self._shared is not None and self._stream is not None and self._cuts:
-            cuts = sorted(self._cuts.get(self._stream.key_of(self._shared, item), ()))
+        if self._cuts:
+            cuts = sorted(self._cuts.get(self._shared_key(item), ()))
         return self._context.read(item, cuts, upto)
 
     def read(self, item: Document) -> list[Part]:
@@ -153,15 +157,14 @@ class ItemReader:
         id = ":".join(id_text(path, item, "schema.itemId") for path in self._id_paths)
         unique_id(id, locate(self._id_paths[0], item), self._item_ids, "schema.itemId")
         # an id that marks abstention would reveal it to providers
-        memory = id if self._mapping.abstention.id_pattern is None else f"h{self._items}"
-        if self._shared is not None and self._stream is not None:
-            memory = self._stream.key_of(self._shared, item)
+        own = id if self._mapping.abstention.id_pattern is None else f"h{self._items}"
+        memory = self._shared_key(item) or own
         if self._survey is not None:
             self._survey.add_item(item.value)
         paths = self._questions.paths
         whole = self._with_rows(item) if paths.columns else item
         places = self._places_by_prefix(item)
-        cuts = sorted(upto for upto in places if upto is not None) if paths.after is not None else ()
+        cuts = sorted(upto for upto in places if upto is not None) if paths.prefix is not None else ()
         parts: dict[int | None, Part] = {}
         for upto in places or {self._context.prefix_of(item): []}:
             context, haystack = self._part_of(item, memory, upto, cuts)
@@ -183,7 +186,7 @@ class ItemReader:
         places: dict[int | None, list[tuple[int, Place]]] = {}
         for n, place in enumerate([()] if paths.questions is None else self._places(whole, paths.questions)):
             upto = self._questions.prefix_of(whole, place, n)
-            if upto == 0 and paths.after is not None and "@before" in paths.after.text:
+            if upto == 0 and paths.prefix is not None and "@before" in paths.prefix.text:
                 self._quirks["first"] += 1
                 continue
             places.setdefault(upto, []).append((n, place))
@@ -191,7 +194,7 @@ class ItemReader:
 
     def _part_of(self, item: Document, memory: str, upto: int | None, cuts: Sequence[int]) -> tuple[ItemContext, str]:
         """Return the first `upto` sessions or turns of a history (None: all), and the name of this haystack."""
-        is_shared = self._shared is not None or self._questions.paths.after is not None
+        is_shared = self._shared is not None or self._questions.paths.prefix is not None
         haystack = f"{memory}@{upto}" if is_shared and upto is not None else memory
         context = self._known.get(haystack)
         if context is None:
@@ -199,6 +202,8 @@ class ItemReader:
             self._count(memory, context)
             if self._shared is not None:
                 self._known[haystack] = context
+                if len(self._known) > _CACHED_CONTEXTS:
+                    del self._known[next(iter(self._known))]
         return context, haystack
 
     def _with_rows(self, item: Document) -> Document:
@@ -248,26 +253,19 @@ class ItemReader:
     def _count(self, memory: str, context: ItemContext) -> None:
         """Count the irregularities of a history. If it is read in several parts, only the longest one counts."""
         self._has_session_ids = self._has_session_ids or bool(context.sessions_named)
-        length = context.turn_count, -context.left_out.members
+        length = context.turn_count, -context.irregularities["beyond"]
         if memory in self._lengths and self._lengths[memory] >= length:
             return
         self._lengths[memory] = length
-        self._histories[memory] = Counter(
+        self._histories[memory] = context.irregularities + Counter(
             repeated=any(len(ids) > 1 for ids in context.sessions_named.values()),
             unsorted=list(context.dates) != sorted(context.dates),
             undated=len(context.kept) - len(context.dates),
-            empty=context.empty_turns,
-            empty_sessions=context.empty_sessions,
-            images=context.images,
             speakerless=context.speakers[None],
-            beyond=context.left_out.members,
-            filtered_history=context.left_out.filtered,
-            continued=context.left_out.continued,
-            stray_dates=context.left_out.dates,
         )
         if self._survey is not None:
-            self._survey.history_keys |= dict.fromkeys(context.left_out.keys)
-            self._survey.session_fields |= context.left_out.session_fields
+            self._survey.history_keys |= dict.fromkeys(context.unknown_keys)
+            self._survey.session_fields |= context.session_fields
             self._survey.speakers |= dict.fromkeys(name for name in context.speakers if name is not None)
             self._survey.add_history(memory, context)
             # a part that was counted before is the beginning of this one
@@ -300,15 +298,6 @@ class ItemReader:
         if not places and not path.singular:
             self._quirks["questionless"] += 1
         return places
-
-
-class _RecentContexts(dict[str, ItemContext]):
-    """Keeps the contexts of the last few histories, so that items that share a history do not read it again."""
-
-    def __setitem__(self, haystack: str, context: ItemContext) -> None:
-        super().__setitem__(haystack, context)
-        while len(self) > _CACHED_CONTEXTS:
-            del self[next(iter(self))]
 
 
 def _shared_join(config: BenchmarkConfig, mapping: SchemaMapping) -> str | None:

@@ -21,8 +21,9 @@ from memorybench.text.sanitize import preview
 
 from .config import Data, Join
 from .folders import joined_file
+from .ids import locate
 from .items import Item, Selection, format_of, is_text, read_items
-from .paths import Marked, flatten, only, parse_path, place_of
+from .paths import Marked, flatten, only, parse_path
 
 _CACHED = 4
 """Number of joined files, and of rows, that are kept in memory: items that share one are often adjacent."""
@@ -164,9 +165,8 @@ class _Rows:
         keys = self._keys(item, value)
         for key in (keys,) if isinstance(keys, str) else keys:
             if key not in self._rows:
-                where = item.where(*(place_of(self._by, item.value) or ()))
                 raise BadInput(
-                    where,
+                    locate(self._by, item)(),
                     f"no row of {self._name} has the key {preview(key)}",
                     remedy=f"correct data.join.{self._name}, or the key in the item",
                 )

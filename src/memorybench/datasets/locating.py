@@ -74,8 +74,13 @@ def _local_source(config: BenchmarkConfig, root: Piece) -> Source:
         if data.files:
             check_checksum_names(config, data.files, root.file)
             pieces = tuple(
-                replace(root, file=root.file / name, tried=_below(root, name), sha256=checksum_of(data, name))
-                for name in data.files
+                replace(
+                    root,
+                    file=root.file / name,
+                    tried=tuple(one / name for one in root.tried),
+                    sha256=checksum_of(data, name),
+                )
+                for name in dict.fromkeys(data.files)
             )
             return Source(config.name, data.licence, pieces)
         if not root.file.is_dir():
@@ -114,10 +119,6 @@ def _exists(path: Path, names: Sequence[str]) -> bool:
     return path.exists() or (is_glob(path.name) and any(path.parent.glob(path.name)))
 
 
-def _below(root: Piece, name: str) -> tuple[Path, ...]:
-    return tuple(folder / name for folder in root.tried)
-
-
 def _download_path(data: Data, beside: Path | None) -> Path | None:
     """Return the path of `data.localPath`; None if it is not set, or the config has no folder.
 
@@ -133,7 +134,11 @@ def _on_hub(config: BenchmarkConfig, beside: Path | None, cache: Path, hub: str)
     owner, name, *rest = data.path.split("/")
     local_path = _download_path(data, beside)
     archive = "/".join(rest) if is_archive(data.path) else ""
-    files = (archive,) if archive else data.files or (("/".join(rest) or (local_path.name if local_path else "")),)
+    files = (
+        (archive,)
+        if archive
+        else tuple(dict.fromkeys(data.files)) or (("/".join(rest) or (local_path.name if local_path else "")),)
+    )
     joined = [] if archive else [(file, join) for join, one in data.join.items() for file in one.files]
     for file, join in [*((file, "") for file in files), *joined]:
         if not file:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,14 +25,22 @@ from memorybench.files.json_text import load_json
 from memorybench.files.located import Document
 from memorybench.text.sanitize import preview
 
-from .config import BenchmarkConfig
-from .dates import read_date
+from .config import BenchmarkConfig, Context, ItemSchema, Preprocessing
+from .context import ContextReader
 
 _CACHED_HAYSTACKS = 16
 _DAYS = {"week": 7, "month": 30, "year": 365}
 _NUMBERS = ("a", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _GAP = re.compile(rf"\b(\d+|an|{'|'.join(_NUMBERS)})\b\s*(week|month|year)s?\b")
 _LINE = re.compile(r"\s*([AB]):\s*(.+)")
+_CONTEXT = Context(
+    field="conversation",
+    type="object",
+    session_pattern="session_*",
+    date_pattern="session_*_date_time",
+    item_schema=ItemSchema(text="text", speaker="speaker"),
+)
+"""How to read LoCoMo's conversations."""
 _REQUIREMENT = "The response takes into account, openly or not, what was said before:\n"
 
 
@@ -131,38 +139,20 @@ def _position(conversation: _Conversation, at: datetime) -> int:
 
 
 def _read_conversations(document: Document) -> Iterator[_Conversation]:
+    reader = ContextReader(_CONTEXT, Preprocessing(), None, "cues")
     for index in range(len(_list(document, "conversations"))):
         part = document.at(index)
-        conversation = part.value.get("conversation") if isinstance(part.value, dict) else None
-        if not isinstance(conversation, dict):
-            raise BadInput(part.where(), '"conversation" is missing', expected="an object with sessions, as in LoCoMo")
+        sessions = reader.read(part).sessions
+        for session in sessions:
+            if session.at is None:
+                key = f"{session.id}_date_time"
+                raise BadInput(
+                    part.where("conversation", key), f'"{key}" is missing', expected="the date of the session"
+                )
         inner = part.at("conversation")
         speakers = (_text(inner, "speaker_a"), _text(inner, "speaker_b"))
-        sessions, number = [], 1
-        while f"session_{number}" in conversation:
-            sessions.append(_read_session(inner, number))
-            number += 1
-        if not sessions:
-            raise BadInput(
-                inner.where(), "the conversation has no sessions", expected="the keys session_1, session_2, …"
-            )
         # by date: the cue is inserted between two sessions
         yield _Conversation(_text(part, "sample_id"), speakers, sorted(sessions, key=_dated))
-
-
-def _read_session(part: Document, number: int) -> Session:
-    key, date_key = f"session_{number}", f"session_{number}_date_time"
-    at = read_date(part.value.get(date_key), partial(part.where, date_key), None)
-    if at is None:
-        raise BadInput(part.where(key), f'"{date_key}" is missing', expected="the date of the session")
-    turns = part.value[key]
-    if not isinstance(turns, list):
-        raise BadInput(part.where(key), f"invalid session {preview(turns)}", expected="a list of turns")
-    lines = []
-    for index in range(len(turns)):
-        turn = part.at(key, index)
-        lines.append((_text(turn, "speaker"), _text(turn, "text", may_be_empty=True)))
-    return Session(key, _turns([line for line in lines if line[1].strip()], key), at)
 
 
 def _turns(lines: Sequence[tuple[str, str]], session: str) -> tuple[Turn, ...]:
@@ -201,8 +191,8 @@ def _list(document: Document, noun: str) -> list[Any]:
     return document.value
 
 
-def _text(part: Document, key: str, *, may_be_empty: bool = False) -> str:
+def _text(part: Document, key: str) -> str:
     value = part.value.get(key) if isinstance(part.value, dict) else None
-    if not isinstance(value, str) or not (value.strip() or may_be_empty):
+    if not isinstance(value, str) or not value.strip():
         raise BadInput(part.where(), f'"{key}" is missing or not a text', expected="a text", remedy="check the file")
     return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -33,6 +34,8 @@ from .survey import Survey
 
 _CACHED_HAYSTACKS = 32
 """Number of haystacks in memory; more than a run processes at the same time."""
+_MARK = re.compile(r'["|]\s*@\w')
+"""Matches a name such as `@key` at the beginning of a path or of an alternative in it, in the JSON of a schema."""
 _MOST_ERRORS = 100
 """After this number of items with errors, the other items are not read."""
 
@@ -79,8 +82,7 @@ def _is_assembled(config: BenchmarkConfig) -> bool:
     mapping = config.mapping
     assert mapping is not None
     is_prefix = mapping.questions is not None and mapping.questions.prefix_field is not None
-    names_marks = '"@' in mapping.model_dump_json() or any("@" in text for text in mapping.item_id_paths)
-    return is_prefix or names_marks or bool(config.data.join)
+    return is_prefix or bool(config.data.join) or _MARK.search(mapping.model_dump_json()) is not None
 
 
 def open_mapped(
@@ -130,9 +132,7 @@ def open_mapped(
             expected="at least one item",
             remedy=f"correct data.{'where' if selection.left_out else 'items'}" if is_filtered else "check the file",
         )
-    if not all(question.abstain for question in questions):
-        reader.check_evidence(str(files[0]))
-    reader.check_parsed(str(files[0]))
+    reader.check_used(str(files[0]), has_answers=not all(question.abstain for question in questions))
     notes = (*selection.notes(), *reader.notes(), *_binary_notes(binary))
     places = {id: span for id, span in items.spans.items() if span is not None}
     if index_at is not None and len(places) == len(items.spans):

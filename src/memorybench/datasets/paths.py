@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from memorybench.core.errors import BadInput
 from memorybench.files.jsonpaths import Path
 from memorybench.files.located import Place
-from memorybench.text.spelling import join_names, suggestion
+from memorybench.text.spelling import unknown_name
 
 ITEM_MARKS = ("@index", "@key", "@file", "@folder", "@stem", "@value")
 """Names that a path within an item may begin with. @index: the item's number, from 1; @key: its key, if items are in an
@@ -50,12 +50,7 @@ def parse_path(text: str, where: str) -> Path:
     for match in _MARK.finditer(text):
         known = dict.fromkeys((*ITEM_MARKS, *QUESTION_MARKS))
         if match[3] not in known:
-            raise BadInput(
-                where,
-                f"unknown name {match[3]} in a path",
-                expected=join_names(known),
-                remedy=suggestion(match[3], known),
-            )
+            raise unknown_name(where, f"unknown name {match[3]} in a path", match[3], known)
     return replace(Path.parse(_MARK.sub(r'\1\2$["\3"]', text), where), text=text, skips_empty=True)
 
 

@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memorybench.core.errors import BadInput, RunConflict, ServiceError, Transient
+from memorybench.files.writing import replacing
 
 from .checksums import sha256_of
-from .sources import Piece, Pulled, Source, checksum_differs, verify_files
+from .sources import Piece, Pulled, Source, verify_files
 
 if TYPE_CHECKING:
     from memorybench.http.downloads import Progress
@@ -64,7 +65,12 @@ def _place(source: Source, piece: Piece, draft: Path) -> None:
     actual = sha256_of(draft)
     if piece.sha256 not in (None, actual):
         draft.unlink()
-        raise checksum_differs(source, piece, actual, piece.sha256 or "")
+        raise BadInput(
+            str(piece.file),
+            f"the downloaded file has the SHA-256 checksum {actual}",
+            expected=piece.sha256 or "",
+            remedy="the publisher may have changed the file: if you trust it, correct data.sha256",
+        )
     with draft.open("rb") as file:
         os.fsync(file.fileno())
     _record(piece, actual, draft.stat().st_size)
@@ -80,9 +86,8 @@ def _adopt(source: Source, piece: Piece) -> None:
 
 def _record(piece: Piece, sha256: str, size: int) -> None:
     pulled = Pulled(url=piece.url or "", sha256=sha256, size=size)
-    draft = piece.record.with_name(f"{piece.record.name}.part")
-    draft.write_text(json.dumps(pulled.plain(), indent=2) + "\n", encoding="utf-8")
-    draft.replace(piece.record)
+    with replacing(piece.record) as file:
+        file.write(json.dumps(pulled.plain(), indent=2) + "\n")
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from msgspec import Struct, field
 
 from memorybench.files.jsonpaths import Path
+from memorybench.text.spelling import camel
 
 from .config import SchemaMapping
 from .paths import OTHERS, parse_path, uses_marks
@@ -15,6 +16,10 @@ ROWS = "@rows"
 """Name of the field with the questions that are made from `questions.columns`."""
 _SAME_KEYS = ("question", "answer", "rubric", "must_contain", "must_not_contain", "forbidden", "evidence", "choices")
 """Keys of `schema` for a field of a question; in `schema.questions`, they end with `Field`."""
+_OWN_KEYS = ("category", "date", "id", "prefix")
+"""Further keys of `schema.questions`, without `Field`."""
+_OPTIONAL = ("answer", "must_contain", "must_not_contain", "forbidden", "choices", "category", "date")
+"""Keys for fields that a question need not have."""
 
 
 class QuestionPaths(Struct, frozen=True):
@@ -28,10 +33,10 @@ class QuestionPaths(Struct, frozen=True):
     forbidden: Path | None = None
     evidence: Path | None = None
     choices: Path | None = None
-    kind: Path | None = None
+    category: Path | None = None
     date: Path | None = None
     id: Path | None = None
-    after: Path | None = None
+    prefix: Path | None = None
     """Path to the number of sessions or turns of the history after which the question is asked."""
     questions: Path | None = None
     """Path to the questions of an item; None if an item is a question."""
@@ -43,21 +48,12 @@ class QuestionPaths(Struct, frozen=True):
     @property
     def uses_marks(self) -> bool:
         """Whether a path within a question begins with a name such as `@key`."""
-        fields = [getattr(self, name) for name in (*_SAME_KEYS, "kind", "date", "id", "after")]
+        fields = [getattr(self, name) for name in (*_SAME_KEYS, *_OWN_KEYS)]
         return any(map(uses_marks, (*fields, *self.labels.values())))
 
     def optional(self) -> dict[str, Path]:
         """Return the paths to fields that a question need not have, by their names in keys such as `answerField`."""
-        named = {
-            "answer": self.answer,
-            "mustContain": self.must_contain,
-            "mustNotContain": self.must_not_contain,
-            "forbidden": self.forbidden,
-            "choices": self.choices,
-            "category": self.kind,
-            "date": self.date,
-        }
-        return {name: path for name, path in named.items() if path is not None}
+        return {camel(name): path for name in _OPTIONAL if (path := getattr(self, name)) is not None}
 
 
 def parse_question_paths(mapping: SchemaMapping, where: str) -> QuestionPaths:
@@ -65,7 +61,7 @@ def parse_question_paths(mapping: SchemaMapping, where: str) -> QuestionPaths:
     many = mapping.questions
     texts = {name: mapping.question_path(name) for name in _SAME_KEYS}
     if many is not None:
-        texts |= {"kind": many.category_field, "date": many.date_field, "id": many.id_field, "after": many.prefix_field}
+        texts |= {name: getattr(many, f"{name}_field") for name in _OWN_KEYS}
         texts["questions"] = f'$["{ROWS}"]' if many.columns else many.field
     forbids_others = texts["forbidden"] == OTHERS
     if forbids_others:

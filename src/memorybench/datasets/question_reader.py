@@ -21,7 +21,7 @@ from .config import BenchmarkConfig, OfficialRetrieval, SchemaMapping
 from .context import ContextReader, read_prefix
 from .dates import read_date
 from .evidence import CitationReader, Evidence, EvidenceCheck, resolve
-from .gold import GoldReader, is_blank
+from .gold import GoldReader, answer_text, is_blank
 from .ids import id_text, locate, missing_field, unique_id
 from .item_context import ItemContext, comparable
 from .parsing import TextParser
@@ -62,17 +62,17 @@ class QuestionReader:
         self._kind = next((metadata.pop(name) for name in _TYPE if name in metadata), None)
         self._date = next((metadata.pop(name) for name in _DATE if name in metadata), None)
         self._labels = metadata
-        self._gold = GoldReader(mapping, paths.rubric, paths.must_contain, paths.must_not_contain, where)
+        self._gold = GoldReader(mapping, paths, where)
         self._rubrics = {
             one.name: [Template.parse(text, RUBRIC_VARIABLES, f"{config.name}: questionTypes") for text in one.rubric]
             for one in config.question_types
             if one.rubric
         }
-        self._unseen_labels = {*self._labels, *paths.labels}
-        of_items = {"questionType": self._kind, "questionDate": self._date}
+        of_items = {"questionType": self._kind, "questionDate": self._date, **self._labels}
         self._unmatched = {self._key(name): path for name, path in paths.optional().items()}
         """Paths that have matched nothing so far, by their config keys."""
         self._unmatched |= {f"schema.metadata.{name}": path for name, path in of_items.items() if path is not None}
+        self._unmatched |= {f"schema.questions.labels.{name}": path for name, path in paths.labels.items()}
         self._types = _types_of(config)
         self._seen_types: set[str] = set()
         self._unseen_categories = dict.fromkeys(config.categories)
@@ -102,9 +102,7 @@ class QuestionReader:
                 del self._unmatched[key]
 
     def notes(self) -> Iterator[str]:
-        """Yield a note for each label, path, type and category of the config that no question has."""
-        for name in sorted(self._unseen_labels):
-            yield f"no question has the label {preview(name)}: nothing at its path"
+        """Yield a note for each path, type and category of the config that no question has."""
         for key, path in self._unmatched.items():
             yield f"no question has a value at {preview(path.text)} ({key})"
         for kind, key in self._types.items():
@@ -127,18 +125,18 @@ class QuestionReader:
 
     def prefix_of(self, item: Document, place: Place, n: int) -> int | None:
         """Return how many sessions or turns of the history a question is about; None: all."""
-        if self.paths.after is None:
+        if self.paths.prefix is None:
             return self._context.prefix_of(item)
         part = self._part(item, place, n)
         is_member = self._context.member_number(item, place) is not None
-        if "@before" in self.paths.after.text and not is_member:
+        if "@before" in self.paths.prefix.text and not is_member:
             raise BadInput(
                 part.where(),
                 "@before counts what precedes the question in the history, but the question is not within it",
                 expected="questions within schema.context.field",
                 remedy="correct schema.questions.prefixField",
             )
-        if "@parentIndex" in self.paths.after.text and not is_member:
+        if "@parentIndex" in self.paths.prefix.text and not is_member:
             lists = sum(isinstance(step, int) for step in _parent_place(item, place))
             if lists > 1:
                 raise BadInput(
@@ -147,7 +145,7 @@ class QuestionReader:
                     expected="questions within schema.context.field, or in one list",
                     remedy="correct schema.questions.prefixField",
                 )
-        return read_prefix(self.paths.after, part, "schema.questions.prefixField")
+        return read_prefix(self.paths.prefix, part, "schema.questions.prefixField")
 
     def read(
         self,
@@ -271,7 +269,7 @@ class QuestionReader:
         return str(value)
 
     def _kind_of(self, item: Document, part: Document) -> str:
-        kind = only(self.paths.kind, part.value, part.where) if self.paths.kind else None
+        kind = only(self.paths.category, part.value, part.where) if self.paths.category else None
         if kind is None and self._kind is not None:
             kind = only(self._kind, item.value, item.where)
         if kind is None:
@@ -332,7 +330,7 @@ class QuestionReader:
 
     def _no_answer(self, answer: Path, part: Document) -> BadInput:
         error = missing_field("answer", answer, part, self._key("answer"))
-        kind = self.paths.kind.first(part.value) if self.paths.kind else None
+        kind = self.paths.category.first(part.value) if self.paths.category else None
         if isinstance(kind, str | int):
             name = self._config.categories.get(str(kind), str(kind))
             rule = f"schema.abstention.categories: [{preview(name)}]"
@@ -355,11 +353,8 @@ class QuestionReader:
             raise BadInput(
                 where(), f"invalid answer {preview(value)}", expected="a text", remedy="correct schema.answer"
             )
-        if isinstance(value, bool):
-            return "yes" if value else "no"
-        self._quirks["numbers"] += not isinstance(value, str)
-        # 10.0 would lose its point when answers are compared, and become 100
-        return str(int(value) if isinstance(value, float) and value.is_integer() else value)
+        self._quirks["numbers"] += not isinstance(value, str | bool)
+        return answer_text(value)
 
     def _evidence(self, part: Document, context: ItemContext) -> Evidence:
         if self._citations is None:
@@ -398,7 +393,6 @@ class QuestionReader:
                     self._quirks["labels"] += 1
                 elif value is not None:
                     labels[name] = str(value)
-                    self._unseen_labels.discard(name)
         official = self._mapping.official_retrieval
         if official is not None:
             labels[OFFICIAL] = COUNTED if _is_counted(official, abstain, evidence, context) else LEFT_OUT

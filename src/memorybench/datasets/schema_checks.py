@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from memorybench.core.errors import BadInput
 from memorybench.files.located import Document, Place
 from memorybench.text.sanitize import preview
+from memorybench.text.spelling import camel
 
 from .config import BenchmarkConfig, Context, ItemSchema, RubricItemSchema, SchemaMapping
 from .log_lines import LinePattern
@@ -22,12 +23,35 @@ _QUESTION_PATHS = {
     "evidence",
     "choices",
 }
-_WITHOUT_EFFECT = {
-    "turns": {"id_field": "remove it", "turns_field": "remove it"},
-    "object": {"id_field": "remove it: the keys are the ids", "date_field": "write datePattern, or type: array"},
-    "string": dict.fromkeys(("id_field", "date_field", "turns_field"), "remove it, or set schema.context.type: array"),
+_TYPES = {
+    "context.split": ("string",),
+    "context.line_pattern": ("string",),
+    "context.session_pattern": ("object",),
+    "context.date_pattern": ("object",),
+    "context.date_field": ("array", "turns"),
+    "context.id_field": ("array",),
+    "context.turns_field": ("array",),
+    "context.prefix": ("array", "turns"),
+    "context.session_schema.id": ("array",),
+    "context.session_schema.date": ("array",),
+    "questions.prefix_field": ("array",),
 }
-"""Keys of `schema.context` that have no effect, by `type`, each with the remedy for the error message."""
+"""By key: the values of `schema.context.type` with which it has an effect."""
+_ALTERNATIVES = (
+    ("questions", "question"),
+    ("questions", "answer"),
+    ("questions.prefix_field", "context.session_per"),
+    ("questions.prefix_field", "context.prefix"),
+    ("context.prefix", "context.session_per"),
+    ("context.date_field", "context.session_per"),
+    ("context.id_field", "context.session_per"),
+    ("context.session_schema.id", "context.id_field"),
+    ("context.session_schema.date", "context.date_field"),
+    ("context.item_schema.text", "context.item_schema.content"),
+    ("context.speaker_separator", "context.item_schema.speaker"),
+    ("context.speaker_separator", "context.line_pattern"),
+)
+"""Pairs of keys that cannot be combined."""
 WITHOUT_FILES = ("bundled", "plugin")
 """Values of `data.type` whose data is read by a class, not from a file by a mapping."""
 
@@ -72,6 +96,7 @@ def check_schema(config: BenchmarkConfig, document: Document) -> None:
             remedy="add evidenceLevel: session or evidenceLevel: turn",
         )
     _check_patterns(mapping.context, part.at("context"))
+    _check_combinations(mapping, part)
     if mapping.date_format is not None:
         from .dates import check_format
 
@@ -98,24 +123,6 @@ def check_schema(config: BenchmarkConfig, document: Document) -> None:
             )
     if config.data.items is not None:
         parse_path(config.data.items, document.where("data", "items"))
-    if mapping.context.prefix is not None and mapping.context.type not in ("array", "turns"):
-        raise BadInput(
-            part.where("context", "prefix"),
-            f"prefix has no effect with type: {mapping.context.type}",
-            remedy="remove it",
-        )
-    if mapping.questions is not None and mapping.questions.prefix_field is not None:
-        where = part.where("questions", "prefix_field")
-        if mapping.context.type != "array":
-            raise BadInput(
-                where, f"prefixField has no effect with context.type: {mapping.context.type}", remedy="remove it"
-            )
-        if mapping.context.session_per is not None:
-            raise BadInput(
-                where, "prefixField cannot be combined with context.sessionPer", remedy="remove one of the two"
-            )
-        if mapping.context.prefix is not None:
-            raise BadInput(where, "prefixField cannot be combined with context.prefix", remedy="remove one of the two")
     mark, where = mapping.context.item_schema.evidence, part.where("context", "item_schema", "evidence")
     if mark is not None and not parse_path(mark, where).singular:  # it could mark several places
         raise BadInput(
@@ -123,15 +130,33 @@ def check_schema(config: BenchmarkConfig, document: Document) -> None:
         )
 
 
-def _check_questions(mapping: SchemaMapping, part: Document, *, only_retrieval: bool) -> None:
-    if mapping.questions is not None:
-        if mapping.question or mapping.answer:
+def _check_combinations(mapping: SchemaMapping, part: Document) -> None:
+    """Raise BadInput if a key has no effect with the type of the context, or with another key."""
+    for key, types in _TYPES.items():
+        if _value(mapping, key) is not None and mapping.context.type not in types:
             raise BadInput(
-                part.where("questions"),
-                "questions cannot be combined with question and answer",
+                part.where(*key.split(".")),
+                f"this key has no effect with context.type: {mapping.context.type}",
+                remedy=f"remove it, or set schema.context.type: {' or '.join(types)}",
+            )
+    for key, other in _ALTERNATIVES:
+        if _value(mapping, key) is not None and _value(mapping, other) is not None:
+            raise BadInput(
+                part.where(*key.split(".")),
+                f"this key cannot be combined with schema.{'.'.join(map(camel, other.split('.')))}",
                 remedy="remove one of the two",
             )
-    elif not mapping.question:
+
+
+def _value(section: object, key: str) -> object:
+    """Return the value of a key such as `context.prefix` within a section; None if it is not set."""
+    for name in key.split("."):
+        section = None if section is None else getattr(section, name)
+    return section
+
+
+def _check_questions(mapping: SchemaMapping, part: Document, *, only_retrieval: bool) -> None:
+    if mapping.questions is None and not mapping.question:
         raise BadInput(part.where(), '"question" is missing', expected="question and answer, or questions")
     evidence = (mapping.question_path("evidence"), mapping.context.item_schema.evidence)
     if only_retrieval and evidence == (None, None):
@@ -152,7 +177,7 @@ def _check_gold(mapping: SchemaMapping, part: Document, *, only_retrieval: bool)
     if many is not None:
         for name in ("rubric", "must_contain", "must_not_contain", "forbidden", "evidence", "choices"):
             if getattr(mapping, name) is not None:
-                key = "".join(word.capitalize() if place else word for place, word in enumerate(name.split("_")))
+                key = camel(name)
                 raise BadInput(
                     part.where(name),
                     f"{key} has no effect if items have several questions",
@@ -198,19 +223,8 @@ def _check_gold(mapping: SchemaMapping, part: Document, *, only_retrieval: bool)
 
 
 def _check_patterns(context: Context, part: Document) -> None:
-    if context.split is not None and context.type != "string":
-        raise BadInput(part.where("split"), f"split has no effect with type: {context.type}", remedy="set type: string")
-    if context.speaker_separator is not None and (context.item_schema.speaker or context.line_pattern):
-        other = "itemSchema.speaker" if context.item_schema.speaker else "linePattern"
-        raise BadInput(
-            part.where("speaker_separator"),
-            f"speakerSeparator cannot be combined with {other}",
-            remedy="remove one of the two",
-        )
     if context.line_pattern is not None:
         where = part.where("line_pattern")
-        if context.type != "string":
-            raise BadInput(where, f"linePattern has no effect with type: {context.type}", remedy="set type: string")
         if context.split == "paragraphs" or context.item_schema != ItemSchema.model_construct():
             other = "split: paragraphs" if context.split == "paragraphs" else "itemSchema"
             raise BadInput(where, f"linePattern cannot be combined with {other}", remedy="remove one of the two")
@@ -225,50 +239,18 @@ def _check_patterns(context: Context, part: Document) -> None:
             raise BadInput(
                 where, "sessionPer needs the dates of turns", expected="itemSchema.date, or {date} in linePattern"
             )
-        for name in ("prefix", "date_field", "id_field"):
-            if getattr(context, name) is not None:
-                raise BadInput(
-                    part.where(name), "this key cannot be combined with sessionPer", remedy="remove one of the two"
-                )
-    if context.item_schema.content and context.item_schema.text:
-        raise BadInput(
-            part.where("item_schema", "text"), "text cannot be combined with content", remedy="remove one of the two"
-        )
-    for name, other in (("id", "id_field"), ("date", "date_field")):
-        if getattr(context.session_schema, name) is None:
-            continue
-        if getattr(context, other) is not None:
-            where = part.where("session_schema", name)
-            raise BadInput(
-                where, f"sessionSchema.{name} cannot be combined with {name}Field", remedy="remove one of the two"
-            )
-        if context.type != "array":
-            raise BadInput(
-                part.where("session_schema", name),
-                f"this key has no effect with type: {context.type}",
-                remedy="remove it",
-            )
     if context.type == "object" and context.session_pattern is None:
         raise BadInput(
             part.where(), '"sessionPattern" is missing', expected="a pattern of session keys, such as session_*"
         )
     for name in ("session_pattern", "date_pattern"):
         pattern = getattr(context, name)
-        if pattern is None:
-            continue
-        if context.type != "object":
-            raise BadInput(
-                part.where(name), f"this key has no effect with type: {context.type}", remedy="set type: object"
-            )
-        if pattern.count("*") != 1:
+        if pattern is not None and pattern.count("*") != 1:
             raise BadInput(
                 part.where(name),
                 f"{preview(pattern)} contains * {pattern.count('*')} times",
                 expected="exactly one *, in place of the number",
             )
-    for name, remedy in _WITHOUT_EFFECT.get(context.type, {}).items():
-        if getattr(context, name) is not None:
-            raise BadInput(part.where(name), f"this key has no effect with type: {context.type}", remedy=remedy)
 
 
 def _paths(mapping: SchemaMapping) -> Iterator[tuple[Place, str]]:

@@ -130,7 +130,12 @@ def verify_files(source: Source, checksums: Path | None = None) -> str:
         pulled = piece.read_record()
         expected = piece.sha256 or (pulled.sha256 if pulled else None)
         if expected is not None and actual != expected:
-            raise checksum_differs(source, piece, actual, expected)
+            remedy = "use the original file, or write a separate config for this file"
+            if piece.url is not None:
+                remedy = f"delete the file, then run `memorybench data pull {source.benchmark}`"
+            raise BadInput(
+                str(piece.file), f"the file has the SHA-256 checksum {actual}", expected=expected, remedy=remedy
+            )
         # the name of a file may be the id of its items, or decide what is joined to them
         sums.append(actual if source.folder is None else f"{piece.file.relative_to(source.folder)}\n{actual}\n")
     return sums[0] if len(sums) == 1 and source.folder is None else hashlib.sha256("".join(sums).encode()).hexdigest()
@@ -175,12 +180,3 @@ def missing(source: Source) -> BadInput:
         "the data is not on this machine",
         remedy=f"run `memorybench data pull {source.benchmark}`, or download {piece.url} and put it at {piece.file}",
     )
-
-
-def checksum_differs(source: Source, piece: Piece, actual: str, expected: str) -> BadInput:
-    """Return the error for a file whose checksum is not the expected one."""
-    if piece.url is not None:
-        remedy = f"delete the file, then run `memorybench data pull {source.benchmark}`"
-    else:
-        remedy = "use the original file, or write a separate config for this file"
-    return BadInput(str(piece.file), f"the file has the SHA-256 checksum {actual}", expected=expected, remedy=remedy)

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from pydantic.alias_generators import to_camel
 
 from memorybench.core.conversation import Haystack
-from memorybench.core.questions import EvidenceLevel, Question
+from memorybench.core.questions import Dataset, Question
 from memorybench.files.jsonpaths import Path
 from memorybench.files.located import Place
 from memorybench.text.sanitize import preview
@@ -92,14 +92,9 @@ class Survey:
                 del self.unmatched_paths[key]
 
 
-class _ReadDataset(Protocol):
-    @property
-    def evidence(self) -> EvidenceLevel: ...
-    @property
-    def questions(self) -> Sequence[Question]: ...
+class _ReadDataset(Dataset, Protocol):
     @property
     def notes(self) -> Sequence[str]: ...
-    def haystack(self, id: str) -> Haystack: ...
 
 
 def summarize(config: BenchmarkConfig, dataset: _ReadDataset, survey: Survey, samples: int) -> dict[str, Any]:

@@ -43,8 +43,6 @@ class RawSession(NamedTuple):
     date: Any = None
     places: Sequence[Place] | None = None
     """The place of each turn within the item, if the turns are not the members of one list."""
-    start: int = 0
-    """The index of the session's first turn in the list at `place`, which may contain several sessions."""
     number: int | None = 0
     """The index of the session in the data, from 0, or the number in its key. None: this is not a whole session of the
     data, but a part of one."""
@@ -52,7 +50,7 @@ class RawSession(NamedTuple):
     def turn_place(self, index: int) -> Place | None:
         if self.places is not None:
             return self.places[index]
-        return None if self.place is None else (*self.place, self.start + index)
+        return None if self.place is None else (*self.place, index)
 
 
 class KeptSession(NamedTuple):
@@ -196,9 +194,10 @@ class TurnReader:
 
     def _role_of(self, fields: Any, name: str | None, where: Callable[[], str] | None = None) -> str:
         """Return the role of a turn. `name` is the name at the beginning of its text, which may be a role, or None."""
-        if self._role is None and name is not None and name.lower() in _ROLES:
-            return name.lower()
-        return _role(text_at(self._role, fields, where))
+        role = (text_at(self._role, fields, where) if self._role is not None else name) or "user"
+        if role.lower() in _ROLES:
+            return role.lower()  # as APIs write it: `user` for `User`
+        return role if self._role is not None else "user"
 
     def _split(self, text: str) -> tuple[str | None, str]:
         """Return the speaker at the beginning of a text, and the text after it; without speaker, None and the text."""
@@ -263,12 +262,6 @@ def _captions(path: Path, fields: Any, where: Callable[[], str]) -> Iterator[str
 def _is_marked(value: Any) -> bool:
     """Return whether the value of a mark means yes. Texts such as "false" and "0" mean no, as in CSV files."""
     return value.strip().lower() not in _NO if isinstance(value, str) else bool(value)
-
-
-def _role(text: str | None) -> str:
-    """Return a role in the spelling of APIs: `user` for `User`, also if the role is missing."""
-    lower = (text or "user").lower()
-    return lower if lower in _ROLES else text or "user"
 
 
 def _is_texts(value: Any) -> bool:

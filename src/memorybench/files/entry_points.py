@@ -37,15 +37,12 @@ def built_in_points(group: str) -> dict[str, EntryPoint]:
 def third_party_points(group: str) -> Sequence[EntryPoint]:
     """Return the entry points of all other installed packages in `group`, sorted by name.
 
-    The result is cached for the process, until `sys.path` changes.
+    All entry points are read once for the process, until `sys.path` changes.
     """
-    return _third_party_points(group, tuple(sys.path))
-
-
-@cache
-def _third_party_points(group: str, path: tuple[str, ...]) -> Sequence[EntryPoint]:
     own = {(name, point.value) for name, point in built_in_points(group).items()}
-    others = [point for point in _all_points(path).select(group=group) if (point.name, point.value) not in own]
+    others = [
+        point for point in _all_points(tuple(sys.path)).select(group=group) if (point.name, point.value) not in own
+    ]
     # asked last: the name of a package is read from a file
     others = [point for point in others if point.dist is None or point.dist.name != OWN_PACKAGE]
     return sorted(others, key=lambda point: point.name)

@@ -15,7 +15,6 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
 from pydantic_core import from_json
 
 from memorybench.core.errors import BadInput
@@ -23,7 +22,7 @@ from memorybench.text.sanitize import preview
 
 from .json_places import JsonLines, find_duplicate_key, find_invalid_value, find_lone_surrogate, find_too_deep, line_at
 from .located import DEEPEST, Document, Place, format_place
-from .reading import LARGEST, read_text
+from .reading import read_text
 
 _FENCED = re.compile(r"^```\w*[^\S\n]*\n(.*?)^[^\S\n]*```", re.DOTALL | re.MULTILINE)
 """Matches a code fence; its content is the group."""
@@ -43,17 +42,9 @@ class _Overflow(ValueError):
     pass
 
 
-class _TooDeep(ValueError):
-    pass
-
-
-class _LoneSurrogate(ValueError):
-    pass
-
-
-def load_json(path: Path | str, largest: int = LARGEST) -> Document:
+def load_json(path: Path | str) -> Document:
     """Read a JSON file. The text is not kept; it is read again when a line number is needed."""
-    fetch = partial(read_text, Path(path), largest)
+    fetch = partial(read_text, Path(path))
     return Document(str(path), decode(fetch(), str(path)), JsonLines(fetch))
 
 
@@ -152,7 +143,7 @@ def _check(value: Any) -> None:
         for child in [child for child in children if type(child) is not str or not child.isascii()]:
             kind = type(child)
             if kind is str:
-                _check_text(child)
+                child.encode()  # raises UnicodeEncodeError for a lone surrogate
             elif kind in _CONTAINERS:
                 level.append(child)
             elif kind is float and not isfinite(child):
@@ -160,60 +151,42 @@ def _check(value: Any) -> None:
         if not level:
             break
     else:
-        raise _TooDeep
-    _check_text("".join(keys))
-
-
-def _check_text(text: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise _LoneSurrogate from None
-
-
-class _Fault(Struct, frozen=True):
-    offset: int
-    problem: str
-    expected: str = ""
-    remedy: str = ""
-    place: Place = ()
+        raise RecursionError
+    "".join(keys).encode()
 
 
 def _error(error: ValueError | RecursionError, text: str, path: str, line: int) -> BadInput:
-    fault = _syntax_fault(error) if isinstance(error, json.JSONDecodeError) else _fault(error, text)
-    where = f"{path}:{line + line_at(text, fault.offset) - 1}"
-    if fault.place:
-        where = f"{where}: {format_place(fault.place)}"
-    return BadInput(where, fault.problem, expected=fault.expected, remedy=fault.remedy)
+    def bad(offset: int, problem: str, expected: str, remedy: str, place: Place = ()) -> BadInput:
+        where = f"{path}:{line + line_at(text, offset) - 1}"
+        return BadInput(
+            f"{where}: {format_place(place)}" if place else where, problem, expected=expected, remedy=remedy
+        )
 
-
-def _syntax_fault(error: json.JSONDecodeError) -> _Fault:
-    at = f"at column {error.colno}"
-    if error.msg.startswith("Unterminated") or not error.doc[error.pos :].strip():
-        problem = f"truncated JSON {at}"
-        return _Fault(error.pos, problem, "complete JSON", "download or write the file again")
-    if error.msg == "Extra data":
-        remedy = "for one value per line use a .jsonl file"
-        return _Fault(error.pos, f"extra data after the value {at}", "one JSON value", remedy)
-    detail = error.msg[0].lower() + error.msg[1:].removesuffix(" at")
-    return _Fault(error.pos, f"invalid JSON {at}: {detail}", remedy="correct the line")
-
-
-def _fault(error: ValueError | RecursionError, text: str) -> _Fault:
-    if isinstance(error, RecursionError | _TooDeep):
-        return _Fault(find_too_deep(text, DEEPEST) or 0, "nested too deeply", f"at most {DEEPEST} levels", "flatten it")
-    if isinstance(error, _LoneSurrogate):
-        problem = "lone surrogate such as \\ud83d"
-        return _Fault(find_lone_surrogate(text) or 0, problem, "complete characters", "complete or remove it")
+    match error:
+        case json.JSONDecodeError(pos=offset, msg=message):
+            at = f"at column {error.colno}"
+            if message.startswith("Unterminated") or not text[offset:].strip():
+                return bad(offset, f"truncated JSON {at}", "complete JSON", "download or write the file again")
+            if message == "Extra data":
+                remedy = "for one value per line use a .jsonl file"
+                return bad(offset, f"extra data after the value {at}", "one JSON value", remedy)
+            detail = message[0].lower() + message[1:].removesuffix(" at")
+            return bad(offset, f"invalid JSON {at}: {detail}", "", "correct the line")
+        case RecursionError():
+            offset = find_too_deep(text, DEEPEST) or 0
+            return bad(offset, "nested too deeply", f"at most {DEEPEST} levels", "flatten it")
+        case UnicodeEncodeError():
+            offset = find_lone_surrogate(text) or 0
+            return bad(offset, "lone surrogate such as \\ud83d", "complete characters", "complete or remove it")
     # search with the decoder that raised: another one may stop at a different error
     place, offset = find_invalid_value(text, _THOROUGH if isinstance(error, _Overflow) else STRICT_DECODER)
     match error:
         case DuplicateKey():
             key, offset = find_duplicate_key(text, offset)
-            return _Fault(offset, f"duplicate key {preview(key)}", "each key once", "remove one", (*place, key))
+            return bad(offset, f"duplicate key {preview(key)}", "each key once", "remove one", (*place, key))
         case _NotFinite():
-            return _Fault(offset, f"{error} is not a finite number", "a number or null", "use null", place)
+            return bad(offset, f"{error} is not a finite number", "a number or null", "use null", place)
         case _Overflow():
-            return _Fault(offset, "number out of range", "a finite number", "write it as a string", place)
+            return bad(offset, "number out of range", "a finite number", "write it as a string", place)
         case _:
-            return _Fault(offset, "integer with too many digits", "a number", "write it as a string", place)
+            return bad(offset, "integer with too many digits", "a number", "write it as a string", place)

@@ -77,17 +77,10 @@ class Route(Struct, frozen=True):
     singular: bool
     """Whether the path has only names and indexes, and so at most one match."""
 
-    def all(self, value: Any) -> list[Any]:
-        if self.singular:
-            return _follow(self.steps, value)  # much faster, and most paths are singular
-        if isinstance(value, str):  # the library would parse it as JSON text
-            return []
-        return self.compiled.findall(value)
-
     def located(self, value: Any) -> list[tuple[Place, Any]]:
-        if self.singular:
+        if self.singular:  # much faster, and most paths are singular
             return [(self.steps, match) for match in _follow(self.steps, value)]
-        if isinstance(value, str):
+        if isinstance(value, str):  # the library would parse it as JSON text
             return []
         return [(match.parts, match.obj) for match in self.compiled.finditer(value)]
 
@@ -119,24 +112,18 @@ class Path(Struct, frozen=True):
         return all(route.singular for route in self.routes)
 
     def all(self, value: Any) -> list[Any]:
-        """Return the matches of the first alternative that has a match other than null.
+        """Return the matches of `located` without their places."""
+        return [match for _, match in self.located(value)]
+
+    def located(self, value: Any) -> list[tuple[Place, Any]]:
+        """Return the matches of the first alternative that has a match other than null, each with its place.
 
         With `skips_empty`, a match must also not be empty. If no alternative has such a match, return the matches of
         the first alternative that has any.
         """
-        found: list[Any] = []
-        for route in self.routes:
-            matches: list[Any] = self._apply(route.all, value)
-            if any(self._is_value(match) for match in matches):
-                return matches
-            found = found or matches
-        return found
-
-    def located(self, value: Any) -> list[tuple[Place, Any]]:
-        """Return the matches of `all`, each with its place in the value."""
         found: list[tuple[Place, Any]] = []
         for route in self.routes:
-            matches: list[tuple[Place, Any]] = self._apply(route.located, value)
+            matches = self._apply(route.located, value)
             if any(self._is_value(match) for _, match in matches):
                 return matches
             found = found or matches
@@ -146,7 +133,9 @@ class Path(Struct, frozen=True):
         """Return how many values the filters (`[?…]`) of the path leave out."""
         if "?" not in self.text:
             return 0
-        whole = next((whole for route in self.routes if (whole := _without_filters(route)) and whole.all(value)), None)
+        whole = next(
+            (whole for route in self.routes if (whole := _without_filters(route)) and whole.located(value)), None
+        )
         if whole is None:
             return 0
         found, kept = (dict(self._apply(path.located, value)) for path in (whole, self))

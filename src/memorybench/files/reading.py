@@ -28,9 +28,9 @@ _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _GZIP_MARK = b"\x1f\x8b"
 
 
-def read_text(path: Path, largest: int = LARGEST) -> str:
+def read_text(path: Path) -> str:
     """Return the text of a file. Raise BadInput if it cannot be read, is too large, is not UTF-8, or is empty."""
-    data, cap = bytearray(), unpacked_cap(path, largest)
+    data, cap = bytearray(), unpacked_cap(path)
     with _open(path) as file:
         while chunk := file.read(_CHUNK):
             data += chunk
@@ -72,9 +72,9 @@ def check_confined(path: Path, folders: Iterable[Path], largest: int) -> None:
         raise BadInput(where, f"larger than {largest // 2**20} MB")
 
 
-def read_lines(path: Path, largest: int = LARGEST) -> Iterator[tuple[int, str]]:
+def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the number and the text of each line, with its line end. Raise BadInput as `read_text` does."""
-    size, cap, blank = 0, unpacked_cap(path, largest), True
+    size, cap, blank = 0, unpacked_cap(path), True
     with _open(path) as file:
         for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE + 1), b""), 1):
             size += len(line)
@@ -102,35 +102,34 @@ def _open(path: Path) -> Iterator[BinaryIO]:
     try:
         with path.open("rb") as file:
             yield cast(BinaryIO, gzip.GzipFile(fileobj=file)) if _is_gzip(path) else file
-    except FileNotFoundError:
-        raise BadInput(str(path), "file not found", remedy="check the path") from None
-    except IsADirectoryError:
-        raise BadInput(str(path), "is a folder", expected="a file") from None
-    except PermissionError:
-        raise BadInput(
-            str(path), "you do not have permission to read this file", remedy="change its permissions"
-        ) from None
-    except gzip.BadGzipFile:
-        raise BadInput(
-            str(path), "has the suffix .gz, but is not gzip data", remedy="remove .gz from its name, or compress it"
-        ) from None
-    except (EOFError, zlib.error):
-        raise BadInput(str(path), "the gzip data is damaged or incomplete", remedy="download the file again") from None
-    except OSError as error:
-        raise BadInput(str(path), f"the file cannot be read: {error.strerror or error}") from None
+    except (OSError, EOFError, zlib.error) as error:
+        match error:
+            case FileNotFoundError():
+                problem, remedy = "file not found", "check the path"
+            case IsADirectoryError():
+                problem, remedy = "is a folder", "name a file in it"
+            case PermissionError():
+                problem, remedy = "you do not have permission to read this file", "change its permissions"
+            case gzip.BadGzipFile():
+                problem, remedy = "has the suffix .gz, but is not gzip data", "remove .gz from its name, or compress it"
+            case OSError():
+                problem, remedy = f"the file cannot be read: {error.strerror or error}", ""
+            case _:
+                problem, remedy = "the gzip data is damaged or incomplete", "download the file again"
+        raise BadInput(str(path), problem, remedy=remedy) from None
 
 
-def unpacked_cap(path: Path, largest: int = LARGEST) -> int:
-    """Return how many bytes of text a gzip file may have: `largest`, or less by LARGEST_RATIO.
+def unpacked_cap(path: Path) -> int:
+    """Return how many bytes of text a gzip file may have: LARGEST, or less by LARGEST_RATIO.
 
     Other files have no limit.
     """
     if not _is_gzip(path):
         return sys.maxsize
     try:
-        return min(largest, max(ANY_RATIO, LARGEST_RATIO * path.stat().st_size))
+        return min(LARGEST, max(ANY_RATIO, LARGEST_RATIO * path.stat().st_size))
     except OSError:
-        return largest  # the error of opening it says more
+        return LARGEST  # the error of opening it says more
 
 
 def _is_gzip(path: Path) -> bool:

@@ -12,28 +12,22 @@ from memorybench.text.sanitize import preview
 
 from .json_text import decode
 from .located import Document, Place
-from .reading import LARGEST, LONGEST_LINE, read_lines
+from .reading import LONGEST_LINE, read_lines
 
 
-def stream_jsonl(path: Path | str, largest: int = LARGEST) -> Iterator[Document]:
-    """Yield each row. Blank lines are skipped."""
-    for number, value in numbered_jsonl(path, largest):
-        yield row_document(path, value, number)
-
-
-def numbered_jsonl(path: Path | str, largest: int = LARGEST) -> Iterator[tuple[int, Any]]:
-    """Yield (line number, value) of each row. Faster than `stream_jsonl`, because it creates no documents."""
+def numbered_jsonl(path: Path | str) -> Iterator[tuple[int, Any]]:
+    """Yield (line number, value) of each row. Blank lines are skipped."""
     name = str(path)
-    for number, line in read_lines(Path(path), largest):
+    for number, line in read_lines(Path(path)):
         if line and not line.isspace():
             yield number, decode_line(line, name, number)
 
 
-def stream_csv(path: Path | str, largest: int = LARGEST) -> Iterator[Document]:
+def stream_csv(path: Path | str) -> Iterator[Document]:
     """Yield each row as a mapping from column name to text. The line of a multi-line row is its first line."""
     # the default limit of 128 KiB per cell is less than one long conversation
     csv.field_size_limit(LONGEST_LINE)
-    rows = _csv_rows(Path(path), largest)
+    rows = _csv_rows(Path(path))
     number, cells = next(rows, (1, [""]))
     header = _header(cells, f"{path}:{number}")
     for number, cells in rows:
@@ -47,12 +41,12 @@ def stream_csv(path: Path | str, largest: int = LARGEST) -> Iterator[Document]:
         yield row_document(path, dict(zip(header, cells, strict=True)), number)
 
 
-def load_jsonl(path: Path | str, largest: int = LARGEST) -> Document:
-    return _collect(path, stream_jsonl(path, largest))
+def load_jsonl(path: Path | str) -> Document:
+    return _collect(path, (row_document(path, value, number) for number, value in numbered_jsonl(path)))
 
 
-def load_csv(path: Path | str, largest: int = LARGEST) -> Document:
-    return _collect(path, stream_csv(path, largest))
+def load_csv(path: Path | str) -> Document:
+    return _collect(path, stream_csv(path))
 
 
 def row_document(path: Path | str, value: Any, line: int) -> Document:
@@ -89,9 +83,9 @@ def decode_line(line: str, path: str, number: int) -> Any:
         ) from None
 
 
-def _csv_rows(path: Path, largest: int) -> Iterator[tuple[int, list[str]]]:
+def _csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Yield each row that is not blank, with the line on which it begins."""
-    reader = csv.reader((line for _, line in read_lines(path, largest)), strict=True)
+    reader = csv.reader((line for _, line in read_lines(path)), strict=True)
     while True:
         number = reader.line_num + 1
         try:

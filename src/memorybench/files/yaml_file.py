@@ -20,7 +20,7 @@ from memorybench.core.errors import BadInput
 from memorybench.text.sanitize import preview
 
 from .located import DEEPEST, Document, Place, format_place
-from .reading import LARGEST, read_text
+from .reading import read_text
 
 # The C parser is twenty times as fast. Only its events are used; the values are built here.
 _PARSER: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -40,8 +40,8 @@ _OTHER_NUMBER = re.compile(
 )
 
 
-def load_yaml(path: Path | str, largest: int = LARGEST) -> Document:
-    return parse_yaml(read_text(Path(path), largest), str(path))
+def load_yaml(path: Path | str) -> Document:
+    return parse_yaml(read_text(Path(path)), str(path))
 
 
 def parse_yaml(text: str, path: str) -> Document:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from math import sqrt
-from statistics import NormalDist
 
 from memorybench.core.records import Record
 
-from .intervals import Interval, interval, ratio_interval
+from .intervals import NORMAL_QUANTILE, Interval, interval, ratio_interval
 
 _CELLS = tuple(tuple(float(row == column) for column in range(4)) for row in range(4))
 
@@ -84,24 +83,23 @@ def kappa(confusion: Confusion) -> Interval:
     return ratio_interval(rows, [""] * len(rows), _kappa, bounds=(-1.0, 1.0))
 
 
-def falls_short(hits: int, n: int, limit: float, level: float = 0.975) -> bool:
+def falls_short(hits: int, n: int, limit: float) -> bool:
     """Return whether a rate, `hits` of `n`, is significantly below `limit`: exact binomial test, one-sided.
 
     Sensitivity and specificity are tested at 97.5 % each: a judge at both limits fails in at most 5 % of its checks.
     """
     from scipy.special import bdtr
 
-    return n > 0 and float(bdtr(hits, n, limit)) < 1 - level
+    return n > 0 and float(bdtr(hits, n, limit)) < 1 - 0.975
 
 
-def is_informative(confusion: Confusion, level: float = 0.95) -> bool:
+def is_informative(confusion: Confusion) -> bool:
     """Return whether sensitivity + specificity is significantly above 1, the sum for a judge that guesses."""
     (sens, sens_variance), (spec, spec_variance) = _smoothed_rates(confusion, 1)
-    z = NormalDist().inv_cdf(0.5 + level / 2)
-    return sens + spec - 1 > z * sqrt(sens_variance + spec_variance)
+    return sens + spec - 1 > NORMAL_QUANTILE * sqrt(sens_variance + spec_variance)
 
 
-def effective_n(estimate: Interval, level: float = 0.95) -> float | None:
+def effective_n(estimate: Interval) -> float | None:
     """Return how many independent items would have a Wilson interval as wide as this one; None without an interval.
 
     For correlated items it is smaller than their number. Wilson's half width h at a share p and k = z² / n satisfies h²
@@ -112,14 +110,13 @@ def effective_n(estimate: Interval, level: float = 0.95) -> float | None:
         return None
     half = (high - low) / 2
     a, b, c = half**2 - 0.25, 2 * half**2 - value * (1 - value), half**2
-    return float(2 * a * NormalDist().inv_cdf(0.5 + level / 2) ** 2 / (-b - sqrt(b**2 - 4 * a * c))) if a < 0 else None
+    return float(2 * a * NORMAL_QUANTILE**2 / (-b - sqrt(b**2 - 4 * a * c))) if a < 0 else None
 
 
 def correct_for_judge(
     score: float,
     n: float | None,
     confusion: Confusion,
-    level: float = 0.95,
     *,
     judged: float = 1.0,
     right_by_code: float = 0.0,
@@ -144,7 +141,7 @@ def correct_for_judge(
     called_right = (score - right_by_code) / judged if judged else 0.0
     corrected = (called_right + spec - 1) / (sens + spec - 1)
     value = right_by_code + judged * min(1.0, max(0.0, corrected))
-    z = NormalDist().inv_cdf(0.5 + level / 2)
+    z = NORMAL_QUANTILE
     observed, variance = called_right, 0.0
     if n is not None:
         observed = (n * called_right + z**2 / 2) / (n + z**2)

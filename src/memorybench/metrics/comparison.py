@@ -11,6 +11,7 @@ from pydantic import Field
 from memorybench.core.records import Record
 
 from .intervals import (
+    LEVEL,
     SHARE,
     UNBOUNDED,
     Bounds,
@@ -20,6 +21,7 @@ from .intervals import (
     interval,
     passes_needed,
     ratio_interval,
+    round_up,
     standard_error,
 )
 
@@ -27,6 +29,8 @@ ENUMERATED = 14
 """Up to this many clusters every sign flip is enumerated; above, DRAWN flips are sampled."""
 DRAWN = 19_999
 FLIPS_AT_ONCE = 500
+POWER = 0.8
+"""The probability with which `needed` items detect the difference."""
 
 
 class Comparison(Record):
@@ -45,7 +49,7 @@ class Comparison(Record):
     adjusted_p: float | None = None
     """The p-value, adjusted for all comparisons made together (`holm`); equal to `p` if there is only this one."""
     significant: bool = False
-    """Whether the adjusted p-value is below 1 − level. The interval is not adjusted."""
+    """Whether the adjusted p-value is below 1 − LEVEL. The interval is not adjusted."""
     needed: int | None = None
     """About how many items are needed to detect a difference of this size at the level of `significant`; None if there
     is no difference, or the number is unknown."""
@@ -65,7 +69,6 @@ def compare(
     second: Mapping[str, float],
     clusters: Mapping[str, str],
     planned: int,
-    level: float = 0.95,
     *,
     bounds: Bounds | None = None,
 ) -> Comparison:
@@ -82,13 +85,13 @@ def compare(
     two_valued = all(side[item] in (0, 1) for side in (first, second) for item in items)
     if bounds is None:
         bounds = SHARE if two_valued else UNBOUNDED
-    estimate = _difference_interval(differences, grouped, level, bounds)
+    estimate = _difference_interval(differences, grouped, bounds)
     sums = [total for (total,) in cluster_sums([(difference,) for difference in differences], grouped)]
     p = mcnemar_p(differences) if two_valued and len(sums) == len(items) else flip_p(sums)
     error = standard_error(differences, grouped)
     variance = None if error is None else len(differences) * error**2
-    needed = _items_to_show(fsum(differences) / len(differences), variance, level)
-    compared = _comparison(len(items), planned, estimate, p, len(sums), level)
+    needed = _items_to_show(fsum(differences) / len(differences), variance)
+    compared = _comparison(len(items), planned, estimate, p, len(sums))
     return compared.model_copy(update={"needed": needed, "variance": variance})
 
 
@@ -98,7 +101,6 @@ def compare_pooled(
     clusters: Mapping[str, str],
     planned: int,
     statistic: Statistic,
-    level: float = 0.95,
 ) -> Comparison:
     """Compare a statistic of summed counts, such as micro F1. `first` and `second` are the counts by item.
 
@@ -114,15 +116,15 @@ def compare_pooled(
         return None if one is None or other is None else one - other
 
     grouped = [clusters.get(item, "") for item in items]
-    estimate = ratio_interval(rows, grouped, difference, level, bounds=(-1.0, 1.0))
+    estimate = ratio_interval(rows, grouped, difference, bounds=(-1.0, 1.0))
     if estimate.value is None:
         return Comparison(n=len(items), planned=planned, difference=None)
     sums = cluster_sums(rows, grouped)
     p = exchange_p(sums, statistic)
-    return _comparison(len(items), planned, estimate, p, len(sums), level)
+    return _comparison(len(items), planned, estimate, p, len(sums))
 
 
-def _comparison(n: int, planned: int, estimate: Interval, p: float, clusters: int, level: float) -> Comparison:
+def _comparison(n: int, planned: int, estimate: Interval, p: float, clusters: int) -> Comparison:
     return Comparison(
         n=n,
         planned=planned,
@@ -131,12 +133,12 @@ def _comparison(n: int, planned: int, estimate: Interval, p: float, clusters: in
         high=estimate.high,
         p=p,
         adjusted_p=p,
-        significant=_is_significant(p, level),
+        significant=_is_significant(p),
         clusters=clusters,
     )
 
 
-def holm(comparisons: Sequence[Comparison], level: float = 0.95) -> tuple[Comparison, ...]:
+def holm(comparisons: Sequence[Comparison]) -> tuple[Comparison, ...]:
     """Return the comparisons with p-values adjusted for multiple testing. Those without a p-value are unchanged.
 
     The smallest of m p-values must be below α/m, the next below α/(m − 1), until one is not: that one and all larger
@@ -150,13 +152,13 @@ def holm(comparisons: Sequence[Comparison], level: float = 0.95) -> tuple[Compar
     for rank, (p, place) in enumerate(ranked):
         largest = max(largest, min(1.0, p * (len(ranked) - rank)))
         adjusted[place] = largest
-    rejected = sum(_is_significant(p, level) for p in adjusted.values())
-    levels = {place: 1 - (1 - level) / (len(ranked) - min(rank, rejected)) for rank, (_, place) in enumerate(ranked)}
+    rejected = sum(_is_significant(p) for p in adjusted.values())
+    levels = {place: 1 - (1 - LEVEL) / (len(ranked) - min(rank, rejected)) for rank, (_, place) in enumerate(ranked)}
     return tuple(
         c.model_copy(
             update={
                 "adjusted_p": adjusted[place],
-                "significant": _is_significant(adjusted[place], level),
+                "significant": _is_significant(adjusted[place]),
                 "needed": None if c.difference is None else _items_to_show(c.difference, c.variance, levels[place]),
             }
         )
@@ -166,9 +168,9 @@ def holm(comparisons: Sequence[Comparison], level: float = 0.95) -> tuple[Compar
     )
 
 
-def _is_significant(p: float, level: float) -> bool:
+def _is_significant(p: float) -> bool:
     # a p-value of 1000 / 20,000 is 0.05, and 1 − 0.95 is a little more than that
-    return p < 1 - level and not isclose(p, 1 - level)
+    return p < 1 - LEVEL and not isclose(p, 1 - LEVEL)
 
 
 def mcnemar_p(differences: Sequence[float]) -> float:
@@ -232,10 +234,10 @@ def exchange_p(rows: Sequence[Sequence[float]], statistic: Statistic) -> float:
     return extreme / (DRAWN + 1)
 
 
-def needed_items(difference: float, variance: float, level: float = 0.95, power: float = 0.8) -> int | None:
-    """Return about how many paired items detect `difference` with this power, two-sided, rounded up to two digits.
+def needed_items(difference: float, variance: float, level: float = LEVEL) -> int | None:
+    """Return about how many paired items detect `difference` with a power of 0.8, two-sided, rounded up to two digits.
 
-    (z(1 − α/2) + z(power))² variance / difference², where the variance is that of one item's difference, times the
+    (z(1 − α/2) + z(POWER))² variance / difference², where the variance is that of one item's difference, times the
     design effect if items come in clusters: n × the squared standard error. It is at least the number needed for a
     significant result if one side were better in every item. None if the variance is 0: items that do not vary give no
     estimate.
@@ -243,15 +245,11 @@ def needed_items(difference: float, variance: float, level: float = 0.95, power:
     if isclose(variance, 0, abs_tol=1e-12):
         return None
     z = NormalDist().inv_cdf
-    exact = (z(0.5 + level / 2) + z(power)) ** 2 * variance / difference**2
-    items = max(ceil(exact), passes_needed(0.5, 0.5 + level / 2))
-    unit = int(10 ** max(0, len(str(items)) - 2))
-    return ceil(items / unit) * unit
+    exact = (z(0.5 + level / 2) + z(POWER)) ** 2 * variance / difference**2
+    return round_up(max(ceil(exact), passes_needed(0.5, 0.5 + level / 2)))
 
 
-def _difference_interval(
-    differences: Sequence[float], clusters: Sequence[str], level: float, bounds: Bounds
-) -> Interval:
+def _difference_interval(differences: Sequence[float], clusters: Sequence[str], bounds: Bounds) -> Interval:
     """Return the interval of the mean difference.
 
     It may be narrower than that of independent items, unlike the interval of a share. For two providers it covers 95 %
@@ -260,12 +258,12 @@ def _difference_interval(
     width = bounds[1] - bounds[0]
     if not any(differences) and bounds != UNBOUNDED:
         # no item differs: the difference is bounded by the share of differing items that is still possible
-        differing = interval(differences, clusters, level, bounds=SHARE).high
+        differing = interval(differences, clusters, bounds=SHARE).high
         return Interval(0.0) if differing is None else Interval(0.0, -differing * width, differing * width)
-    return interval(differences, clusters, level, bounds=(-width, width))
+    return interval(differences, clusters, bounds=(-width, width))
 
 
-def _items_to_show(difference: float, variance: float | None, level: float) -> int | None:
+def _items_to_show(difference: float, variance: float | None, level: float = LEVEL) -> int | None:
     if isclose(difference, 0, abs_tol=1e-12) or variance is None:
         return None
     return needed_items(difference, variance, level)

@@ -9,6 +9,7 @@ from statistics import fmean, variance
 from memorybench.core.records import Record
 
 from .comparison import DRAWN, Comparison, holm
+from .intervals import LEVEL
 
 PERMUTED = 400
 """Up to this many items in both runs together, a permutation test is used; for more, Welch's t test."""
@@ -39,7 +40,7 @@ class Drift(Record):
     """The p-value, adjusted for all measures that are compared together."""
     test: str = ""
     worse: bool = False
-    """Whether the mean decreased significantly: the adjusted p-value is below 1 − level."""
+    """Whether the mean decreased significantly: the adjusted p-value is below 1 − LEVEL."""
     better: bool = False
     """Whether the mean increased significantly."""
 
@@ -55,16 +56,14 @@ class Drift(Record):
         return f"{moved}: {found} ({self.test}, {p})"
 
 
-def drifts(
-    today: Mapping[str, Sequence[float]], baseline: Mapping[str, Sequence[float]], level: float = 0.95
-) -> tuple[Drift, ...]:
+def drifts(today: Mapping[str, Sequence[float]], baseline: Mapping[str, Sequence[float]]) -> tuple[Drift, ...]:
     """Compare each measure of today with the baseline. Both arguments have the values of items, by measure.
 
     The p-values are adjusted by Holm's method for all measures together.
     """
-    changes = [_drift(name, values, baseline.get(name, ()), level) for name, values in today.items()]
+    changes = [_drift(name, values, baseline.get(name, ())) for name, values in today.items()]
     # `holm` reads only p
-    judged = holm([Comparison(n=one.n, planned=one.n, difference=one.difference, p=one.p) for one in changes], level)
+    judged = holm([Comparison(n=one.n, planned=one.n, difference=one.difference, p=one.p) for one in changes])
     return tuple(
         one.model_copy(
             update={
@@ -100,7 +99,7 @@ def permutation_p(first: Sequence[float], second: Sequence[float]) -> float:
     return extreme / (DRAWN + 1)
 
 
-def welch(first: Sequence[float], second: Sequence[float], level: float = 0.95) -> tuple[float, float, float] | None:
+def welch(first: Sequence[float], second: Sequence[float]) -> tuple[float, float, float] | None:
     """Return the p-value and both ends of the interval of the difference of means, first minus second.
 
     None if a side has fewer than two items, or if neither side has any variance. Welch, "The generalization of
@@ -119,11 +118,11 @@ def welch(first: Sequence[float], second: Sequence[float], level: float = 0.95) 
     )
     difference = fmean(first) - fmean(second)
     p = 2 * float(stdtr(freedom, -abs(difference) / error))
-    reach = float(stdtrit(freedom, 0.5 + level / 2)) * error
+    reach = float(stdtrit(freedom, 0.5 + LEVEL / 2)) * error
     return p, difference - reach, difference + reach
 
 
-def _drift(name: str, today: Sequence[float], baseline: Sequence[float], level: float) -> Drift:
+def _drift(name: str, today: Sequence[float], baseline: Sequence[float]) -> Drift:
     blank = Drift(
         name=name,
         n=len(today),
@@ -133,7 +132,7 @@ def _drift(name: str, today: Sequence[float], baseline: Sequence[float], level: 
     )
     if blank.value is None or blank.baseline is None:
         return blank
-    spread = welch(today, baseline, level)
+    spread = welch(today, baseline)
     if len(today) + len(baseline) <= PERMUTED or spread is None:
         p, test = permutation_p(today, baseline), "permutation test"
     else:

@@ -34,6 +34,9 @@ Weight = Callable[[Sequence[float]], float]
 Bounds = tuple[float, float]
 SHARE: Bounds = (0.0, 1.0)
 UNBOUNDED: Bounds = (-inf, inf)
+LEVEL = 0.95
+"""The confidence level of every interval, and 1 minus the level of significance of every test."""
+NORMAL_QUANTILE = NormalDist().inv_cdf(0.5 + LEVEL / 2)
 FEW_ITEMS, FEW_CLUSTERS = 100, 10
 """A share of at most FEW_ITEMS yes/no items, or of values with as little information, gets the interval for small
 samples. With fewer clusters than FEW_CLUSTERS, shares of more items do, too: up to 200 in 5 clusters."""
@@ -56,9 +59,7 @@ class Spread(NamedTuple):
     clusters: int
 
 
-def interval(
-    values: Sequence[float], clusters: Sequence[str], level: float = 0.95, *, bounds: Bounds | None = None
-) -> Interval:
+def interval(values: Sequence[float], clusters: Sequence[str], *, bounds: Bounds | None = None) -> Interval:
     """Return the mean of `values` with its confidence interval. The cluster "" marks an independent item.
 
     Independent items of 0 or 1 get Wilson's interval ("Probable inference, the law of succession, and statistical
@@ -77,20 +78,15 @@ def interval(
     if bounds is None:
         bounds = SHARE if all(value in SHARE for value in values) else UNBOUNDED
     if len(values) > 1 and _are_independent(clusters) and all(value in bounds for value in values):
-        return _wilson(fsum(values) / len(values), len(values), level, bounds)
+        return _wilson(fsum(values) / len(values), len(values), bounds)
     rows = [(value, 1.0) for value in values]
     if bounds == SHARE and _are_few(values, count_clusters(clusters)):
-        return _interval(rows, clusters, _mean, _items, level, bounds, partial(_small_sample, values))
-    return _interval(rows, clusters, _mean, _items, level, bounds)
+        return _interval(rows, clusters, _mean, _items, bounds, partial(_small_sample, values))
+    return _interval(rows, clusters, _mean, _items, bounds)
 
 
 def ratio_interval(
-    rows: Sequence[Sequence[float]],
-    clusters: Sequence[str],
-    statistic: Statistic,
-    level: float = 0.95,
-    *,
-    bounds: Bounds = SHARE,
+    rows: Sequence[Sequence[float]], clusters: Sequence[str], statistic: Statistic, *, bounds: Bounds = SHARE
 ) -> Interval:
     """Return the `statistic` of the column sums of `rows`, such as micro F1 of counts, with its confidence interval.
 
@@ -99,7 +95,7 @@ def ratio_interval(
     percentile and BCa intervals cover 85 to 92 %; bootstrap-t covers as well as this method, but is wider and needs a
     seed.
     """
-    return _interval(rows, clusters, statistic, fsum, level, bounds)
+    return _interval(rows, clusters, statistic, fsum, bounds)
 
 
 def standard_error(values: Sequence[float], clusters: Sequence[str]) -> float | None:
@@ -121,7 +117,7 @@ def independent_error(values: Sequence[float]) -> float | None:
     return sqrt(fsum((value - mean) ** 2 for value in values) / n / (n - 1))
 
 
-def passes_needed(at_least: float, level: float = 0.95) -> int:
+def passes_needed(at_least: float, level: float = LEVEL) -> int:
     """Return how many passes without a failure prove a pass rate of `at_least`: 59 for 0.95 at 95 %.
 
     One-sided, Clopper and Pearson, Biometrika 26, 1934: at a lower rate, so many passes in a row would have a
@@ -130,14 +126,18 @@ def passes_needed(at_least: float, level: float = 0.95) -> int:
     return ceil(log(1 - level) / log(at_least) - 1e-9)  # avoids rounding errors up to the next integer
 
 
-def items_needed(items: int, error: float, half_width: float, level: float = 0.95) -> int:
+def items_needed(items: int, error: float, half_width: float) -> int:
     """Return about how many items give an interval of ± `half_width`. `error` is the standard error with `items`.
 
     Rounded up to two digits. Assumes that the ratio of items to clusters stays the same.
     """
-    exact = ceil(items * (NormalDist().inv_cdf(0.5 + level / 2) * error / half_width) ** 2)
-    unit = int(10 ** max(0, len(str(exact)) - 2))
-    return ceil(exact / unit) * unit
+    return round_up(ceil(items * (NORMAL_QUANTILE * error / half_width) ** 2))
+
+
+def round_up(number: int) -> int:
+    """Round a number up to two digits."""
+    unit = int(10 ** max(0, len(str(number)) - 2))
+    return ceil(number / unit) * unit
 
 
 def count_clusters(clusters: Sequence[str]) -> int:
@@ -163,9 +163,8 @@ def _interval(
     clusters: Sequence[str],
     statistic: Statistic,
     weigh: Weight,
-    level: float,
     bounds: Bounds,
-    method: Callable[[float, Spread, float], Interval] | None = None,
+    method: Callable[[float, Spread], Interval] | None = None,
 ) -> Interval:
     """Return the interval of a statistic; `method` replaces the method that `bounds` select."""
     value = statistic(_totals(rows)) if rows else None
@@ -173,13 +172,13 @@ def _interval(
         return Interval(None)
     groups = _informative(cluster_sums(rows, clusters), statistic)
     if value in bounds and len(groups) > 1:
-        return _wilson(value, len(groups), level, bounds)
+        return _wilson(value, len(groups), bounds)
     spread = _spread_or_items(rows, groups, statistic, weigh)
     if spread is None or spread.variance == 0:
         return Interval(value)
     if method is not None:
-        return method(value, spread, level)
-    return _student(value, spread, level) if bounds == UNBOUNDED else _logistic(value, spread, level, bounds)
+        return method(value, spread)
+    return _student(value, spread) if bounds == UNBOUNDED else _logistic(value, spread, bounds)
 
 
 def _informative(groups: Sequence[Sequence[float]], statistic: Statistic) -> list[Sequence[float]]:
@@ -234,18 +233,18 @@ def _freedom(shares: Sequence[float]) -> float:
     return 1 / (squares + pairs - own)
 
 
-def _student(value: float, spread: Spread, level: float) -> Interval:
-    half = _t(spread.freedom, level) * sqrt(spread.variance)
+def _student(value: float, spread: Spread) -> Interval:
+    half = _t(spread.freedom) * sqrt(spread.variance)
     return Interval(value, value - half, value + half)
 
 
-def _logistic(value: float, spread: Spread, level: float, bounds: Bounds) -> Interval:
+def _logistic(value: float, spread: Spread, bounds: Bounds) -> Interval:
     from scipy.special import expit, logit
 
     least, most = bounds
     share = (value - least) / (most - least)
     error = sqrt(spread.variance * spread.clusters / (spread.clusters - 1)) / (most - least)
-    half = _t(spread.freedom, level) * error / (share * (1 - share))
+    half = _t(spread.freedom) * error / (share * (1 - share))
     low, high = float(expit(logit(share) - half)), float(expit(logit(share) + half))
     return Interval(value, least + low * (most - least), least + high * (most - least))
 
@@ -261,7 +260,7 @@ def _are_few(values: Sequence[float], clusters: int) -> bool:
     return len(values) ** 2 * share * (1 - share) <= most * squares * (1 + 1e-9)
 
 
-def _small_sample(values: Sequence[float], share: float, spread: Spread, level: float) -> Interval:
+def _small_sample(values: Sequence[float], share: float, spread: Spread) -> Interval:
     """Return Wilson's interval for the effective number of items.
 
     share × (1 − share) + variance estimates the variance of a yes/no item without bias. Divided by the variance of the
@@ -274,22 +273,22 @@ def _small_sample(values: Sequence[float], share: float, spread: Spread, level: 
     workers", 1925). The variance of an item that is 0 or 1 follows from the share; that of shares of g yes/no answers
     is 1 / g of it, and estimating it has a relative variance of 2 (1 − 1 / g) / (n − 1).
     """
-    n, yes_no, z = len(values), share * (1 - share), NormalDist().inv_cdf(0.5 + level / 2)
+    n, yes_no = len(values), share * (1 - share)
     item = fsum((value - share) ** 2 for value in values) / n
 
     def effective_items(variance: float, doubt: float) -> float:
-        return (yes_no / variance + 1) * (z / _t(1 / max(doubt, 1e-9), level)) ** 2
+        return (yes_no / variance + 1) * (NORMAL_QUANTILE / _t(1 / max(doubt, 1e-9))) ** 2
 
     doubt = (1 - item / yes_no) / (n - 1)
     independent = effective_items(item / (n - 1), doubt)
     clustered = effective_items(spread.variance, doubt + (1 - spread.clusters / n) / spread.freedom)
-    return _wilson(share, min(clustered, independent), level, SHARE)
+    return _wilson(share, min(clustered, independent), SHARE)
 
 
-def _wilson(value: float, items: float, level: float, bounds: Bounds) -> Interval:
+def _wilson(value: float, items: float, bounds: Bounds) -> Interval:
     least, most = bounds
     share = (value - least) / (most - least)
-    k = NormalDist().inv_cdf(0.5 + level / 2) ** 2 / items
+    k = NORMAL_QUANTILE**2 / items
     centre = (share + k / 2) / (1 + k)
     half = sqrt(share * (1 - share) * k + k**2 / 4) / (1 + k)
     # if all items are at one bound, that end is exactly the bound, without a rounding error
@@ -298,10 +297,10 @@ def _wilson(value: float, items: float, level: float, bounds: Bounds) -> Interva
     return Interval(value, least + low * (most - least), least + high * (most - least))
 
 
-def _t(freedom: float, level: float) -> float:
+def _t(freedom: float) -> float:
     from scipy.special import stdtrit
 
-    return float(stdtrit(freedom, 0.5 + level / 2))
+    return float(stdtrit(freedom, 0.5 + LEVEL / 2))
 
 
 def _are_independent(clusters: Sequence[str]) -> bool:
