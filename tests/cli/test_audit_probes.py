@@ -237,6 +237,24 @@ def test_a_model_writes_and_verifies_probes_of_free_text(command: Command, stub:
     assert {row["origin"] for row in direct["probeResults"] if row["status"] == "scored"} == {"model"}
 
 
+def test_a_fact_that_is_told_twice_is_asked_once(command: Command, stub: Stub) -> None:
+    """Each statement of the fact was written as a question of its own."""
+    again = [{**FACTS[0], "id": "again"}, {**FACTS[0], "id": "dot", "content": FACTS[0]["content"] + "."}]
+    coded = {
+        "content": "The physiotherapist is Mrs Bell",
+        "turn": 1,
+        "attribute": "physiotherapist",
+        "value": "Mrs Bell",
+    }
+    repeated = [{**coded, "id": "one"}, {**coded, "id": "two", "content": "Mrs Bell treats the user"}]
+    conversation = {"id": "c", "turns": TURNS, "facts": [FACTS[0], *again, *repeated]}
+    (command.folder / "mine.json").write_text(json.dumps({"id": "mine", "conversations": [conversation]}))
+    said = command("audit", "probes", "mine.json", "--kinds", "recall", "--probe-model", "gpt-4o", "--json")
+    assert sum("Write a question" in call.json["messages"][-1]["content"] for call in stub.calls) == 1
+    assert {probe["id"] for probe in said.json["probes"]} <= {"c/recall/physio", "c/recall/one"}
+    assert said.json["rejected"]["asked already"] == 3
+
+
 @pytest.mark.parametrize("reply", ['{"question": null}', "I would rather not."])
 @pytest.mark.parametrize("refused", ["Write a question about the fact", "Question: ", "", None])
 def test_a_reply_that_cannot_be_used_is_not_asked_for_again(

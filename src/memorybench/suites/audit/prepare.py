@@ -49,6 +49,7 @@ from .measures import MEASURES, measures
 from .plan import FULL_CONTEXT, SHOWN, AuditedSubject, AuditPlan, Transcripts, can_be_known, find_oversized, trial_of
 from .probe_file import read_probes
 from .probes import Probe, Probes
+from .recall import ASKED_ALREADY
 from .spec import AuditSpec
 from .verification import ProbeModel, calls_to_verify, calls_with_conversation
 from .writing import drafts
@@ -69,11 +70,11 @@ def make_probes(spec: AuditSpec, dataset: AuditDataset) -> Probes:
         return generate(dataset, spec.kinds, policy=spec.policy, limit=spec.limit, seed=spec.sample_seed)
     made = generate(dataset, spec.kinds, policy=spec.policy, gaps=False)
     dropped: Counter[str] = Counter()
-    every = PackedSequence(chain(made.probes, drafts(dataset, made.probes, spec.kinds, spec.policy, dropped)))
+    every = PackedSequence(chain(made.probes, drafts(dataset, made, spec.kinds, spec.policy, dropped)))
     chosen = apply_limit(every, spec.kinds, spec.limit, spec.sample_seed)
     drafted = {(one.conversation, fact) for one in every for fact in one.related_facts}
     skipped = [one for one in made.skipped if (one.conversation, one.fact) not in drafted]
-    dropped.update(one.reason for one in skipped if one.reason in (PLAN, UNDATED, ENDED))
+    dropped.update(one.reason for one in skipped if one.reason in (PLAN, UNDATED, ENDED, ASKED_ALREADY))
     return Probes(chosen, skipped, count_gates(len(chosen), len(every) - len(chosen), dropped))
 
 

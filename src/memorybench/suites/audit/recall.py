@@ -23,6 +23,8 @@ from .time_words import day_text, has_time_words, without_now
 
 RELATIVE = "relative time"
 """The reason for rejecting a value that depends on when it was said, such as `tomorrow`."""
+ASKED_ALREADY = "asked already"
+"""The reason for a fact of which another statement is asked about."""
 _AGE = re.compile(
     r"\b(?:how old|years? old|wie alt|quel âge|cuántos años tiene|quanti anni ha|hoe oud)\b"
     r"|几岁|岁数|年龄|年纪|多大了|(?<!有)多大[？?]?$|何歳|年齢",
@@ -392,7 +394,14 @@ def choose_facts(material: Material, asked_as_change: Collection[str]) -> list[A
     for same in answers.values():
         unique = all(is_same(one.question.value, same[0].question.value) for one in same)
         for one in same[1:] if unique else same:
-            chosen[one.fact.id] = "asked already" if unique else "not unique"
+            chosen[one.fact.id] = ASKED_ALREADY if unique else "not unique"
+    if not material.gaps:  # a model writes the questions about the other facts
+        stated = {normalise(one.fact.content) for one in chosen.values() if isinstance(one, AskableFact)}
+        for fact in material.history.current:
+            text = normalise(fact.content)
+            if isinstance(chosen[fact.id], str) and fact.id not in asked_as_change and text in stated:
+                chosen[fact.id] = ASKED_ALREADY
+            stated.add(text)
     material.left_out.update((fact.id, reason) for fact, reason in material.history.past)
     material.left_out.update((id, one) for id, one in chosen.items() if isinstance(one, str))
     return [one for one in chosen.values() if isinstance(one, AskableFact)]
