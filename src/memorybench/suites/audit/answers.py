@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import date
 from functools import lru_cache
 
+from memorybench.text.english_numbers import NUMBERS
 from memorybench.text.languages import language_of
 from memorybench.text.normalisation import plain, without_accents
 from memorybench.text.stop_words import AUDIT_STOP_WORDS, STOP_WORDS_BY_LANGUAGE
@@ -18,16 +19,6 @@ MONTHS = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
     "december",
 )  # fmt: skip
-_UNITS = (
-    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
-    "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
-)  # fmt: skip
-_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
-NUMBERS = {
-    **{word: number for number, word in enumerate(_UNITS)},
-    **{word: 10 * ten for ten, word in enumerate(_TENS, 2)},
-    **{f"{word} {unit}": 10 * ten + n for ten, word in enumerate(_TENS, 2) for n, unit in enumerate(_UNITS[:10]) if n},
-}
 _NUMBER = re.compile(rf"\b(?:{'|'.join(sorted(NUMBERS, key=len, reverse=True)).replace(' ', '[- ]')})\b")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
 _ORDINAL = re.compile(r"\b(\d+)(?:st|nd|rd|th)\b")

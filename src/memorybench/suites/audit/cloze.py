@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from .answers import MONTHS, NUMBERS, content, normalise
+from memorybench.text.english_numbers import NUMBERS
+
+from .answers import MONTHS, content, normalise
 from .templates import GAP
 
 NUMBER_REQUEST = "Fill the gap with a number"
