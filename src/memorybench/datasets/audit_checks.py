@@ -6,7 +6,7 @@ The checks read documents that may also contain wrong types. They skip those, be
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 
 from memorybench.core.errors import BadInput
 from memorybench.files.located import Document
@@ -33,11 +33,7 @@ def dataset_faults(file: AuditFile) -> Iterator[BadInput]:
     yield from _repeated_ids(file.conversations, "conversation")
 
 
-def conversation_faults(conversation: Document, every: Sequence[Document]) -> Iterator[BadInput]:
-    """Yield the problems of a conversation.
-
-    `every` has all conversations of the file, to detect a fact that refers to a fact of another conversation.
-    """
+def conversation_faults(conversation: Document) -> Iterator[BadInput]:
     turns, facts = members(conversation, "turns"), members(conversation, "facts")
     all_turns = conversation.value.get("turns")
     if all_turns == []:
@@ -52,7 +48,7 @@ def conversation_faults(conversation: Document, every: Sequence[Document]) -> It
     yield from _empty_texts(facts, _FACT_TEXTS)
     yield from _repeated_ids(facts, "fact")
     yield from _date_faults(turns, facts)
-    yield from _chain_faults(facts, conversation, every)
+    yield from _chain_faults(facts)
     turn_ids = {turn_id(number) for number in range(1, 1 + len(all_turns if isinstance(all_turns, list) else ()))}
     for fact in facts:
         yield from _fact_faults(fact, turn_ids)
@@ -159,84 +155,40 @@ def _unordered_turns(turns: Sequence[Document]) -> Iterator[BadInput]:
             latest = moment
 
 
-def _chain_faults(facts: Sequence[Document], home: Document, every: Sequence[Document]) -> Iterator[BadInput]:
-    places: dict[str, int] = {}
-    for index, fact in enumerate(facts):
-        id = _text(fact, "id")
-        if id is not None:
-            places.setdefault(id, index)
-    cycles = _cycles(facts, places)
+def _chain_faults(facts: Sequence[Document]) -> Iterator[BadInput]:
+    earlier: dict[str, Document] = {}
     successors: dict[str, Document] = {}
-    for index, fact in enumerate(facts):
-        old = _text(fact, "supersedes")
-        if old is None:
-            continue
-        if old not in places:
-            yield _unknown_fact(fact, old, places, home, every)
-        elif index in cycles:
-            if cycles[index]:
-                yield BadInput(
-                    fact.where("supersedes"),
-                    cycles[index],
-                    expected="no cycle",
-                    remedy="remove one of the supersedes keys",
-                )
-        elif places[old] > index:
+    ids = [id for fact in facts if (id := _text(fact, "id")) is not None]
+    for fact in facts:
+        old, where = _text(fact, "supersedes"), fact.where("supersedes")
+        if old in earlier:
+            yield from _change_faults(fact, earlier[old])
+        elif old in ids:
             yield BadInput(
-                fact.where("supersedes"),
-                f"the fact {preview(old)}, which this fact supersedes, comes later in the file",
+                where,
+                f"the fact {preview(old)}, which this fact supersedes, does not come before it in the file",
                 expected="facts in the order in which they were stated",
                 remedy=f"move this fact after {preview(old)}, or let that fact supersede this one",
             )
-        else:
-            yield from _change_faults(fact, facts[places[old]])
+        elif old is not None:
+            yield BadInput(
+                where,
+                f"no fact of this conversation has the id {preview(old)}",
+                expected="the id of an earlier fact",
+                remedy=suggestion(old, ids) or "correct the id, or add the fact",
+            )
         if old in successors:
             yield BadInput(
-                fact.where("supersedes"),
+                where,
                 f"{preview(old)} is already superseded by {quoted_id(successors[old])}",
                 expected="each fact superseded at most once",
                 remedy=f"write {quoted_id(successors[old])} here instead",
             )
-        successors.setdefault(old, fact)
-
-
-def _cycles(facts: Sequence[Document], places: Mapping[str, int]) -> dict[int, str]:
-    """Return the indexes of the facts that supersede each other in a cycle.
-
-    The value is the problem to report for the first fact of each cycle, and "" for its other facts.
-    """
-    after = {index: places.get(_text(fact, "supersedes") or "") for index, fact in enumerate(facts)}
-    cycles: dict[int, str] = {}
-    for start in after:
-        if start in cycles:
-            continue
-        path = [start]
-        while (step := after[path[-1]]) is not None and step not in path:
-            path.append(step)
-        if step == start:
-            ring = " → ".join(quoted_id(facts[index]) for index in (*path, start))
-            cycles |= dict.fromkeys(path, "")
-            cycles[start] = f"cycle of superseded facts: {ring}"
-    return cycles
-
-
-def _unknown_fact(
-    fact: Document, old: str, places: Mapping[str, int], home: Document, every: Sequence[Document]
-) -> BadInput:
-    for other in every:
-        if other is not home and any(_text(fact, "id") == old for fact in members(other, "facts")):
-            return BadInput(
-                fact.where("supersedes"),
-                f"{preview(old)} is a fact of another conversation, {quoted_id(other)}",
-                expected=f"a fact of the same conversation, {quoted_id(home)}",
-                remedy=f"add the fact to {quoted_id(home)}, or remove the key supersedes",
-            )
-    return BadInput(
-        fact.where("supersedes"),
-        f"no fact of this conversation has the id {preview(old)}",
-        expected="the id of an earlier fact",
-        remedy=suggestion(old, places) or "correct the id, or add the fact",
-    )
+        if old is not None:
+            successors.setdefault(old, fact)
+        id = _text(fact, "id")
+        if id is not None:
+            earlier.setdefault(id, fact)
 
 
 def _change_faults(fact: Document, old: Document) -> Iterator[BadInput]:
