@@ -785,11 +785,6 @@ def test_the_turn_before_an_answer_is_evidence_if_it_asks(asked: str) -> None:
     assert [turn.id for turn in made.gold_context] == ["t1", "t2"]
 
 
-def test_a_plan_in_free_text_is_asked_until_the_date_in_its_statement() -> None:
-    flight = fact("f1", "User will fly to Rome on 5 December 2024", value="Rome", turn="t1")
-    assert "Rome" in questions(probes_of(conversation(flight, said=[flight.content, "The kettle is blue"]))).values()
-
-
 def test_events_that_are_not_put_in_order_are_counted_without_recall_questions() -> None:
     events = [
         fact(f"f{n}", text, category="event", subject="user", value=value, turn=f"t{n}", valid_from=day(0))
