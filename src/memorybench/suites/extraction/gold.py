@@ -74,22 +74,9 @@ def gold_of(existing: Any, expected: Any, listed: Iterable[str] = ()) -> Gold:
     )
 
 
-def identical_pairs(gold: Sequence[MemoryFact], found: Sequence[MemoryFact]) -> dict[int, int]:
-    """Pair references with the facts that they name. Keys are indexes of `gold`, values indexes of `found`.
-
-    Facts that differ in upper and lower case, or name only an outer category, are paired if only one fact fits.
-    """
-    references = Grid(gold, found, by_reference=True).same
-    pairs = match(Grid(gold, found)).pairs
-    named = [
-        (one, other)
-        for one, other in references
-        if gold[one].path == found[other].path[-1:]
-        and normal_form(gold[one].text_alone) == normal_form(found[other].text_alone)
-        and one not in pairs
-        and other not in pairs.values()
-    ]
-    return _with_unique({**pairs, **one_to_one(named)}, references)
+def identical_pairs(references: Sequence[MemoryFact], facts: Sequence[MemoryFact]) -> Mapping[int, int]:
+    """Pair references with the facts that they name, by index. Facts in the same words and category are preferred."""
+    return match(Grid(references, facts, by_reference=True)).pairs
 
 
 def _moves(before: Sequence[MemoryFact], after: Sequence[MemoryFact], listed: Iterable[str]) -> list[Pair]:
