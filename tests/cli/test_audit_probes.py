@@ -140,6 +140,30 @@ def test_a_wrong_line_of_a_probe_file_is_named(
     assert f"wrong.jsonl:2: {where}: " in refused.err
 
 
+def test_probes_that_a_person_wrote_are_paired_by_their_ids(command: Command, dataset: str) -> None:
+    """The ids of probes get that of the conversation; `twin` named them without it, so that no pair had a score."""
+    usual = {"conversation": "c", "evidence": ["t1", "t2"]}
+    told = {**usual, "id": "told", "type": "recall", "question": "Who treats the user?", "expectedAnswer": "Mrs Bell"}
+    absent = {
+        "id": "absent", "conversation": "c", "type": "hallucination", "question": "Who cuts the hedge?",
+        "expectedAnswer": "Nobody tells.", "twin": "told",
+    }  # fmt: skip
+    order = {**usual, "type": "temporal", "question": "Which came first?", "expectedAnswer": "gym", "kind": "order"}
+    one = {**order, "id": "one", "options": ["gym", "park"], "twin": "two"}
+    two = {**order, "id": "two", "options": ["park", "gym"], "twin": "one"}
+    write(command.folder / "own.jsonl", [told, absent, one, two])
+    results = command("audit", dataset, *OFFLINE, "--probes", "own.jsonl", "--json").json["results"]
+    found = {measure["name"]: (measure["n"], measure["planned"]) for measure in results[0]["measures"]}
+    assert (found["paired_rate"], found["temporal_accuracy"]) == ((1, 1), (1, 1))
+
+
+def test_a_limit_that_is_too_low_for_a_pair_is_named(command: Command) -> None:
+    said = command("audit", "probes", str(SAMPLE), "--kinds", "hallucination", "--limit", "1")
+    assert said.out.startswith("0 probes")
+    said = command("audit", str(SAMPLE), *OFFLINE, "--kinds", "hallucination", "--limit", "1")
+    assert (said.code, "--limit" in said.err, "validate" in said.err) == (2, True, False)
+
+
 def test_kinds_are_still_accepted_as_probes(command: Command) -> None:
     said = command("audit", str(SAMPLE), *OFFLINE, "--probes", "recall", "conflict", "--limit", "8", "--json")
     assert {row["probe"]["type"] for row in said.json["probeResults"]} == {"recall", "conflict"}

@@ -80,6 +80,8 @@ def make_probes(spec: AuditSpec, dataset: AuditDataset) -> Probes:
 
 def _no_probes(spec: AuditSpec, generated: Probes) -> BadInput:
     kinds = ", ".join(spec.kinds)
+    if generated.gates.get("beyond the limit"):
+        return BadInput("--limit", "too low for the two probes of a pair", expected="at least 2")
     if generated.gates.get("not English") and spec.probe_model is None:
         return BadInput(
             spec.dataset,
