@@ -19,7 +19,7 @@ from .evidence import IndexedConversation
 from .history import History, history
 from .probes import Question
 from .templates import GAP, ask_now, ask_on_day, ask_then, attribute_name, named_subject, question_for
-from .time_words import day_text, has_time_words, without_now
+from .time_words import day_text, has_time_words
 
 RELATIVE = "relative time"
 """The reason for rejecting a value that depends on when it was said, such as `tomorrow`."""
@@ -163,13 +163,10 @@ class Material(Struct, frozen=True, dict=True):
     def is_outdated_question(self, question: Question, places: Sequence[int]) -> bool:
         """Return whether another day gives a question another answer, and it was answered before the last day.
 
-        It asks for an age, or has words such as `this week`. A question with a gap tells its day, if that is needed. In
-        a question of the dataset, `today` may mean the present.
+        It asks for an age, or has words such as `this week`. A question with a gap tells its day, if that is needed.
         """
-        text, languages = question.text, self.indexed.languages
-        if question.origin == "given":
-            text = without_now(text, languages)
-        if not _AGE.search(text) and (question.origin == "cloze" or not has_time_words("day", text, languages)):
+        has_day = question.origin != "cloze" and has_time_words("day", question.text, self.indexed.languages)
+        if not has_day and not _AGE.search(question.text):
             return False
         now, day = self.indexed.now, self._last_day(places)
         return day is not None and now is not None and day < now.date()
