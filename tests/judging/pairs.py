@@ -207,8 +207,6 @@ NUMBER_NEAR_MISSES = (
     ("Lives at 4₇", "Lives at 47"),
     ("Lives at 4₇", "Lives at 4 7"),
     ("Lives at 4⑦", "Lives at 47"),
-    ("Wartet um 7 am Kiosk", "Wartet um 07:00 Kiosk"),
-    ("Wartet um 7:30 am alten Kiosk", "Wartet um 07:30 alten Kiosk"),
     # fractions, ranges, sizes and scores
     ("Uses 1½ cups of rice", "Uses 11/2 cups of rice"),
     ("Needs 2³ boxes", "Needs 23 boxes"),
@@ -236,16 +234,12 @@ NUMBER_NEAR_MISSES = (
     ('The show is called "60 minutes"', 'The show is called "1 hour"'),
     ('The song is "my three sons"', 'The song is "my 3 sons"'),
     ("The key is `one`", "The key is `1`"),
-    # a number without a unit, a scale or "pm" may have that of its neighbour
-    ("Is open from 3 pm to 5", "Is open from 15:00 to 5"),
-    ("Is open 8 till 9 pm", "Is open 8 till 21:00"),
-    ("Is open from 8:30 to 9 pm", "Is open from 8:30 to 21:00"),
+    # a number without a unit may have that of its neighbour
     ("The budget is 2 million, 3 at most", "The budget is 2,000,000, 3 at most"),
     ("The budget is two million, three at most", "The budget is 2,000,000, 3 at most"),
     ("Invited five or six hundred people", "Invited 5 or 600 people"),
     ("Invited two or three hundred and fifty people", "Invited 2 or 350 people"),
     ("Bought 3, €10", "Bought 3, 10 €"),
-    ("The bar is open from 8 to 11 pm", "The bar is open from 8 to 23:00"),
     ("The password is red–fox", "The password is red-fox"),
     ("The wifi password is three cats", "The wifi password is 3 cats"),
     ("The git branch is release 2024-12-24", "The git branch is release 24.12.2024"),
@@ -254,15 +248,11 @@ NUMBER_NEAR_MISSES = (
     ("Won 3:2", "Won 2:3"),
     ("The dose is .5", "The dose is 5"),
     (".5", "5"),
-    # dates, times, versions, codes and signs
+    # dates, versions, codes and signs
     ("Launch on 03.05.2024", "Launch on 3 May 2024"),
     ("Uses version 01.02.2024", "Uses version 1.2.2024"),
     ("Due on 3 May", "Due on 3 May 2024"),
-    ("Meets at 12 am", "Meets at 12:00"),
-    ("Meets at 9 pm", "Meets at 9:00"),
-    ("Meets at 5.10 pm", "Meets at 5.22:00"),
     ("Wrote one of the 3 May 2026 reports", "Wrote one of 3 May 2026 reports"),
-    ("Meets at 9:00", "Meets at 09:00 pm"),
     ("Runs Python 3.10 in production", "Runs Python 3.1 in production"),
     ("The PIN is 0123", "The PIN is 123"),
     ("Needs Python 3.10 min", "Needs Python 3.1 min"),
@@ -313,11 +303,6 @@ SECOND_SENSES = (
     ("Gave April 12 2000 euros", "Gave 12 April 2000 euros"),
     ("On March 5, 2000 people came", "On 2000-03-05 people came"),
     ("Calls on 10 May 1830", "Calls on 1830-05-10"),
-    # times that are German, a length or the name of a group
-    ("Wohnt in Haus 3 am", "Wohnt in Haus 03:00"),
-    ("Meets group 3 PM", "Meets group 15:00"),
-    ("Psalm 3 am", "Psalm 03:00"),
-    ("Has a width of 5 pm", "Has a width of 17:00"),
     # signs
     ("Lives in flat 2ª", "Lives in flat 2a"),
     ("Works in ℝ", "Works in R"),

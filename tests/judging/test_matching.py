@@ -66,9 +66,6 @@ def test_a_near_miss_is_never_the_same(left: str, right: str) -> None:
         ("The contract runs for 24 months", "The contract runs for twenty-four months"),
         ("Two dogs guard the house", "2 dogs guard the house"),
         ("会议持续90分钟。", "会议持续90 minutes"),
-        ("Opens at 9 am", "Opens at 09:00"),
-        ("Opens at 9 am on weekdays", "Opens at 09:00 on weekdays"),
-        ("Runs from 7am on Mondays", "Runs from 07:00 on Mondays"),
         ("Loan has 3.4 % interest", "Loan has 3.4 percent interest"),
         ("Runs 5 to 10 km", "Runs 5 to 10 kilometres"),
         ("Paid 900 € in 2019", "Paid 900 euros in 2019"),
@@ -345,8 +342,6 @@ def test_the_first_letter_after_the_category_has_no_case() -> None:
         ({"unit": {"symbol": "K"}}, {"unit": {"symbol": "k"}}),
         ({"device": ["Firmware 1.104.330 is installed"]}, {"device": ["Firmware 1104330 is installed"]}),
         ({"team": ["At one point five people left"]}, {"team": ["At 1.5 people left"]}),
-        ({"party": ["It starts at 10:30"]}, {"party": ["It starts at 10:30 am"]}),
-        ({"party": ["It starts at 12:30"]}, {"party": ["It starts at 12:30 pm"]}),
         ({"wifi": ["The password is Hunter2"]}, {"wifi": ["The password is Hunter2!"]}),
     ],
 )

@@ -1,7 +1,7 @@
 """Puts a fact into one spelling: two facts with the same normal form say the same.
 
-Unicode, the case of the first letter, English number words, number formats, names of units and currencies, dates and
-times of day are unified; nothing else is, so facts with different normal forms may still say the same. A text that can
+Unicode, the case of the first letter, English number words, number formats, names of units and currencies, and dates
+are unified; nothing else is, so facts with different normal forms may still say the same. A text that can
 be read in two ways stays as it is: 1,859 (with a decimal comma or not), dollars (of which country), 03.05.2024 (March
 or May), 3 hours of maths (of 60 or 45 minutes), Turkey and turkey.
 """
@@ -118,12 +118,6 @@ _DATES = tuple(
 Elsewhere a date may be a name, or its year an amount: "the folder is 3 May 2024", "gave April 12 2000 euros".
 """
 _ISO_DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b")
-_TIME = re.compile(
-    r"(?P<before>\b(?:at|by|until|till|before|after|from|since)\s)"
-    r"(?P<hour>1[0-2]|0?[1-9])(?::(?P<minute>[0-5]\d))?\s?(?P<half>[ap])\.?m\b\.?(?![\w-])",
-    re.IGNORECASE,
-)
-"""Matches a time after an English word: elsewhere "3 am" may be German, and "5 pm" a number of picometres or a name."""
 _NUMBER = re.compile(
     r"(?:(?P<sign>\bUS\$|[€$£¥])\s?)?(?<![A-Za-z0-9_.,:/#@'第-])(?<!第\s)(?P<number>-?\d+(?:[.,']\d+)*)(?![\d:/]|[.,']\d|-\d)"
     r"(?P<unit>\s?(?P<word>[%€$£¥]|°?[^\W\d_]+)(?P<next>\s[^\W\d_]+)?)?"
@@ -179,12 +173,9 @@ def _unify_numbers(text: str) -> str:
     text = _NUMBER_WORD.sub(lambda found: str(NUMBERS[found[0].lower().replace("-", " ")]), text)
     for pattern in _DATES:
         text = pattern.sub(_iso_date, text)
-    # a number without a unit may have that of another: "8 to 9 pm", "3, €10"
-    rest = _NUMBER.sub(_without_amount, _TIME.sub("", _ISO_DATE.sub("", text)))
-    is_complete = not any(map(str.isnumeric, rest))
-    if is_complete:
-        text = _TIME.sub(_clock, text)
-    return _NUMBER.sub(partial(_quantity, is_complete=is_complete), text)
+    # a number without a unit may belong to the next one: "3, €10"
+    rest = _NUMBER.sub(_without_amount, _ISO_DATE.sub("", text))
+    return _NUMBER.sub(partial(_quantity, is_complete=not any(map(str.isnumeric, rest))), text)
 
 
 def begins_with_amount(text: str) -> bool:
@@ -200,16 +191,6 @@ def _iso_date(found: re.Match[str]) -> str:
         return found["before"] + date(int(found["year"]), month, int(found["day"])).isoformat()
     except ValueError:
         return found[0]
-
-
-_AMBIGUOUS_HOURS = range(10, 13)
-"""Hours whose time may be meant by twelve hours if it stands alone: "10:30" may be in the evening, or a duration."""
-
-
-def _clock(found: re.Match[str]) -> str:
-    hour = int(found["hour"]) % 12 + (12 if found["half"] in "pP" else 0)
-    time = f"{found['before']}{hour:02}:{found['minute'] or '00'}"
-    return f"{time} by twelve hours" if hour in _AMBIGUOUS_HOURS else time
 
 
 def _without_amount(found: re.Match[str]) -> str:
