@@ -157,6 +157,12 @@ def test_probes_that_a_person_wrote_are_paired_by_their_ids(command: Command, da
     assert (found["paired_rate"], found["temporal_accuracy"]) == ((1, 1), (1, 1))
 
 
+def test_a_file_of_probes_keeps_the_twins_of_a_kind(command: Command, probes: list[dict[str, Any]]) -> None:
+    """Without them, `paired_rate` had no value, although generated probes of the same kind have one."""
+    kind = ("audit", str(SAMPLE), *OFFLINE, "--kinds", "hallucination", "--json")
+    assert command(*kind, "--probes", "probes.jsonl").json["probes"] == command(*kind).json["probes"]
+
+
 def test_a_limit_that_is_too_low_for_a_pair_is_named(command: Command) -> None:
     said = command("audit", "probes", str(SAMPLE), "--kinds", "hallucination", "--limit", "1")
     assert said.out.startswith("0 probes")
