@@ -110,7 +110,7 @@ INVALID: list[tuple[str, dict[str, Any], Change, str]] = [
         "facts expected but output unchanged",
         ADDING,
         put(expected_output=ADDING["existing_memory"]),
-        "[0].expected_output",
+        "[0].expected_facts[0]",
     ),
     (
         "no facts expected but output changed",
