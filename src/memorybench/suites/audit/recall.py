@@ -18,8 +18,8 @@ from .cloze import NUMBER_REQUEST, fits_one, gaps, is_one_weekday
 from .evidence import IndexedConversation
 from .history import History, history
 from .probes import Question
-from .templates import GAP, ask_now, ask_on_day, ask_then, attribute_name, named_subject, question_for
-from .time_words import day_text, has_time_words
+from .templates import GAP, ask_now, ask_then, attribute_name, named_subject, question_for
+from .time_words import ask_on_day, day_text, has_time_words
 
 RELATIVE = "relative time"
 """The reason for rejecting a value that depends on when it was said, such as `tomorrow`."""

@@ -134,9 +134,11 @@ def as_of_now(language: str) -> str | None:
     return TIME_WORDS[language].as_of_now if language in TIME_WORDS else None
 
 
-def as_of_day(day: date, language: str) -> str | None:
-    """Return the prefix that makes a question ask about a day; None if the language is not in the table."""
-    return TIME_WORDS[language].as_of_day.format(day=day_text(day, language)) if language in TIME_WORDS else None
+def ask_on_day(question: str, day: date, language: str) -> str | None:
+    """Return the question with a prefix that makes it ask about a day; None if the language is not in the table."""
+    if language not in TIME_WORDS:
+        return None
+    return TIME_WORDS[language].as_of_day.format(day=day_text(day, language)) + question
 
 
 @lru_cache(maxsize=1024)
