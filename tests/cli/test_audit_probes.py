@@ -140,6 +140,36 @@ def test_a_wrong_line_of_a_probe_file_is_named(
     assert f"wrong.jsonl:2: {where}: " in refused.err
 
 
+def test_probes_that_a_person_wrote_are_paired_by_their_ids(command: Command, dataset: str) -> None:
+    """The ids of probes get that of the conversation; `twin` named them without it, so that no pair had a score."""
+    usual = {"conversation": "c", "evidence": ["t1", "t2"]}
+    told = {**usual, "id": "told", "type": "recall", "question": "Who treats the user?", "expectedAnswer": "Mrs Bell"}
+    absent = {
+        "id": "absent", "conversation": "c", "type": "hallucination", "question": "Who cuts the hedge?",
+        "expectedAnswer": "Nobody tells.", "twin": "told",
+    }  # fmt: skip
+    order = {**usual, "type": "temporal", "question": "Which came first?", "expectedAnswer": "gym", "kind": "order"}
+    one = {**order, "id": "one", "options": ["gym", "park"], "twin": "two"}
+    two = {**order, "id": "two", "options": ["park", "gym"], "twin": "one"}
+    write(command.folder / "own.jsonl", [told, absent, one, two])
+    results = command("audit", dataset, *OFFLINE, "--probes", "own.jsonl", "--json").json["results"]
+    found = {measure["name"]: (measure["n"], measure["planned"]) for measure in results[0]["measures"]}
+    assert (found["paired_rate"], found["temporal_accuracy"]) == ((1, 1), (1, 1))
+
+
+def test_a_file_of_probes_keeps_the_twins_of_a_kind(command: Command, probes: list[dict[str, Any]]) -> None:
+    """Without them, `paired_rate` had no value, although generated probes of the same kind have one."""
+    kind = ("audit", str(SAMPLE), *OFFLINE, "--kinds", "hallucination", "--json")
+    assert command(*kind, "--probes", "probes.jsonl").json["probes"] == command(*kind).json["probes"]
+
+
+def test_a_limit_that_is_too_low_for_a_pair_is_named(command: Command) -> None:
+    said = command("audit", "probes", str(SAMPLE), "--kinds", "hallucination", "--limit", "1")
+    assert said.out.startswith("0 probes")
+    said = command("audit", str(SAMPLE), *OFFLINE, "--kinds", "hallucination", "--limit", "1")
+    assert (said.code, "--limit" in said.err, "validate" in said.err) == (2, True, False)
+
+
 def test_kinds_are_still_accepted_as_probes(command: Command) -> None:
     said = command("audit", str(SAMPLE), *OFFLINE, "--probes", "recall", "conflict", "--limit", "8", "--json")
     assert {row["probe"]["type"] for row in said.json["probeResults"]} == {"recall", "conflict"}
@@ -235,6 +265,24 @@ def test_a_model_writes_and_verifies_probes_of_free_text(command: Command, stub:
     assert (direct["counts"]["scored"], direct["counts"]["skipped"]) == (3, 2)
     assert len(stub.calls) == calls, "an audit reuses the verification of its results folder"
     assert {row["origin"] for row in direct["probeResults"] if row["status"] == "scored"} == {"model"}
+
+
+def test_a_fact_that_is_told_twice_is_asked_once(command: Command, stub: Stub) -> None:
+    """Each statement of the fact was written as a question of its own."""
+    again = [{**FACTS[0], "id": "again"}, {**FACTS[0], "id": "dot", "content": FACTS[0]["content"] + "."}]
+    coded = {
+        "content": "The physiotherapist is Mrs Bell",
+        "turn": 1,
+        "attribute": "physiotherapist",
+        "value": "Mrs Bell",
+    }
+    repeated = [{**coded, "id": "one"}, {**coded, "id": "two", "content": "Mrs Bell treats the user"}]
+    conversation = {"id": "c", "turns": TURNS, "facts": [FACTS[0], *again, *repeated]}
+    (command.folder / "mine.json").write_text(json.dumps({"id": "mine", "conversations": [conversation]}))
+    said = command("audit", "probes", "mine.json", "--kinds", "recall", "--probe-model", "gpt-4o", "--json")
+    assert sum("Write a question" in call.json["messages"][-1]["content"] for call in stub.calls) == 1
+    assert {probe["id"] for probe in said.json["probes"]} <= {"c/recall/physio", "c/recall/one"}
+    assert said.json["rejected"]["asked already"] == 3
 
 
 @pytest.mark.parametrize("reply", ['{"question": null}', "I would rather not."])

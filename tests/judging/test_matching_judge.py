@@ -58,7 +58,7 @@ def matchings(folder: Path, judge: EntailmentJudge | None, gold: list[MemoryFact
 
 def test_what_code_decides_is_not_asked(tmp_path: Path) -> None:
     asked = judge(lambda _: "yes", tmp_path / "calls")
-    found = matchings(tmp_path / "r", asked, facts("Budget is US$5k", "Has a dog"), facts("Budget is 5000 USD"))
+    found = matchings(tmp_path / "r", asked, facts("Budget is US$5000", "Has a dog"), facts("Budget is 5000 USD"))
     assert found.pairs == {0: 0}
     assert calls(tmp_path / "calls") == 0
 

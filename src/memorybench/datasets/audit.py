@@ -114,7 +114,7 @@ def problems_of(path: Path | str) -> list[BadInput]:
 def _problems(file: AuditFile) -> list[BadInput]:
     problems = [*file.problems, *dataset_faults(file)]
     for conversation in file.conversations:
-        problems += conversation_faults(conversation, file.conversations)
+        problems += conversation_faults(conversation)
     return sorted(problems, key=file.line_of)
 
 
@@ -122,7 +122,7 @@ def _stream(path: Path) -> AuditDataset | None:
     """Read a file, one conversation at a time; return None if it has problems, so that it must be read as a whole.
 
     This saves memory: a whole parsed JSON file takes several times as much as the conversations made from it. A file
-    with problems is read as a whole, because a problem may concern two conversations, and to find its line number.
+    with problems is read as a whole, to find their line numbers.
     """
     id: Any = None
     ids: set[str] = set()
@@ -136,7 +136,7 @@ def _stream(path: Path) -> AuditDataset | None:
                 continue
             part = Document(str(path), value)
             conversation = _conversation(part)
-            if name != CONVERSATIONS or conversation.id in ids or any(conversation_faults(part, ())):
+            if name != CONVERSATIONS or conversation.id in ids or any(conversation_faults(part)):
                 raise NotStreamable
             ids.add(conversation.id)
             has_facts = has_facts or bool(conversation.facts)

@@ -1,12 +1,13 @@
 """Consistency checks of an audit file: whether the parts of a conversation agree with each other.
 
-The checks read documents that may also contain wrong types. They skip those, because the type check reports them.
+The checks read documents that may also contain invalid values. They skip those, because the records of `audit_file`
+report them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 
 from memorybench.core.errors import BadInput
 from memorybench.files.located import Document
@@ -18,7 +19,6 @@ from .dates import Moment, is_earlier, read_moment
 
 _WORD = re.compile(r"[^\W_]+")
 _FACT_DATES = ("timestamp", "valid_from", "valid_to")
-_FACT_TEXTS = ("id", "content", "supersedes", "subject", "attribute", "value", "question", *_FACT_DATES)
 
 
 def dataset_faults(file: AuditFile) -> Iterator[BadInput]:
@@ -28,31 +28,15 @@ def dataset_faults(file: AuditFile) -> Iterator[BadInput]:
         )
     elif file.conversations and not any(members(conversation, "facts") for conversation in file.conversations):
         yield BadInput(f"{file.path}:1", "no conversation has facts", expected="at least one fact", remedy="add facts")
-    if file.dataset is not None:
-        yield from _empty_texts([file.dataset], ("id",))
     yield from _repeated_ids(file.conversations, "conversation")
 
 
-def conversation_faults(conversation: Document, every: Sequence[Document]) -> Iterator[BadInput]:
-    """Yield the problems of a conversation.
-
-    `every` has all conversations of the file, to detect a fact that refers to a fact of another conversation.
-    """
+def conversation_faults(conversation: Document) -> Iterator[BadInput]:
     turns, facts = members(conversation, "turns"), members(conversation, "facts")
-    all_turns = conversation.value.get("turns")
-    if all_turns == []:
-        yield BadInput(
-            conversation.where("turns"),
-            "the conversation has no turns",
-            expected="at least one",
-            remedy="add turns, or remove the conversation",
-        )
-    yield from _empty_texts([conversation], ("id",))
-    yield from _empty_texts(turns, ("content", "speaker", "timestamp"))
-    yield from _empty_texts(facts, _FACT_TEXTS)
     yield from _repeated_ids(facts, "fact")
     yield from _date_faults(turns, facts)
-    yield from _chain_faults(facts, conversation, every)
+    yield from _chain_faults(facts)
+    all_turns = conversation.value.get("turns")
     turn_ids = {turn_id(number) for number in range(1, 1 + len(all_turns if isinstance(all_turns, list) else ()))}
     for fact in facts:
         yield from _fact_faults(fact, turn_ids)
@@ -63,16 +47,6 @@ def _text(part: Document, key: str) -> str | None:
     spelling = as_written(part.value, key)
     text = part.value[spelling] if spelling else None
     return text if isinstance(text, str) and text.strip() else None
-
-
-def _empty_texts(parts: Sequence[Document], keys: Sequence[str]) -> Iterator[BadInput]:
-    for part in parts:
-        for key in keys:
-            text = part.value.get(as_written(part.value, key) or key)
-            if isinstance(text, str) and not text.strip():
-                yield BadInput(
-                    part.where(key), "the text is empty", expected="some text", remedy="write it, or remove the key"
-                )
 
 
 def _repeated_ids(parts: Sequence[Document], kind: str) -> Iterator[BadInput]:
@@ -99,15 +73,6 @@ def _moment(part: Document, key: str) -> Moment | None:
 
 def _date_faults(turns: Sequence[Document], facts: Sequence[Document]) -> Iterator[BadInput]:
     places = [(turn, "timestamp") for turn in turns] + [(fact, key) for fact in facts for key in _FACT_DATES]
-    for part, key in places:
-        text = _text(part, key)
-        if text is not None and read_moment(text) is None:
-            yield BadInput(
-                part.where(key),
-                f"invalid date {preview(text)}",
-                expected="ISO 8601, such as 2024-03-01 or 2024-03-01T09:30:00Z",
-                remedy="correct the date",
-            )
     yield from _mixed_zones(places)
     yield from _unordered_turns(turns)
     for fact in facts:
@@ -159,84 +124,40 @@ def _unordered_turns(turns: Sequence[Document]) -> Iterator[BadInput]:
             latest = moment
 
 
-def _chain_faults(facts: Sequence[Document], home: Document, every: Sequence[Document]) -> Iterator[BadInput]:
-    places: dict[str, int] = {}
-    for index, fact in enumerate(facts):
-        id = _text(fact, "id")
-        if id is not None:
-            places.setdefault(id, index)
-    cycles = _cycles(facts, places)
+def _chain_faults(facts: Sequence[Document]) -> Iterator[BadInput]:
+    earlier: dict[str, Document] = {}
     successors: dict[str, Document] = {}
-    for index, fact in enumerate(facts):
-        old = _text(fact, "supersedes")
-        if old is None:
-            continue
-        if old not in places:
-            yield _unknown_fact(fact, old, places, home, every)
-        elif index in cycles:
-            if cycles[index]:
-                yield BadInput(
-                    fact.where("supersedes"),
-                    cycles[index],
-                    expected="no cycle",
-                    remedy="remove one of the supersedes keys",
-                )
-        elif places[old] > index:
+    ids = [id for fact in facts if (id := _text(fact, "id")) is not None]
+    for fact in facts:
+        old, where = _text(fact, "supersedes"), fact.where("supersedes")
+        if old in earlier:
+            yield from _change_faults(fact, earlier[old])
+        elif old in ids:
             yield BadInput(
-                fact.where("supersedes"),
-                f"the fact {preview(old)}, which this fact supersedes, comes later in the file",
+                where,
+                f"the fact {preview(old)}, which this fact supersedes, does not come before it in the file",
                 expected="facts in the order in which they were stated",
                 remedy=f"move this fact after {preview(old)}, or let that fact supersede this one",
             )
-        else:
-            yield from _change_faults(fact, facts[places[old]])
+        elif old is not None:
+            yield BadInput(
+                where,
+                f"no fact of this conversation has the id {preview(old)}",
+                expected="the id of an earlier fact",
+                remedy=suggestion(old, ids) or "correct the id, or add the fact",
+            )
         if old in successors:
             yield BadInput(
-                fact.where("supersedes"),
+                where,
                 f"{preview(old)} is already superseded by {quoted_id(successors[old])}",
                 expected="each fact superseded at most once",
                 remedy=f"write {quoted_id(successors[old])} here instead",
             )
-        successors.setdefault(old, fact)
-
-
-def _cycles(facts: Sequence[Document], places: Mapping[str, int]) -> dict[int, str]:
-    """Return the indexes of the facts that supersede each other in a cycle.
-
-    The value is the problem to report for the first fact of each cycle, and "" for its other facts.
-    """
-    after = {index: places.get(_text(fact, "supersedes") or "") for index, fact in enumerate(facts)}
-    cycles: dict[int, str] = {}
-    for start in after:
-        if start in cycles:
-            continue
-        path = [start]
-        while (step := after[path[-1]]) is not None and step not in path:
-            path.append(step)
-        if step == start:
-            ring = " → ".join(quoted_id(facts[index]) for index in (*path, start))
-            cycles |= dict.fromkeys(path, "")
-            cycles[start] = f"cycle of superseded facts: {ring}"
-    return cycles
-
-
-def _unknown_fact(
-    fact: Document, old: str, places: Mapping[str, int], home: Document, every: Sequence[Document]
-) -> BadInput:
-    for other in every:
-        if other is not home and any(_text(fact, "id") == old for fact in members(other, "facts")):
-            return BadInput(
-                fact.where("supersedes"),
-                f"{preview(old)} is a fact of another conversation, {quoted_id(other)}",
-                expected=f"a fact of the same conversation, {quoted_id(home)}",
-                remedy=f"add the fact to {quoted_id(home)}, or remove the key supersedes",
-            )
-    return BadInput(
-        fact.where("supersedes"),
-        f"no fact of this conversation has the id {preview(old)}",
-        expected="the id of an earlier fact",
-        remedy=suggestion(old, places) or "correct the id, or add the fact",
-    )
+        if old is not None:
+            successors.setdefault(old, fact)
+        id = _text(fact, "id")
+        if id is not None:
+            earlier.setdefault(id, fact)
 
 
 def _change_faults(fact: Document, old: Document) -> Iterator[BadInput]:
@@ -269,7 +190,6 @@ def _change_faults(fact: Document, old: Document) -> Iterator[BadInput]:
 
 def _absent_faults(absent: Sequence[Document], facts: Sequence[Document]) -> Iterator[BadInput]:
     """Yield a problem for each absent entry that has nothing to ask for, or names an attribute that a fact states."""
-    yield from _empty_texts(absent, ("id", "subject", "attribute", "question"))
     yield from _repeated_ids(absent, "absent entry")
     stated = {_topic(fact): fact for fact in facts if _text(fact, "attribute")}
     for entry in absent:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from msgspec import Struct
-from pydantic import StrictInt
+from pydantic import AfterValidator, StrictInt
 
 from memorybench.core.errors import BadInput
 from memorybench.core.records import Record
@@ -17,49 +17,73 @@ from memorybench.files.rows import decode_line, row_document
 from memorybench.files.validation import problems
 from memorybench.text.sanitize import preview
 
+from .dates import read_moment
+
+
+def _check_text(text: str) -> str:
+    if not text.strip():
+        raise ValueError("the text is empty; expected some text")
+    return text
+
+
+def _check_date(text: str) -> str:
+    if read_moment(_check_text(text)) is None:
+        raise ValueError(f"invalid date {preview(text)}; expected ISO 8601, such as 2024-03-01 or 2024-03-01T09:30:00Z")
+    return text
+
+
+def _check_turns(turns: tuple[TurnOnFile, ...]) -> tuple[TurnOnFile, ...]:
+    if not turns:
+        raise ValueError("the conversation has no turns; expected at least one")
+    return turns
+
+
+Text = Annotated[str, AfterValidator(_check_text)]
+Date = Annotated[str, AfterValidator(_check_date)]
+
 
 class TurnOnFile(Record):
     role: Literal["user", "assistant", "system"]
-    content: str
-    timestamp: str | None = None
-    speaker: str | None = None
+    content: Text
+    timestamp: Date | None = None
+    speaker: Text | None = None
     """The speaker's name, if the role does not identify the speaker."""
 
 
 class FactOnFile(Record):
-    id: str
-    content: str
-    timestamp: str | None = None
-    supersedes: str | None = None
+    id: Text
+    content: Text
+    timestamp: Date | None = None
+    supersedes: Text | None = None
     category: Literal["personal", "preference", "event", "relationship"] | None = None
-    subject: str | None = None
-    attribute: str | None = None
-    value: str | None = None
-    valid_from: str | None = None
-    valid_to: str | None = None
-    question: str | None = None
+    subject: Text | None = None
+    attribute: Text | None = None
+    value: Text | None = None
+    valid_from: Date | None = None
+    valid_to: Date | None = None
+    question: Text | None = None
     turn: StrictInt | str | None = None
 
 
 class AbsentFact(Record):
     """Something to ask for that the conversation does not state, according to the author of the dataset."""
 
-    id: str
-    subject: str | None = None
-    attribute: str | None = None
-    question: str | None = None
+    id: Text
+    subject: Text | None = None
+    attribute: Text | None = None
+    question: Text | None = None
     """A question that asks for the attribute. Needed if none can be generated from subject and attribute."""
 
 
 class ConversationOnFile(Record):
-    id: str
-    turns: tuple[TurnOnFile, ...]
+    id: Text
+    turns: Annotated[tuple[TurnOnFile, ...], AfterValidator(_check_turns)]
     facts: tuple[FactOnFile, ...]
     absent: tuple[AbsentFact, ...] = ()
 
 
 class _DatasetOnFile(Record):
-    id: str
+    id: Text
     conversations: tuple[ConversationOnFile, ...]
 
 
@@ -70,9 +94,7 @@ class AuditFile(Struct, frozen=True):
     conversations: tuple[Document, ...]
     """The conversations of the file, without values that are not mappings, which are in `problems`."""
     problems: tuple[BadInput, ...]
-    """One error for each invalid JSON text, wrong type, unknown key and missing key."""
-    dataset: Document | None = None
-    """The whole document of a JSON file; None for a JSONL file."""
+    """One error for each invalid JSON text, wrong type, invalid value, unknown key and missing key."""
 
     def line_of(self, bad: BadInput) -> int:
         number = bad.where.removeprefix(f"{self.path}:").partition(":")[0]
@@ -132,7 +154,7 @@ def _dataset(path: Path) -> AuditFile:
     found = tuple(_with_remedy(bad, "move it into a conversation") if bad.where in places else bad for bad in found)
     id = document.value.get("id")
     conversations = tuple(members(document, "conversations"))
-    return AuditFile(path, id if isinstance(id, str) else None, conversations, found, document)
+    return AuditFile(path, id if isinstance(id, str) else None, conversations, found)
 
 
 def _rows(path: Path, id: str) -> AuditFile:

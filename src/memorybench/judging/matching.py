@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from msgspec import Struct, field
 
@@ -39,15 +39,18 @@ _FEW_PAIRS = 100
 class Comparison(NamedTuple):
     """How a found fact relates to a gold fact."""
 
-    relation: Literal["same", "different", "undecided"]
     says: bool | None
     """Whether the found fact says all that the gold fact says; None if that is undecided."""
     said: bool | None
     """Whether the gold fact says all that the found fact says; None if that is undecided."""
 
+    @property
+    def is_undecided(self) -> bool:
+        return None in self
 
-SAME = Comparison("same", True, True)
-UNDECIDED = Comparison("undecided", None, None)
+
+SAME = Comparison(says=True, said=True)
+UNDECIDED = Comparison(says=None, said=None)
 
 
 def is_same(gold: MemoryFact, found: MemoryFact) -> bool:
@@ -168,7 +171,7 @@ class Grid(Struct, frozen=True, dict=True):
 
     @property
     def same(self) -> list[Pair]:
-        return [pair for pair, one in self._decided.items() if one.relation == "same"]
+        return [pair for pair, one in self._decided.items() if one == SAME]
 
     def fits(self, pair: Pair) -> bool:
         """Whether the categories of a pair allow a match.
@@ -220,7 +223,7 @@ class Matching(Struct, frozen=True, dict=True):
     @cached_property
     def _open(self) -> dict[Pair, None]:
         pairs = ((g, f) for g in self.open_gold for f in self.open_found)
-        return dict.fromkeys(pair for pair in pairs if self.grid.compare(pair).relation == "undecided")
+        return dict.fromkeys(pair for pair in pairs if self.grid.compare(pair).is_undecided)
 
     @cached_property
     def undecided(self) -> Mapping[int, int]:
@@ -290,7 +293,9 @@ def match(grid: Grid) -> Matching:
     taken = set(pairs.values())
     twins = _twins(grid, taken)
     free = {(g, f) for g, f in (*grid.equal, *grid.same) if g not in pairs and f not in taken | twins}
-    elsewhere = [pair for pair in free if not grid.fits(pair) and grid.compare(pair).relation != "different"]
+    elsewhere = [
+        pair for pair in free if not grid.fits(pair) and (grid.compare(pair) == SAME or grid.compare(pair).is_undecided)
+    ]
     return Matching(grid, pairs, _assign(grid, elsewhere), twins)
 
 

@@ -97,8 +97,8 @@ class EntailmentJudge(Struct, frozen=True):
         unsure_gold, unsure_found = _reach(decided.open_pairs, split, merged)
         is_split = await self._joined(steps, split, grid.found, grid.gold, unsure_gold)
         is_merged = await self._joined(steps, merged, grid.gold, grid.found, unsure_found)
-        judged |= {(g, f): Comparison("undecided", None, True) for g in _unknown(is_split) for f in split[g]}
-        judged |= {(g, f): Comparison("undecided", True, None) for f in _unknown(is_merged) for g in merged[f]}
+        judged |= {(g, f): Comparison(says=None, said=True) for g in _unknown(is_split) for f in split[g]}
+        judged |= {(g, f): Comparison(says=True, said=None) for f in _unknown(is_merged) for g in merged[f]}
         grid = replace(grid, judged=judged, split=_chosen(is_split, split), merged=_chosen(is_merged, merged))
         return match(grid) if is_split or is_merged else decided
 
@@ -109,10 +109,7 @@ class EntailmentJudge(Struct, frozen=True):
     async def _compare(self, steps: Steps, grid: Grid, pair: Pair) -> Comparison:
         gold, found = grid.gold[pair[0]].with_path, grid.found[pair[1]].with_path
         says = await self.says(steps, found, gold)
-        said = None if says is None else await self.says(steps, gold, found)
-        if says is None or said is None:
-            return Comparison("undecided", says, said)
-        return Comparison("same" if says and said else "different", says, said)
+        return Comparison(says, None if says is None else await self.says(steps, gold, found))
 
     async def _joined(
         self,

@@ -2,6 +2,7 @@
 
 normalisation.py  converts texts to a standard form before they are compared
 words.py          words, search terms and stems (Snowball)
+english_numbers.py  English number words
 stop_words.py     stop words, one list for each purpose and language
 languages.py      which language a text is in
 porter.py         NLTK's Porter stemmer, which LoCoMo's official F1 uses

@@ -6,9 +6,9 @@ import math
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
-from datetime import date
 from functools import lru_cache
 
+from memorybench.text.english_numbers import NUMBERS
 from memorybench.text.languages import language_of
 from memorybench.text.normalisation import plain, without_accents
 from memorybench.text.stop_words import AUDIT_STOP_WORDS, STOP_WORDS_BY_LANGUAGE
@@ -18,16 +18,6 @@ MONTHS = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
     "december",
 )  # fmt: skip
-_UNITS = (
-    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
-    "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
-)  # fmt: skip
-_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
-NUMBERS = {
-    **{word: number for number, word in enumerate(_UNITS)},
-    **{word: 10 * ten for ten, word in enumerate(_TENS, 2)},
-    **{f"{word} {unit}": 10 * ten + n for ten, word in enumerate(_TENS, 2) for n, unit in enumerate(_UNITS[:10]) if n},
-}
 _NUMBER = re.compile(rf"\b(?:{'|'.join(sorted(NUMBERS, key=len, reverse=True)).replace(' ', '[- ]')})\b")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
 _ORDINAL = re.compile(r"\b(\d+)(?:st|nd|rd|th)\b")
@@ -36,7 +26,7 @@ _DATES = (
     re.compile(rf"\b(?P<day>\d{{1,2}})(?: of)? (?P<month>{_MONTH})\b\.?(?:,? (?P<year>\d{{4}}))?"),
     re.compile(rf"\b(?P<month>{_MONTH})\b\.? (?P<day>\d{{1,2}})\b(?:,? (?P<year>\d{{4}}))?"),
 )
-_ISO_DATE = re.compile(r"\b(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)\b")
+_ISO_DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b")
 _TOKEN = re.compile(r"\d+(?:[.:]\d+)*|[^\W_]+(?:'[^\W_]+)*")
 _ARTICLES = frozenset(("a", "an", "the"))
 _ABSTENTIONS = frozenset((
@@ -80,31 +70,9 @@ _SHORT = 200
 
 
 def _iso_date(found: re.Match[str]) -> str:
-    year, month, day = _parts(found)
-    return f"{year} {month:02} {day:02}" if year else f"{month:02} {day:02}"
-
-
-def _parts(found: re.Match[str]) -> tuple[int | None, int, int]:
-    """Return year, month and day of a matched date. The year is None if the date has none."""
-    month = found["month"]
-    number = int(month) if month.isdecimal() else [name[:3] for name in MONTHS].index(month[:3]) + 1
-    return int(found["year"]) if found["year"] else None, number, int(found["day"])
-
-
-def find_date(text: str, told: date) -> date | None:
-    """Return the first date in a text; None if it has none. `told` is the day on which the text was said.
-
-    A date without a year is the first such day on or after `told`.
-    """
-    folded = _ORDINAL.sub(r"\1", plain(text).casefold())
-    for found in filter(None, (pattern.search(folded) for pattern in (_ISO_DATE, *_DATES))):
-        year, month, day = _parts(found)
-        try:
-            in_year = date(year or told.year, month, day)
-            return in_year if year or in_year >= told else in_year.replace(year=told.year + 1)
-        except ValueError:  # such as 30 February
-            continue
-    return None
+    month = [name[:3] for name in MONTHS].index(found["month"][:3]) + 1
+    year = f"{int(found['year'])} " if found["year"] else ""
+    return f"{year}{month:02} {int(found['day']):02}"
 
 
 def normalise(text: str) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from .answers import MONTHS, NUMBERS, content, normalise
+from memorybench.text.english_numbers import NUMBERS
+
+from .answers import MONTHS, content, normalise
 from .templates import GAP
 
 NUMBER_REQUEST = "Fill the gap with a number"
@@ -43,18 +45,18 @@ _CUTS_AFTER = re.compile(rf" (?:{_MONTH})\b|(?:[,:]| (?:and|or|of|&))(?: (?:the|
 
 The whole is a title, a name, a date or a quantity. Also matches words for a place nearby, such as `next to`.
 """
-_NUMBER = rf"(?:[$€£¥]?\d[\d.,:]*(?:st|nd|rd|th|%)?|\b(?:one|{_WORD_NUMBERS})\b)"
-_LINK = r"(?: and|(?: \w+)? ?(?:\b(?:to|or|over|until|till)\b|[-–]))"
-_RANGE_BEFORE, _RANGE_AFTER = re.compile(rf"(?:{_NUMBER}{_LINK}|\bor) ?$"), re.compile(rf"{_LINK} ?{_NUMBER}")
-"""Text beside a gap for one end of a range or one of two alternatives: `a day or ____`, `from ____ to 19`."""
-_FITS_MANY = re.compile(r"\b(?:not|cannot|never|no|neither|nor|between)\b|n['’]t\b", re.IGNORECASE)
-"""Words before a gap with which countless answers fit, as in `User has never been to ____`, or that begin a range."""
-_WAS_SO = re.compile(r"\b(?:used to|former(?:ly)?|previous(?:ly)?|ex(?=-))\b", re.IGNORECASE)
-"""Words of a statement about the past. More than one value may have been true then."""
-_OPENS_QUOTE, _ENDS_QUOTE = re.compile(r"(?<!\w)[\"'“”„‘’«»](?=\w)"), re.compile(r"(?<=[\w!?.])[\"'“”‘’«»](?!\w)")
-_IS_DATE = re.compile(rf"(?:{_MONTH})\b|{_DAY} (?:{_MONTH})\b")
-_BETWEEN_ITEMS = r",? (?:and|or|&) |, "
-_NAMES = re.compile(rf"{_NAME}(?:(?:{_BETWEEN_ITEMS}){_NAME})+")
+_UNCLEAR = re.compile(
+    r"\b(?:not|cannot|never|no|neither|nor|between|used to|former(?:ly)?|previous(?:ly)?|ex(?=-))\b|n['’]t\b"
+    r"|[?;\"“”„«»]|:\s|(?<!\w)['‘’](?=\w)",
+    re.IGNORECASE,
+)
+"""Matches a statement that gets no gap: countless answers fit `User has never been to ____`, several may fit what was
+so in the past, and a title in quotation marks or with a colon might be divided."""
+_QUANTITY = re.compile(rf"\d|\b(?:one|{_WORD_NUMBERS})\b")
+_OTHER_QUANTITY = re.compile(rf"\d|\b(?:{_WORD_NUMBERS}|or)\b")
+"""Matches what may be the other end of a range or the other of two alternatives: `a day or ____`, `____ to 19`."""
+_LIST = re.compile(rf"[,(]|{_NAME} (?:and|&) {_NAME}")
+"""Matches a list, which may have as many items as a number says: `____ cats, Pip and Dot`."""
 _PLAIN_NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _WEEKDAY = re.compile(r"(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day")
 _NAMES_TIME = re.compile(
@@ -71,7 +73,7 @@ def gaps(statement: str) -> Iterator[tuple[str, str]]:
     Dates come first, then names, then numbers.
     """
     text = statement.strip().rstrip(".!")
-    if len(text.split()) > _LONGEST or "?" in text or ";" in text:
+    if len(text.split()) > _LONGEST:
         return
     opening = len(re.match(rf"(?:{_NAME} ?)*", text)[0])  # type: ignore[index]  # the pattern also matches nothing
     for span in _SPANS:
@@ -84,16 +86,15 @@ def gaps(statement: str) -> Iterator[tuple[str, str]]:
                 continue
             if not fits_one(text[: found.start()], value, text[end:]):
                 continue
-            before = text[: found.start()].rstrip(" $€£¥")
-            if _BEFORE_PLACE.search(before) and re.match("['’]s", text[end:]):
+            before, after = text[: found.start()].rstrip(" $€£¥"), text[end:]
+            if _BEFORE_PLACE.search(before) and re.match("['’]s", after):
                 continue  # `at St Luke's`
             is_number = value[0].isalnum() and bool(_PLAIN_NUMBER.fullmatch(normalise(value)))
             is_clear = _ANCHORED.search(before) or (not is_number and _IS_NAMED.search(before))
             if len(content(text) - content(value)) < 2 and not is_clear:
                 continue  # `User kept ____` and `User is ____` say too little
-            if _lists(text[: found.start()], text[end:], value):
+            if is_number and _LIST.search(f"{before} {after}"):
                 continue
-            after = text[end:]
             yield f"{_request(before, value, after, is_number=is_number)}: {text[: found.start()]}{GAP}{after}.", value
 
 
@@ -121,36 +122,13 @@ def fits_one(before: str, value: str, after: str) -> bool:
     """Return whether, as far as the text around a gap shows, only the whole value fits it.
 
     False if the text shows that other answers fit too, or that the value is a part of something. A dot or another mark
-    beside the gap is taken for a part of a name, as in `Dr. ____` or `"The ____"`.
+    beside the gap is taken for a part of a name, as in `Dr. ____` or `____-by-Sea`.
     """
-    if _FITS_MANY.search(before) or _WAS_SO.search(f"{before} {after}"):
-        return False
     if (
-        value.endswith("'")
-        or _is_quoted(before, f"{value}{after}")
+        _UNCLEAR.search(f"{before}{value}{after}")
+        or value.endswith("'")
         or not re.search(r"(?:^|[^.\s]\s)$", before)
         or not re.match(r"(?:['’]s)?[,:)]*(?:\s|$)", after)
     ):
         return False
-    is_quantity = _IS_DATE.match(value) or re.match(_NUMBER, value)
-    return not (is_quantity and (_RANGE_BEFORE.search(before) or _RANGE_AFTER.match(after)))
-
-
-def _is_quoted(before: str, after: str) -> bool:
-    """Return whether a gap begins inside quotation marks, as in `'A ____ with Dragons'`.
-
-    `after` is the text from the beginning of the gap on.
-    """
-    opened = list(_OPENS_QUOTE.finditer(before))
-    return bool(opened and not _ENDS_QUOTE.search(before, opened[-1].end()) and _ENDS_QUOTE.search(after))
-
-
-def _lists(before: str, after: str, value: str) -> bool:
-    """Return whether the statement lists as many things as the value says, as in `____ cats, Pip and Dot`."""
-    lists = [
-        _NAMES.findall(before),
-        _NAMES.findall(after),
-        [after[mark.end() :] for mark in re.finditer("[:,(]", after)],
-    ]
-    sizes = {len(re.split(_BETWEEN_ITEMS, text)) for texts in lists for text in texts}
-    return normalise(value) in map(str, sizes - {1})
+    return not (_QUANTITY.search(value) and _OTHER_QUANTITY.search(f"{before} {after}"))

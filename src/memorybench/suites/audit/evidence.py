@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import islice
 
 from msgspec import Struct
@@ -34,15 +34,8 @@ class IndexedConversation(Struct, frozen=True, dict=True):
                 index.setdefault(stem, set()).add(place)
         return index
 
-    @cached_property
-    def _known_stems(self) -> dict[int, str]:
-        return {}
-
     def _stems(self, place: int) -> str:
-        """Return the stems of a turn, separated by spaces. They are computed when first needed."""
-        if place not in self._known_stems:
-            self._known_stems[place] = f" {' '.join(stems(self.conversation.turns[place].content))} "
-        return self._known_stems[place]
+        return _spaced_stems(self.conversation.turns[place].content)
 
     @cached_property
     def now(self) -> datetime | None:
@@ -138,7 +131,13 @@ class IndexedConversation(Struct, frozen=True, dict=True):
         return set.intersection(*found) if found else set()
 
     def _states(self, place: int, value: str) -> bool:
-        return place < len(self.conversation.turns) and f" {' '.join(stems(value))} " in self._stems(place)
+        return place < len(self.conversation.turns) and _spaced_stems(value) in self._stems(place)
+
+
+@lru_cache(maxsize=4096)
+def _spaced_stems(text: str) -> str:
+    """Return the stems of a text with a space before and after each."""
+    return f" {' '.join(stems(text))} "
 
 
 def _sample(texts: Iterable[str]) -> str:

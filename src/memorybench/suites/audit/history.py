@@ -10,7 +10,6 @@ from msgspec import Struct
 
 from memorybench.datasets.audit import AuditFact
 
-from .answers import find_date
 from .evidence import IndexedConversation
 from .templates import attribute_name
 from .time_words import has_time_words
@@ -77,8 +76,7 @@ def _plans(facts: Sequence[AuditFact], now: datetime | None) -> set[str]:
 def _is_outdated_plan(fact: AuditFact, indexed: IndexedConversation) -> bool:
     """Return whether a fact is about a future event (`next test: 11 August`) that may be past as the conversation ends.
 
-    The day of the event is `validFrom`, or the date in its value or, in free text, in its statement. If none of these
-    is known, the event may be past on any day after the one on which it was stated.
+    It may be past on any day after the one on which it was stated.
     """
     is_free_text = not (fact.attribute or fact.question)
     topics = (attribute_name(fact.attribute or ""), fact.question or "", fact.content if is_free_text else "")
@@ -86,12 +84,7 @@ def _is_outdated_plan(fact: AuditFact, indexed: IndexedConversation) -> bool:
     if not is_plan and not (is_free_text and _INTENDS.search(fact.content)):
         return False
     stated, now = indexed.told(fact), indexed.now
-    if stated is None or now is None:
-        return True
-    told = stated.date()
-    planned = fact.valid_from.date() if fact.valid_from and fact.valid_from.date() > told else None
-    planned = planned or find_date(fact.value or "", told) or (find_date(fact.content, told) if is_free_text else None)
-    return told < now.date() if planned is None else planned <= now.date()
+    return stated is None or now is None or stated.date() < now.date()
 
 
 def _chains(

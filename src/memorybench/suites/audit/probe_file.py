@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -105,7 +105,7 @@ def read_probes(path: Path, dataset: AuditDataset, *, verify: bool = True) -> Pr
                     f"unknown conversation {preview(row.conversation)}",
                     remedy=remedy or "use the dataset that the probes were made from",
                 )
-            one = _probe(row, part, indexed(row.conversation))
+            one = _probe(row, part, indexed(row.conversation), ids)
             if one.id in ids:
                 raise BadInput(
                     part.where("id"), f"duplicate id {preview(one.id)}", expected="a different id for each probe"
@@ -124,7 +124,8 @@ def read_probes(path: Path, dataset: AuditDataset, *, verify: bool = True) -> Pr
     return Probes(admitted, (), {"made": len(admitted), **dict(sorted(dropped.items()))})
 
 
-def _probe(row: ProbeOnFile, part: Document, indexed: IndexedConversation) -> Probe:
+def _probe(row: ProbeOnFile, part: Document, indexed: IndexedConversation, earlier: Collection[str]) -> Probe:
+    """Return the probe of a line. `earlier` are the ids of the probes before it."""
     places = {
         key: [_place(indexed, id, part, key) for id in getattr(row, key)] for key in ("evidence", "stale_evidence")
     }
@@ -142,13 +143,14 @@ def _probe(row: ProbeOnFile, part: Document, indexed: IndexedConversation) -> Pr
             part.where("options"), "invalid options", expected="two options, one of them equal to expected_answer"
         )
     kind = row.kind or {"conflict": "latest", "temporal": "order" if row.options else "as of"}.get(row.type, row.type)
-    conversation = indexed.conversation.id
+    prefix = f"{indexed.conversation.id}/"  # a line may leave it out
+    twin = None if row.twin is None else prefix + row.twin.removeprefix(prefix)
     made = probe(
-        indexed, row.id.removeprefix(f"{conversation}/"), row.type, kind,
+        indexed, row.id.removeprefix(prefix), row.type, kind,
         Question(row.question, row.expected_answer, row.origin),
         places=places["evidence"], category=row.category, related_facts=row.related_facts,
-        current=row.current, stale=row.stale, flags=kind == "flag", twin=row.twin, options=row.options,
-        reversed=bool(row.options) and row.id.endswith("/2"), abstain=row.type == "hallucination",
+        current=row.current, stale=row.stale, flags=kind == "flag", twin=twin, options=row.options,
+        reversed=bool(row.options) and (row.id.endswith("/2") or twin in earlier), abstain=row.type == "hallucination",
         stale_context=indexed.turns(sorted(places["stale_evidence"])),
     )  # fmt: skip
     return made.model_copy(update={"checks": row.checks})

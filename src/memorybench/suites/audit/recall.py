@@ -18,11 +18,13 @@ from .cloze import NUMBER_REQUEST, fits_one, gaps, is_one_weekday
 from .evidence import IndexedConversation
 from .history import History, history
 from .probes import Question
-from .templates import GAP, ask_now, ask_on_day, ask_then, attribute_name, named_subject, question_for
-from .time_words import day_text, has_time_words, without_now
+from .templates import GAP, ask_now, ask_then, attribute_name, named_subject, question_for
+from .time_words import ask_on_day, day_text, has_time_words
 
 RELATIVE = "relative time"
 """The reason for rejecting a value that depends on when it was said, such as `tomorrow`."""
+ASKED_ALREADY = "asked already"
+"""The reason for a fact of which another statement is asked about."""
 _AGE = re.compile(
     r"\b(?:how old|years? old|wie alt|quel âge|cuántos años tiene|quanti anni ha|hoe oud)\b"
     r"|几岁|岁数|年龄|年纪|多大了|(?<!有)多大[？?]?$|何歳|年齢",
@@ -161,13 +163,10 @@ class Material(Struct, frozen=True, dict=True):
     def is_outdated_question(self, question: Question, places: Sequence[int]) -> bool:
         """Return whether another day gives a question another answer, and it was answered before the last day.
 
-        It asks for an age, or has words such as `this week`. A question with a gap tells its day, if that is needed. In
-        a question of the dataset, `today` may mean the present.
+        It asks for an age, or has words such as `this week`. A question with a gap tells its day, if that is needed.
         """
-        text, languages = question.text, self.indexed.languages
-        if question.origin == "given":
-            text = without_now(text, languages)
-        if not _AGE.search(text) and (question.origin == "cloze" or not has_time_words("day", text, languages)):
+        has_day = question.origin != "cloze" and has_time_words("day", question.text, self.indexed.languages)
+        if not has_day and not _AGE.search(question.text):
             return False
         now, day = self.indexed.now, self._last_day(places)
         return day is not None and now is not None and day < now.date()
@@ -392,7 +391,14 @@ def choose_facts(material: Material, asked_as_change: Collection[str]) -> list[A
     for same in answers.values():
         unique = all(is_same(one.question.value, same[0].question.value) for one in same)
         for one in same[1:] if unique else same:
-            chosen[one.fact.id] = "asked already" if unique else "not unique"
+            chosen[one.fact.id] = ASKED_ALREADY if unique else "not unique"
+    if not material.gaps:  # a model writes the questions about the other facts
+        stated = {normalise(one.fact.content) for one in chosen.values() if isinstance(one, AskableFact)}
+        for fact in material.history.current:
+            text = normalise(fact.content)
+            if isinstance(chosen[fact.id], str) and fact.id not in asked_as_change and text in stated:
+                chosen[fact.id] = ASKED_ALREADY
+            stated.add(text)
     material.left_out.update((fact.id, reason) for fact, reason in material.history.past)
     material.left_out.update((id, one) for id, one in chosen.items() if isinstance(one, str))
     return [one for one in chosen.values() if isinstance(one, AskableFact)]

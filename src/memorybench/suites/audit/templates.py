@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import itertools
 import re
-from datetime import date
 
-from .time_words import as_of_day, as_of_now, has_time_words
+from .time_words import as_of_now, has_time_words
 
 USER = "the user"
 GAP = "____"
@@ -145,12 +144,6 @@ def ask_now(question: str, *, given_in: str | None = None) -> str:
     if question.startswith(("When was", "Where was")):
         return f"{as_of_now('en')}{question}"
     return f"{question.removesuffix('?')} now?"
-
-
-def ask_on_day(question: str, day: date, language: str) -> str | None:
-    """Return a question of the dataset, worded to ask about a day; None if its language is not in the table."""
-    prefix = as_of_day(day, language)
-    return None if prefix is None else f"{prefix}{question}"
 
 
 def ask_then(question: str, when: str) -> str | None:

@@ -129,22 +129,16 @@ def has_time_words(kind: Literal["day", "distance", "plan", "now"], text: str, l
     return any(re.search(pattern, text, re.IGNORECASE) for pattern in patterns)
 
 
-def without_now(text: str, languages: Iterable[str]) -> str:
-    """Return a text without the words that refer to the present in one of these languages, such as `heute`."""
-    for language in languages:
-        if language in TIME_WORDS:
-            text = re.sub(TIME_WORDS[language].now, "", text, flags=re.IGNORECASE)
-    return text
-
-
 def as_of_now(language: str) -> str | None:
     """Return the prefix that makes a question ask about the present; None if the language is not in the table."""
     return TIME_WORDS[language].as_of_now if language in TIME_WORDS else None
 
 
-def as_of_day(day: date, language: str) -> str | None:
-    """Return the prefix that makes a question ask about a day; None if the language is not in the table."""
-    return TIME_WORDS[language].as_of_day.format(day=day_text(day, language)) if language in TIME_WORDS else None
+def ask_on_day(question: str, day: date, language: str) -> str | None:
+    """Return the question with a prefix that makes it ask about a day; None if the language is not in the table."""
+    if language not in TIME_WORDS:
+        return None
+    return TIME_WORDS[language].as_of_day.format(day=day_text(day, language)) + question
 
 
 @lru_cache(maxsize=1024)

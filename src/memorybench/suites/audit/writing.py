@@ -17,7 +17,8 @@ from .events import asked_order, both_orders, option_text, order_questions
 from .evidence import IndexedConversation
 from .generation import NOT_TOLD, absent_probes
 from .history import UNDATED, history
-from .probes import Policy, Probe, ProbeType, Question, probe
+from .probes import Policy, Probe, Probes, ProbeType, Question, probe
+from .recall import ASKED_ALREADY
 from .verification import ProbeModel, read_object, shown_turns
 
 STEP = "probe"
@@ -39,15 +40,17 @@ class Written(Record):
 
 def drafts(
     dataset: AuditDataset,
-    made: Sequence[Probe],
+    generated: Probes,
     types: Sequence[ProbeType],
     policy: Policy,
     dropped: Counter[str],
 ) -> Iterator[Probe]:
-    """Yield draft probes for facts that have no probe of that type in `made`. A model writes most of their questions.
+    """Yield draft probes for facts that have no probe of that type in `generated`. A model writes most questions.
 
     `dropped` counts, by reason, the absent facts, past values and events that cannot be asked about.
     """
+    made = generated.probes
+    told_again = {(one.conversation, one.fact) for one in generated.skipped if one.reason == ASKED_ALREADY}
     asked = {(one.conversation, one.type, one.related_facts[-1]) for one in made if one.related_facts}
     ordered = {(one.conversation, id) for one in made if one.options for id in one.related_facts}
     made_ids = {one.id for one in made}
@@ -61,7 +64,10 @@ def drafts(
         past = history(indexed)
         name = conversation.id
         unasked = (
-            fact for fact in past.current if not asked & {(name, kind, fact.id) for kind in ("recall", "conflict")}
+            fact
+            for fact in past.current
+            if (name, fact.id) not in told_again
+            and not asked & {(name, kind, fact.id) for kind in ("recall", "conflict")}
         )
         recalls = [_recall(indexed, fact) for fact in unasked]
         yield from recalls if "recall" in types else ()

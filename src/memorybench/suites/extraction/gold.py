@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -62,7 +61,7 @@ def gold_of(existing: Any, expected: Any, listed: Iterable[str] = ()) -> Gold:
     A fact that changed in upper and lower case only is kept, except if the new one is in `listed` ("category: fact").
     """
     before, after, categories = recorded_facts(existing), recorded_facts(expected), categories_of(existing)
-    pairs = _with_unique(match(Grid(before, after)).pairs, _moves(before, after, listed))
+    pairs = one_to_one([*match(Grid(before, after)).pairs.items(), *_moves(before, after, listed)])
     added = tuple(fact for index, fact in enumerate(after) if index not in pairs.values())
     removed = tuple(fact for index, fact in enumerate(before) if index not in pairs)
     return Gold(
@@ -74,22 +73,9 @@ def gold_of(existing: Any, expected: Any, listed: Iterable[str] = ()) -> Gold:
     )
 
 
-def identical_pairs(gold: Sequence[MemoryFact], found: Sequence[MemoryFact]) -> dict[int, int]:
-    """Pair references with the facts that they name. Keys are indexes of `gold`, values indexes of `found`.
-
-    Facts that differ in upper and lower case, or name only an outer category, are paired if only one fact fits.
-    """
-    references = Grid(gold, found, by_reference=True).same
-    pairs = match(Grid(gold, found)).pairs
-    named = [
-        (one, other)
-        for one, other in references
-        if gold[one].path == found[other].path[-1:]
-        and normal_form(gold[one].text_alone) == normal_form(found[other].text_alone)
-        and one not in pairs
-        and other not in pairs.values()
-    ]
-    return _with_unique({**pairs, **one_to_one(named)}, references)
+def identical_pairs(references: Sequence[MemoryFact], facts: Sequence[MemoryFact]) -> Mapping[int, int]:
+    """Pair references with the facts that they name, by index. Facts in the same words and category are preferred."""
+    return match(Grid(references, facts, by_reference=True)).pairs
 
 
 def _moves(before: Sequence[MemoryFact], after: Sequence[MemoryFact], listed: Iterable[str]) -> list[Pair]:
@@ -113,14 +99,6 @@ def _moves(before: Sequence[MemoryFact], after: Sequence[MemoryFact], listed: It
         if (old == new or is_moved) and not is_update:
             moves.append((one, other))
     return moves
-
-
-def _with_unique(pairs: Mapping[int, int], others: Iterable[Pair]) -> dict[int, int]:
-    """Return `pairs`, and those of `others` whose two facts are in no pair yet and in no other pair of `others`."""
-    taken = set(pairs.values())
-    free = [(one, other) for one, other in others if one not in pairs and other not in taken]
-    left, right = Counter(one for one, _ in free), Counter(other for _, other in free)
-    return {**pairs, **{one: other for one, other in free if left[one] == right[other] == 1}}
 
 
 def find_stored(text: str, facts: Sequence[MemoryFact]) -> MemoryFact | None:

@@ -14,6 +14,7 @@ from memorybench.judging.prompts import prompts_text
 from memorybench.judging.use import CANARIES, PROMPT
 from memorybench.suites.estimates import canary_calls, unpriced_calls
 from memorybench.suites.extraction.online import TRACE_PROMPTS, TraceJudge
+from memorybench.suites.extraction.spec import FEEDBACK_SOURCES
 from memorybench.suites.fetching import fetched
 from memorybench.suites.judge_check import canary_limit
 from memorybench.suites.suite import Opening, PreparedRun, RunPlace
@@ -21,7 +22,7 @@ from memorybench.suites.wiring import ResolvedModel, Wiring
 
 from .plan import Judges, OnlinePlan
 from .report import METRICS
-from .spec import FEEDBACK_SOURCES, SEARCHES, WRITES, OnlineSpec
+from .spec import SEARCHES, WRITES, OnlineSpec
 
 _CALLS_PER_WRITE = 3
 """The judge calls for each write: it lists facts stated, written and withdrawn, and decides pairs that code cannot."""

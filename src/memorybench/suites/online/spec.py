@@ -10,8 +10,6 @@ from pydantic import Field
 from memorybench.suites.spec import JudgedSpec, flag
 
 SEARCHES, WRITES = "searches", "writes"
-FEEDBACK_SOURCES = ("langsmith", "langfuse")
-"""The sources that scores can be sent back to."""
 
 
 class OnlineSpec(JudgedSpec):
