@@ -271,6 +271,8 @@ def _read_by_model(
     if found.failed:
         why = f" ({found.problem})" if found.problem else ""
         reading.skipped[f"parts that the model did not read{why}; repeat the command"] += found.failed
+    if found.unread:
+        reading.skipped["replies of the model that could not be read"] += found.unread
     kept = [one for one in findings if candidates.get(one.fingerprint) not in found.denied]
     for hint in found.confirmed:
         category, severity, message = _BY_MODEL[hint.kind]
