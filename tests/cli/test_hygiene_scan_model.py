@@ -204,6 +204,17 @@ def test_a_reply_of_many_brackets_is_unreadable(command: Command, stub: Stub, me
 
 
 @pytest.mark.slow
+def test_a_repeated_scan_of_the_folder_with_the_replies_asks_nothing(
+    command: Command, stub: Stub, memory: Path
+) -> None:
+    first = command("hygiene", "scan", ".", "--model", "gpt-4o", "--json").json
+    calls = len(stub.calls)
+    again = command("hygiene", "scan", ".", "--model", "gpt-4o", "--json").json
+    assert len(stub.calls) == calls
+    assert again["findings"] == first["findings"], "the recorded replies are not a part of the memory"
+
+
+@pytest.mark.slow
 def test_an_unreadable_reply_is_not_paid_for_again(command: Command, stub: Stub, memory: Path) -> None:
     stub.always(completion("I would rather talk about something else."))
     first = command("hygiene", "scan", "MEMORY.md", "--model", "gpt-4o", "--json").json
