@@ -21,7 +21,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 from msgspec import Struct
 
-from memorybench.core.contracts import Completion, Embedder, Model
+from memorybench.core.contracts import Completion, Model
 from memorybench.core.errors import BadInput, Unreadable
 from memorybench.core.plans import Job, Performed, Plan, Steps
 from memorybench.core.records import Record
@@ -32,14 +32,13 @@ from memorybench.journal.run_reader import RunReader
 from memorybench.judging.asking import all_of, ask_once
 from memorybench.judging.prompts import render_prompt
 from memorybench.judging.verdicts import read_verdict
-from memorybench.suites.blocking import blocking
 from memorybench.suites.estimates import check_prices
 from memorybench.suites.model_runs import model_run, perform_with_model
 from memorybench.suites.run_costs import RunCosts
 from memorybench.suites.wiring import ResolvedModel, Wiring
 from memorybench.text.sanitize import preview
 
-from .scan_meaning import open_embedder, statements_to_compare
+from .scan_meaning import Meanings
 from .scan_personal import hide_values
 from .scan_statements import NAMES_OF_IDS, Statement
 from .scan_texts import Text
@@ -203,16 +202,16 @@ def parts_of(texts: MaskedTexts) -> list[tuple[Span, ...]]:
     return [tuple(part) for part in parts if part]
 
 
-async def similar_pairs(parts: Sequence[Sequence[Span]], texts: MaskedTexts, embedder: Embedder) -> list[Pair]:
+def similar_pairs(parts: Sequence[Sequence[Span]], texts: MaskedTexts, meanings: Meanings) -> list[Pair]:
     """Return pairs of similar statements that are not in the same part."""
-    import numpy as np
-
-    statements = [(texts.span(one.statement), one.text) for one in statements_to_compare(texts.texts)]
+    statements = [texts.span(one.statement) for one in meanings.statements]
     if len(parts) < 2 or len(statements) < 2:
         return []
+    import numpy as np
+
     ends = [(part[-1].text, part[-1].end) for part in parts]
-    numbers = np.asarray([bisect_left(ends, (span.text, span.end)) for span, _ in statements])
-    vectors = np.asarray(await embedder.embed([text for _, text in statements]), np.float32)
+    numbers = np.asarray([bisect_left(ends, (span.text, span.end)) for span in statements])
+    vectors = np.asarray(meanings.vectors, np.float32)
     most = min(NEIGHBOURS, len(statements) - 1)
     found = set()
     for start in range(0, len(statements), _BLOCK):
@@ -220,25 +219,17 @@ async def similar_pairs(parts: Sequence[Sequence[Span]], texts: MaskedTexts, emb
         block[numbers[start : start + _BLOCK, None] == numbers[None, :]] = -1
         for row, columns in enumerate(np.argpartition(block, -most, axis=1)[:, -most:]):
             found |= {tuple(sorted((start + row, int(at)))) for at in columns if block[row, at] >= SIMILAR}
-    return [(statements[one][0], statements[other][0]) for one, other in sorted(found)]
+    return [(statements[one], statements[other]) for one, other in sorted(found)]
 
 
-def plan_asking(texts: MaskedTexts, candidates: Sequence[Hint], wiring: Wiring) -> tuple[list[Asked], bool]:
-    """Return the jobs, and whether statements of different parts were compared, which needs embeddings."""
+def plan_asking(texts: MaskedTexts, meanings: Meanings | None, candidates: Sequence[Hint]) -> list[Asked]:
+    """Return the jobs. Without `meanings`, statements of different parts are not compared."""
     parts = parts_of(texts)
-    try:
-        pairs, compared = blocking(_compare(parts, texts, wiring)), True
-    except BadInput:  # the package with the embeddings is not installed
-        pairs, compared = [], len(parts) < 2
+    pairs = [] if meanings is None else similar_pairs(parts, texts, meanings)
     asked = [Asked(lines=part) for part in parts]
     asked += [Asked(pairs=tuple(pairs[at : at + PAIRS])) for at in range(0, len(pairs), PAIRS)]
     asked += [Asked(candidates=(one,)) for one in candidates]
-    return asked, compared
-
-
-async def _compare(parts: Sequence[Sequence[Span]], texts: MaskedTexts, wiring: Wiring) -> list[Pair]:
-    async with open_embedder(wiring) as embedder:
-        return await similar_pairs(parts, texts, embedder)
+    return asked
 
 
 def ask_model(
