@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from memorybench.agents.config_reading import read_agent
-from memorybench.agents.opening import agent_from
 from memorybench.core.agents import Agent, AgentReply, Workplace
 from memorybench.core.errors import ServiceError
 from memorybench.core.plans import Adding, Job, Plan
@@ -325,6 +324,8 @@ def _obedient(prompt: str) -> list[str]:
 @pytest.mark.slow
 def test_every_bundled_scenario_runs_with_an_agent_and_most_detect_a_parrot() -> None:
     """The plumbing for all of them, over a scripted model: each attempt comes to a verdict."""
+    from memorybench.agents.builtin import BuiltinAgent
+
     results = {}
     for scenario in load_scenarios(BUNDLED):
         if scenario.real_model is None:
@@ -333,7 +334,7 @@ def test_every_bundled_scenario_runs_with_an_agent_and_most_detect_a_parrot() ->
         assert grown.real_model is not None
         lines = [line for prompt in grown.real_model.prompts for line in _obedient(prompt)]
         builtin = read_agent(load_yaml(BUNDLED.parent / "agents" / "builtin.yaml"))
-        parrot = agent_from(builtin, environment={}, redactor=Redactor([]), model=ScriptedModel(lines))
+        parrot = BuiltinAgent(builtin, ScriptedModel(lines), Redactor([]))
         results[scenario.id] = attempted(scenario, parrot).result
     assert len(results) >= 10
     assert set(results.values()) <= {"compliant", "violated"}
