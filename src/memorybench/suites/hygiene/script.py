@@ -97,8 +97,6 @@ Operation = Remember | Update | Forget | Recall | List | Get | Curate
 Step = Annotated[Operation | Restart | Mark, Field(discriminator="do")]
 Script = Sequence[Step]
 
-STEP_NAMES = ("remember", "update", "forget", "recall", "list", "get", "curate", "restart", "mark")
-
 NEEDS: dict[str, Capability] = {
     "update": "update", "forget": "forget", "recall": "recall", "list": "list", "mark": "list", "get": "get",
     "curate": "curate",
