@@ -255,7 +255,7 @@ def test_blocked_jobs_touch_neither_agent_nor_store(coffee: Scenario, tmp_path: 
 
     store = Store(STORE.subject, untouchable)
     attempts = Attempts([coffee], store, Subject(role="agent", name="claude-code"), repeats=2)
-    outcomes = performed(tmp_path / "results", attempts.blocked_jobs())
+    outcomes = performed(tmp_path / "results", attempts.jobs(None, None))
     assert [outcome.status for outcome in outcomes] == ["blocked", "blocked"]
     for outcome in outcomes:
         assert outcome.failure is not None
