@@ -211,17 +211,6 @@ def test_skipped_checks_of_an_attempt_are_reported(coffee: Scenario, tmp_path: P
     assert reason.endswith(" trust")
 
 
-@pytest.mark.parametrize("behaviour", ["silent", "crashing", "failing", "unconnected"])
-def test_a_dead_agent_fails_and_is_not_scored(coffee: Scenario, tmp_path: Path, behaviour: str) -> None:
-    dead = agent(behaviour)
-    jobs = Attempts([coffee], STORE, dead.subject).jobs(dead, serve_store)
-    [outcome] = performed(tmp_path / "results", jobs)
-    assert outcome.status == "failed"
-    assert outcome.scores == ()
-    assert outcome.failure is not None
-    assert "agent scripted" in outcome.failure.message
-
-
 @pytest.mark.slow
 def test_each_repeat_is_a_trial_and_a_resumed_run_repeats_none(coffee: Scenario, tmp_path: Path) -> None:
     ledger = tmp_path / "turns"
