@@ -24,7 +24,7 @@ from .scan_injection import find_injections
 from .scan_meaning import Meanings, read_meanings, relations_by_meaning
 from .scan_model import Hint, Kind, MaskedTexts, ask_model, plan_asking
 from .scan_personal import Severity, find_personal_data, hide_values
-from .scan_statements import Related, Statement, is_stale, relations_within, statements_in
+from .scan_statements import Related, Statement, find_relations, is_stale, statements_in
 from .scan_texts import Reading, Text, read_paths
 
 Category = Literal["secret", "personal data", "injection", "duplicate", "contradiction", "stale"]
@@ -160,7 +160,7 @@ def _find(reading: Reading, meanings: Meanings | None, today: date, places: _Pla
                 yield places.finding(
                     "stale", "time that is over or unknown", "low", text, statement.start, end, message
                 )
-    related = relations_within(statements)
+    related = find_relations(statements)
     for relation, earlier, later in [*related, *_reworded(reading, related, meanings)]:
         category, severity, message = _RELATION_KINDS[relation]
         start, end = later.start, later.start + len(later.text)
