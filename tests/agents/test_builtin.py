@@ -13,7 +13,6 @@ import pytest
 
 from memorybench.agents.config import AgentConfig
 from memorybench.agents.config_reading import read_agent
-from memorybench.agents.opening import agent_from
 from memorybench.core.agents import AgentReply, ToolCall
 from memorybench.core.conversation import Turn
 from memorybench.core.errors import ServiceError
@@ -26,7 +25,7 @@ from tests.doubles.scripted_model import Script, ScriptedModel
 
 pytest.importorskip("mcp")
 
-from memorybench.agents.builtin import InvalidAction, action_schema, read_action
+from memorybench.agents.builtin import BuiltinAgent, InvalidAction, action_schema, read_action
 from memorybench.mcp.client import Tool
 from memorybench.mcp.http import open_mcp_http
 
@@ -45,7 +44,7 @@ def action(tool: str | None = None, answer: str = "", **arguments: Any) -> str:
 def turn(root: Path, script: Script, *, max_turns: int = 5) -> tuple[AgentReply, list[ToolCall]]:
     async def once() -> tuple[AgentReply, list[ToolCall]]:
         model = ScriptedModel(script, spent=EACH)
-        agent = agent_from(bundled(), environment={}, redactor=Redactor([]), model=model)
+        agent = BuiltinAgent(bundled(), model, Redactor([]))
         async with workplace(root) as (place, served):
             reply = await agent.turn("I drink tea", place, session=1, max_turns=max_turns)
             return reply, list(served.calls)

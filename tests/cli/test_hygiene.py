@@ -115,13 +115,15 @@ def test_a_used_up_budget_hides_no_finding(command: Command, stub: Stub) -> None
     assert findings.count("--budget") == 1
 
 
-@pytest.mark.parametrize("behaviour", ["unconnected", "silent", "crashing"])
+@pytest.mark.parametrize("behaviour", ["unconnected", "silent", "crashing", "failing"])
 def test_an_agent_that_exits_fails_instead_of_passing(command: Command, behaviour: str) -> None:
     (command.folder / "agents/configs").mkdir(parents=True)
     (command.folder / "agents/configs/scripted.yaml").write_text(AGENT.replace("BEHAVIOUR", behaviour))
     said = command("hygiene", "run", "memory-skip-local", "--agent", "scripted", "--allow-code", *CONSENT, "--json")
     assert said.code == 1
     assert said.json["counts"]["failed"] == 1
+    (overall,) = (row for row in said.json["results"] if not row["group"])
+    assert all(measure["value"] is None for measure in overall["measures"])
 
 
 @pytest.mark.slow

@@ -114,6 +114,15 @@ def test_paths_outside_the_home_are_refused(command: Command) -> None:
         path.write_text(path.read_text().replace(outside, "project/AGENTS.md"))
 
 
+def test_a_plant_that_no_path_matches_is_named(command: Command) -> None:
+    agent = add_configs(command, "tidy")
+    path = command.folder / "stores/configs/ours-files.yaml"
+    path.write_text(path.read_text().replace('"plant": ".ours/MEMORY.md"', '"plant": "elsewhere/MEMORY.md"'))
+    said = command("hygiene", "run", "memory-no-pollution", *agent)
+    assert said.code != 0
+    assert "elsewhere/MEMORY.md" in said.out
+
+
 @pytest.mark.parametrize("name", ["claude-code", "codex", "cursor-agent", "hermes", "gemini-cli"])
 def test_each_card_has_a_twin_with_its_own_memory_and_a_store_for_it(name: str, tmp_path: Path) -> None:
     catalog = Catalog(tmp_path)

@@ -256,3 +256,30 @@ def test_what_cannot_become_an_assertion_is_listed_for_a_person(command: Command
     assert [replay["verdict"] for replay in recorded["replays"]] == ["green"]
     assert any("forget" in remark for remark in recorded["for_a_person"])
     assert any("zebra" in remark for remark in recorded["for_a_person"])
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (("--name", "seen", "--to", "other.json"), "other.json"),
+        (("--to", "Not A Name.json"), "Not A Name"),
+        (("--to", "a-file/seen.json"), "a-file"),
+        (("--to", "a-file"), "a-file"),
+    ],
+)
+def test_a_draft_that_could_not_be_written_is_refused_before_the_agent_runs(
+    command: Command, options: tuple[str, ...], named: str
+) -> None:
+    (command.folder / "a-file").write_text("")
+    agent = [sys.executable, "-c", "open('started', 'w')"]
+    said = command("hygiene", "record", *options, "--", *agent)
+    assert said.code == 2, said.err
+    assert named in said.err
+    assert not (command.folder / "started").exists(), "an agent costs money"
+
+
+@pytest.mark.slow
+def test_a_draft_has_the_name_of_its_file(command: Command) -> None:
+    agent = [sys.executable, str(SCRIPTED), "playing", json.dumps([remember(TEA)]), "--url", "${serverUrl}"]
+    command("hygiene", "record", "--to", "incidents/tea.json", "--", *agent)
+    assert json.loads((command.folder / "incidents/tea.json").read_text())["id"] == "tea"

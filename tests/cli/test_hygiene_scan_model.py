@@ -201,3 +201,41 @@ def test_a_reply_of_many_brackets_is_unreadable(command: Command, stub: Stub, me
     said = command("hygiene", "scan", "MEMORY.md", "--model", "gpt-4o", "--json")
     assert said.code != 0
     assert ("contradiction", 7) in found(said.json), "the rules find it without the model"
+
+
+@pytest.mark.slow
+def test_a_repeated_scan_of_the_folder_with_the_replies_asks_nothing(
+    command: Command, stub: Stub, memory: Path
+) -> None:
+    first = command("hygiene", "scan", ".", "--model", "gpt-4o", "--json").json
+    calls = len(stub.calls)
+    again = command("hygiene", "scan", ".", "--model", "gpt-4o", "--json").json
+    assert len(stub.calls) == calls
+    assert again["findings"] == first["findings"], "the recorded replies are not a part of the memory"
+
+
+@pytest.mark.slow
+def test_an_unreadable_reply_is_not_paid_for_again(command: Command, stub: Stub, memory: Path) -> None:
+    stub.always(completion("I would rather talk about something else."))
+    first = command("hygiene", "scan", "MEMORY.md", "--model", "gpt-4o", "--json").json
+    calls = len(stub.calls)
+    again = command("hygiene", "scan", "MEMORY.md", "--model", "gpt-4o", "--json").json
+    assert len(stub.calls) == calls
+    assert again == first
+    assert any("could not be read" in reason for reason in again["skipped"])
+
+
+def test_an_unreadable_answer_about_one_problem_does_not_lose_the_others(
+    command: Command, stub: Stub, memory: Path
+) -> None:
+    stub.always(completion(lambda call: "Hm." if "mail the report" in _statement(call) else model(call)))
+    said = command("hygiene", "scan", "MEMORY.md", "--model", "gpt-4o", "--json").json
+    assert {("contradiction", 4), ("personal data", 9)} <= found(said)
+    assert ("injection", 8) not in found(said)
+    assert said["skipped"], "one answer is missing"
+
+
+def _statement(call: Call) -> str:
+    """The statement that a question is about; "" for the prompt with all lines."""
+    prompt = prompt_of(call)
+    return "" if "numbered statements" in prompt else prompt

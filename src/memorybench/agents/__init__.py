@@ -2,7 +2,6 @@
 
 config.py          the keys of an agent's YAML file
 config_reading.py  reads and checks that file
-opening.py         agent_from: makes an agent from a config
 command.py         any command-line agent
 output.py          reads answer, tokens and tool calls from a program's output
 builtin.py         memorybench's own small agent, which uses any model

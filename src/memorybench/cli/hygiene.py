@@ -23,7 +23,7 @@ def add_actions(actions: Any) -> None:
         choices=("ours", "server"),
         help="Give the agent our tools or the MCP server's own (default: server for an MCP store)",
     )
-    record.add_argument("--name", metavar="ID", default="recorded", help="Set the scenario's id (default: recorded)")
+    record.add_argument("--name", metavar="ID", help="Set the scenario's id (default: that of FILE, or recorded)")
     record.add_argument("--to", metavar="FILE", type=Path, help="Write to this file (default: scenarios/ID.json)")
     record.add_argument(
         "--shows",
@@ -59,11 +59,13 @@ def _record(args: argparse.Namespace) -> int:
     command = args.command[1:] if args.command[:1] == ["--"] else args.command
     if not command:
         raise BadInput("COMMAND", "missing", expected="memorybench hygiene record --store NAME -- COMMAND")
-    file = args.to or Path("scenarios") / f"{safe_name(args.name, '--name')}.json"
+    name = args.name or (args.to.stem if args.to else "recorded")
+    file = args.to or Path("scenarios") / f"{name}.json"
+    safe_name(name, "--name" if args.name else "--to")
     wiring = LiveWiring(split_list(args.config_dir), given_consent(args))
     is_good = args.shows == "well_behaved"
     draft = record(
-        args.name,
+        name,
         command,
         args.store,
         file,
@@ -76,7 +78,7 @@ def _record(args: argparse.Namespace) -> int:
     if args.json:
         print(draft.model_dump_json(indent=2))
     else:
-        _print_draft(draft, as_typed(f"memorybench hygiene run {args.name}"))
+        _print_draft(draft, as_typed(f"memorybench hygiene run {name}"))
     return 0 if draft.is_proved else 3
 
 

@@ -45,7 +45,13 @@ class FileStore:
         else:
             text += f"\n{self._files.separator}\n{content}" if text else content
         path.write_text(text, encoding="utf-8")
-        return next(stored.id for stored in reversed(self._facts()) if stored.content == content)
+        id = next((stored.id for stored in reversed(self._facts()) if stored.content == content), None)
+        if id is None:
+            raise ServiceError(
+                f"{self.subject.name}: the fact that was written to {self._files.plant} is not found;"
+                " files.paths must match this file"
+            )
+        return id
 
     async def recall(self, user: str, query: str, limit: int) -> Sequence[StoredFact]:
         terms = set(content_words(query))

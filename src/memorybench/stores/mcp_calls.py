@@ -27,6 +27,17 @@ from .mcp_operations import Operations, ReadOperation, ToolTemplate, WriteOperat
 MAX_OPERATIONS = 1_000
 """A call that would be read as more operations than this counts as one operation with the arguments of the call."""
 
+_MEANINGS: Mapping[str, Operation] = {
+    "remember": "remember",
+    "update": "update",
+    "forget": "forget",
+    "recall": "recall",
+    "list": "list",
+    "clear": "forget",
+    "get": "recall",
+}
+"""By operation of a config: what a call of its tools is for an agent."""
+
 Values = dict[str, Any]
 
 
@@ -77,24 +88,11 @@ class CallReader:
 
 def _list_bound(operations: Operations) -> Iterator[_Bound]:
     """Yield every tool call of a config, with its operation."""
-    writes: dict[Operation, WriteOperation | None] = {
-        "remember": operations.remember,
-        "update": operations.update,
-        "forget": operations.forget,
-    }
-    reads: dict[Operation, ReadOperation | None] = {"recall": operations.recall, "list": operations.list}
-    for name, write in writes.items():
-        yield from (_Bound(name, call, write) for call in (write.calls if write is not None else ()))
-    for name, read in reads.items():
-        if read is not None:
-            yield _Bound(name, read.call, read)
-    if operations.clear is not None:
-        yield from (_Bound("forget", call, operations.clear) for call in operations.clear.calls)
-    if operations.get is not None:
-        yield _Bound("recall", operations.get.call, operations.get)
+    for name, operation in _MEANINGS.items():
+        if (source := operations.every.get(name)) is not None:
+            yield from (_Bound(operation, call, source) for call in source.calls)
     for tool, name in operations.other_tools.items():
-        source = writes.get(name) or reads.get(name)
-        yield _Bound(name, ToolTemplate(tool, BodyTemplate({})), source)
+        yield _Bound(name, ToolTemplate(tool, BodyTemplate({})), operations.every.get(name))
 
 
 def _match(template: Any, value: Any) -> list[Values]:

@@ -94,55 +94,51 @@ class ReadOperation(Struct, frozen=True):
     query_words: bool
 
     @property
+    def calls(self) -> tuple[ToolTemplate, ...]:
+        return (self.call,)
+
+    @property
     def names(self) -> frozenset[str]:
         return self.call.names
 
 
 class Operations:
-    """The parsed operations of a store's config. Raises BadInput if one of them is invalid."""
+    """The parsed operations of a store's config, by name. Raises BadInput if one of them is invalid."""
 
     def __init__(self, name: str, mcp: Mcp, part: Document | None = None) -> None:
         """Parse the operations. `part` is their part of the file; without it, errors name no line."""
         part = part or Document(f'store "{name}"', mcp.operations.model_dump())
-        operations = mcp.operations
-        self.remember = _write(part, "remember", operations.remember)
-        self.update = _write(part, "update", operations.update) if operations.update else None
-        self.forget = _write(part, "forget", operations.forget) if operations.forget else None
-        self.recall = _read(part, "recall", operations.recall) if operations.recall else None
-        self.list = _read(part, "list", operations.list) if operations.list else None
-        self.get = _read(part, "get", operations.get) if operations.get else None
-        self.clear = _write(part, "clear", operations.clear) if operations.clear else None
+        configs = {key: getattr(mcp.operations, key) for key in VARIABLES}
+        self.writes = {key: _write(part, key, one) for key, one in configs.items() if isinstance(one, Write)}
+        self.reads = {key: _read(part, key, one) for key, one in configs.items() if isinstance(one, Read)}
+        self.every: Mapping[str, WriteOperation | ReadOperation] = {**self.writes, **self.reads}
         self.other_tools = mcp.other_tools
-        for name, required in _REQUIRED.items():
-            operation = getattr(self, name)
-            if operation is not None and required not in operation.names:
+        for key, required in _REQUIRED.items():
+            if key in self.every and required not in self.every[key].names:
                 raise BadInput(
-                    part.where(name),
+                    part.where(key),
                     f"the operation does not send $.{required}",
                     remedy="add it to an argument of a call",
                 )
-        if self.update is not None and self.list is None and (listed := CURRENT & self.update.names):
+        if "update" in self.writes and "list" not in self.reads and (listed := CURRENT & self.writes["update"].names):
             raise BadInput(
                 part.where("update"), f"$.{min(listed)} needs the operation list", remedy="add operations.list"
             )
 
     @property
     def tools(self) -> list[str]:
-        writes = [write for write in (self.remember, self.update, self.forget, self.clear) if write is not None]
-        reads = [read.call for read in (self.recall, self.list, self.get) if read is not None]
-        return [call.tool for call in (*(call for write in writes for call in write.calls), *reads)]
+        return [call.tool for operation in self.every.values() for call in operation.calls]
 
     def capabilities(self, *, uses_folder: bool) -> frozenset[Capability]:
         able: set[Capability] = {"files"} if uses_folder else set()
         for name in ("update", "forget", "recall", "list", "get"):
-            if getattr(self, name) is not None:
+            if name in self.every:
                 able.add(name)
-        if self.list is not None:
-            written, read = self.remember.names, self.list.facts.others
+        if "list" in self.reads:
+            written, read = self.writes["remember"].names, self.reads["list"].facts.others
             fields = _FIXTURE_VARIABLES.items()
             able |= {capability for capability, variable in fields if variable in written and capability in read}
-        every = (self.remember, self.update, self.forget, self.recall, self.list, self.clear)
-        if all("user" in operation.names for operation in every if operation is not None):
+        if all("user" in operation.names for name, operation in self.every.items() if name != "get"):
             able.add("users")  # only then does it keep users apart
         return frozenset(able)
 

@@ -55,10 +55,10 @@ class McpStore:
             **fact.model_dump(exclude={"retrieval_count"}),
             "retrievalCount": fact.retrieval_count,
         }
-        return await self._write(self._operations.remember, values) or values["newId"]
+        return await self._write(self._operations.writes["remember"], values) or values["newId"]
 
     async def update(self, user: str, id: str, content: str) -> str:
-        update = self._operations.update or self._lack("update")
+        update = self._operations.writes.get("update") or self._lack("update")
         values: dict[str, Any] = {"user": user, "id": id, "content": content}
         if CURRENT & update.names:
             fact = next((fact for fact in await self.list(user) if fact.id == id), None)
@@ -70,10 +70,10 @@ class McpStore:
         return await self._write(update, values) or id
 
     async def forget(self, user: str, id: str) -> None:
-        await self._write(self._operations.forget or self._lack("forget"), {"user": user, "id": id})
+        await self._write(self._operations.writes.get("forget") or self._lack("forget"), {"user": user, "id": id})
 
     async def recall(self, user: str, query: str, limit: int) -> Sequence[StoredFact]:
-        recall = self._operations.recall or self._lack("recall")
+        recall = self._operations.reads.get("recall") or self._lack("recall")
         text = query.encode("utf-8", "replace").decode().strip()
         if not text:
             return []
@@ -88,11 +88,11 @@ class McpStore:
         self._lack("history")
 
     async def get(self, user: str, id: str) -> StoredFact | None:
-        facts = await self._read(self._operations.get or self._lack("get"), {"user": user, "id": id})
+        facts = await self._read(self._operations.reads.get("get") or self._lack("get"), {"user": user, "id": id})
         return next(iter(facts), None)
 
     async def list(self, user: str) -> Sequence[StoredFact]:
-        return await self._read(self._operations.list or self._lack("list"), {"user": user})
+        return await self._read(self._operations.reads.get("list") or self._lack("list"), {"user": user})
 
     def _lack(self, operation: str) -> NoReturn:
         raise Lacking(f"{self.subject.name} has no tool for the operation {operation}")
@@ -129,8 +129,7 @@ class ClearingMcpStore(McpStore):
     """An McpStore whose server has a tool that deletes all facts of a user."""
 
     async def clear(self, user: str) -> None:
-        assert self._operations.clear is not None
-        await self._write(self._operations.clear, {"user": user})
+        await self._write(self._operations.writes["clear"], {"user": user})
 
 
 def _drop_nulls(value: Any) -> Any:
@@ -167,7 +166,7 @@ async def open_mcp_store(
         )
         program = ProgramTemplate.parse(mcp.command, mcp.env, where)
         capabilities = operations.capabilities(uses_folder=program.uses_folder) | set(config.capabilities)
-        kind = McpStore if operations.clear is None else ClearingMcpStore
+        kind = ClearingMcpStore if "clear" in operations.writes else McpStore
         yield kind(subject, capabilities, operations, client, mcp.refusal)
 
 

@@ -6,9 +6,8 @@ from contextlib import AsyncExitStack
 
 from msgspec import Struct
 
-from memorybench.agents.command import check_agent_program
+from memorybench.agents.command import CommandAgent, check_agent_program
 from memorybench.agents.config import AgentConfig
-from memorybench.agents.opening import agent_from
 from memorybench.catalog.catalog import Catalog
 from memorybench.core.agents import Agent
 from memorybench.core.errors import BadInput
@@ -34,10 +33,11 @@ class ResolvedAgent(Struct, frozen=True):
         return self.config.name
 
     async def open(self, stack: AsyncExitStack) -> Agent:
-        model = await self.model.open(stack) if self.model else None
-        return agent_from(
-            self.config, environment=environment(), redactor=redactor(), model_name=self.model_name, model=model
-        )
+        if self.model is not None:
+            from memorybench.agents.builtin import BuiltinAgent  # imports the MCP SDK
+
+            return BuiltinAgent(self.config, await self.model.open(stack), redactor())
+        return CommandAgent(self.config, self.model_name or self.config.model, environment(), redactor())
 
 
 def resolve_agent(

@@ -103,7 +103,7 @@ def _find_abilities(config: StoreConfig) -> tuple[bool, bool]:
         operations = Operations(config.name, config.mcp)
         able = operations.capabilities(uses_folder=False)
         # only a list shows that a new user has no facts, so that deleting all of them deletes nothing of others
-        return "users" in able, "list" in able and (operations.clear is not None or "forget" in able)
+        return "users" in able, "list" in able and ("clear" in operations.writes or "forget" in able)
     if config.command is not None:
         return "users" in config.capabilities, {"list", "forget"} <= set(config.capabilities)
     return True, True  # a provider has scopes, and check_provider_isolation checks that it clears them

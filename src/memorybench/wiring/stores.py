@@ -68,7 +68,7 @@ class ResolvedStore(Struct, frozen=True):
         if problem and chosen == "server":
             raise BadInput("--tools server", f'store "{self.name}" {problem}', remedy="use --tools ours")
         mcp = self.config.mcp
-        if chosen is None and mcp is not None and "user" in Operations(self.name, mcp).remember.names:
+        if chosen is None and mcp is not None and "user" in Operations(self.name, mcp).writes["remember"].names:
             return "ours"  # the agent does not know which name of a user our scenarios expect
         return "ours" if problem else "server"
 

@@ -117,7 +117,7 @@ INVALID: dict[str, tuple[Change, str]] = {
     "an unknown contract": (_set("contract", to="stabel"), "contract"),
     "an unknown key": (_set("tittle", to="x"), "tittle"),
     "an id that differs from the file's name": (_set("id", to="coffee"), "id"),
-    "a missing operation": (_drop(*WELL_BEHAVED, 0, "do"), "deterministic.well_behaved[0].do"),
+    "a missing operation": (_drop(*WELL_BEHAVED, 0, "do"), "deterministic.well_behaved[0]"),
     "an unknown operation": (_set(*WELL_BEHAVED, 0, "do", to="rember"), "deterministic.well_behaved[0].do"),
     "a key of another operation": (_set(*WELL_BEHAVED, 0, "query", to="x"), "deterministic.well_behaved[0].query"),
     "an unknown fact": (
@@ -242,7 +242,7 @@ def test_a_query_may_use_tables_of_the_store(tmp_path: Path, query: str) -> None
 
 
 def test_a_file_without_a_scenario_is_refused(tmp_path: Path) -> None:
-    assert "object" in refused(load_scenario, write(tmp_path, [scenario_json()])).expected
+    assert "mapping" in refused(load_scenario, write(tmp_path, [scenario_json()])).expected
     (tmp_path / "tea.json").write_text('{"schema_version": 1,', encoding="utf-8")
     assert refused(load_scenario, tmp_path / "tea.json").where == f"{tmp_path / 'tea.json'}:1"
 

@@ -30,11 +30,6 @@ Assertion = Annotated[
     Field(discriminator="kind"),
 ]  # fmt: skip
 
-KINDS = (
-    "count", "content", "secret_free", "unchanged_since", "search_hit", "search_rank", "retrieval_count", "trust",
-    "curate_report", "call_trace", "answer", "residue", "sql", "no_new_words",
-)  # fmt: skip
-
 
 async def check_assertions(assertions: Sequence[Assertion], evidence: Evidence) -> tuple[Finding, ...]:
     """Return one finding per assertion. Assertions that search run last, so that they do not affect the others."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -76,30 +76,24 @@ class Attempts(Struct, frozen=True):
     """The id of the run."""
     tools: ToolSurface = "ours"
 
-    def jobs(self, agent: Agent, serve: ServeStore) -> Iterator[Job]:
-        """Yield one job per trial. `serve` connects the agent to the store."""
-        return self._jobs(lambda scenario, repeat: partial(self._perform, scenario, repeat, agent, serve))
-
-    def blocked_jobs(self) -> Iterator[Job]:
-        """Yield the same trials as blocked jobs, which open neither agent nor store."""
-
-        async def block(steps: Steps) -> Performed:
-            raise Blocked(NEEDS_CONSENT)
-
-        return self._jobs(lambda scenario, repeat: block)
-
     @property
     def size(self) -> int:
         return self.repeats * sum(scenario.real_model is not None for scenario in self.scenarios)
 
-    def _jobs(self, make_perform: Callable[[Scenario, int], Callable[[Steps], Awaitable[Performed]]]) -> Iterator[Job]:
+    def jobs(self, agent: Agent | None, serve: ServeStore | None) -> Iterator[Job]:
+        """Yield one job per trial. `serve` connects the agent to the store. Without an agent, the jobs are blocked."""
         settings = {**self.agent.settings, "store": self.store.subject.name, **self._tool_setting}
         subject = self.agent.model_copy(update={"settings": settings})
         with_prompts = [scenario for scenario in self.scenarios if scenario.real_model is not None]
         for ordinal, (scenario, repeat) in enumerate(product(with_prompts, range(1, self.repeats + 1))):
-            trial = make_trial(scenario, subject, "real_model", attempt_name(repeat))
-            perform, shown = make_perform(scenario, repeat), _exhibit(scenario)
-            yield Job(trial=trial, perform=perform, ordinal=ordinal, case=scenario, shown=shown, spends=True)
+            yield Job(
+                trial=make_trial(scenario, subject, "real_model", attempt_name(repeat)),
+                perform=partial(self._perform, scenario, repeat, agent, serve),
+                ordinal=ordinal,
+                case=scenario,
+                shown=_exhibit(scenario),
+                spends=True,
+            )
 
     @property
     def _tool_setting(self) -> dict[str, str]:
@@ -107,8 +101,10 @@ class Attempts(Struct, frozen=True):
         return {} if self.tools == "ours" else {"tools": self.tools}
 
     async def _perform(
-        self, scenario: Scenario, repeat: int, agent: Agent, serve: ServeStore, steps: Steps
+        self, scenario: Scenario, repeat: int, agent: Agent | None, serve: ServeStore | None, steps: Steps
     ) -> Performed:
+        if agent is None or serve is None:
+            raise Blocked(NEEDS_CONSENT)
         inputs = {
             "agent": agent.subject,
             "store": self.store.subject,

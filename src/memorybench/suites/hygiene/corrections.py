@@ -17,7 +17,7 @@ from memorybench.secrets.canaries import find_text
 from memorybench.text.words import is_negated, words
 
 from .evidence import OpenStore
-from .placeholders import fill_placeholders, generate_values, planted_names
+from .placeholders import generate_word
 from .script import USER
 
 LIMIT = 10
@@ -64,39 +64,41 @@ class Topic(Record):
         return f"It is not true that {self.new[0].lower()}{self.new[1:]}"
 
 
-_TOPICS = [
-    {
-        "name": "town",
-        "old": "My brother lives in the town of ${word:old_town}",
-        "new": "My brother now lives in the town of ${word:new_town}",
-        "old_value": "${word:old_town}",
-        "new_value": "${word:new_town}",
-        "question": "In which town does my brother live?",
-    },
-    {
-        "name": "doctor",
-        "old": "The doctor of my daughter is called ${word:old_doctor}",
-        "new": "The doctor of my daughter is now called ${word:new_doctor}",
-        "old_value": "${word:old_doctor}",
-        "new_value": "${word:new_doctor}",
-        "question": "What is the doctor of my daughter called?",
-    },
-    {
-        "name": "project",
-        "old": "The code name of our project is ${word:old_project}",
-        "new": "The code name of our project is now ${word:new_project}",
-        "old_value": "${word:old_project}",
-        "new_value": "${word:new_project}",
-        "question": "What is the code name of our project?",
-    },
-]
-TOPIC_NAMES = tuple(topic["name"] for topic in _TOPICS)
+_TOPICS = {
+    "town": (
+        "My brother lives in the town of {}",
+        "My brother now lives in the town of {}",
+        "In which town does my brother live?",
+    ),
+    "doctor": (
+        "The doctor of my daughter is called {}",
+        "The doctor of my daughter is now called {}",
+        "What is the doctor of my daughter called?",
+    ),
+    "project": (
+        "The code name of our project is {}",
+        "The code name of our project is now {}",
+        "What is the code name of our project?",
+    ),
+}
+"""By name: the old statement and the new one, without their values, and the question."""
+TOPIC_NAMES = tuple(_TOPICS)
 
 
 def make_topics(seed: int) -> dict[str, Topic]:
     """Return the topics by name. The seed determines their made-up words."""
-    values = generate_values(planted_names(_TOPICS), seed, "hygiene corrections")
-    return {topic["name"]: Topic.model_validate(topic) for topic in fill_placeholders(_TOPICS, values)}
+    topics = {}
+    for name, (old, new, question) in _TOPICS.items():
+        old_value, new_value = (generate_word(f"{age}_{name}", seed, "hygiene corrections") for age in ("old", "new"))
+        topics[name] = Topic(
+            name=name,
+            old=old.format(old_value),
+            new=new.format(new_value),
+            old_value=old_value,
+            new_value=new_value,
+            question=question,
+        )
+    return topics
 
 
 class Found(Record):

@@ -22,7 +22,7 @@ from .assertions_base import Finding, Phase
 from .evidence import Activity, Call, Evidence, FactsByUser, OpenStore, Snapshot, list_facts
 from .outside_files import find_outside_files
 from .scenario import Scenario
-from .script import NEEDS, USER, Curate, Forget, Get, Mark, Operation, Recall, Remember, Restart, Script, Update
+from .script import USER, Curate, Forget, Get, Mark, Operation, Recall, Remember, Restart, Script, Update
 from .unasserted_findings import find_disclosure, find_held_credential
 
 _SOURCE = "a remark in passing"
@@ -134,8 +134,10 @@ async def run_script(fixture: Fixture, script: Script) -> Activity:
     owners = {fact.name: fact.user for fact in fixture.scenario.setup.facts}
     async with AsyncExitStack() as session:
         store = await session.enter_async_context(fixture.open_store(fixture.store_folder))
-        needs = dict.fromkeys(NEEDS[step.do] for step in script if step.do in NEEDS)
-        if missing := [need for need in needs if need not in store.capabilities]:
+        # a mark lists the facts
+        needs = dict.fromkeys("list" if step.do == "mark" else step.do for step in script)
+        able = store.capabilities | {"remember", "restart"}
+        if missing := [need for need in needs if need not in able]:
             raise Lacking(f"the store does not support {', '.join(missing)}")
         check_users((*fixture.scenario.users, *(step.user for step in script)), store.capabilities)
         for step in script:

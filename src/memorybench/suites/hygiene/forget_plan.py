@@ -20,7 +20,7 @@ from memorybench.suites.spec import with_folders
 from memorybench.suites.suite import Opening, PreparedRun, RunPlace
 from memorybench.suites.wiring import ResolvedStore, Wiring
 
-from .forgetting import OTHER, STEPS, Certificate, Check, Procedure, check_forgetting
+from .forgetting import OTHER, STEPS, Certificate, Procedure, check_forgetting
 from .plays import Store, open_subject
 from .script import USER
 from .spec import FORGET, ForgetSpec
@@ -91,9 +91,10 @@ class _Jobs(Struct, frozen=True):
         check = next(check for check in certificate.checks if check.step == step)
         if check.state == "cannot tell":
             raise Lacking(check.evidence)
+        evidence = "; ".join((check.evidence, *map(str, check.leftovers)))
         return Performed(
             scores=(Score(name=PASSED, value=float(check.state == "pass"), reason=check.evidence),),
-            shown=Exhibit(asked=STEPS[step], expected="pass", got=check.state, reason=check_text(check)),
+            shown=Exhibit(asked=STEPS[step], expected="pass", got=check.state, reason=evidence),
         )
 
     async def _certificate(self, steps: Steps) -> Certificate:
@@ -114,8 +115,3 @@ class _Jobs(Struct, frozen=True):
         }
         check = partial(check_forgetting, procedure=procedure)
         return await self.store.play(steps, PLAY, inputs, check, Certificate, run=self.run, users={USER, OTHER})
-
-
-def check_text(check: Check) -> str:
-    """Return the evidence of a check, with the places of all copies that it found."""
-    return "; ".join((check.evidence, *map(str, check.leftovers)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Literal
@@ -17,7 +17,7 @@ from msgspec import Struct, field
 
 from memorybench.core.errors import Lacking, Refused, ServiceError, Transient
 from memorybench.core.records import Record
-from memorybench.core.stores import Getting, Isolation, MemoryStore, NewFact, StoredFact
+from memorybench.core.stores import Capability, Getting, Isolation, MemoryStore, NewFact, StoredFact
 from memorybench.processes.programs import temporary_folder
 from memorybench.secrets.canaries import find_text
 
@@ -55,6 +55,14 @@ STEPS = {
 """What each step checks, by the name of the step, in the order of the certificate."""
 CORE = ("delete", "search-exact", "list")
 """The steps that prove the deletion: `delete` must pass, and at least one of the two others."""
+_OPERATIONS: dict[str, Capability] = {
+    "search-exact": "recall",
+    "search-reworded": "recall",
+    "list": "list",
+    "get": "get",
+    "history": "history",
+}
+"""By step: the operation by which a store shows facts."""
 _AREAS: dict[str, tuple[Area, str]] = {
     "backups": ("backups", "there are no exports or backups"),
     "files": ("files", "there are no other files"),
@@ -91,15 +99,6 @@ class Procedure(Struct, frozen=True):
     """Called repeatedly while files are searched; raises an error if the run must stop."""
 
 
-class _Surface(Struct, frozen=True):
-    """One operation that shows facts (such as a search), and the twins that it showed before the deletion."""
-
-    name: str
-    show: Callable[[MemoryStore, MadeUpFact], Awaitable[Sequence[str]]]
-    """Calls the operation for a fact and returns the texts that it shows."""
-    twins: tuple[MadeUpFact, ...] = ()
-
-
 class _Play(Struct):
     """The planted facts, their ids, and the results of the steps."""
 
@@ -109,7 +108,8 @@ class _Play(Struct):
     """The ids that the store gave each fact, by the text of the fact."""
     derived: int = 0
     """The number of entries before the deletion that the store itself derived from others."""
-    surfaces: dict[str, _Surface] = field(default_factory=dict)
+    shown: dict[str, tuple[MadeUpFact, ...]] = field(default_factory=dict)
+    """The twins that an operation showed before the deletion, by the step that checks this operation."""
     results: dict[str, Check] = field(default_factory=dict)
 
     @property
@@ -160,7 +160,7 @@ async def check_forgetting(open_store: OpenStore, procedure: Procedure) -> Certi
             await _delete(store, play)
             # at once: the next write of the store may overwrite a copy. In a thread, because decoding takes time
             searches["right after the deletion"] = await asyncio.to_thread(files.search)
-            for step in ("search-exact", "search-reworded", "list", "get", "history"):
+            for step in _OPERATIONS:
                 play.record(step, *await _look(store, play, step))
             await _check_summaries(store, play)
             await _check_other_user(store, play)
@@ -185,11 +185,10 @@ async def _plant(store: MemoryStore, play: _Play) -> None:
         await store.curate(USER, apply=True)
     if "list" in store.capabilities:
         play.derived = sum(fact.id not in play.told_ids for fact in await store.list(USER))
-    for name, show in _surfaces(store, play).items():
+    for step in (step for step, operation in _OPERATIONS.items() if operation in store.capabilities):
         for fact in play.deleted:
-            await show(store, fact)  # a cache must not answer with it after the deletion
-        shown = [twin for twin in play.twins if _texts_with(twin.values, await show(store, twin))]
-        play.surfaces[name] = _Surface(name, show, tuple(shown))
+            await _show(store, play, step, fact)  # a cache must not answer with it after the deletion
+        play.shown[step] = tuple([twin for twin in play.twins if await _shown_with(store, play, step, twin)])
 
 
 async def _tell(store: MemoryStore, play: _Play, user: str, fact: MadeUpFact) -> None:
@@ -206,44 +205,28 @@ async def _tell(store: MemoryStore, play: _Play, user: str, fact: MadeUpFact) ->
         raise ServiceError(f'the store refused the harmless fact "{fact.text}": {error}') from error
 
 
-def _surfaces(
-    store: MemoryStore, play: _Play
-) -> dict[str, Callable[[MemoryStore, MadeUpFact], Awaitable[Sequence[str]]]]:
-    """Return the operations by which this store shows facts, by the name of the step that checks them."""
-
-    async def search_exact(store: MemoryStore, fact: MadeUpFact) -> Sequence[str]:
-        return _texts(await store.recall(USER, fact.text, LIMIT))
-
-    async def search_reworded(store: MemoryStore, fact: MadeUpFact) -> Sequence[str]:
-        return _texts(await store.recall(USER, fact.question, LIMIT))
-
-    async def list_all(store: MemoryStore, fact: MadeUpFact) -> Sequence[str]:
-        return _texts(await store.list(USER))
-
-    async def history(store: MemoryStore, fact: MadeUpFact) -> Sequence[str]:
-        return await store.history(USER)
-
-    async def get(store: MemoryStore, fact: MadeUpFact) -> Sequence[str]:
-        assert isinstance(store, Getting)
-        found = []
-        # a store may give a corrected fact a new id; the text before it must not be readable by the old one
-        for id in dict.fromkeys((*play.ids[fact.text], *play.ids.get(fact.earlier, ()))):
-            try:
-                found.append(await store.get(USER, id))
-            except Transient:
-                raise
-            except (ServiceError, Refused):
-                continue  # the usual answer to an unknown id
-        return _texts(fact for fact in found if fact is not None)
-
-    ways = {
-        "search-exact": ("recall", search_exact),
-        "search-reworded": ("recall", search_reworded),
-        "list": ("list", list_all),
-        "get": ("get", get),
-        "history": ("history", history),
-    }
-    return {name: show for name, (capability, show) in ways.items() if capability in store.capabilities}
+async def _show(store: MemoryStore, play: _Play, step: str, fact: MadeUpFact) -> Sequence[str]:
+    """Call the operation that a step checks for a fact, and return the texts that it shows."""
+    match step:
+        case "search-exact":
+            return _texts(await store.recall(USER, fact.text, LIMIT))
+        case "search-reworded":
+            return _texts(await store.recall(USER, fact.question, LIMIT))
+        case "list":
+            return _texts(await store.list(USER))
+        case "history":
+            return await store.history(USER)
+    assert isinstance(store, Getting)
+    found = []
+    # a store may give a corrected fact a new id; the text before it must not be readable by the old one
+    for id in dict.fromkeys((*play.ids[fact.text], *play.ids.get(fact.earlier, ()))):
+        try:
+            found.append(await store.get(USER, id))
+        except Transient:
+            raise
+        except (ServiceError, Refused):
+            continue  # the usual answer to an unknown id
+    return _texts(fact for fact in found if fact is not None)
 
 
 def _texts(facts: Iterable[StoredFact]) -> list[str]:
@@ -285,33 +268,38 @@ async def _forget(store: MemoryStore, play: _Play, fact: MadeUpFact) -> None:
 
 async def _look(store: MemoryStore, play: _Play, step: str) -> tuple[CheckState, str]:
     """Check one operation: it must not show deleted facts, and must still show the twins that it showed before."""
-    surface = play.surfaces.get(step)
-    if surface is None:
+    twins = play.shown.get(step)
+    if twins is None:
         missing = {"get": "reads a fact by its id", "history": "shows earlier texts", "list": "lists facts"}
         return "cannot tell", f"the store has no operation that {missing.get(step, 'searches')}"
     try:
-        texts = {fact.text: await surface.show(store, fact) for fact in (*play.deleted, *surface.twins)}
+        texts = {fact.text: await _show(store, play, step, fact) for fact in (*play.deleted, *twins)}
     except Transient:
         raise
     except ServiceError as error:
         return "cannot tell", f"error: {error}"
     values = [value for fact in play.deleted for value in fact.values]
     found = _texts_with(values, list(dict.fromkeys(text for shown in texts.values() for text in shown)))
-    lost = [twin for twin in surface.twins if not _texts_with(twin.values, texts[twin.text])]
+    lost = [twin for twin in twins if not _texts_with(twin.values, texts[twin.text])]
     if found:
         return "fail", f"returned: {_quote(found)}"
     if lost:
         return "fail", f"lost a fact that was not deleted: {_quote(twin.text for twin in lost)}"
-    if not surface.twins:
+    if not twins:
         return "cannot tell", "the twins, which were not deleted, were not returned either"
-    twins = len(surface.twins)
-    return "pass", f"no deleted fact returned; {twins} {'twin' if twins == 1 else 'twins'} returned as before"
+    count = "1 twin" if len(twins) == 1 else f"{len(twins)} twins"
+    return "pass", f"no deleted fact returned; {count} returned as before"
 
 
 def _quote(texts: Iterable[str]) -> str:
     found = list(dict.fromkeys(texts))
     more = f" and {len(found) - 3} more" if len(found) > 3 else ""
     return ", ".join(f'"{text}"' for text in found[:3]) + more
+
+
+async def _shown_with(store: MemoryStore, play: _Play, step: str, fact: MadeUpFact) -> list[str]:
+    """Return the texts with a value of the fact that the operation of a step shows for it."""
+    return _texts_with(fact.values, await _show(store, play, step, fact))
 
 
 async def _look_again(store: MemoryStore, play: _Play) -> tuple[CheckState, str]:
@@ -327,7 +315,7 @@ async def _look_again(store: MemoryStore, play: _Play) -> tuple[CheckState, str]
 
 
 async def _check_summaries(store: MemoryStore, play: _Play) -> None:
-    if "list" not in play.surfaces:
+    if "list" not in play.shown:
         play.record("summaries", "cannot tell", "the store has no operation that lists facts")
         return
     derived = [fact for fact in await store.list(USER) if fact.id not in play.told_ids]
@@ -387,8 +375,8 @@ async def _check_restart(store: MemoryStore, play: _Play, isolation: Isolation) 
 
 async def _check_refeed(store: MemoryStore, play: _Play) -> None:
     """Store the first deleted fact again, check that the other deleted facts stay deleted, and delete it again."""
-    shown = [surface for name, surface in play.surfaces.items() if name in ("search-exact", "list") and surface.twins]
-    if not shown:
+    steps = [step for step in ("search-exact", "list") if play.shown.get(step)]
+    if not steps:
         play.record("refeed", "cannot tell", "neither search nor list returns the twins")
         return
     first, *others = play.deleted
@@ -397,15 +385,10 @@ async def _check_refeed(store: MemoryStore, play: _Play) -> None:
     except (Refused, ServiceError) as error:
         play.record("refeed", "fail", f"a deleted fact cannot be told again: {error}")
         return
-    is_back = [bool(_texts_with(first.values, await surface.show(store, first))) for surface in shown]
-    came_back = [
-        text
-        for surface in shown
-        for fact in others
-        for text in _texts_with(fact.values, await surface.show(store, fact))
-    ]
+    is_back = [bool(await _shown_with(store, play, step, first)) for step in steps]
+    came_back = [text for step in steps for fact in others for text in await _shown_with(store, play, step, fact)]
     await _forget(store, play, first)
-    left = [text for surface in shown for text in _texts_with(first.values, await surface.show(store, first))]
+    left = [text for step in steps for text in await _shown_with(store, play, step, first)]
     if came_back:
         play.record("refeed", "fail", f"telling one fact brought another one back: {_quote(came_back)}")
     elif not all(is_back):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from memorybench.core.measures import Metric
-from memorybench.core.trials import Outcome, Score, Trial
+from memorybench.core.trials import Score, Trial
 from memorybench.metrics.rates import Rate
 
 from .assertions_base import Finding
@@ -18,9 +18,6 @@ class PhaseRate(Rate, frozen=True):
 
     def concerns(self, trial: Trial) -> bool:
         return trial.labels.get("phase") in self.phases
-
-    def read(self, outcome: Outcome) -> tuple[float, ...] | None:
-        return Rate.read(self, outcome) if self.concerns(outcome.trial) else None
 
 
 MEASURES: tuple[Metric, ...] = (

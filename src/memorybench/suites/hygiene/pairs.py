@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from memorybench.core.records import Record
 
-from .placeholders import fill_placeholders, generate_values, planted_names
+from .placeholders import generate_word
 
 
 class MadeUpFact(Record):
@@ -34,65 +34,42 @@ class Pair(Record):
     twin: MadeUpFact
 
 
-_PAIRS = [
-    {
-        "name": "told once",
-        "deleted": {
-            "text": "My neighbour's cat is called ${word:cat}",
-            "value": "${word:cat}",
-            "question": "Which name did the neighbour give to the cat?",
-        },
-        "twin": {
-            "text": "My sister's parrot is called ${word:parrot}",
-            "value": "${word:parrot}",
-            "question": "Which name did the sister give to the parrot?",
-        },
-    },
-    {
-        "name": "corrected",
-        "deleted": {
-            "text": "The dentist I go to is Doctor ${word:dentist}",
-            "value": "${word:dentist}",
-            "question": "Whom do I see as a dentist, which doctor?",
-            "earlier": "The dentist I go to is Doctor ${word:former_dentist}",
-            "earlier_value": "${word:former_dentist}",
-        },
-        "twin": {
-            "text": "The landlord of my flat is Mister ${word:landlord}",
-            "value": "${word:landlord}",
-            "question": "Whose flat is it, who is the landlord?",
-            "earlier": "The landlord of my flat is Mister ${word:former_landlord}",
-            "earlier_value": "${word:former_landlord}",
-        },
-    },
-    {
-        "name": "told twice",
-        "deleted": {
-            "text": "I spend the holidays in a cabin near ${word:cabin}",
-            "value": "${word:cabin}",
-            "question": "Where is the cabin for the holidays?",
-            "is_repeated": True,
-        },
-        "twin": {
-            "text": "I learned to swim in the river at ${word:river}",
-            "value": "${word:river}",
-            "question": "In which river did I learn to swim?",
-            "is_repeated": True,
-        },
-    },
-]
-_WITNESS = {
-    "text": "Our choir meets in the hall of ${word:choir}",
-    "value": "${word:choir}",
-    "question": "In which hall does the choir meet?",
-}
-
-
 def make_pairs(seed: int) -> tuple[tuple[Pair, ...], MadeUpFact]:
     """Return pairs of one user's facts, one to delete and a twin to keep, and a fact of another user.
 
     The seed determines the made-up words.
     """
-    words = generate_values(planted_names([*_PAIRS, _WITNESS]), seed, "hygiene forget")
-    pairs = tuple(Pair.model_validate(pair) for pair in fill_placeholders(_PAIRS, words))
-    return pairs, MadeUpFact.model_validate(fill_placeholders(_WITNESS, words))
+
+    def made_up(text: str, word: str, question: str, *, former: str = "", is_repeated: bool = False) -> MadeUpFact:
+        value = generate_word(word, seed, "hygiene forget")
+        earlier_value = generate_word(former, seed, "hygiene forget") if former else ""
+        return MadeUpFact(
+            text=text.format(value),
+            value=value,
+            question=question,
+            earlier=text.format(earlier_value) if former else "",
+            earlier_value=earlier_value,
+            is_repeated=is_repeated,
+        )
+
+    told_once = Pair(
+        name="told once",
+        deleted=made_up("My neighbour's cat is called {}", "cat", "Which name did the neighbour give to the cat?"),
+        twin=made_up("My sister's parrot is called {}", "parrot", "Which name did the sister give to the parrot?"),
+    )
+    dentist = "The dentist I go to is Doctor {}"
+    landlord = "The landlord of my flat is Mister {}"
+    corrected = Pair(
+        name="corrected",
+        deleted=made_up(dentist, "dentist", "Whom do I see as a dentist, which doctor?", former="former_dentist"),
+        twin=made_up(landlord, "landlord", "Whose flat is it, who is the landlord?", former="former_landlord"),
+    )
+    cabin = "I spend the holidays in a cabin near {}"
+    river = "I learned to swim in the river at {}"
+    told_twice = Pair(
+        name="told twice",
+        deleted=made_up(cabin, "cabin", "Where is the cabin for the holidays?", is_repeated=True),
+        twin=made_up(river, "river", "In which river did I learn to swim?", is_repeated=True),
+    )
+    witness = made_up("Our choir meets in the hall of {}", "choir", "In which hall does the choir meet?")
+    return (told_once, corrected, told_twice), witness

@@ -124,12 +124,18 @@ def remove_placeholders(text: str) -> str:
 
 def generate_values(names: set[str], seed: int, scenario: str) -> dict[str, str]:
     """Return a value for each name. It depends only on the name, the seed and the scenario."""
-    values = {}
-    for planted in sorted(names):
-        family, _, name = planted.partition(":")
-        random = Random(f"{seed}/{scenario}/{planted}")
-        values[planted] = SECRETS[name](random) if family == "secret" else _word(random)
-    return values
+    return {planted: _generate(planted, seed, scenario) for planted in sorted(names)}
+
+
+def generate_word(name: str, seed: int, scenario: str) -> str:
+    """Return the made-up word that the placeholder `${word:name}` stands for."""
+    return _generate(f"word:{name}", seed, scenario)
+
+
+def _generate(planted: str, seed: int, scenario: str) -> str:
+    family, _, name = planted.partition(":")
+    random = Random(f"{seed}/{scenario}/{planted}")
+    return SECRETS[name](random) if family == "secret" else _word(random)
 
 
 def fill_placeholders(value: Any, values: Mapping[str, str]) -> Any:

@@ -178,7 +178,7 @@ class _HygieneRun(Struct, frozen=True):
     async def open_plan(self, opening: Opening) -> Plan:
         if self.spec.agent is not None and self.agent is None:  # blocked: neither store nor agent is opened
             attempts = self._attempts(Store(Subject(role="store", name=self.store.name), self.store.open), opening)
-            return Plan(jobs=attempts.blocked_jobs(), size=attempts.size, metrics=MEASURES)
+            return Plan(jobs=attempts.jobs(None, None), size=attempts.size, metrics=MEASURES)
         store = await open_subject(self.store)
         if self.agent is None:
             opening.check_subject(store.subject)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -62,13 +63,13 @@ def record(
 ) -> RecordedDraft:
     """Run an agent's command with a store, and write the recorded calls to `file` as a scenario draft.
 
-    The draft is replayed before it is written; the result has the replays. Raise BadInput if `file` exists.
+    The draft is replayed before it is written; the result has the replays. Raise BadInput before the command is run if
+    `file` exists or cannot be written.
 
     `is_good`: the agent behaved well. `prompt`: what the user said to the agent; it replaces `${prompt}` in the
     command. `quiet`: the output of the command goes to standard error.
     """
-    if file.exists():
-        raise BadInput(str(file), "already exists", remedy="name another file with --to")
+    _check_target(file, name)
     check_sdk("hygiene record")
     resolved = wiring.store(store)
     command = [word.replace("${prompt}", prompt) for word in command] if prompt is not None else command
@@ -79,7 +80,6 @@ def record(
     shows, draft, replays, remarks = blocking(_prove(name, recording, resolved, wiring, is_good=is_good))
     draft["description"] = " ".join([draft["description"], *dict.fromkeys(remarks)])
     text = wiring.redact(json.dumps(draft, ensure_ascii=False))
-    file.parent.mkdir(parents=True, exist_ok=True)
     write_draft(file, json.loads(text))
     return RecordedDraft(
         file=str(file),
@@ -89,6 +89,21 @@ def record(
         for_a_person=tuple(dict.fromkeys(wiring.redact(remark) for remark in remarks)),
         credential=credential_in(text),
     )
+
+
+def _check_target(file: Path, name: str) -> None:
+    """Create the folder of a draft. Raise BadInput if the draft could not be written after the agent has run."""
+    another = "name another file with --to"
+    if file.name != f"{name}.json":
+        raise BadInput(str(file), f"the name of the file differs from the id {name}", expected=f"{name}.json")
+    if file.exists():
+        raise BadInput(str(file), "already exists", remedy=another)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(str(file.parent), error.strerror or "the folder cannot be created", remedy=another) from None
+    if not os.access(file.parent, os.W_OK):
+        raise BadInput(str(file.parent), "the folder cannot be written to", remedy=another)
 
 
 async def _record(

@@ -21,10 +21,10 @@ from memorybench.suites.run_costs import RunCosts
 from memorybench.suites.wiring import ResolvedModel, Wiring
 
 from .scan_injection import find_injections
-from .scan_meaning import Compared, open_embedder, relations_by_meaning, statements_to_compare
+from .scan_meaning import Meanings, read_meanings, relations_by_meaning
 from .scan_model import Hint, Kind, MaskedTexts, ask_model, plan_asking
 from .scan_personal import Severity, find_personal_data, hide_values
-from .scan_statements import Related, Statement, is_stale, relations_within, statements_in
+from .scan_statements import Related, Statement, find_relations, is_stale, statements_in
 from .scan_texts import Reading, Text, read_paths
 
 Category = Literal["secret", "personal data", "injection", "duplicate", "contradiction", "stale"]
@@ -103,10 +103,11 @@ def scan(
     if store is not None:
         reading.texts += blocking(_read_store(store, user, wiring))
     places, today = _Places(), date.today()
-    findings = list(_find(reading, today, wiring, places))
+    meanings = read_meanings(reading.texts, wiring)
+    findings = list(_find(reading, meanings, today, places))
     prompts, costs = 0, None
     if reader is not None:
-        findings, prompts, costs = _read_by_model(reader, reading, findings, places, today, wiring)
+        findings, prompts, costs = _read_by_model(reader, reading, meanings, findings, places, today, wiring)
     findings.sort(key=lambda one: (-SEVERITIES.index(one.severity), one.file, one.line, one.column, one.pointer))
     known = set(baseline)
     new = tuple(one for one in findings if one.fingerprint not in known)
@@ -147,7 +148,7 @@ async def _read_store(name: str, user: str, wiring: Wiring) -> list[Text]:
     ]
 
 
-def _find(reading: Reading, today: date, wiring: Wiring, places: _Places) -> Iterator[ScanFinding]:
+def _find(reading: Reading, meanings: Meanings | None, today: date, places: _Places) -> Iterator[ScanFinding]:
     statements: list[Statement] = []
     for text in reading.texts:
         yield from _find_in_text(text, places)
@@ -159,24 +160,20 @@ def _find(reading: Reading, today: date, wiring: Wiring, places: _Places) -> Ite
                 yield places.finding(
                     "stale", "time that is over or unknown", "low", text, statement.start, end, message
                 )
-    related = relations_within(statements)
-    for relation, earlier, later in [*related, *_reworded(reading, related, wiring)]:
+    related = find_relations(statements)
+    for relation, earlier, later in [*related, *_reworded(reading, related, meanings)]:
         category, severity, message = _RELATION_KINDS[relation]
         start, end = later.start, later.start + len(later.text)
         before = (earlier.source, earlier.start, earlier.start + len(earlier.text))
         yield places.finding(category, relation, severity, later.source, start, end, message, before)
 
 
-def _reworded(reading: Reading, related: Sequence[Related], wiring: Wiring) -> Iterator[Related]:
+def _reworded(reading: Reading, related: Sequence[Related], meanings: Meanings | None) -> Iterator[Related]:
     """Yield the related pairs that only embeddings find. Statements that were not compared are counted in `reading`."""
-    compared = statements_to_compare(reading.texts)
-    if len(compared) < 2:
-        return
-    try:
-        pairs, left_out = blocking(_compare(compared, wiring))
-    except BadInput:  # the package with the embeddings is not installed
+    if meanings is None:
         reading.skipped["comparison of meanings, which needs memorybench[embed]"] += 1
         return
+    pairs, left_out = relations_by_meaning(meanings)
     if left_out:
         reading.skipped["statements beyond the limit of a folder"] += left_out
     known: dict[int, list[tuple[int, int]]] = defaultdict(list)
@@ -185,11 +182,6 @@ def _reworded(reading: Reading, related: Sequence[Related], wiring: Wiring) -> I
     for relation, earlier, later in pairs:
         if not any(start <= later.start < end for start, end in known[id(later.source)]):
             yield relation, earlier, later
-
-
-async def _compare(compared: Sequence[Compared], wiring: Wiring) -> tuple[list[Related], int]:
-    async with open_embedder(wiring) as embedder:
-        return await relations_by_meaning(compared, embedder)
 
 
 def _find_in_text(text: Text, places: _Places) -> Iterator[ScanFinding]:
@@ -246,6 +238,7 @@ _BY_MODEL: Mapping[Kind, tuple[Category, Severity, str]] = {
 def _read_by_model(
     reader: ModelReader,
     reading: Reading,
+    meanings: Meanings | None,
     findings: Sequence[ScanFinding],
     places: _Places,
     today: date,
@@ -261,16 +254,18 @@ def _read_by_model(
         for one in findings
         if (kind := _CATEGORIES.get(one.category) or _KINDS.get(one.kind))
     }
-    asked, compared = plan_asking(texts, tuple(candidates.values()), wiring)
+    asked = plan_asking(texts, meanings, tuple(candidates.values()))
     prompts = sum(one.prompts for one in asked)
     if reader.dry_run:
         return list(findings), prompts, None
-    if not compared:
+    if meanings is None and sum(bool(one.lines) for one in asked) > 1:
         reading.skipped["comparison of files by the model, which needs memorybench[embed]"] += 1
     found = ask_model(texts, asked, reader.model, wiring, today=today, results=reader.results, budget=reader.budget)
     if found.failed:
         why = f" ({found.problem})" if found.problem else ""
         reading.skipped[f"parts that the model did not read{why}; repeat the command"] += found.failed
+    if found.unread:
+        reading.skipped["replies of the model that could not be read"] += found.unread
     kept = [one for one in findings if candidates.get(one.fingerprint) not in found.denied]
     for hint in found.confirmed:
         category, severity, message = _BY_MODEL[hint.kind]

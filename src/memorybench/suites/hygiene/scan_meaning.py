@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack
 from difflib import SequenceMatcher
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from memorybench.core.errors import BadInput
 from memorybench.processes.programs import temporary_folder
+from memorybench.suites.blocking import blocking
 from memorybench.text.words import NEGATIONS, content_words, is_negated, stem, stems, words
 
 from .scan_statements import NAMES_OF_IDS, RECORD_OF_AN_EVENT, RECORDS, Related, Relation, Statement, statements_in
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from memorybench.core.contracts import Embedder
     from memorybench.suites.wiring import Wiring
 
 DUPLICATE = 0.75
@@ -187,22 +188,43 @@ def _names(text: Text) -> str:
     return re.sub(r"[_-]+", " ", " ".join(parts))
 
 
-@asynccontextmanager
-async def open_embedder(wiring: Wiring) -> AsyncIterator[Embedder]:
-    """Yield the embeddings of a scan. Raise BadInput if their package is not installed."""
+class Meanings(Struct, frozen=True):
+    """The statements to compare, and their embeddings."""
+
+    statements: Sequence[Compared]
+    vectors: Sequence[Sequence[float]]
+    """One per statement; empty if there are fewer than two statements, which need no comparison."""
+
+
+def read_meanings(texts: Sequence[Text], wiring: Wiring) -> Meanings | None:
+    """Return the embeddings of the statements in these texts; None if their package is not installed."""
+    statements = statements_to_compare(texts)
+    if len(statements) < 2:
+        return Meanings(statements, ())
+    try:
+        return Meanings(statements, blocking(_embed([one.text for one in statements], wiring)))
+    except BadInput:
+        return None
+
+
+async def _embed(texts: Sequence[str], wiring: Wiring) -> Sequence[Sequence[float]]:
     with temporary_folder("memorybench-scan-") as folder:
         async with AsyncExitStack() as stack:
-            yield await wiring.open_providers(stack, folder, run_id="scan").embedder()
+            embedder = await wiring.open_providers(stack, folder, run_id="scan").embedder()
+            return await embedder.embed(texts)
 
 
-async def relations_by_meaning(compared: Sequence[Compared], embedder: Embedder) -> tuple[list[Related], int]:
+def relations_by_meaning(meanings: Meanings) -> tuple[list[Related], int]:
     """Return pairs (relation, earlier, later), and how many statements were left out because there are too many.
 
     Each later statement is paired at most once, with the most similar earlier one.
     """
+    compared = meanings.statements
+    if len(compared) < 2:
+        return [], 0
     import numpy as np
 
-    vectors = np.asarray(await embedder.embed([one.text for one in compared]), np.float32)
+    vectors = np.asarray(meanings.vectors, np.float32)
     folders: dict[PurePath, list[int]] = defaultdict(list)
     for at, one in enumerate(compared):
         folders[one.folder].append(at)

@@ -8,7 +8,6 @@ Replies are steps of a run in the journal, so a repeated scan of the same texts 
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 from bisect import bisect_left
@@ -18,11 +17,11 @@ from datetime import date
 from functools import partial
 from itertools import chain, groupby, pairwise
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 from msgspec import Struct
 
-from memorybench.core.contracts import Embedder, Model
+from memorybench.core.contracts import Completion, Model
 from memorybench.core.errors import BadInput, Unreadable
 from memorybench.core.plans import Job, Performed, Plan, Steps
 from memorybench.core.records import Record
@@ -30,17 +29,16 @@ from memorybench.core.trials import Case, Score, Trial
 from memorybench.files.json_text import decode, find_json
 from memorybench.journal.rows import Fingerprint
 from memorybench.journal.run_reader import RunReader
-from memorybench.judging.asking import ask_once
+from memorybench.judging.asking import all_of, ask_once
 from memorybench.judging.prompts import render_prompt
 from memorybench.judging.verdicts import read_verdict
-from memorybench.suites.blocking import blocking
 from memorybench.suites.estimates import check_prices
 from memorybench.suites.model_runs import model_run, perform_with_model
 from memorybench.suites.run_costs import RunCosts
 from memorybench.suites.wiring import ResolvedModel, Wiring
 from memorybench.text.sanitize import preview
 
-from .scan_meaning import open_embedder, statements_to_compare
+from .scan_meaning import Meanings
 from .scan_personal import hide_values
 from .scan_statements import NAMES_OF_IDS, Statement
 from .scan_texts import Text
@@ -94,10 +92,12 @@ class Hint(Record):
 
 
 class Part(Case):
-    """The result of one job: the possible problems that the model confirmed and denied."""
+    """The result of one job: the possible problems that the model was asked about, by its replies."""
 
     confirmed: tuple[Hint, ...] = ()
     denied: tuple[Hint, ...] = ()
+    undecided: tuple[Hint, ...] = ()
+    """Possible problems about which the model's reply could not be read."""
 
 
 Pair: TypeAlias = tuple[Span, Span]
@@ -127,9 +127,11 @@ class ModelFindings(Struct, frozen=True):
     denied: frozenset[Hint]
     failed: int
     """The number of jobs without a result, because the model failed or was not asked."""
+    unread: int
+    """The number of replies that could not be read."""
     costs: RunCosts
     problem: str = ""
-    """The most frequent error of these jobs; "" if none has an error."""
+    """The most frequent error of the failed jobs; "" if none has an error."""
 
 
 class MaskedTexts:
@@ -200,16 +202,16 @@ def parts_of(texts: MaskedTexts) -> list[tuple[Span, ...]]:
     return [tuple(part) for part in parts if part]
 
 
-async def similar_pairs(parts: Sequence[Sequence[Span]], texts: MaskedTexts, embedder: Embedder) -> list[Pair]:
+def similar_pairs(parts: Sequence[Sequence[Span]], texts: MaskedTexts, meanings: Meanings) -> list[Pair]:
     """Return pairs of similar statements that are not in the same part."""
-    import numpy as np
-
-    statements = [(texts.span(one.statement), one.text) for one in statements_to_compare(texts.texts)]
+    statements = [texts.span(one.statement) for one in meanings.statements]
     if len(parts) < 2 or len(statements) < 2:
         return []
+    import numpy as np
+
     ends = [(part[-1].text, part[-1].end) for part in parts]
-    numbers = np.asarray([bisect_left(ends, (span.text, span.end)) for span, _ in statements])
-    vectors = np.asarray(await embedder.embed([text for _, text in statements]), np.float32)
+    numbers = np.asarray([bisect_left(ends, (span.text, span.end)) for span in statements])
+    vectors = np.asarray(meanings.vectors, np.float32)
     most = min(NEIGHBOURS, len(statements) - 1)
     found = set()
     for start in range(0, len(statements), _BLOCK):
@@ -217,25 +219,17 @@ async def similar_pairs(parts: Sequence[Sequence[Span]], texts: MaskedTexts, emb
         block[numbers[start : start + _BLOCK, None] == numbers[None, :]] = -1
         for row, columns in enumerate(np.argpartition(block, -most, axis=1)[:, -most:]):
             found |= {tuple(sorted((start + row, int(at)))) for at in columns if block[row, at] >= SIMILAR}
-    return [(statements[one][0], statements[other][0]) for one, other in sorted(found)]
+    return [(statements[one], statements[other]) for one, other in sorted(found)]
 
 
-def plan_asking(texts: MaskedTexts, candidates: Sequence[Hint], wiring: Wiring) -> tuple[list[Asked], bool]:
-    """Return the jobs, and whether statements of different parts were compared, which needs embeddings."""
+def plan_asking(texts: MaskedTexts, meanings: Meanings | None, candidates: Sequence[Hint]) -> list[Asked]:
+    """Return the jobs. Without `meanings`, statements of different parts are not compared."""
     parts = parts_of(texts)
-    try:
-        pairs, compared = blocking(_compare(parts, texts, wiring)), True
-    except BadInput:  # the package with the embeddings is not installed
-        pairs, compared = [], len(parts) < 2
+    pairs = [] if meanings is None else similar_pairs(parts, texts, meanings)
     asked = [Asked(lines=part) for part in parts]
     asked += [Asked(pairs=tuple(pairs[at : at + PAIRS])) for at in range(0, len(pairs), PAIRS)]
     asked += [Asked(candidates=(one,)) for one in candidates]
-    return asked, compared
-
-
-async def _compare(parts: Sequence[Sequence[Span]], texts: MaskedTexts, wiring: Wiring) -> list[Pair]:
-    async with open_embedder(wiring) as embedder:
-        return await similar_pairs(parts, texts, embedder)
+    return asked
 
 
 def ask_model(
@@ -277,9 +271,18 @@ def ask_model(
         costs = RunCosts.of(run_reader, run_reader.run(run.id))
     confirmed = dict.fromkeys(hint for part in parts for hint in part.confirmed)
     denied = frozenset(hint for part in parts for hint in part.denied)
-    errors = Counter(outcome.failure.message for outcome in outcomes if outcome.failure is not None)
+    unread = sum(outcome.status == "unscored" for outcome in outcomes)
+    failures = [outcome.failure for outcome in outcomes if outcome.status != "unscored"]
+    errors = Counter(failure.message for failure in failures if failure is not None)
     problem = next((text for text, _ in errors.most_common(1)), "")
-    return ModelFindings(tuple(confirmed), denied, len(asked) - len(parts), costs, problem)
+    return ModelFindings(
+        confirmed=tuple(confirmed),
+        denied=denied,
+        failed=len(asked) - len(parts) - unread,
+        unread=unread + sum(len(part.undecided) for part in parts),
+        costs=costs,
+        problem=problem,
+    )
 
 
 def _jobs(asked: Sequence[Asked], reader: _Reader) -> Iterator[Job]:
@@ -287,8 +290,10 @@ def _jobs(asked: Sequence[Asked], reader: _Reader) -> Iterator[Job]:
 
     async def ask(name: str, one: Asked, steps: Steps) -> Performed:
         verdicts = await reader.find(steps, one)
-        confirmed, denied = (tuple(hint for hint, yes in verdicts.items() if yes == wanted) for wanted in (True, False))
-        done[name] = Part(id=name, confirmed=confirmed, denied=denied)
+        confirmed, denied, undecided = (
+            tuple(hint for hint, verdict in verdicts.items() if verdict is wanted) for wanted in (True, False, None)
+        )
+        done[name] = Part(id=name, confirmed=confirmed, denied=denied, undecided=undecided)
         return Performed(scores=(Score(name="confirmed", value=float(len(confirmed))),))
 
     for place, one in enumerate(asked):
@@ -309,8 +314,11 @@ class _Reader(Struct, frozen=True):
     texts: MaskedTexts
     today: date
 
-    async def find(self, steps: Steps, asked: Asked) -> dict[Hint, bool]:
-        """Return the candidates and the problems that the model finds, each with whether the model confirms it."""
+    async def find(self, steps: Steps, asked: Asked) -> dict[Hint, bool | None]:
+        """Return the candidates and the problems that the model finds, each with whether the model confirms it.
+
+        None: the reply about the problem could not be read.
+        """
         hints = list(asked.candidates)
         if asked.lines:
             reply = await self._ask(steps, "scan-lines", self._listed(asked.lines), _read_numbers, dict)
@@ -321,16 +329,19 @@ class _Reader(Struct, frozen=True):
             numbers = {kind: [n for n in chosen[kind] if 0 < n <= len(asked.pairs)] for kind in _OF_TWO}
             hints += [Hint(kind=kind, spans=asked.pairs[n - 1]) for kind in _OF_TWO for n in numbers[kind]]
         hints = list(dict.fromkeys(hints))
-        verdicts = await asyncio.gather(*(self._confirms(steps, hint) for hint in hints))
+        verdicts = await all_of(*(self._confirms(steps, hint) for hint in hints))
         return dict(zip(hints, verdicts, strict=True))
 
-    async def _confirms(self, steps: Steps, hint: Hint) -> bool:
+    async def _confirms(self, steps: Steps, hint: Hint) -> bool | None:
         letters = ("",) if len(hint.spans) == 1 else ("A: ", "B: ")
         lines = [self.texts.line_around(span) for span in hint.spans]
         files = [f"({self.texts.file(line)}) {self.texts.shown(line)}" for line in lines]
         source = "\n".join(f"{letter}{text}" for letter, text in zip(letters, files, strict=True))
         question = _QUESTIONS[hint.kind]
-        return await self._ask(steps, "scan-confirm", source, read_verdict, bool, question=question)
+        try:
+            return await self._ask(steps, "scan-confirm", source, read_verdict, bool, question=question)
+        except Unreadable:
+            return None
 
     def _listed(self, lines: Sequence[Span]) -> str:
         numbered = list(enumerate(lines, start=1))
@@ -349,9 +360,21 @@ class _Reader(Struct, frozen=True):
     async def _ask(
         self, steps: Steps, prompt: str, source: str, read: Callable[[str], T], returns: type[T], **values: str
     ) -> T:
+        """Return the parsed reply. Raise Unreadable if it cannot be parsed.
+
+        Such a reply is recorded as its text, so that it is not paid for again.
+        """
+
+        def read_or_keep(completion: Completion) -> T | str:
+            try:
+                return read(completion.text)
+            except Unreadable:
+                return completion.text
+
         values = {**values, "today": self.today.isoformat()} if prompt != "scan-pairs" else values
         text = render_prompt(prompt, {**values, "source": source}, "memory")
-        return await ask_once(steps, "scan", self.model, text, lambda completion: read(completion.text), returns)
+        reply = await ask_once(steps, "scan", self.model, text, read_or_keep, cast("type[T | str]", returns | str))
+        return read(reply) if isinstance(reply, str) else reply
 
 
 def _hints(reply: Mapping[str, Any], lines: Sequence[Span]) -> Iterator[Hint]:

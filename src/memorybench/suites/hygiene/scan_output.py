@@ -6,10 +6,12 @@ import json
 import os
 from collections import Counter
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote
 
-from memorybench.core.errors import BadInput
+from memorybench.core.records import Record
+from memorybench.files.json_text import load_json
+from memorybench.files.validation import validated
 from memorybench.text.sanitize import printable
 
 from .scan import ScanFinding, ScanReport
@@ -103,25 +105,14 @@ def _uri(file: str) -> str:
     return path.as_uri() if path.is_absolute() else quote(os.fsencode(path.as_posix()))
 
 
+class _Baseline(Record):
+    version: Literal[1] = 1
+    fingerprints: tuple[str, ...]
+
+
 def read_baseline(path: Path) -> list[str]:
     """Return the fingerprints of a baseline file. Raise BadInput if it is missing or invalid."""
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-        fingerprints = document["fingerprints"]
-    except OSError as error:
-        raise BadInput(
-            str(path), error.strerror or "cannot be read", remedy="create it with --write-baseline"
-        ) from None
-    except (ValueError, KeyError, TypeError):
-        fingerprints = None
-    if not isinstance(fingerprints, list) or not all(isinstance(one, str) for one in fingerprints):
-        raise BadInput(
-            str(path),
-            "invalid baseline",
-            expected='{"fingerprints": [...]}',
-            remedy="write it again with --write-baseline",
-        )
-    return fingerprints
+    return list(validated(load_json(path), _Baseline).fingerprints)
 
 
 def baseline_text(report: ScanReport, accepted: list[str]) -> str:

@@ -162,18 +162,29 @@ def _statement(source: Text, text: str, start: int, section: str) -> Statement:
     return Statement(text, source, start, section, frozenset(stems(content_words(text))))
 
 
-def find_relations(statements: Sequence[Statement]) -> Iterator[Related]:
-    """Yield pairs (relation, earlier, later): first similar statements, then lines `Name: value` with different values.
+def find_relations(statements: Sequence[Statement]) -> list[Related]:
+    """Return triples (relation, earlier, later): similar statements, then lines `Name: value` with different values.
 
-    A later statement is in at most one of the first pairs.
+    A later statement is in at most one of the first. Lines of logs and tables, ids, and statements that occur in many
+    files are ignored.
     """
-    related: set[int] = set()
-    for at, other in _pairs(statements):
-        if at not in related and (relation := _relation(statements[other], statements[at])) is not None:
-            related.add(at)
-            yield relation, statements[other], statements[at]
-    for earlier, later in _attributes(statements):
-        yield "contradiction", earlier, later
+    files: dict[str, set[str]] = defaultdict(set)
+    for statement in statements:
+        files[" ".join(words(statement.text))].add(statement.source.file)
+    compared = [
+        one
+        for one in statements
+        if not one.source.file.lower().endswith(RECORDS)
+        and not NAMES_OF_IDS.fullmatch(one.source.key)
+        and not RECORD_OF_AN_EVENT.match(one.text)
+        and len(files[" ".join(words(one.text))]) <= _MOST_COPIES
+    ]
+    related: dict[int, Related] = {}
+    for at, other in _pairs(compared):
+        if at not in related and (relation := _relation(compared[other], compared[at])) is not None:
+            related[at] = (relation, compared[other], compared[at])
+    attributes: list[Related] = [("contradiction", earlier, later) for earlier, later in _attributes(compared)]
+    return [*related.values(), *attributes]
 
 
 def _pairs(statements: Sequence[Statement]) -> Iterator[tuple[int, int]]:
@@ -278,19 +289,3 @@ def _last_day(match: re.Match[str]) -> date | None:
         return date(year + month // 12, month % 12 + 1, 1) - timedelta(days=1)
     except ValueError:
         return None
-
-
-def relations_within(statements: Sequence[Statement]) -> list[Related]:
-    """Return the related pairs, ignoring lines of logs and tables, ids, and statements that occur in many files."""
-    files: dict[str, set[str]] = defaultdict(set)
-    for statement in statements:
-        files[" ".join(words(statement.text))].add(statement.source.file)
-    kept = [
-        one
-        for one in statements
-        if not one.source.file.lower().endswith(RECORDS)
-        and not NAMES_OF_IDS.fullmatch(one.source.key)
-        and not RECORD_OF_AN_EVENT.match(one.text)
-        and len(files[" ".join(words(one.text))]) <= _MOST_COPIES
-    ]
-    return list(find_relations(kept))

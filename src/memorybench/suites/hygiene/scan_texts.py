@@ -9,7 +9,7 @@ import sqlite3
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from memorybench.core.errors import BadInput
 from memorybench.files.json_text import unique_object
+from memorybench.journal.sqlite import APPLICATION_ID, FILE_NAME
 from memorybench.secrets.credentials import find_credentials
 
 from .scan_injection import find_injections
@@ -127,7 +128,10 @@ def _files(folder: Path, reading: Reading) -> Iterator[Path]:
         reading.skipped[_UNREADABLE] += 1
 
     for current, folders, names in os.walk(folder, onerror=count_unreadable):
-        folders[:] = sorted(name for name in folders if name not in _FOLDERS)
+        results = {name for name in folders if _has_journal(Path(current, name))}
+        if results:
+            reading.skipped["folders with results of memorybench"] += len(results)
+        folders[:] = sorted(name for name in folders if name not in _FOLDERS | results)
         links = [name for name in folders if Path(current, name).is_symlink()]  # os.walk does not follow them
         for name in sorted([*names, *links]):
             path = Path(current, name)
@@ -137,6 +141,13 @@ def _files(folder: Path, reading: Reading) -> Iterator[Path]:
                 yield path
             elif not path.is_dir():  # a pipe, a device, or a link to nothing
                 reading.skipped[_UNREADABLE] += 1
+
+
+def _has_journal(folder: Path) -> bool:
+    """Return whether a folder has results of memorybench, such as the recorded replies of an earlier scan."""
+    with suppress(OSError), (folder / FILE_NAME).open("rb") as file:
+        return file.read(72)[68:] == APPLICATION_ID.to_bytes(4)  # its place in the header of a SQLite file
+    return False
 
 
 def _read_file(path: Path, reading: Reading) -> list[Text] | None:

@@ -16,14 +16,14 @@ from memorybench.files.validation import validated
 from memorybench.text.sanitize import preview
 from memorybench.text.spelling import join_names, suggestion
 
-from .assertions import KINDS, Assertion
+from .assertions import Assertion
 from .assertions_base import PHASES, Phase
 from .assertions_behaviour import CallTrace
 from .assertions_memory import NoNewWords, SecretFree, Sql, UnchangedSince
 from .mutants import mutants_of
 from .placeholders import check_placeholders, planted_names, texts_in
 from .scenario import Scenario
-from .script import STEP_NAMES, Mark, Restart, Script, names_given_by
+from .script import Mark, Restart, Script, names_given_by
 
 
 def load_scenario(path: Path) -> Scenario:
@@ -33,8 +33,6 @@ def load_scenario(path: Path) -> Scenario:
 
 def read_scenario(document: Document, file: str) -> Scenario:
     """Return the scenario in a document. Its id must match the file name. Raise BadInput with the first problem."""
-    _check_version(document)
-    _check_tags(document)
     scenario = validated(document, Scenario, spell=str)
     safe_name(scenario.id, document.where("id"))
     if scenario.id != Path(file).stem:
@@ -84,43 +82,6 @@ def load_scenarios(*folders: Path) -> tuple[Scenario, ...]:
             paths[scenario.id] = path
             scenarios.append(scenario)
     return tuple(scenarios)
-
-
-def _check_version(document: Document) -> None:
-    """Raise BadInput for an unknown version. Called first, because other versions have other keys."""
-    if not isinstance(document.value, dict):
-        raise BadInput(document.where(), "invalid scenario", expected="an object with schema_version, id, assertions …")
-    version = document.value.get("schema_version", document.value.get("schemaVersion", 1))
-    if version != 1:
-        raise BadInput(
-            document.where("schema_version"),
-            f"unknown version {preview(version)}",
-            expected="1",
-            remedy="write 1, or use the memorybench that wrote the file",
-        )
-
-
-def _check_tags(document: Document) -> None:
-    """Raise BadInput for an unknown `do` or `kind`. Called early, because they decide which other keys are valid."""
-    for key, names, place in (
-        ("do", STEP_NAMES, ("deterministic", "well_behaved")),
-        ("do", STEP_NAMES, ("deterministic", "violation", "steps")),
-        ("kind", KINDS, ("assertions",)),
-    ):
-        try:
-            part = document.at(*place)
-        except (KeyError, TypeError):
-            continue  # reported by the validation
-        for index, item in enumerate(part.value if isinstance(part.value, list) else ()):
-            if isinstance(item, dict) and key not in item:
-                raise BadInput(
-                    part.where(index, key),
-                    f'"{key}" is missing',
-                    expected=f"one of {join_names(names)}",
-                    remedy="add it",
-                )
-            if isinstance(item, dict) and item[key] not in names:
-                raise _unknown(part.where(index, key), key, item[key], names)
 
 
 def _check_files(scenario: Scenario, document: Document) -> None:

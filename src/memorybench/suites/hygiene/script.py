@@ -24,7 +24,6 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from memorybench.core.records import Record
-from memorybench.core.stores import Capability
 
 USER = "user"
 """The default user."""
@@ -96,14 +95,6 @@ class Mark(_Step):
 Operation = Remember | Update | Forget | Recall | List | Get | Curate
 Step = Annotated[Operation | Restart | Mark, Field(discriminator="do")]
 Script = Sequence[Step]
-
-STEP_NAMES = ("remember", "update", "forget", "recall", "list", "get", "curate", "restart", "mark")
-
-NEEDS: dict[str, Capability] = {
-    "update": "update", "forget": "forget", "recall": "recall", "list": "list", "mark": "list", "get": "get",
-    "curate": "curate",
-}  # fmt: skip
-"""The capability that a store needs for a step, by the name of the step."""
 
 
 def names_given_by(script: Script) -> set[str]:
