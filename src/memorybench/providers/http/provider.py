@@ -22,7 +22,7 @@ from memorybench.secrets.redaction import Redactor
 
 from .documents import SentDocument, merge_sources, shorten, sources_by_assigned_ids, sources_by_our_ids
 from .paging import PageProgress, PageTemplate, read_pages
-from .requests import Api, Values, read_ids
+from .requests import Api, Values, read_ids, render
 from .scopes import Accepted, Scopes, ScopeState
 from .service import AddRequest, ReadRequest, Service
 from .signing import RequestToSign, make_signer
@@ -287,8 +287,8 @@ class _BatchProvider(HttpProvider):
     async def _add_batch(self, scope: Scope, documents: Sequence[SentDocument]) -> Receipt:
         add, state = self._service.batch_add, await self._scopes.open(scope)
         assert add is not None
-        assert add.document is not None
-        rendered = [add.document({**state.variables, **values}) for values in await self._variables(add, documents)]
+        variables = await self._variables(add, documents)
+        rendered = [render(add.document, {**state.variables, **values}) for values in variables]
         # a retry may form other batches: the size of a request depends on variables, such as a token
         pending = [
             (document, body)
