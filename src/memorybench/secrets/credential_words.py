@@ -25,7 +25,7 @@ from .credential_values import (
     looks_secret,
 )
 from .sample_values import TEST_CARDS, is_reference
-from .word_places import NameStarts, Windows, WordPlaces, find_candidates, find_quotes, find_tokens
+from .word_places import Windows, WordPlaces, find_candidates, find_quotes, find_tokens
 
 _CARD = re.compile(r"\d(?<![\w.-].)(?:[ -]?\d){12,18}(?![.-]?\w)")
 """A payment card number. The lookbehind comes after the first digit, because that is faster."""
@@ -138,12 +138,8 @@ class _Rule(Struct, frozen=True):
     """Lower-case strings. The pattern is only tried near one of them, which saves time."""
     pattern: re.Pattern[str]
     accepts: _Accepts
-    starts_with_name: bool = False
-    """Whether the pattern begins with the name of a credential."""
 
 
-_NAME_START = re.compile(rf"(?:\b|(?<=_)|(?=passw))(?={PASSWORD}|{_KEY_NAME})")
-"""Matches where the name of a credential begins, in lower-case text."""
 _NAMES = (*_PASSWORD_WORDS, *_KEY_WORDS)
 _OF_WORDS = (
     _Rule("recovery phrase", _WALLET_WORDS, phrases.SEED_RUN, phrases.has_seed_phrase),
@@ -155,7 +151,7 @@ _OF_WORDS = (
     _Rule("password", _PASSWORD_WORDS, _PHRASE, _value_is(is_passphrase, lambda value: value.count("-") >= _JOINTS)),
 )
 """Rules for values that consist of words."""
-_QUOTED = (_Rule(None, _NAMES, _GIVEN, _accepts_quoted, starts_with_name=True),)
+_QUOTED = (_Rule(None, _NAMES, _GIVEN, _accepts_quoted),)
 """Rules for one word in quotes."""
 _SHORT = (
     _Rule(
@@ -178,7 +174,7 @@ _SHORT = (
 _MIXED = (
     _Rule("password", (*_PASSWORD_WORDS, "-u ", "login"), _TYPED, _value_is(looks_secret)),
     _Rule("password", (" / ",), _SLASH, _value_is(lambda value: is_strong(value, sign=True))),
-    _Rule(None, _NAMES, _GIVEN, _accepts_name, starts_with_name=True),
+    _Rule(None, _NAMES, _GIVEN, _accepts_name),
 )  # fmt: skip
 """Rules for values of six characters and more with a digit or sign."""
 _Near = Callable[[str], list[int]]
@@ -217,7 +213,6 @@ def find_values(text: str) -> Iterator[Credential]:
             for first, last in find(text[start:end]):
                 if not _is_mentioned(text, start + first, start + last):
                     yield Credential(kind, start + first, start + last)
-    names = NameStarts(places.lowered, _NAME_START)
     for group, find_near in _GROUPS:
         rules = [rule for rule in group if places.has_any(rule.words)]
         near = find_places(find_near) if rules and find_near else None
@@ -229,9 +224,7 @@ def find_values(text: str) -> Iterator[Credential]:
                 windows[rule.words] = places.windows(rule.words, near)
             for start, end in windows[rule.words]:
                 part = text[start:end]
-                has_name = rule.starts_with_name
-                matches = names.matches(rule.pattern, part, start) if has_name else rule.pattern.finditer(part)
-                for match in matches:
+                for match in rule.pattern.finditer(part):
                     value = match["value"].rstrip(".,;:)]")
                     if (
                         rule.accepts(match)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 _CANDIDATE = re.compile(r"\d\S{0,40}|[!@#$%^&*+=~?]\w")
 _SPELLED = re.compile(r"(?:(?<=\s)\S ){5}")
@@ -48,8 +48,8 @@ class WordPlaces:
     """Finds the words of rules in a text. Places are cached, because many rules have the same words."""
 
     def __init__(self, text: str, words: Iterable[str]) -> None:
-        self.lowered = text.replace("İ", "I").lower()  # İ is the only letter that becomes two
-        self._present = {word for word in words if word in self.lowered}
+        self._lowered = text.replace("İ", "I").lower()  # İ is the only letter that becomes two
+        self._present = {word for word in words if word in self._lowered}
         self._places: dict[str, list[int]] = {}
 
     def has_any(self, words: Sequence[str]) -> bool:
@@ -66,7 +66,7 @@ class WordPlaces:
                 first = bisect_left(candidates, at - _BEFORE)
                 if first >= len(candidates) or candidates[first] >= at + _AFTER:
                     continue
-            start, end = max(at - _BEFORE, 0), min(at + _AFTER, len(self.lowered))
+            start, end = max(at - _BEFORE, 0), min(at + _AFTER, len(self._lowered))
             if windows and start <= windows[-1][1]:
                 windows[-1] = (windows[-1][0], end)
             else:
@@ -77,32 +77,8 @@ class WordPlaces:
         places = self._places.get(word)
         if places is None:
             places = self._places[word] = []
-            at = self.lowered.find(word)
+            at = self._lowered.find(word)
             while at >= 0:
                 places.append(at)
-                at = self.lowered.find(word, at + len(word))
+                at = self._lowered.find(word, at + len(word))
         return places
-
-
-class NameStarts:
-    """Finds the matches of patterns that begin with the name of a credential. Places of names are cached."""
-
-    def __init__(self, lowered: str, name: re.Pattern[str]) -> None:
-        self._lowered = lowered
-        self._name = name
-        self._starts: dict[tuple[int, int], list[int]] = {}
-
-    def matches(self, pattern: re.Pattern[str], part: str, start: int) -> Iterator[re.Match[str]]:
-        """Yield the matches of a pattern in `part`, which begins at offset `start` of the text."""
-        span = (start, start + len(part))
-        if span not in self._starts:
-            self._starts[span] = [match.start() for match in self._name.finditer(self._lowered, *span)]
-        reached = 0
-        for name in self._starts[span]:
-            at = name - start
-            # an underscore before the name belongs to the match
-            for first in (at - 1, at) if at and part[at - 1] == "_" else (at,):
-                if first >= reached and (match := pattern.match(part, first)):
-                    reached = match.end()
-                    yield match
-                    break
