@@ -407,7 +407,11 @@ def test_a_conversation_that_does_not_fit_is_not_cut(command: Command, stub: Stu
     assert not stub.calls
 
 
-def test_the_context_window_that_a_server_reports_is_used(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("key", ["", "key-of-the-server\n"])
+def test_the_context_window_that_a_server_reports_is_used(
+    command: Command, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    monkeypatch.setenv("VLLM_API_KEY", key)
     with Stub() as stub:
         stub.always(reply({"data": [{"id": "small", "max_model_len": 1200}]}), path="/v1/models")
         stub.always(completion(lambda call: "yes", model="", tokens=(9, 1)), path="/v1/chat/completions")

@@ -104,6 +104,31 @@ def test_targets_apply_unless_thresholds_replace_them(command: Command) -> None:
     assert put(command, "amnesiac", "--no-targets", "--threshold", "recall=0.1")[0].code == 3
 
 
+def test_a_function_may_be_in_a_file_with_dataclasses(command: Command) -> None:
+    (command.folder / "own.py").write_text(
+        "from __future__ import annotations\n"
+        "from dataclasses import dataclass\n"
+        "@dataclass\nclass Fact:\n    text: str\n"
+        "def extract(existing_memory, conversation):\n    return {'Ben': [Fact('lives in Rome').text]}\n"
+    )
+    case = {
+        "id": "c",
+        "existing_memory": {},
+        "conversation": "User: Ben lives in Rome.",
+        "expected_output": {"Ben": ["lives in Rome"]},
+        "expected_facts": ["Ben: lives in Rome"],
+    }
+    (command.folder / "cases.json").write_text(json.dumps([case]))
+    said = command("extraction", "run", "cases.json", "--extractor", "own.py:extract", "--allow-code")
+    assert said.code == 0, said.err
+
+
+def test_a_file_that_ends_the_process_is_an_error(command: Command) -> None:
+    (command.folder / "own.py").write_text("raise SystemExit(0)\n")
+    said = command("extraction", "run", "--extractor", "own.py:extract", "--allow-code")
+    assert (said.code, "own.py cannot be imported: SystemExit" in said.err) == (2, True)
+
+
 def test_user_code_runs_only_with_allow_code(command: Command) -> None:
     said = command("extraction", "run", "--extractor", f"{KNOWN}:perfect")
     assert said.code == 2

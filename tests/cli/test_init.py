@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from aiohttp import web
 
 from tests.cli.command import Command
@@ -244,6 +245,15 @@ def test_what_was_not_found_is_named_here_and_in_the_file(
     assert [one for one in said.out.splitlines() if "to change" in one and line in one]
     assert [one for one in text.splitlines() if one.startswith("# Change") and line in one]
     assert f'baseUrl: "${{MINE_URL:-{stub.url}}}"' in text
+
+
+def test_a_field_that_contains_the_word_name_keeps_its_name(command: Command, stub: Stub) -> None:
+    new = {"properties": {"text": {}, "USER_NAME": {}}}
+    description = {**OPENAPI, "components": {"schemas": {**OPENAPI["components"]["schemas"], "New": new}}}
+    stub.always(reply(description), path="/openapi.json")
+    assert command("init", "provider", "mine", "--probe", stub.url).code == 0
+    config = yaml.safe_load((command.folder / FILES["provider"]).read_text())
+    assert config["endpoints"]["add"]["body"] == {"text": "$.content", "USER_NAME": "$.scope"}
 
 
 def test_names_of_a_description_stay_in_their_line(command: Command, stub: Stub) -> None:

@@ -263,6 +263,23 @@ def test_an_embedder_may_be_a_card(command: Command, stub: Stub) -> None:
     assert call.headers["Authorization"] == f"Bearer {KEY}"
 
 
+def test_a_line_break_after_the_key_of_an_embedder_is_ignored(
+    command: Command, stub: Stub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stub.always(
+        lambda request, call: reply({"data": [{"embedding": [1.0, 2.0]}] * len(call.json["input"])})(request, call)
+    )
+    monkeypatch.setenv("VECTORS_KEY", "key-of-the-vectors\n")
+    configs = command.folder / "providers" / "configs"
+    configs.mkdir(parents=True)
+    local = {"embedding": {"provider": "openai", "baseUrl": f"{stub.url}/v1", "envVar": "VECTORS_KEY"}}
+    config = {"name": "mine", "type": "local", "adapter": "builtin:contextual-retrieval", "local": local}
+    (configs / "mine.yaml").write_text(yaml.safe_dump(config))
+    said = command("eval", "--providers", "mine", "--limit", "1")
+    assert said.code == 0, said.err
+    assert {call.headers["Authorization"] for call in stub.calls} == {"Bearer key-of-the-vectors"}
+
+
 def test_cards_are_listed_described_and_validated(command: Command, stub: Stub) -> None:
     file = write_cards(command.folder, card(stub.url, description="ours", price={"input": 2, "output": 10}))
     rows = {row["name"]: row for row in command("list", "--models", "--json").json}

@@ -1,15 +1,22 @@
 import asyncio
+import os
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from aiohttp import web
 
+from memorybench.catalog.catalog import Catalog
 from memorybench.core.contracts import Embedder
 from memorybench.core.errors import Denied, Malformed, Transient
 from memorybench.core.spending import Spending, Tally
-from memorybench.embedding.openai import open_openai_embedder
-from memorybench.secrets.redaction import Redactor
+from memorybench.core.uses import Consent
+from memorybench.providers.config.sections import Embedding
+from memorybench.wiring.providers import ProviderOpener
 from tests.doubles.stub import Behaviour, Call, Stub, html, reply, status
 
 KEY = "sk-Sentinel/0123+456"
@@ -30,14 +37,20 @@ def vectors(dimensions: int = 3, *, backwards: bool = False, tokens: int | None 
 
 
 def embed(stub: Stub, texts: Sequence[str], **options: Any) -> tuple[Sequence[Sequence[float]], Spending]:
-    async def call() -> tuple[Sequence[Sequence[float]], Spending]:
-        opening = open_openai_embedder(key=KEY, redactor=Redactor([KEY]), base_url=f"{stub.url}/v1", **options)
-        async with opening as embedder:
+    """Embed texts as a provider does whose config has these options in the section `embedding`."""
+    config = {"provider": "openai", "base_url": f"{stub.url}/v1", "env_var": "VECTORS_KEY", **options}
+
+    async def call(folder: Path) -> tuple[Sequence[Sequence[float]], Spending]:
+        async with AsyncExitStack() as stack:
+            opener = ProviderOpener(stack, Catalog(folder), folder, "run", Consent())
+            embedder = await opener.embedder(Embedding.model_validate(config))
             assert isinstance(embedder, Embedder)
+            assert embedder.subject.name == config["provider"]
             with Tally() as tally:
                 return await embedder.embed(texts), tally.spent
 
-    return asyncio.run(call())
+    with TemporaryDirectory() as folder, patch.dict(os.environ, {"VECTORS_KEY": KEY}):
+        return asyncio.run(call(Path(folder)))
 
 
 def test_the_request_has_the_documented_shape(stub: Stub) -> None:
@@ -127,18 +140,13 @@ def test_errors_have_their_type_and_do_not_show_the_key(stub: Stub) -> None:
 
 
 def test_google_has_the_api_of_openai_and_its_own_price(stub: Stub) -> None:
-    async def call() -> Spending:
-        opening = open_openai_embedder(
-            key=KEY, redactor=Redactor([KEY]), dimensions=3, base_url=stub.url, name="google"
-        )
-        async with opening as embedder:
-            assert embedder.subject.name == "google"
-            with Tally() as tally:
-                await embedder.embed(["a"])
-                return tally.spent
-
     stub.always(vectors(3, tokens=1_000_000))
-    spent = asyncio.run(call())
-    assert stub.calls[0].path == "/embeddings"
+    _, spent = embed(stub, ["a"], provider="google", dimensions=3)
     assert stub.calls[0].json == {"model": "gemini-embedding-001", "input": ["a"], "dimensions": 3}
     assert spent.cost == pytest.approx(0.15)
+
+
+def test_a_model_at_an_address_has_the_price_of_its_prefix(stub: Stub) -> None:
+    stub.always(vectors(tokens=1_000_000))
+    _, spent = embed(stub, ["a"], model=f"ollama/nomic-embed-text@{stub.url}/v1")
+    assert spent == Spending(calls=1, input_tokens=1_000_000, cost=0)

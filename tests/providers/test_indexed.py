@@ -5,12 +5,12 @@ from typing import ClassVar
 
 from memorybench.core.contracts import Scope
 from memorybench.providers.bm25 import Bm25
-from memorybench.providers.storage.indexed import INDEX_THREADS, OPEN_INDEXES, Hit, Query
+from memorybench.providers.storage.indexed import INDEX_THREADS, OPEN_INDEXES, Hit, Index, Query
 from memorybench.providers.storage.turns import StoredTurn, TurnMemory
 from tests.providers.embedded import HOME, session, sessions_of
 
 
-class RecordedIndex:
+class RecordedIndex(Index):
     def __init__(self, scope: str) -> None:
         self.scope = scope
         self.is_closed = False

@@ -17,7 +17,6 @@ from msgspec import Struct
 from memorybench.core.errors import BadInput
 from memorybench.core.records import Record
 from memorybench.core.uses import Use, Uses
-from memorybench.embedding.defaults import DEFAULTS, KEY_VARIABLES
 from memorybench.files.environment import REFERENCE
 from memorybench.files.located import Place
 from memorybench.files.reading import read_text
@@ -253,12 +252,13 @@ def _card(card: ModelConfig, place: _Place) -> Uses:
 def _embedder(embedding: Embedding, key: str, place: _Place) -> Uses:
     if embedding.provider == "local":
         return Uses()
-    from memorybench.models.presets import has_address
+    from memorybench.models.presets import PRESETS, has_address
 
     if embedding.model and (has_address(embedding.model) or place.find_card(embedding.model)):
         return _model(embedding.model, f"{key}.model", place)
-    host = place.host_of(embedding.base_url or DEFAULTS[embedding.provider][0])
-    names = (embedding.env_var,) if embedding.env_var else KEY_VARIABLES[embedding.provider]
+    preset = PRESETS[embedding.provider]
+    host = place.host_of(embedding.base_url or preset.base_url)
+    names = (embedding.env_var,) if embedding.env_var else preset.key_variables
     variable_key = f"{key}.envVar" if embedding.env_var else f"{key}.provider"
     return Uses(
         hosts=(Use(host, f"{key}.baseUrl" if embedding.base_url else f"{key}.provider"),),

@@ -1,6 +1,5 @@
 """Embedders, which turn texts into vectors.
 
-local.py     word vectors from an installed package: no server, no key
-openai.py    OpenAI, Google, and servers with OpenAI's API
-defaults.py  default address, model and key variables of OpenAI and Google
+local.py   word vectors from an installed package: no server, no key
+openai.py  OpenAI, Google, and servers with OpenAI's API
 """

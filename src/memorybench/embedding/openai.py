@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
-from functools import lru_cache, partial
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from memorybench.core.spending import Spending, charge, charging_unreadable
 from memorybench.core.trials import Subject
-from memorybench.http.client import Http, open_http
+from memorybench.http.client import Http
 from memorybench.http.replies import Reply
-from memorybench.secrets.redaction import Redactor
-
-from .defaults import DEFAULTS
 
 BATCH = 100
 """Maximum number of texts per request: the limit of Google; that of OpenAI is higher."""
@@ -22,7 +17,7 @@ LARGEST = 3.4e38
 
 
 class OpenAIEmbedder:
-    """An embedder with OpenAI's API, opened by `open_openai_embedder`."""
+    """An embedder with OpenAI's API."""
 
     def __init__(
         self,
@@ -33,14 +28,14 @@ class OpenAIEmbedder:
         http: Http,
         headers: Mapping[str, str],
         find_rate: Callable[[], float | None],
-        query: Mapping[str, str] | None = None,
+        query: Mapping[str, str],
     ) -> None:
         """`find_rate` returns US dollars per token, or None if the price is unknown."""
         self._model = model
         self._dimensions = dimensions
         self._url = f"{base_url.rstrip('/')}/embeddings"
         self._headers = headers
-        self._query = query or {}
+        self._query = query
         self._http = http
         self._find_rate = find_rate
         self.subject = Subject(
@@ -48,7 +43,10 @@ class OpenAIEmbedder:
         )
 
     async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        """Return one vector per text, in the order of the texts. Not every model normalises them to length 1."""
+        """Return one vector per text, in the order of the texts.
+
+        Not every model normalises them to length 1; Google does so only with 3,072 dimensions.
+        """
         batches = [texts[start : start + BATCH] for start in range(0, len(texts), BATCH)]
         return [vector for batch in batches for vector in await self._embed(batch)]
 
@@ -93,36 +91,3 @@ def _spending(usage: Any, find_rate: Callable[[], float | None]) -> Spending:
         return Spending(calls=1, cost=None)
     rate = find_rate()
     return Spending(calls=1, input_tokens=tokens, cost=None if rate is None else rate * tokens)
-
-
-@lru_cache(maxsize=16)
-def find_rate(provider: str, model: str) -> float | None:
-    """Return the price in US dollars per token; None if the model is not in the price table."""
-    from genai_prices import Usage, calc_price
-
-    try:
-        return float(calc_price(Usage(input_tokens=10**6), model, provider_id=provider).total_price) / 10**6
-    except LookupError:
-        return None
-
-
-@asynccontextmanager
-async def open_openai_embedder(
-    *,
-    key: str | None,
-    redactor: Redactor,
-    model: str | None = None,
-    dimensions: int | None = None,
-    base_url: str | None = None,
-    name: str = "openai",
-) -> AsyncIterator[OpenAIEmbedder]:
-    """Open an embedder. `key` may be None, because a private server may not require a key.
-
-    `redactor` must know `key`. `name` is used in reports and as the provider in the price table.
-    """
-    default_url, default_model = DEFAULTS[name]
-    chosen = model or default_model
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
-    async with open_http(redactor) as http:
-        price = partial(find_rate, name, chosen)
-        yield OpenAIEmbedder(name, chosen, dimensions, base_url or default_url, http, headers, price)

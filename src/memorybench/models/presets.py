@@ -55,6 +55,7 @@ FAMILIES = {"claude-": "anthropic", "gemini-": "google"}
 the model."""
 _ADDRESS = re.compile(r"(?P<name>.+)@(?P<url>https?://.*)", re.DOTALL)
 """A name with the address of its server: `gpt-4o@http://localhost:8000/v1`."""
+_ALL_NETWORKS = re.compile(r"//(?:0\.0\.0\.0|\[::\])(?![^:/])")
 
 
 class ModelAddress(Struct, frozen=True):
@@ -194,17 +195,21 @@ def _base_url(url: str, where: str, *, add_version: bool) -> str:
             remedy="a model card with `insecure: true` allows plain http" if url.startswith("http://") else "",
         ) from None
     parts = urlsplit(url)
-    if parts.username or parts.password or parts.query or parts.fragment:
+    if parts.query or parts.fragment:
         expected = "a URL that ends with its path"  # it is shown in reports
-        raise BadInput(where, "the URL must not contain a user name, password, query or fragment", expected=expected)
+        raise BadInput(where, "the URL must not contain a query or fragment", expected=expected)
     trimmed = url.rstrip("/")
     return f"{trimmed}/v1" if add_version and not parts.path.strip("/") else trimmed
 
 
 def _ollama_host(environment: Mapping[str, str]) -> str:
-    """Return the URL for OLLAMA_HOST, which may be `0.0.0.0`, `:11434`, `box`, `box:11434` or a URL."""
+    """Return the URL for OLLAMA_HOST, which may be `0.0.0.0`, `:11434`, `box`, `[::1]:11434` or a URL.
+
+    Ollama's server uses the same variable, so it may be the address of all networks, which becomes localhost.
+    """
     host = environment.get("OLLAMA_HOST", "")
-    if not host or "://" in host:
-        return host
-    name, _, port = host.partition(":")
-    return f"http://{'localhost' if name in ('', '0.0.0.0') else name}:{port or 11434}"  # noqa: S104  not bound to
+    if host and "://" not in host:
+        start, bracket, rest = host.rpartition("]")  # the address in brackets contains colons
+        name, _, port = rest.partition(":")
+        host = f"http://{start}{bracket}{name or ('' if bracket else 'localhost')}:{port or 11434}"
+    return _ALL_NETWORKS.sub("//localhost", host)

@@ -105,7 +105,7 @@ async def open_adapter(
     if config.settings:
         settings["settings"] = dict(config.settings)
     subject = Subject(role="provider", name=config.name, settings=settings)
-    adapter_class = _find_class(_import_file(file, where), name, file, where)
+    adapter_class = _find_class(import_file(file, where), name, file, where)
     settings_model = getattr(adapter_class, "settings_model", None)
     takes_any = settings_model is None and inspect.signature(adapter_class).parameters.keys() & {"config", "settings"}
     chosen = config.settings if takes_any else read_settings(settings_model, config)
@@ -130,10 +130,11 @@ def _member(adapter: Any, name: str) -> Any:
     return getattr(adapter, name, None) or getattr(adapter, FORMER_NAMES[name], None)
 
 
-def _import_file(file: Path, where: str) -> ModuleType:
+def import_file(file: Path, where: str) -> ModuleType:
+    """Import a Python file of the user; raise BadInput, which begins with `where`, if that fails."""
     name = f"memorybench_adapter_{digest(str(file))[:8]}"
     spec = importlib.util.spec_from_file_location(name, file)
-    assert spec is not None, "the path of an adapter ends with .py"
+    assert spec is not None, "the path ends with .py"
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses and pickle look up their module there

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from msgspec import Struct
 from pydantic import ValidationError
 
 from memorybench.core.contracts import Model
 from memorybench.core.records import Record, digest
 from memorybench.files.templates import Template
 
-from .config.sections import Enhancement, Retrieval
-from .storage.chunk_memory import Addition, ChunkMemory, Enrichment, Ranking
-from .storage.chunks import StoredChunk
+from .config.sections import Enhancement
+from .storage.chunk_memory import Addition, ChunkIndex, ChunkMemory, Enrichment
 from .storage.indexed import Hit, Query, best_rows
 
 if TYPE_CHECKING:
@@ -57,9 +55,27 @@ def _parse_questions(text: str, limit: int) -> Addition:
     return Addition(questions=questions[:limit])
 
 
+_DEFAULT_WEIGHTS = {"chunk": 0.5, "questions": 0.5}
+
+
+class _WeightedIndex(ChunkIndex):
+    def rank(self, query: Query, cosines: Cosines, limit: int) -> Sequence[Hit]:
+        """Rank by the weighted sum of the chunk's own cosine and that of its nearest question.
+
+        For a chunk without questions, its own cosine is used twice.
+        """
+        import numpy as np
+
+        weights = self.retrieval.weights or _DEFAULT_WEIGHTS
+        questions: NDArray[float32] = np.where(np.isnan(cosines["question"]), cosines["chunk"], cosines["question"])
+        scores = weights.get("chunk", 0.0) * cosines["chunk"] + weights.get("questions", 0.0) * questions
+        return best_rows(scores, limit)
+
+
 class Aqrag(ChunkMemory):
+    index_class = _WeightedIndex
     strategies = ("weighted",)
-    weights: ClassVar = {"chunk": 0.5, "questions": 0.5}
+    weights: ClassVar = _DEFAULT_WEIGHTS
 
     @classmethod
     def is_enriched(cls, enhancement: Enhancement) -> bool:
@@ -82,30 +98,3 @@ class Aqrag(ChunkMemory):
             settings,
             schema,
         )
-
-    def build_ranking(self, chunks: Sequence[StoredChunk]) -> Ranking:
-        return _WeightedRanking(weights_of(self._retrieval), self._retrieval.max_results)
-
-
-def weights_of(retrieval: Retrieval) -> Mapping[str, float]:
-    """Return the configured weights, with 0 for the missing ones; the defaults if none is configured."""
-    return {**dict.fromkeys(Aqrag.weights, 0.0), **retrieval.weights} if retrieval.weights else Aqrag.weights
-
-
-class _WeightedRanking(Struct, frozen=True):
-    weights: Mapping[str, float]
-    max_results: int | None
-
-    def search(self, query: Query, cosines: Cosines, limit: int) -> Sequence[Hit]:
-        """Rank by the weighted sum of the chunk's own cosine and that of its nearest question.
-
-        For a chunk without questions, its own cosine is used twice.
-        """
-        import numpy as np
-
-        questions: NDArray[float32] = np.where(np.isnan(cosines["question"]), cosines["chunk"], cosines["question"])
-        scores = self.weights["chunk"] * cosines["chunk"] + self.weights["questions"] * questions
-        return best_rows(scores, min(limit, self.max_results or limit))
-
-    def close(self) -> None:
-        """Do nothing: there is nothing to close."""

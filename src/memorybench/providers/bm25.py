@@ -12,7 +12,7 @@ from pydantic import Field
 
 from memorybench.text.words import content_words, space_ideographs
 
-from .storage.indexed import Hit, Query
+from .storage.indexed import Hit, Index, Query
 from .storage.turns import StoredTurn, TurnMemory, TurnSettings
 
 AROUND_WORDS = 60
@@ -45,7 +45,7 @@ class LexicalSettings(TurnSettings):
     """Weight of the words of `around_words`; the words of the turn itself have the weight 1."""
 
 
-class LexicalIndex:
+class LexicalIndex(Index):
     """A full-text index in memory. Must be used on the thread that built it."""
 
     def __init__(self, turns: Sequence[StoredTurn], settings: LexicalSettings) -> None:

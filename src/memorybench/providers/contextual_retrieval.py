@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
-
-from msgspec import Struct
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from memorybench.core.contracts import Model
 from memorybench.core.records import digest
 from memorybench.files.templates import Template
 
 from .bm25 import LexicalIndex, LexicalSettings
-from .config.sections import Enhancement, Retrieval
+from .config.sections import Enhancement
 from .hybrid import DENSE_WEIGHT, add_scores
-from .storage.chunk_memory import Addition, ChunkMemory, Enrichment, Ranking
+from .storage.chunk_memory import Addition, ChunkIndex, ChunkMemory, Enrichment
 from .storage.chunking import Chunk, count_tokens
 from .storage.chunks import StoredChunk
 from .storage.indexed import Hit, Query, best_rows
@@ -79,38 +77,39 @@ def _excerpt(chunks: Sequence[Chunk], row: int) -> str:
             return "\n".join(chunk.text for chunk in chunks[first:last])
 
 
+_DEFAULT_WEIGHTS = {"lexical": 1 - DENSE_WEIGHT, "dense": DENSE_WEIGHT}
+
+
+class _FusedIndex(ChunkIndex):
+    def __init__(self, chunks: Sequence[StoredChunk], *arguments: Any) -> None:
+        super().__init__(chunks, *arguments)
+        # without words of the neighbours: unlike turns, chunks overlap and have a context
+        turns = [StoredTurn(one.session, one.place, turn="", lead="", text=one.content) for one in chunks]
+        self._lexical = LexicalIndex(turns, LexicalSettings(around_words=0))
+
+    def rank(self, query: Query, cosines: Cosines, limit: int) -> Sequence[Hit]:
+        match self.retrieval.strategy:
+            case "lexical":
+                return self._lexical.matches(query.text, limit)
+            case "dense":
+                return best_rows(cosines["chunk"], limit)
+            case "weighted":
+                weights = self.retrieval.weights or _DEFAULT_WEIGHTS
+                dense, lexical = weights.get("dense", 0.0), weights.get("lexical", 0.0)
+                matches = self._lexical.matches(query.text)
+                return best_rows(add_scores(matches, cosines["chunk"], dense / (dense + lexical)), limit)
+
+    def close(self) -> None:
+        self._lexical.close()
+
+
 class ContextualRetrieval(ChunkMemory):
+    index_class = _FusedIndex
     strategies = ("lexical", "dense", "weighted")
     unused_settings = ("enhancement.generate_questions", "enhancement.questions_per_chunk")
-    weights: ClassVar = {"lexical": 1 - DENSE_WEIGHT, "dense": DENSE_WEIGHT}
+    weights: ClassVar = _DEFAULT_WEIGHTS
 
     @classmethod
     def make_enrichment(cls, enhancement: Enhancement, model: Model) -> Enrichment:
         settings = {"model": model.subject.plain(), "prompt": digest(_PROMPT.render({"around": "", "chunk": ""}))}
         return Enrichment(model, _prompt, _parse_context, settings)
-
-    def build_ranking(self, chunks: Sequence[StoredChunk]) -> Ranking:
-        # without words of the neighbours: unlike turns, chunks overlap and have a context
-        turns = [StoredTurn(one.session, one.place, turn="", lead="", text=one.content) for one in chunks]
-        return _FusedRanking(LexicalIndex(turns, LexicalSettings(around_words=0)), self._retrieval)
-
-
-class _FusedRanking(Struct, frozen=True):
-    lexical: LexicalIndex
-    retrieval: Retrieval
-
-    def search(self, query: Query, cosines: Cosines, limit: int) -> Sequence[Hit]:
-        limit = min(limit, self.retrieval.max_results or limit)
-        match self.retrieval.strategy:
-            case "lexical":
-                return self.lexical.matches(query.text, limit)
-            case "dense":
-                return best_rows(cosines["chunk"], limit)
-            case "weighted":
-                weights = self.retrieval.weights or ContextualRetrieval.weights
-                dense, lexical = weights.get("dense", 0.0), weights.get("lexical", 0.0)
-                matches = self.lexical.matches(query.text)
-                return best_rows(add_scores(matches, cosines["chunk"], dense / (dense + lexical)), limit)
-
-    def close(self) -> None:
-        self.lexical.close()

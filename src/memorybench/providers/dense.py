@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from .storage.indexed import Hit, Query, best_rows, normalize
+from .storage.indexed import Hit, Index, Query, best_rows, normalize
 from .storage.turns import StoredTurn, TurnMemory, TurnSettings
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class DenseSettings(TurnSettings):
     """Weight of the vector of the turn after."""
 
 
-class VectorIndex:
+class VectorIndex(Index):
     def __init__(self, turns: Sequence[StoredTurn], settings: DenseSettings) -> None:
         import numpy as np
 
@@ -54,9 +54,6 @@ class VectorIndex:
             return np.zeros(0, np.float32)
         cosines: NDArray[float32] = self._directions @ normalize(np.asarray([vector], np.float32))[0]
         return cosines
-
-    def close(self) -> None:
-        """Do nothing: the index is in memory only."""
 
 
 class Dense(TurnMemory[DenseSettings]):

@@ -12,7 +12,7 @@ from memorybench.text.words import content_words, words
 
 from .bm25 import LexicalIndex, LexicalSettings
 from .dense import DenseSettings, VectorIndex
-from .storage.indexed import Hit, Query, best_rows
+from .storage.indexed import Hit, Index, Query, best_rows
 from .storage.turns import StoredTurn, TurnMemory
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class HybridSettings(LexicalSettings, DenseSettings):
     """Weight of the mean score of the three best turns of a turn's session."""
 
 
-class HybridIndex:
+class HybridIndex(Index):
     def __init__(self, turns: Sequence[StoredTurn], settings: HybridSettings) -> None:
         self._settings = settings
         self._lexical = LexicalIndex(turns, settings)

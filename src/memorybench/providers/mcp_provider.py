@@ -35,7 +35,7 @@ from .config.variables import AnyName, scope_variables
 from .config_mcp import ListTool, Mcp, SearchTool
 from .config_mcp_reading import FOLDERS, folders_used
 from .http.documents import SessionSplitter, sources_by_our_ids
-from .http.requests import compile_template
+from .http.requests import render
 from .http.results import ResponseTemplate
 from .storage.scope_folders import ScopeFolders
 from .storage.scope_pool import ScopePool
@@ -48,7 +48,8 @@ HOME = "home"
 
 class _ToolTemplate(Struct, frozen=True):
     tool: str
-    arguments: BodyTemplate
+    arguments: Any
+    """A template for `render`."""
     response: ResponseTemplate | None
 
 
@@ -64,8 +65,8 @@ class _ToolMapping:
         self.clear = _call(part.at("clear"), tools.clear) if tools.clear else None
         self.list = _call(part.at("list"), tools.list) if tools.list else None
         self.query_words = tools.search.query_words
-        self.document = None if tools.add.document is None else BodyTemplate.parse(part.at("add", "document"), _ANY)
-        template = (self.document or self.add.arguments).root
+        self.document = BodyTemplate.parse(part.at("add", "document"), _ANY).root
+        template = self.add.arguments if self.document is None else self.document
         self.splitter = SessionSplitter(unit=tools.add.unit, by_messages="messages" in names_in(template))
 
     @property
@@ -77,7 +78,7 @@ def _call(part: Document, call: ToolCall) -> _ToolTemplate:
     response = call.response if isinstance(call, SearchTool | ListTool) else None
     return _ToolTemplate(
         call.tool,
-        BodyTemplate.parse(part.at("arguments"), _ANY),
+        BodyTemplate.parse(part.at("arguments"), _ANY).root,
         ResponseTemplate.parse(part.at("response"), response) if response is not None else None,
     )
 
@@ -122,13 +123,11 @@ class McpProvider:
         self._folders.save_sources(scope.name, sources_by_our_ids(sent))
         documents = [{**scope_variables(scope, scope.name), **self._mapping.splitter.variables(one)} for one in sent]
         if self._mapping.document is not None:
-            render = compile_template(self._mapping.document.root)
-            bodies = [render(document) for document in documents]
+            bodies = [render(self._mapping.document, document) for document in documents]
             documents = [{**scope_variables(scope, scope.name), "documents": bodies}]
-        render = compile_template(self._mapping.add.arguments.root)
         async with self._servers.using(scope.name) as server:
             for values in documents:
-                await server.call_tool(self._mapping.add.tool, render(values))
+                await server.call_tool(self._mapping.add.tool, render(self._mapping.add.arguments, values))
         return Receipt(ids=tuple(one.id for one in sent))
 
     async def wait_until_searchable(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
@@ -162,7 +161,7 @@ class McpProvider:
         return call.response.memories(reply, limit, lambda id: sources.get(id, ()))
 
     async def _call(self, call: _ToolTemplate, scope: Scope, values: Mapping[str, Any]) -> ToolResult:
-        arguments = compile_template(call.arguments.root)({**scope_variables(scope, scope.name), **values})
+        arguments = render(call.arguments, {**scope_variables(scope, scope.name), **values})
         async with self._servers.using(scope.name) as server:
             return await server.call_tool(call.tool, arguments)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from functools import cache
 
 from msgspec import Struct
 
@@ -25,7 +24,7 @@ from .credential_values import (
     looks_secret,
 )
 from .sample_values import TEST_CARDS, is_reference
-from .word_places import NameStarts, Windows, WordPlaces, find_candidates, find_quotes, find_tokens
+from .word_places import WordPlaces
 
 _CARD = re.compile(r"\d(?<![\w.-].)(?:[ -]?\d){12,18}(?![.-]?\w)")
 """A payment card number. The lookbehind comes after the first digit, because that is faster."""
@@ -128,7 +127,9 @@ def _accepts_name(match: re.Match[str]) -> bool:
 
 
 def _accepts_quoted(match: re.Match[str]) -> bool:
-    return bool(match["quote"]) and _called(match) == "password" and is_chosen_word(match["value"])
+    """Return whether the value is one word in quotes, of six letters or more at its beginning."""
+    is_word = is_chosen_word(match["value"]) and re.match(r"\w{6}", match["value"])
+    return bool(match["quote"] and is_word) and _called(match) == "password"
 
 
 class _Rule(Struct, frozen=True):
@@ -138,26 +139,10 @@ class _Rule(Struct, frozen=True):
     """Lower-case strings. The pattern is only tried near one of them, which saves time."""
     pattern: re.Pattern[str]
     accepts: _Accepts
-    starts_with_name: bool = False
-    """Whether the pattern begins with the name of a credential."""
 
 
-_NAME_START = re.compile(rf"(?:\b|(?<=_)|(?=passw))(?={PASSWORD}|{_KEY_NAME})")
-"""Matches where the name of a credential begins, in lower-case text."""
 _NAMES = (*_PASSWORD_WORDS, *_KEY_WORDS)
-_OF_WORDS = (
-    _Rule("recovery phrase", _WALLET_WORDS, phrases.SEED_RUN, phrases.has_seed_phrase),
-    _Rule("password", ("ask", "prompt"), phrases.WORD_TO_TYPE, phrases.is_typed_word),
-    _Rule("password", ("ask", "prompt"), phrases.TYPE_AFTER_ASKED, phrases.is_typed_word),
-    _Rule("password", ("pass",), phrases.WORDS_FROM_TO, phrases.changed_words),
-    _Rule("password", ("passwort", "kennwort"), phrases.GERMAN_WORD, phrases.is_german_word),
-    _Rule("password", _PASSWORD_WORDS, _OWNED, _value_is(lambda value: not is_state(value))),
-    _Rule("password", _PASSWORD_WORDS, _PHRASE, _value_is(is_passphrase, lambda value: value.count("-") >= _JOINTS)),
-)
-"""Rules for values that consist of words."""
-_QUOTED = (_Rule(None, _NAMES, _GIVEN, _accepts_quoted, starts_with_name=True),)
-"""Rules for one word in quotes."""
-_SHORT = (
+_RULES = (
     _Rule(
         "one-time password seed",
         ("totp", "2fa", "mfa", "otp", "auth", "factor", "fakt", "2-step", "2step", "facteur",
@@ -173,31 +158,28 @@ _SHORT = (
         _RECOVERY,
         bool,
     ),
-)  # fmt: skip
-"""Rules for values with digits that may be short."""
-_MIXED = (
     _Rule("password", (*_PASSWORD_WORDS, "-u ", "login"), _TYPED, _value_is(looks_secret)),
     _Rule("password", (" / ",), _SLASH, _value_is(lambda value: is_strong(value, sign=True))),
-    _Rule(None, _NAMES, _GIVEN, _accepts_name, starts_with_name=True),
+    _Rule(None, _NAMES, _GIVEN, _accepts_name),
+    _Rule(None, _NAMES, _GIVEN, _accepts_quoted),
+    _Rule("recovery phrase", _WALLET_WORDS, phrases.SEED_RUN, phrases.has_seed_phrase),
+    _Rule("password", ("ask", "prompt"), phrases.WORD_TO_TYPE, phrases.is_typed_word),
+    _Rule("password", ("ask", "prompt"), phrases.TYPE_AFTER_ASKED, phrases.is_typed_word),
+    _Rule("password", ("pass",), phrases.WORDS_FROM_TO, phrases.changed_words),
+    _Rule("password", ("passwort", "kennwort"), phrases.GERMAN_WORD, phrases.is_german_word),
+    _Rule("password", _PASSWORD_WORDS, _OWNED, _value_is(lambda value: not is_state(value))),
+    _Rule("password", _PASSWORD_WORDS, _PHRASE, _value_is(is_passphrase, lambda value: value.count("-") >= _JOINTS)),
 )  # fmt: skip
-"""Rules for values of six characters and more with a digit or sign."""
-_Near = Callable[[str], list[int]]
-_GROUPS: tuple[tuple[tuple[_Rule, ...], _Near | None], ...] = (
-    (_SHORT, find_candidates),
-    (_MIXED, find_tokens),
-    (_QUOTED, find_quotes),
-    (_OF_WORDS, None),
-)
-"""Groups of rules, each with the function that finds where values of these rules may be; None: anywhere."""
 _Find = Callable[[str], Iterator[tuple[int, int]]]
-_SENTENCES: tuple[tuple[Kind, tuple[str, ...], _Find, _Near | None], ...] = (
-    ("PIN", pin_sentences.NAMES, pin_sentences.find_pins, find_candidates),
-    ("password", credential_sentences.NAMES, credential_sentences.find_passwords, find_tokens),
-    ("password", (*_PASSWORD_WORDS, "phrase", "frase"), credential_sentences.find_passphrases, None),
-    ("API key or token", credential_sentences.KEY_NAMES, credential_sentences.find_keys, find_tokens),
+_SENTENCES: tuple[tuple[Kind, tuple[str, ...], _Find], ...] = (
+    ("PIN", pin_sentences.NAMES, pin_sentences.find_pins),
+    ("password", credential_sentences.NAMES, credential_sentences.find_passwords),
+    ("password", (*_PASSWORD_WORDS, "phrase", "frase"), credential_sentences.find_passphrases),
+    ("API key or token", credential_sentences.KEY_NAMES, credential_sentences.find_keys),
 )
-_WORDS_OF_RULES = [rule.words for rules, _ in _GROUPS for rule in rules] + [words for _, words, _, _ in _SENTENCES]
-_ALL_WORDS = frozenset(word for words in _WORDS_OF_RULES for word in words)
+_ALL_WORDS = frozenset(
+    word for words in (*(rule.words for rule in _RULES), *(words for _, words, _ in _SENTENCES)) for word in words
+)
 
 
 def find_values(text: str) -> Iterator[Credential]:
@@ -209,38 +191,19 @@ def find_values(text: str) -> Iterator[Credential]:
         if phrases.is_spaced_seed(match):
             yield Credential("one-time password seed", match.start("value"), match.end("value"))
     places = WordPlaces(text, _ALL_WORDS)
-    find_places = cache(lambda find: find(text))
-    for kind, words, find, find_near in _SENTENCES:
-        if not places.has_any(words):
-            continue
-        for start, end in places.windows(words, find_places(find_near) if find_near else None):
+    for kind, words, find in _SENTENCES:
+        for start, end in places.windows(words):
             for first, last in find(text[start:end]):
                 if not _is_mentioned(text, start + first, start + last):
                     yield Credential(kind, start + first, start + last)
-    names = NameStarts(places.lowered, _NAME_START)
-    for group, find_near in _GROUPS:
-        rules = [rule for rule in group if places.has_any(rule.words)]
-        near = find_places(find_near) if rules and find_near else None
-        if near is not None and not near:
-            continue
-        windows: dict[tuple[str, ...], Windows] = {}  # many rules have the same words
-        for rule in rules:
-            if rule.words not in windows:
-                windows[rule.words] = places.windows(rule.words, near)
-            for start, end in windows[rule.words]:
-                part = text[start:end]
-                has_name = rule.starts_with_name
-                matches = names.matches(rule.pattern, part, start) if has_name else rule.pattern.finditer(part)
-                for match in matches:
-                    value = match["value"].rstrip(".,;:)]")
-                    if (
-                        rule.accepts(match)
-                        and not is_reference(value)
-                        and not _is_mentioned(part, *match.span("value"))
-                    ):
-                        kind = rule.kind or _called(match)
-                        at = start + match.start("value")
-                        yield Credential(kind, at, at + len(value))
+    for rule in _RULES:
+        for start, end in places.windows(rule.words):
+            part = text[start:end]
+            for match in rule.pattern.finditer(part):
+                value = match["value"].rstrip(".,;:)]")
+                if rule.accepts(match) and not is_reference(value) and not _is_mentioned(part, *match.span("value")):
+                    at = start + match.start("value")
+                    yield Credential(rule.kind or _called(match), at, at + len(value))
 
 
 def _is_mentioned(text: str, start: int, end: int) -> bool:

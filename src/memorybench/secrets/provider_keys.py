@@ -136,8 +136,6 @@ unless the literal is written with `~`.
 Patterns have no boundary before a long prefix, so that they also match decoded, reversed or joined text."""
 _INSIDE, _LONGEST = 330, 5_000
 """The most characters of a key before a literal with `~`, and from the start of a literal to the end of the key."""
-_SHORTEST_KEY = 15
-"""In characters. Every key that cannot contain white space is at least this long."""
 
 
 class _Literal(NamedTuple):
@@ -146,25 +144,13 @@ class _Literal(NamedTuple):
     inside: int
     """The most characters of a key before the literal; 0: the key begins with it."""
     pattern: str
-    has_blanks: bool
-    """Whether the match may contain white space."""
 
 
 _LITERALS = tuple(
-    _Literal(
-        kind,
-        literal.removeprefix("~"),
-        _INSIDE if literal.startswith("~") else 0,
-        pattern,
-        has_blanks=r"\s" in pattern or r"\n" in pattern,
-    )
+    _Literal(kind, literal.removeprefix("~"), _INSIDE if literal.startswith("~") else 0, pattern)
     for kind, literals, pattern in _RULES
     for literal in literals.split()
 )
-
-
-_WITHOUT_BLANKS = tuple((rule.literal, rule) for rule in _LITERALS if not rule.has_blanks)
-_WITH_BLANKS = tuple((rule.literal, rule) for rule in _LITERALS if rule.has_blanks)
 
 
 _JSON_WEB_TOKEN = r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"  # noqa: S105 - a pattern
@@ -179,11 +165,10 @@ def find_keys(text: str, *, samples: bool = False) -> Iterator[Credential]:
 
     Keys that look like samples are left out, unless `samples` is true.
     """
-    tokens = "\n".join(token for token in text.split() if len(token) >= _SHORTEST_KEY)
-    # almost always none, and much faster than a search for the patterns
-    present = [rule for literal, rule in _WITHOUT_BLANKS if literal in tokens]
-    present += [rule for literal, rule in _WITH_BLANKS if literal in text]
-    for rule in present:
+    for rule in _LITERALS:
+        # almost always false, and much faster than a search for the pattern
+        if rule.literal not in text:
+            continue
         for match in _matches(text, rule):
             value = match.groupdict().get("value") or match[0]
             pair = match.groupdict().get("pair")
@@ -191,8 +176,6 @@ def find_keys(text: str, *, samples: bool = False) -> Iterator[Credential]:
                 continue
             if samples or not is_sample(value) or _has_checksum(match[0]):
                 yield Credential(rule.kind, match.start(), match.end())
-    if not tokens:
-        return
     for match in chain.from_iterable(_compiled(one).finditer(text) for one in (_DISCORD_BOT, _MAILGUN)):
         if samples or not is_sample(match[0]):
             yield Credential("service token", match.start(), match.end())

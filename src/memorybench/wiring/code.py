@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import inspect
 import sys
 from collections.abc import Awaitable, Callable
@@ -45,26 +45,24 @@ def load_function(where: str, named: str, consent: Consent, base: Path | None = 
     if not place or not name:
         raise BadInput(where, "no function is named", expected="./file.py:function or module:function")
     require_code(where, [Use(named, "function")], consent)
-    try:
-        if place.endswith(".py"):
-            path = (base or Path()) / place
-            spec = importlib.util.spec_from_file_location(f"memorybench_custom_{path.stem}", path)
-            if spec is None or spec.loader is None or not path.is_file():
-                raise BadInput(where, f"Python file not found: {path.absolute()}", remedy="check the path")
-            module = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(module)
-        else:
-            if str(Path.cwd()) not in sys.path:
-                sys.path.insert(0, str(Path.cwd()))  # as `python -m` does
+    if place.endswith(".py"):
+        from memorybench.providers.adapters import import_file
+
+        path = (base or Path()) / place
+        if not path.is_file():
+            raise BadInput(where, f"Python file not found: {path.absolute()}", remedy="check the path")
+        module = import_file(path, where)
+    else:
+        if str(Path.cwd()) not in sys.path:
+            sys.path.insert(0, str(Path.cwd()))  # as `python -m` does
+        try:
             module = importlib.import_module(place)
-    except BadInput:
-        raise
-    except Exception as error:
-        raise BadInput(
-            where,
-            f"{place} cannot be imported: {type(error).__name__}: {error}",
-            remedy="correct the error in that file",
-        ) from error
+        except (Exception, SystemExit) as error:
+            raise BadInput(
+                where,
+                f"{place} cannot be imported: {type(error).__name__}: {error}",
+                remedy="correct the error in that module",
+            ) from error
     function = getattr(module, name, None)
     if not callable(function):
         raise BadInput(where, f"{place} has no function {name}", remedy="check the name of the function")

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from memorybench.catalog.entries import Entry, Kind
     from memorybench.catalog.keys import Key
     from memorybench.core.uses import Use
-    from memorybench.datasets.config import BenchmarkConfig, Evaluation, SchemaMapping
+    from memorybench.datasets.config import BenchmarkConfig, Evaluation
 
     from .models import ResolvedModel
 
@@ -269,23 +269,23 @@ def _model_facts(model: ResolvedModel) -> dict[str, str]:
 
 def _gold_facts(config: BenchmarkConfig) -> dict[str, str]:
     """Return what counts as a right answer, apart from the evaluation method."""
-    mapping = config.mapping
-    if mapping is None:
-        return {}
+    mode = _answer_mode(config)
     credit = "0, 0.5 or 1" if config.evaluation.partial_credit else "0 or 1 (half points count 0)"
     meanings = {
         "any": "any of the gold answers",
         "all": "all of the gold answers",
         "rubric": f"each item of a rubric: {credit}",
     }
-    mode = "rubric" if any(kind.rubric for kind in config.question_types) else _answer_mode(mapping)
-    return {"right answer": meanings[mode]} if mode else {}
+    return {"right answer": meanings[mode]} if mode and config.mapping is not None else {}
 
 
-def _answer_mode(mapping: SchemaMapping) -> str:
+def _answer_mode(config: BenchmarkConfig) -> str:
     """Return how gold answers are used: `any`, `all` or `rubric`; "" for a benchmark without gold answers."""
-    if mapping.question_path("rubric"):
+    mapping = config.mapping
+    if any(kind.rubric for kind in config.question_types) or (mapping is not None and mapping.question_path("rubric")):
         return "rubric"
+    if mapping is None:
+        return ""
     return mapping.answer_mode or ("any" if mapping.question_path("answer") else "")
 
 
@@ -296,11 +296,7 @@ def _prompts(config: BenchmarkConfig) -> dict[str, str]:
     choices = mapping is not None and mapping.question_path("choices")
     prompts = {"answer prompt": answering.default or load_prompt("bench-choice" if choices else "bench-answer")}
     prompts |= {f"answer prompt of {kind}": text for kind, text in answering.by_question_type.items()}
-    is_rubric = (
-        config.cues is not None
-        or any(kind.rubric for kind in config.question_types)
-        or (mapping is not None and _answer_mode(mapping) == "rubric")
-    )
+    is_rubric = config.cues is not None or _answer_mode(config) == "rubric"
     prompts["judge prompt"] = judging.default or load_prompt("judge-rubric-item" if is_rubric else "judge-default")
     if not is_rubric:
         names = {kind.name: kind.evaluation_prompt for kind in config.question_types}

@@ -17,7 +17,7 @@ from memorybench.models.rehearsal import PREFIX, rehearse
 from memorybench.text.spelling import suggestion
 
 from .consent import check_consent
-from .environment import environment, first_variable, redactor
+from .environment import environment, redactor
 
 if TYPE_CHECKING:
     from memorybench.catalog.catalog import Catalog
@@ -74,7 +74,7 @@ class ResolvedModel(Struct, frozen=True):
             return None
         from memorybench.models.server import fetch_window
 
-        key = first_variable(*self.address.key_variables)
+        key = key_of(self.address, environment()) if self.address.ready else None
         return await fetch_window(self.address, key=key, redactor=redactor())
 
     async def open(self, stack: AsyncExitStack, *, seed: int | None = None) -> Model:
@@ -94,8 +94,10 @@ class ResolvedModel(Struct, frozen=True):
             )
         )
 
-    async def open_embedder(self, stack: AsyncExitStack, dimensions: int | None) -> Embedder:
-        """Open the model as an embedder. Raise BadInput unless its server has OpenAI's API."""
+    async def open_embedder(
+        self, stack: AsyncExitStack, dimensions: int | None = None, *, name: str = "openai"
+    ) -> Embedder:
+        """Open the model as an embedder with this name. Raise BadInput unless its server has OpenAI's API."""
         address = self.address
         if address is None or address.kind != "openai":
             raise BadInput(
@@ -103,15 +105,14 @@ class ResolvedModel(Struct, frozen=True):
                 "cannot be used as an embedding model",
                 expected="a model on a server with OpenAI's API",
             )
-        from memorybench.embedding.openai import OpenAIEmbedder, find_rate
+        from memorybench.embedding.openai import OpenAIEmbedder
         from memorybench.models.server import open_address, request_headers
 
-        card, model = address.card, address.model
         headers = request_headers(address, key_of(address, environment()))
-        price = (lambda: price_by_card(card, Usage(1, 0))) if card else partial(find_rate, "openai", model)
         http = await stack.enter_async_context(open_address(address, redactor()))
-        query = card.query if card else None
-        return OpenAIEmbedder("openai", model, dimensions, address.base_url, http, headers, price, query)
+        query = address.card.query if address.card else {}
+        price = partial(self.price, 1, 0)
+        return OpenAIEmbedder(name, address.model, dimensions, address.base_url, http, headers, price, query)
 
 
 class ModelResolver(Struct, frozen=True):

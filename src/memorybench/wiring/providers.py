@@ -18,7 +18,6 @@ from memorybench.core.plans import Limits
 from memorybench.core.records import digest
 from memorybench.core.retry_defaults import LONGEST_DELAY
 from memorybench.core.uses import Consent
-from memorybench.embedding.defaults import KEY_VARIABLES
 from memorybench.files.expressions import parse_expression
 from memorybench.journal.rows import config_text
 from memorybench.providers.plugin import (
@@ -40,11 +39,15 @@ if TYPE_CHECKING:
     from memorybench.catalog.catalog import Catalog
     from memorybench.catalog.entries import Entry
     from memorybench.core.contracts import Embedder, Model, Provider
+    from memorybench.models.presets import ModelAddress
     from memorybench.providers.config.provider import ProviderConfig
     from memorybench.providers.config.sections import Embedding
     from memorybench.providers.plugin import LocalProvider
 
     from .models import ModelResolver
+
+_EMBEDDING_MODELS = {"openai": "text-embedding-3-small", "google": "gemini-embedding-001"}
+"""The default model of an embedder, by its provider."""
 
 
 def registered_class(catalog: Catalog, config: ProviderConfig) -> type[LocalProvider] | None:
@@ -108,8 +111,8 @@ def _check_models(
     for embedder in embedders:
         if models.has_server(embedder.model):
             models.resolve(embedder.model)
-        elif need_keys and embedder.provider != "local" and not embedder.base_url and _embedder_key(embedder) is None:
-            names = " or ".join(_key_variables(embedder))
+        elif need_keys and embedder.provider != "local" and not (address := _embedder_address(embedder)).ready:
+            names = " or ".join(address.key_variables)
             raise BadInput(
                 where,
                 f"the environment variable {names} is not set",
@@ -129,12 +132,23 @@ def may_spend(config: ProviderConfig) -> bool:
     return config.type != "local" or config.enhancement_model is not None or pays_for_vectors
 
 
-def _key_variables(embedding: Embedding) -> tuple[str, ...]:
-    return (embedding.env_var,) if embedding.env_var else KEY_VARIABLES[embedding.provider]
+def _embedder_address(embedding: Embedding) -> ModelAddress:
+    """Return the address of an embedding model that is not a model card and has no address in its name."""
+    from memorybench.models.presets import PRESETS, ModelAddress
 
-
-def _embedder_key(embedding: Embedding) -> str | None:
-    return first_variable(*_key_variables(embedding))
+    preset = PRESETS[embedding.provider]
+    variables = (embedding.env_var,) if embedding.env_var else preset.key_variables
+    model = embedding.model or _EMBEDDING_MODELS[embedding.provider]
+    return ModelAddress(
+        name=model,
+        kind=preset.kind,
+        base_url=embedding.base_url or preset.base_url,
+        model=model,
+        key_variables=variables,
+        key_required=not embedding.base_url,  # a private server may not require one
+        key_present=first_variable(*variables) is not None,
+        priced_as=preset.priced_as,
+    )
 
 
 class Opened(Struct, frozen=True):
@@ -212,18 +226,11 @@ class ProviderOpener:
             return self._local_embedder
         if self._models.has_server(embedding.model):
             return await self._models.resolve(embedding.model).open_embedder(self.stack, embedding.dimensions)
-        from memorybench.embedding.openai import open_openai_embedder
+        from .models import ResolvedModel
 
-        return await self.stack.enter_async_context(
-            open_openai_embedder(
-                key=_embedder_key(embedding),
-                redactor=redactor(),
-                model=embedding.model,
-                dimensions=embedding.dimensions,
-                base_url=embedding.base_url,
-                name=embedding.provider,
-            )
-        )
+        address = _embedder_address(embedding)
+        model = ResolvedModel(address.name, address)
+        return await model.open_embedder(self.stack, embedding.dimensions, name=embedding.provider)
 
     def _context(self, entry: Entry, config: ProviderConfig, registered: type[LocalProvider]) -> OpenContext:
         return OpenContext(

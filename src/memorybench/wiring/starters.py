@@ -90,12 +90,11 @@ def starting_files(kind: StarterKind, name: str, folder: Path) -> list[Path]:
 def write_starting_files(kind: str, name: str, files: Sequence[Path], probed: Probed | None = None) -> None:
     """Write the starting files of this kind, filled in from `probed` if given. None of the files may exist."""
     text = (_STARTERS / f"{kind}{files[0].suffix}").read_text(encoding="utf-8")
-    if kind == "provider":
-        text = _provider_text(text, name, probed)
     variable = re.sub(r"\W", "_", name).upper()
     if not variable[:1].isalpha():
         variable = f"MEMORY_{variable}"  # a variable of the environment begins with a letter
-    contents = [text.replace("NAME_", f"{variable}_").replace("NAME", name)]
+    text = text.replace("NAME_", f"{variable}_").replace("NAME", name)
+    contents = [_provider_text(text, variable, probed) if kind == "provider" else text]
     if kind == "benchmark":
         rows = json.loads((_STARTERS / "benchmark-data.json").read_text(encoding="utf-8"))
         contents.append("".join(f"{json.dumps(row)}\n" for row in rows))
@@ -147,7 +146,7 @@ async def _description(http: Http, url: str) -> Mapping[str, Any] | None:
     return document if isinstance(document, dict) and isinstance(document.get("paths"), dict) else None
 
 
-def _provider_text(text: str, name: str, probed: Probed | None) -> str:
+def _provider_text(text: str, variable: str, probed: Probed | None) -> str:
     guesses = probed.guesses if probed else None
     add = (guesses and guesses.add) or Guess("POST", "/memories", {"user": "$.scope", "text": "$.content"})
     search = (guesses and guesses.search) or Guess(
@@ -156,16 +155,16 @@ def _provider_text(text: str, name: str, probed: Probed | None) -> str:
     clear = (guesses and guesses.clear) or Guess("DELETE", "/users/${scope}", {})
     auth = {"type": "none"} if guesses is None else guesses.auth
     if auth["type"] != "none":
-        auth = {**auth, "envVar": "NAME_KEY"}
+        auth = {**auth, "envVar": f"{variable}_KEY"}
     note = "# Filled from its OpenAPI description; read every request before you use it.\n" if guesses else ""
     note += "".join(f"# Change this: {line}.\n" for line in (probed.missing if probed else ()))
     values = {
         "found": note,
         "apiVersion": json.dumps((guesses.version if guesses else "") or "1"),
-        "baseUrl": json.dumps(f"${{NAME_URL:-{probed.url if probed else 'http://localhost:8000'}}}"),
+        "baseUrl": json.dumps(f"${{{variable}_URL:-{probed.url if probed else 'http://localhost:8000'}}}"),
         "auth": as_yaml(auth),
         "authNote": (
-            "or {type: bearer, envVar: NAME_KEY}; it names a variable, never the key"
+            f"or {{type: bearer, envVar: {variable}_KEY}}; it names a variable, never the key"
             if auth["type"] == "none"
             else "envVar names the variable that has the key; never write the key here"
         ),

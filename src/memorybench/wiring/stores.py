@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ from memorybench.core.stores import Isolation, MemoryStore
 from memorybench.core.uses import Consent
 from memorybench.journal.rows import config_text
 from memorybench.mcp import check_sdk
+from memorybench.processes.programs import check_program
 from memorybench.stores.config import StoreConfig
 from memorybench.stores.mcp_operations import Operations
 from memorybench.stores.opening import open_store
@@ -96,11 +96,10 @@ def resolve_store(catalog: Catalog, name: str, consent: Consent, *, need_keys: b
         provider = catalog.provider(config.provider, known)
     if config.mcp is not None:
         check_sdk(f'store "{name}"')
-    program = config.mcp.command[:1] if config.mcp else config.command.run[:1] if config.command else ()
-    for part in program:
-        if shutil.which(part, path=environment().get("PATH")) is None:
-            install = config.mcp.install if config.mcp else ""
-            raise BadInput(f'store "{name}"', f"the program {part} is not installed", remedy=install or "install it")
+    program = config.mcp.command if config.mcp else config.command.run if config.command else ()
+    if program:
+        install = config.mcp.install if config.mcp else ""
+        check_program(program[0], f'store "{name}"', path=environment().get("PATH"), install=install)
     isolation = find_isolation(
         config, provider, disposable=consent.disposable_store or consent.reads_only, reads_only=consent.reads_only
     )

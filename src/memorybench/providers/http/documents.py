@@ -18,7 +18,7 @@ from memorybench.core.conversation import Session, Turn
 from memorybench.core.records import digest
 from memorybench.providers.storage.turns import replace_surrogates
 
-from .requests import Render
+from .requests import render
 
 _SPLIT_POINTS = (re.compile(r"\n"), re.compile(r"[.!?。！？][\"')\]]*\s"), re.compile(r"\s"))
 """Where a text may be split, in order of preference: after a line, a sentence, a word."""
@@ -63,7 +63,8 @@ class SessionSplitter(Struct, frozen=True):
     unit: str
     by_messages: bool
     """Whether documents are lists of messages; otherwise, they are text."""
-    message: Render | None = None
+    message: Any = None
+    """A template for `render`; None: a message has `role`, `content` and `at`."""
     sends_turn_ids: bool = False
     """Whether the template of a message contains the turn id, so that results may name it."""
     max_messages: int | None = None
@@ -132,16 +133,15 @@ class SessionSplitter(Struct, frozen=True):
         if self.message is None:
             plain = {"role": message.role, "content": message.content}
             return plain if date is None else {**plain, "at": date}
-        return self.message(
-            {
-                "role": message.role,
-                "speaker": message.speaker,
-                "content": message.content,
-                "date": date,
-                "epoch": _epoch(message.at),
-                "turnId": message.service_id,
-            }
-        )
+        variables = {
+            "role": message.role,
+            "speaker": message.speaker,
+            "content": message.content,
+            "date": date,
+            "epoch": _epoch(message.at),
+            "turnId": message.service_id,
+        }
+        return render(self.message, variables)
 
 
 def sources_by_our_ids(documents: Sequence[SentDocument]) -> Sources:

@@ -21,8 +21,8 @@ from memorybench.providers.storage.turns import replace_surrogates
 from memorybench.secrets.redaction import Redactor
 
 from .documents import SentDocument, merge_sources, shorten, sources_by_assigned_ids, sources_by_our_ids
-from .paging import PageProgress, PageTemplate, read_pages
-from .requests import Api, Values, read_ids
+from .paging import PageProgress, read_pages
+from .requests import Api, Values, read_ids, render
 from .scopes import Accepted, Scopes, ScopeState
 from .service import AddRequest, ReadRequest, Service
 from .signing import RequestToSign, make_signer
@@ -193,20 +193,13 @@ class HttpProvider:
         values: dict[str, Any] = {**self._search_settings, "query": text, "limit": limit}
         if "embedding" in search.request.names:
             [values["embedding"]] = await self._embed([text])
-        is_short = False
-        if search.pages is None:
-            await self._search_pacer.wait()
-            reply = await self._scopes.send(search.request, state, values)
-            results = [] if reply is None else search.response.whole(reply)
-        else:
-            progress = state.searches.pop((text, limit), None) or PageProgress()
-            try:
-                is_short = await self._read_pages(search, search.pages, state, values, progress, limit)
-            except Transient:
-                state.searches[text, limit] = progress
-                raise
-            results = progress.results
-        distinct = search.response.distinct(results)
+        progress = state.searches.pop((text, limit), None) or PageProgress()
+        try:
+            is_short = await self._read(search, state, values, progress, limit)
+        except Transient:
+            state.searches[text, limit] = progress
+            raise
+        distinct = search.response.distinct(progress.results)
         memories = search.response.best(distinct, limit, state.find_sources)
         if is_short:
             assert search.pages is not None
@@ -215,7 +208,7 @@ class HttpProvider:
                 f"are fewer than the {limit} memories of a search; memories on later pages count as not found"
             )
             return Found(memories, shortfall)
-        if len(distinct) < len(results) and len(memories) < limit:
+        if len(distinct) < len(progress.results) and len(memories) < limit:
             return Found(
                 memories,
                 f"{self._where} returned a memory several times in one search, which counts once; a search has fewer "
@@ -223,34 +216,31 @@ class HttpProvider:
             )
         return memories
 
-    async def _read_pages(
-        self,
-        read: ReadRequest,
-        pages: PageTemplate,
-        state: ScopeState,
-        values: Values,
-        progress: PageProgress,
-        limit: int | None,
+    async def _read(
+        self, read: ReadRequest, state: ScopeState, values: Values, progress: PageProgress, limit: int | None
     ) -> bool:
+        """Add the results of a request to `progress`; return whether there are more pages than `pages.maxPages`."""
+
         async def send(variables: Values, url: str | None) -> Reply | None:
             await self._search_pacer.wait()
             return await self._scopes.send(read.request, state, {**values, **variables}, url)
 
-        return await read_pages(pages, read.response, progress, limit, send)
+        if read.pages is not None:
+            return await read_pages(read.pages, read.response, progress, limit, send)
+        reply = await send({}, None)
+        progress.results = [] if reply is None else read.response.whole(reply)
+        return False
 
     async def _list(self, listing: ReadRequest, scope: Scope) -> Sequence[Memory]:
         state = await self._scopes.require(scope, listing.request.names)
         if state is None:
             return []
-        if listing.pages is None:
-            reply = await self._scopes.send(listing.request, state, {})
-            memories = [] if reply is None else listing.response.memories(reply, None, state.find_sources)
-        else:
-            progress = PageProgress()
-            if await self._read_pages(listing, listing.pages, state, {}, progress, None):
-                pages = listing.pages.config.max_pages
-                raise ServiceError(f"{self._where}: list has more than {pages} pages; increase its pages.maxPages")
-            memories = listing.response.best(progress.results, None, state.find_sources)
+        progress = PageProgress()
+        if await self._read(listing, state, {}, progress, None):
+            assert listing.pages is not None
+            pages = listing.pages.config.max_pages
+            raise ServiceError(f"{self._where}: list has more than {pages} pages; increase its pages.maxPages")
+        memories = listing.response.best(progress.results, None, state.find_sources)
         uses_marker = self._service.uses_marker
         return Marker.of(scope, self._service.splitter).remove_from(memories) if uses_marker else memories
 
@@ -287,8 +277,8 @@ class _BatchProvider(HttpProvider):
     async def _add_batch(self, scope: Scope, documents: Sequence[SentDocument]) -> Receipt:
         add, state = self._service.batch_add, await self._scopes.open(scope)
         assert add is not None
-        assert add.document is not None
-        rendered = [add.document({**state.variables, **values}) for values in await self._variables(add, documents)]
+        variables = await self._variables(add, documents)
+        rendered = [render(add.document, {**state.variables, **values}) for values in variables]
         # a retry may form other batches: the size of a request depends on variables, such as a token
         pending = [
             (document, body)

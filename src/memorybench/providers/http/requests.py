@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -15,7 +15,7 @@ from memorybench.core.errors import ServiceError
 from memorybench.files.bodies import BodyTemplate, names_in
 from memorybench.files.jsonpaths import Path
 from memorybench.files.located import Document
-from memorybench.files.templates import Placeholder, Template
+from memorybench.files.templates import Template
 from memorybench.http.client import Http, Signer
 from memorybench.http.replies import Reply
 from memorybench.providers.config.requests import Call, Capture, FailedIf, Request
@@ -31,17 +31,16 @@ _UNSAFE_SEGMENTS = frozenset({"", ".", ".."})
 
 Values = Mapping[str, Any]
 """Variables of a template."""
-Render = Callable[[Values], Any]
-"""Renders a template: takes the variables, returns JSON data."""
 
 
 class RequestTemplate(Struct, frozen=True):
     where: str
     method: str
     path: Template
-    query: Render
-    headers: Render | None
-    body: Render | None
+    query: Any
+    """A template for `render`, as are `headers` and `body`."""
+    headers: Any
+    body: Any
     accept: frozenset[int]
     failure: FailureRule | None
     names: frozenset[str]
@@ -59,9 +58,9 @@ class RequestTemplate(Struct, frozen=True):
             where=part.where(),
             method=call.method,
             path=path,
-            query=compile_template(query.root),
-            headers=compile_template(headers.root) if headers.root else None,
-            body=compile_template(body.root) if body.root is not None else None,
+            query=query.root,
+            headers=headers.root,
+            body=body.root,
             accept=frozenset(call.accept),
             failure=FailureRule.parse(part.at("failed_if"), call.failed_if) if call.failed_if else None,
             names=frozenset().union(*map(names_in, nodes)),
@@ -70,16 +69,16 @@ class RequestTemplate(Struct, frozen=True):
     def url(self, values: Values) -> str:
         """Return the path and query string."""
         path = self.path.render({name: self._path_segment(name, values[name]) for name in self.path.names})
-        query = self.query(values)
+        query = render(self.query, values)
         if self.method == "GET" and self.body is not None:
-            query = {**self.body(values), **query}
+            query = {**render(self.body, values), **query}
         pairs = [pair for key, value in query.items() for pair in _query_pairs(key, value)]
         if not pairs:
             return path
         return f"{path}{'&' if '?' in path else '?'}{urlencode(pairs)}"
 
     def json(self, values: Values) -> Any:
-        return None if self.method == "GET" or self.body is None else self.body(values)
+        return None if self.method == "GET" else render(self.body, values)
 
     def _path_segment(self, name: str, value: Any) -> str:
         text = _to_text(value)
@@ -103,14 +102,12 @@ class Api:
 
         `url` replaces the address of the template, for the next page of results.
         """
-        headers = self._headers
-        if template.headers is not None:
-            headers = {**{name: _to_text(value) for name, value in template.headers(values).items()}, **headers}
+        headers = {name: _to_text(value) for name, value in render(template.headers, values).items()}
         try:
             reply = await self._http.request(
                 template.method,
                 url or self._base_url + template.url(values),
-                headers=headers,
+                headers={**headers, **self._headers},
                 json=template.json(values),
                 sign=self._sign,
             )
@@ -310,32 +307,18 @@ def parse_path(path: str | None, where: str) -> Path | None:
     return None if path is None else Path.parse(path, where)
 
 
-def compile_template(node: Any) -> Render:
-    """Return a function that renders a node of a template, such as `BodyTemplate.root`.
+def render(node: Any, values: Values) -> Any:
+    """Render a template, such as `BodyTemplate.root`.
 
-    It leaves out keys whose variable has no value, because few APIs accept null.
+    Keys whose variable has no value are left out, because few APIs accept null.
     """
     match node:
-        case Template(parts=(Placeholder(name=name),)):
-            return _compile_variable(name, node)
-        case Path(routes=(route,)) if route.singular and len(route.steps) == 1:
-            return _compile_variable(route.steps[0], node)
-        case Template() | Path():
-            return BodyTemplate(node).render
         case dict():
-            members = [(key, inner is None, compile_template(inner)) for key, inner in node.items()]
-            return lambda values: {
-                key: value for key, is_null, render in members if (value := render(values)) is not None or is_null
-            }
+            members = {key: render(inner, values) for key, inner in node.items()}
+            return {key: value for key, value in members.items() if value is not None or node[key] is None}
         case list():
-            items = [compile_template(inner) for inner in node]
-            return lambda values: [render(values) for render in items]
-    return lambda values: node
-
-
-def _compile_variable(name: Any, node: Template | Path) -> Render:
-    """Return a fast function that returns the value of one variable. BodyTemplate raises the error if it is missing."""
-    return lambda values: values[name] if name in values else BodyTemplate(node).render(values)
+            return [render(inner, values) for inner in node]
+    return BodyTemplate(node).render(values)
 
 
 def _query_pairs(key: str, value: Any) -> Iterator[tuple[str, str]]:

@@ -29,7 +29,7 @@ from memorybench.providers.config.variables import POLL_ID, AnyName
 
 from .documents import SessionSplitter
 from .paging import PageTemplate
-from .requests import Render, ReplyReader, RequestTemplate, compile_template, parse_path
+from .requests import ReplyReader, RequestTemplate, parse_path
 from .results import ResponseTemplate
 from .waiting import PollTemplate
 
@@ -90,7 +90,7 @@ class AddRequest(Struct, frozen=True):
     reader: ReplyReader
     stored_as: Path | None
     wait: PollTemplate | Probe | None
-    document: Render | None
+    document: Any
     """The template of one document of a batch; None if the request stores a single document."""
     names: frozenset[str]
     """The variables that the request and its documents need."""
@@ -168,7 +168,7 @@ class Service(Struct, frozen=True):
         clear = [_scope_request(root, ("teardown", n), request) for n, request in enumerate(config.teardown)]
         if endpoints.clear is not None:
             clear.insert(0, _scope_request(root, ("endpoints", "clear"), endpoints.clear))
-        message = _body(root, ("endpoints", "add", "message"), endpoints.add.message)
+        message = _parse_template(root, ("endpoints", "add", "message"), endpoints.add.message)
         names = add.names | (batch_add.names if batch_add else frozenset())
         limits = (config.limits.max_messages, config.limits.batch_messages if batch_add else None)
         return cls(
@@ -183,8 +183,8 @@ class Service(Struct, frozen=True):
             splitter=SessionSplitter(
                 unit=endpoints.add.unit,
                 by_messages="messages" in names,
-                message=compile_template(message.root) if message else None,
-                sends_turn_ids="turnId" in _names(message),
+                message=message,
+                sends_turn_ids="turnId" in names_in(message),
                 max_messages=min(filter(None, limits), default=None),
                 max_characters=config.limits.max_characters,
             ),
@@ -206,7 +206,7 @@ def _scope_request(
 def _add_request(root: Document, place: Place, add: Add | BatchAdd) -> AddRequest:
     part = root.at(*place)
     request = RequestTemplate.parse(part, add)
-    document = _body(root, (*place, "document"), add.document) if isinstance(add, BatchAdd) else None
+    document = _parse_template(root, (*place, "document"), add.document) if isinstance(add, BatchAdd) else None
     wait = PollTemplate.parse(part.at("wait"), add.wait) if isinstance(add.wait, Poll) else add.wait
     is_polled_by_id = isinstance(wait, PollTemplate) and wait.id is not None
     return AddRequest(
@@ -215,8 +215,8 @@ def _add_request(root: Document, place: Place, add: Add | BatchAdd) -> AddReques
         reader=ReplyReader.parse(part, add, expects_json=is_polled_by_id or add.stored_as is not None),
         stored_as=parse_path(add.stored_as, part.where("stored_as")),
         wait=wait,
-        document=compile_template(document.root) if document else None,
-        names=request.names | _names(document),
+        document=document,
+        names=request.names | names_in(document),
     )
 
 
@@ -229,9 +229,6 @@ def _read_request(root: Document, place: Place, call: Search | ListAll) -> ReadR
     )
 
 
-def _body(root: Document, place: Place, value: Any) -> BodyTemplate | None:
-    return None if value is None else BodyTemplate.parse(Document(root.path, value, within=place), _ANY)
-
-
-def _names(template: BodyTemplate | None) -> frozenset[str]:
-    return names_in(template.root) if template else frozenset()
+def _parse_template(root: Document, place: Place, value: Any) -> Any:
+    """Return a template for `render`; None if the config has none."""
+    return BodyTemplate.parse(Document(root.path, value, within=place), _ANY).root

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from msgspec import Struct
 
@@ -22,14 +22,14 @@ from memorybench.core.trials import Subject
 from memorybench.files.located import Document
 from memorybench.files.reading import read_text
 from memorybench.providers.config.provider import ProviderConfig
-from memorybench.providers.config.sections import Database, Enhancement, Local
+from memorybench.providers.config.sections import Database, Enhancement, Local, Retrieval
 from memorybench.providers.plugin import OpenContext, require_model
 from memorybench.text.sanitize import preview
 from memorybench.text.spelling import join_names, unknown_name
 
 from .chunking import Chunk, chunk_session
-from .chunks import ChunkStore, Kind, SearchKey, SqliteChunkStore, StoredChunk
-from .indexed import Hit, IndexedMemory, Query, normalize, open_on_threads
+from .chunks import ChunkStore, Kind, SearchKey, Similarity, SqliteChunkStore, StoredChunk
+from .indexed import Hit, Index, IndexedMemory, Query, normalize, open_on_threads
 from .paths import find_file
 from .turns import replace_surrogates
 
@@ -47,14 +47,29 @@ class Addition(Struct, frozen=True):
     questions: Sequence[str] = ()
 
 
-class Ranking(Protocol):
-    """The chunks of one scope, ready to be ranked."""
+class ChunkIndex(Index):
+    """Base class of the indexes of chunks."""
 
-    def search(self, query: Query, cosines: Cosines, limit: int) -> Sequence[Hit]:
+    def __init__(
+        self, chunks: Sequence[StoredChunk], find_similar: Callable[[bytes], Sequence[Similarity]], retrieval: Retrieval
+    ) -> None:
+        self.retrieval = retrieval
+        self._rows = {(chunk.session, chunk.place): row for row, chunk in enumerate(chunks)}
+        self._find_similar = find_similar
+
+    def rank(self, query: Query, cosines: Cosines, limit: int) -> Sequence[Hit]:
         """Return the best hits, best first. `cosines` has NaN where a chunk has no search key of that kind."""
-        ...
+        raise NotImplementedError
 
-    def close(self) -> None: ...
+    def search(self, query: Query, limit: int) -> Sequence[Hit]:
+        import numpy as np
+
+        [vector] = _to_bytes([query.vector])
+        kinds: tuple[Kind, ...] = ("chunk", "question")
+        cosines = {kind: np.full(len(self._rows), np.nan, np.float32) for kind in kinds}
+        for session, place, kind, cosine in self._find_similar(vector):
+            cosines[kind][self._rows[session, place]] = cosine
+        return self.rank(query, cosines, min(limit, self.retrieval.max_results or limit))
 
 
 class Enrichment(Struct, frozen=True):
@@ -99,6 +114,7 @@ class ChunkMemory(IndexedMemory[StoredChunk, ChunkStore]):
 
     needs_embedder = True
     uses_local_section = True
+    index_class: ClassVar[type[ChunkIndex]]
     strategies: ClassVar[Sequence[str]]
     """Allowed values of `local.retrieval.strategy`."""
     weights: ClassVar[Mapping[str, float]]
@@ -133,9 +149,6 @@ class ChunkMemory(IndexedMemory[StoredChunk, ChunkStore]):
 
     @classmethod
     def make_enrichment(cls, enhancement: Enhancement, model: Model) -> Enrichment:
-        raise NotImplementedError
-
-    def build_ranking(self, chunks: Sequence[StoredChunk]) -> Ranking:
         raise NotImplementedError
 
     @classmethod
@@ -203,9 +216,8 @@ class ChunkMemory(IndexedMemory[StoredChunk, ChunkStore]):
         await self._change(scope.name, lambda store: store.replace(scope.name, session.id, stored, keys))
         return Receipt(ids=tuple(chunk.memory_id for chunk in stored))
 
-    def build_index(self, scope: str, entries: Sequence[StoredChunk]) -> _ChunkIndex:
-        rows = {(chunk.session, chunk.place): row for row, chunk in enumerate(entries)}
-        return _ChunkIndex(partial(self._store.similarities, scope), rows, self.build_ranking(entries))
+    def build_index(self, scope: str, entries: Sequence[StoredChunk]) -> ChunkIndex:
+        return self.index_class(entries, partial(self._store.similarities, scope), self._retrieval)
 
     async def _enrich(self, scope: str, chunks: Sequence[Chunk], row: int) -> Addition:
         """Return what the model writes for `chunks[row]`.
@@ -246,25 +258,6 @@ class ChunkMemory(IndexedMemory[StoredChunk, ChunkStore]):
                 raise BadInput(where, f"invalid weight {weight}", expected="0 or more")
         if retrieval.weights and not sum(retrieval.weights.values()):
             raise BadInput(weights_at, "all weights are 0", expected="at least one weight above 0")
-
-
-class _ChunkIndex(Struct, frozen=True):
-    similarities: Callable[[bytes], Sequence[Any]]
-    rows: Mapping[tuple[str, int], int]
-    ranking: Ranking
-
-    def search(self, query: Query, limit: int) -> Sequence[Hit]:
-        import numpy as np
-
-        [vector] = _to_bytes([query.vector])
-        kinds: tuple[Kind, ...] = ("chunk", "question")
-        cosines = {kind: np.full(len(self.rows), np.nan, np.float32) for kind in kinds}
-        for session, place, kind, cosine in self.similarities(vector):
-            cosines[kind][self.rows[session, place]] = cosine
-        return self.ranking.search(query, cosines, limit)
-
-    def close(self) -> None:
-        self.ranking.close()
 
 
 def _to_bytes(vectors: Sequence[Sequence[float]]) -> Sequence[bytes]:

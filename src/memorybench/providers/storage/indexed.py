@@ -44,14 +44,15 @@ class Hit(NamedTuple):
     score: float
 
 
-class Index(Protocol):
-    """The entries of one scope, ready to be searched."""
+class Index:
+    """Base class of indexes: the entries of one scope, ready to be searched."""
 
     def search(self, query: Query, limit: int) -> Sequence[Hit]:
         """Return the best hits, best first; ties in the order of the entries."""
-        ...
+        raise NotImplementedError
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Release what the index holds besides memory; by default, nothing."""
 
 
 class Entry(Protocol):
