@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from memorybench.core.errors import BadInput
 from memorybench.core.records import Record, canonical, digest
-from memorybench.core.trials import Outcome
+from memorybench.core.trials import Outcome, Score
 from memorybench.files.names import safe_run_id
 from memorybench.journal.merging import ImportedRow, write_imported
 from memorybench.journal.rows import Run
@@ -45,23 +45,16 @@ _SHARED_TEXTS = (
 """Beginnings of names of fingerprints whose texts a public bundle keeps: settings and prompts, not data."""
 _SHARED_RESULTS = (JUDGE_CHECK,)
 """Names of steps whose results a public bundle keeps, because the report needs their counts."""
-_RECORDS: Mapping[str, type[Record]] = {
-    CASES: CaseRow,
-    STEPS: StepRow,
-    ATTEMPTS: AttemptRow,
-    OUTCOMES: OutcomeRow,
-    NOTES: NoteRow,
-}
 
 
 def write_rows(run_reader: RunReader, run: Run, folder: Path, *, public: bool) -> dict[str, Path]:
     """Write the rows of a run to files in `folder`; return their paths by name. `public` leaves texts out."""
-    files = {name: folder / name for name in (RUN, *_RECORDS)}
+    files = {name: folder / name for name in (RUN, *_MAKERS)}
     files[RUN].write_text(canonical(_run_row(run, public).plain()) + "\n", encoding="utf-8")
     rows = run_reader.bundle_rows(run.id)
     open_files: dict[str, IO[str]] = {}
     try:
-        for name in _RECORDS:
+        for name in _MAKERS:
             open_files[name] = files[name].open("w", encoding="utf-8", newline="\n")
         for table, row in rows:
             name = f"{table}.jsonl"
@@ -194,8 +187,17 @@ class KeptRows(Rows, frozen=True):
 
     def of(self, name: str, record: type[T]) -> Iterator[T]:
         if name not in self._kept:
-            self._kept[name] = list(Rows.of(self, name, record))
+            scores: dict[Score, Score] = {}
+            self._kept[name] = [_with_shared_scores(row, scores) for row in Rows.of(self, name, record)]
         yield from self._kept[name]
+
+
+def _with_shared_scores(row: T, known: dict[Score, Score]) -> T:
+    """Return an outcome with the equal scores of other rows, because most are equal, such as 0 and 1."""
+    if not isinstance(row, OutcomeRow):
+        return row
+    scores = tuple(known.setdefault(score, score) for score in row.body.scores)
+    return row.model_copy(update={"body": row.body.model_copy(update={"scores": scores})})
 
 
 @contextmanager
