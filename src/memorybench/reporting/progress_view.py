@@ -138,9 +138,10 @@ def _waiting(snapshot: Snapshot) -> list[str]:
 
 
 def duration(seconds: float) -> str:
-    if seconds >= 3600:
-        return f"{seconds // 3600:.0f}h {seconds % 3600 // 60:02.0f}m"
-    return f"{seconds // 60:.0f}m {seconds % 60:02.0f}s" if seconds >= 60 else f"{seconds:.0f}s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes >= 60:
+        return f"{minutes // 60}h {minutes % 60:02}m"
+    return f"{minutes}m {rest:02}s" if minutes else f"{rest}s"
 
 
 @contextmanager
