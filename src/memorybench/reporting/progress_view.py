@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -26,13 +26,10 @@ _NARROW = 100
 @contextmanager
 def show_progress(progress: RunProgress) -> Iterator[None]:
     """Show the progress of a run of this process inside the `with` block."""
-    if sys.stderr.isatty():
-        with _live(progress.snapshot):
-            yield
-        return
     lines = ProgressLines()
-    progress.on_stage_end = lines.end_stage
-    with every_second(lambda: lines.show(progress.snapshot())):
+    if not sys.stderr.isatty():
+        progress.on_stage_end = lines.end_stage
+    with _shown(progress.snapshot, lines):
         yield
 
 
@@ -46,13 +43,12 @@ def follow_progress(read: Callable[[], Snapshot | None]) -> Iterator[None]:
         latest = read() or latest
         return latest
 
-    if sys.stderr.isatty():
-        with _live(read_latest):
-            yield
-    else:
-        lines = ProgressLines(time.monotonic())
-        with every_second(lambda: lines.show(read_latest())):
-            yield
+    with _shown(read_latest, ProgressLines(time.monotonic())):
+        yield
+
+
+def _shown(read: Callable[[], Snapshot], lines: ProgressLines) -> AbstractContextManager[None]:
+    return _live(read) if sys.stderr.isatty() else every_second(lambda: lines.show(read()))
 
 
 class ProgressLines:
