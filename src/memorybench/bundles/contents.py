@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO, Any, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from msgspec import Struct, field
 from pydantic import ValidationError
@@ -51,18 +51,13 @@ def write_rows(run_reader: RunReader, run: Run, folder: Path, *, public: bool) -
     """Write the rows of a run to files in `folder`; return their paths by name. `public` leaves texts out."""
     files = {name: folder / name for name in (RUN, *_MAKERS)}
     files[RUN].write_text(canonical(_run_row(run, public).plain()) + "\n", encoding="utf-8")
-    rows = run_reader.bundle_rows(run.id)
-    open_files: dict[str, IO[str]] = {}
-    try:
-        for name in _MAKERS:
-            open_files[name] = files[name].open("w", encoding="utf-8", newline="\n")
-        for table, row in rows:
+    with ExitStack() as stack:
+        open_files = {
+            name: stack.enter_context(files[name].open("w", encoding="utf-8", newline="\n")) for name in _MAKERS
+        }
+        for table, row in run_reader.bundle_rows(run.id):
             name = f"{table}.jsonl"
-            line = _MAKERS[name](row, public)
-            open_files[name].write(canonical(line.model_dump(mode="json", exclude_defaults=False)) + "\n")
-    finally:
-        for file in open_files.values():
-            file.close()
+            open_files[name].write(canonical(_MAKERS[name](row, public).plain()) + "\n")
     return files
 
 
