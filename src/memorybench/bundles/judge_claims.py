@@ -92,24 +92,22 @@ def _model_of(step: StepRow) -> Subject | None:
 
 def _verdict_claims(bundle: BundledRun) -> Iterator[Claim]:
     judged = [step for step in bundle.steps.values() if step.name in VERDICTS]
-    if not judged:
-        return
     if bundle.is_public:
-        yield claim("verdicts", "declared", "the replies of the judge are left out of a public bundle", n=len(judged))
+        text = "the replies of the judge are left out of a public bundle"
+        yield from claims("verdicts", "declared", text, n=len(judged))
         return
     proved, declared, wrong = 0, 0, []
     for step in judged:
         try:
-            verdict = Verdict.model_validate(step.result)
-            is_same = reread_verdict(verdict)
+            is_same = reread_verdict(Verdict.model_validate(step.result))
         except ValidationError:
-            wrong.append(f"{bundle_text(step.name)} {step.key}")
-            continue
+            is_same = False
         except Unreadable:
             declared += 1
             continue
         proved += is_same
-        wrong += [] if is_same else [f"{bundle_text(step.name)} {step.key}"]
+        if not is_same:
+            wrong.append(f"{bundle_text(step.name)} {step.key}")
     yield from claims("verdicts", "proved", "the judge's reply, read again, gives the recorded verdict", n=proved)
     text = "the recorded reply is not the whole reply, and cannot be read again"
     yield from claims("verdicts", "declared", text, n=declared)
