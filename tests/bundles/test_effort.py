@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 
 from memorybench.bundles import archive
+from memorybench.bundles.archive import open_archive
+from memorybench.bundles.contents import KeptRows
+from memorybench.bundles.rows import OutcomeRow
 from memorybench.suites import recorded_ingest
 from memorybench.suites.bench import plan
 from tests.bundles.editing import ROWS, read_files, rows_of
@@ -54,6 +57,13 @@ def test_histories_are_digested_once_per_subject(command: Command, path: Path, m
     assert max(turns.values()) <= len(PROVIDERS) - 1
     assert max(places.values()) <= len(PROVIDERS)
     assert pairs["all"] == 1
+
+
+def test_equal_scores_are_in_memory_once(path: Path) -> None:
+    with open_archive(path) as opened:
+        rows = KeptRows.in_archive(opened)
+        scores = [score for row in rows.of("outcomes.jsonl", OutcomeRow) for score in row.body.scores]
+    assert len({id(score) for score in scores}) == len(set(scores)) < len(scores)
 
 
 def test_each_row_is_decoded_once(command: Command, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

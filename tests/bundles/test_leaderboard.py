@@ -165,6 +165,18 @@ def test_data_that_is_missing_refuses_the_command_and_not_the_bundles(command: C
     assert not (command.folder / "site").exists()
 
 
+def test_data_of_an_unknown_benchmark_refuses_the_command(command: Command, bundle: MakeBundle) -> None:
+    place, data = command.folder / "bundles", command.folder / "own.json"
+    path = bundle("plain")
+    place.mkdir()
+    shutil.copy(path, place)
+    data.write_text("[]")
+    said = command("leaderboard", str(place), "--output", "site", "--data", f"startr={data}")
+    assert (said.code, said.err.split(": ")[1]) == (2, "--data")
+    assert 'did you mean "starter"' in said.err
+    assert not (command.folder / "site").exists()
+
+
 def test_the_path_of_data_may_contain_an_equals_sign(command: Command, bundle: MakeBundle) -> None:
     place, data = command.folder / "bundles", command.folder / "year=2026" / "own.json"
     path = bundle("hygiene")
@@ -172,7 +184,7 @@ def test_the_path_of_data_may_contain_an_equals_sign(command: Command, bundle: M
     shutil.copy(path, place)
     data.parent.mkdir()
     data.write_text("[]")
-    assert command("leaderboard", str(place), "--output", "site", "--data", f"own={data}").code == 0
+    assert command("leaderboard", str(place), "--output", "site", "--data", f"locomo={data}").code == 0
 
 
 def test_a_folder_without_bundles_is_refused(command: Command) -> None:

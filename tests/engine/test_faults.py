@@ -271,8 +271,8 @@ def test_lost_replies_count_in_the_budget_before_the_next_try(tmp_path: Path, le
 
 def _resumed_budget(folder: Path, dollars: float) -> Budget:
     with RunReader.open(folder) as run_reader:
-        budget = Budget(dollars, *run_reader.costs(RUN.id))
-        budget.reserve(*run_reader.unknown_costs(RUN.id))
+        budget = Budget(dollars)
+        budget.add_recorded(run_reader, RUN.id)
     return budget
 
 
@@ -392,7 +392,7 @@ def test_the_budget_stops_within_concurrency_calls_and_a_larger_one_continues(tm
     assert ending.status == "partial"
     stopped = counts(tmp_path / "results")
     assert stopped["blocked"] == 40 - stopped.get("scored", 0)
-    run_once(tmp_path / "results", plan(ledger), budget=Budget(100.0, spent=paid * PRICE))
+    run_once(tmp_path / "results", plan(ledger), budget=_resumed_budget(tmp_path / "results", 100.0))
     assert counts(tmp_path / "results") == {"scored": 40}
     assert set(Counter(ledger.read()).values()) == {1}
 

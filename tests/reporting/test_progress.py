@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from memorybench.core.plans import Adding
-from memorybench.reporting.progress import RunProgress
+from memorybench.reporting.progress import Block, RunProgress, Snapshot
+from memorybench.reporting.progress_view import ProgressLines
 
 
 def test_a_resumed_run_expects_no_more_sessions_once_its_trials_are_done() -> None:
@@ -14,3 +17,15 @@ def test_a_resumed_run_expects_no_more_sessions_once_its_trials_are_done() -> No
     (seen,) = progress.snapshot().blocks
     assert seen.state == "done"
     assert (seen.added, seen.to_add) == (48, 48)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(59.4, "59s"), (59.7, "1m 00s"), (119.7, "2m 00s"), (3599.4, "59m 59s"), (3599.7, "1h 00m"), (7260.0, "2h 01m")],
+)
+def test_an_estimate_has_at_most_59_seconds_and_59_minutes(
+    capsys: pytest.CaptureFixture[str], seconds: float, text: str
+) -> None:
+    block = Block(benchmark="starter", subject="bm25", state="working", done=1, total=9, eta=seconds)
+    ProgressLines(first=0.0).show(Snapshot(blocks=(block,), done=1, total=9))
+    assert capsys.readouterr().err == f"starter × bm25: 1/9 (11%) | ETA: {text}\n"

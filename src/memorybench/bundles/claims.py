@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 from pydantic import Field
@@ -88,6 +88,19 @@ def claim(
     return Claim(
         name=name, level=level, text=text, n=count, examples=tuple(examples[:_MOST_EXAMPLES]), names=tuple(names)
     )
+
+
+def claims(
+    name: str,
+    level: Level,
+    text: str,
+    examples: Sequence[str] = (),
+    n: int | None = None,
+    names: Sequence[str] = (),
+) -> Iterator[Claim]:
+    """Yield what `claim` returns if it is about anything: if there are examples, or `n` is above 0."""
+    if examples or n:
+        yield claim(name, level, text, examples, n, names)
 
 
 def outcome_name(outcome: Outcome) -> str:

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO, Any, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from msgspec import Struct, field
 from pydantic import ValidationError
 
 from memorybench.core.errors import BadInput
 from memorybench.core.records import Record, canonical, digest
-from memorybench.core.trials import Outcome
+from memorybench.core.trials import Outcome, Score
 from memorybench.files.names import safe_run_id
 from memorybench.journal.merging import ImportedRow, write_imported
 from memorybench.journal.rows import Run
@@ -45,31 +45,19 @@ _SHARED_TEXTS = (
 """Beginnings of names of fingerprints whose texts a public bundle keeps: settings and prompts, not data."""
 _SHARED_RESULTS = (JUDGE_CHECK,)
 """Names of steps whose results a public bundle keeps, because the report needs their counts."""
-_RECORDS: Mapping[str, type[Record]] = {
-    CASES: CaseRow,
-    STEPS: StepRow,
-    ATTEMPTS: AttemptRow,
-    OUTCOMES: OutcomeRow,
-    NOTES: NoteRow,
-}
 
 
 def write_rows(run_reader: RunReader, run: Run, folder: Path, *, public: bool) -> dict[str, Path]:
     """Write the rows of a run to files in `folder`; return their paths by name. `public` leaves texts out."""
-    files = {name: folder / name for name in (RUN, *_RECORDS)}
+    files = {name: folder / name for name in (RUN, *_MAKERS)}
     files[RUN].write_text(canonical(_run_row(run, public).plain()) + "\n", encoding="utf-8")
-    rows = run_reader.bundle_rows(run.id)
-    open_files: dict[str, IO[str]] = {}
-    try:
-        for name in _RECORDS:
-            open_files[name] = files[name].open("w", encoding="utf-8", newline="\n")
-        for table, row in rows:
+    with ExitStack() as stack:
+        open_files = {
+            name: stack.enter_context(files[name].open("w", encoding="utf-8", newline="\n")) for name in _MAKERS
+        }
+        for table, row in run_reader.bundle_rows(run.id):
             name = f"{table}.jsonl"
-            line = _MAKERS[name](row, public)
-            open_files[name].write(canonical(line.model_dump(mode="json", exclude_defaults=False)) + "\n")
-    finally:
-        for file in open_files.values():
-            file.close()
+            open_files[name].write(canonical(_MAKERS[name](row, public).plain()) + "\n")
     return files
 
 
@@ -194,8 +182,17 @@ class KeptRows(Rows, frozen=True):
 
     def of(self, name: str, record: type[T]) -> Iterator[T]:
         if name not in self._kept:
-            self._kept[name] = list(Rows.of(self, name, record))
+            scores: dict[Score, Score] = {}
+            self._kept[name] = [_with_shared_scores(row, scores) for row in Rows.of(self, name, record)]
         yield from self._kept[name]
+
+
+def _with_shared_scores(row: T, known: dict[Score, Score]) -> T:
+    """Return an outcome with the equal scores of other rows, because most are equal, such as 0 and 1."""
+    if not isinstance(row, OutcomeRow):
+        return row
+    scores = tuple(known.setdefault(score, score) for score in row.body.scores)
+    return row.model_copy(update={"body": row.body.model_copy(update={"scores": scores})})
 
 
 @contextmanager

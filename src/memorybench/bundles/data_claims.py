@@ -14,7 +14,7 @@ from memorybench.suites.recorded_form import ERRORS
 from memorybench.suites.replayed_steps import CannotRescore, RecordedRun, Rescorer
 
 from .bundled_run import BundledRun
-from .claims import Claim, bundle_text, claim, name_list
+from .claims import Claim, bundle_text, claim, claims, name_list
 
 CONFIG_OF = "config of "
 """Prefix of the name of a benchmark config's fingerprint; the name of the benchmark follows."""
@@ -40,15 +40,11 @@ def _fingerprint_claims(bundle: BundledRun) -> Iterator[Claim]:
             redacted.append(bundle_text(name))
         else:
             wrong.append(bundle_text(name))
-    if proved:
-        text = "recorded texts have their digests; that the run used these models and providers is declared"
-        yield claim("fingerprints", "proved", text, n=len(proved))
-    if declared:
-        yield claim("fingerprints", "declared", "only the digest is in the bundle", declared)
-    if redacted:
-        yield claim("fingerprints", "unchecked", "a secret was removed from the text", redacted)
-    if wrong:
-        yield claim("fingerprints", "contradicted", "a text does not have its digest", wrong)
+    text = "recorded texts have their digests; that the run used these models and providers is declared"
+    yield from claims("fingerprints", "proved", text, n=len(proved))
+    yield from claims("fingerprints", "declared", "only the digest is in the bundle", declared)
+    yield from claims("fingerprints", "unchecked", "a secret was removed from the text", redacted)
+    yield from claims("fingerprints", "contradicted", "a text does not have its digest", wrong)
 
 
 def _config_claims(bundle: BundledRun) -> Iterator[Claim]:
@@ -63,11 +59,9 @@ def _config_claims(bundle: BundledRun) -> Iterator[Claim]:
             proved += 1
         else:
             others.append(bundle_text(name))
-    if proved:
-        yield claim("configs", "proved", "benchmarks are scored by the configs that they have here", n=proved)
-    if others:
-        text = "by which rules and prompts answers are scored: these benchmarks have another config here, or none"
-        yield claim("configs", "declared", text, others, names=others)
+    yield from claims("configs", "proved", "benchmarks are scored by the configs that they have here", n=proved)
+    text = "by which rules and prompts answers are scored: these benchmarks have another config here, or none"
+    yield from claims("configs", "declared", text, others, names=others)
 
 
 def _case_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescorer) -> Iterator[Claim]:
@@ -89,13 +83,10 @@ def _case_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescorer) 
         count = sum(own == benchmark for own, _ in bundle.cases) - len(others)
         text = "questions and gold are those of the data, which has the recorded fingerprint"
         yield claim("cases", "proved", text, n=count)
-    if declared:
-        text = "that these are the questions, gold answers or scenarios of the named data, which is not available here"
-        yield claim("cases", "declared", text, declared)
-    if changed:
-        yield claim("cases", "contradicted", "are not the questions of the data", changed)
-    if wrong:
-        yield claim("cases", "contradicted", "the data here has another fingerprint than the run recorded", wrong)
+    text = "that these are the questions, gold answers or scenarios of the named data, which is not available here"
+    yield from claims("cases", "declared", text, declared)
+    yield from claims("cases", "contradicted", "are not the questions of the data", changed)
+    yield from claims("cases", "contradicted", "the data here has another fingerprint than the run recorded", wrong)
 
 
 def _changed_cases(dataset: object, rescorer: Rescorer) -> Sequence[str] | None:
@@ -121,14 +112,11 @@ def _selection_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Resco
             wrong.append(f"{bundle_text(benchmark)}: {missing} cases are missing, {added} are not selected")
         else:
             declared.append(bundle_text(benchmark))
-    if proved:
-        text = "the settings select exactly these questions or probes from the data"
-        yield claim("selection", "proved", text, n=proved)
-    if declared:
-        text = "that the settings select exactly these questions, probes or scenarios"
-        yield claim("selection", "declared", text, declared)
-    if wrong:
-        yield claim("selection", "contradicted", "the settings select other cases from the data", wrong)
+    text = "the settings select exactly these questions or probes from the data"
+    yield from claims("selection", "proved", text, n=proved)
+    text = "that the settings select exactly these questions, probes or scenarios"
+    yield from claims("selection", "declared", text, declared)
+    yield from claims("selection", "contradicted", "the settings select other cases from the data", wrong)
 
 
 def _selected_cases(dataset: object, rescorer: Rescorer) -> set[str] | None:

@@ -26,7 +26,7 @@ from memorybench.suites.replayed_steps import (
 )
 
 from .bundled_run import BundledRun
-from .claims import Claim, Level, bundle_text, claim
+from .claims import Claim, Level, bundle_text, claim, claims
 from .rows import StepRow
 
 
@@ -61,19 +61,13 @@ def _model_claims(bundle: BundledRun) -> Iterator[Claim]:
             proved += 1
         else:
             wrong.append(f"{bundle_text(step.name)} {step.key} asked {bundle_text(model.name)}")
-    if proved:
-        yield claim("models", "proved", "steps asked the models that the settings name", n=proved)
-    if declared:
-        text = "which model these steps asked"
-        yield claim("models", "declared", text, list(declared), n=declared.total())
+    yield from claims("models", "proved", "steps asked the models that the settings name", n=proved)
+    yield from claims("models", "declared", "which model these steps asked", list(declared), n=declared.total())
     several = [bundle_text(name) for name, keys in settings.items() if len(keys) > 1]
-    if several:
-        yield claim("models", "declared", "why a model has several settings, such as temperatures", several)
-    if wrong:
-        yield claim("models", "contradicted", "steps asked other models than the settings name", wrong)
+    yield from claims("models", "declared", "why a model has several settings, such as temperatures", several)
+    yield from claims("models", "contradicted", "steps asked other models than the settings name", wrong)
     others = _other_subjects(bundle)
-    if others:
-        yield claim("models", "contradicted", "steps name another model or provider than their inputs", others)
+    yield from claims("models", "contradicted", "steps name another model or provider than their inputs", others)
 
 
 def _other_subjects(bundle: BundledRun) -> list[str]:
@@ -98,31 +92,26 @@ def _model_of(step: StepRow) -> Subject | None:
 
 def _verdict_claims(bundle: BundledRun) -> Iterator[Claim]:
     judged = [step for step in bundle.steps.values() if step.name in VERDICTS]
-    if not judged:
-        return
     if bundle.is_public:
-        yield claim("verdicts", "declared", "the replies of the judge are left out of a public bundle", n=len(judged))
+        text = "the replies of the judge are left out of a public bundle"
+        yield from claims("verdicts", "declared", text, n=len(judged))
         return
     proved, declared, wrong = 0, 0, []
     for step in judged:
         try:
-            verdict = Verdict.model_validate(step.result)
-            is_same = reread_verdict(verdict)
+            is_same = reread_verdict(Verdict.model_validate(step.result))
         except ValidationError:
-            wrong.append(f"{bundle_text(step.name)} {step.key}")
-            continue
+            is_same = False
         except Unreadable:
             declared += 1
             continue
         proved += is_same
-        wrong += [] if is_same else [f"{bundle_text(step.name)} {step.key}"]
-    if proved:
-        yield claim("verdicts", "proved", "the judge's reply, read again, gives the recorded verdict", n=proved)
-    if declared:
-        text = "the recorded reply is not the whole reply, and cannot be read again"
-        yield claim("verdicts", "declared", text, n=declared)
-    if wrong:
-        yield claim("verdicts", "contradicted", "the judge's reply gives another verdict", wrong)
+        if not is_same:
+            wrong.append(f"{bundle_text(step.name)} {step.key}")
+    yield from claims("verdicts", "proved", "the judge's reply, read again, gives the recorded verdict", n=proved)
+    text = "the recorded reply is not the whole reply, and cannot be read again"
+    yield from claims("verdicts", "declared", text, n=declared)
+    yield from claims("verdicts", "contradicted", "the judge's reply gives another verdict", wrong)
 
 
 def _canary_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescorer) -> Iterator[Claim]:
@@ -213,5 +202,4 @@ def _note_claims(bundle: BundledRun, recorded: RecordedRun) -> Iterator[Claim]:
     wrong = [bundle_text(text) for text in bundle.judge_notes if text not in expected]
     if not bundle.judge_notes and checks:
         wrong.append("the note is missing")
-    if wrong:
-        yield claim("canaries", "contradicted", "a note about the judge does not follow from its check", wrong)
+    yield from claims("canaries", "contradicted", "a note about the judge does not follow from its check", wrong)

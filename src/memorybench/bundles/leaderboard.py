@@ -197,18 +197,8 @@ def _file_name(path: Path, root: str) -> str:
 
 
 def _write(leaderboard: Leaderboard, bundles: Mapping[str, Path], output: Path) -> None:
-    from markupsafe import Markup
+    from memorybench.reporting.html import single_page
 
-    from memorybench.reporting.html import STYLE, environment, policy_hash
-
-    style = STYLE.read_text(encoding="utf-8")
-    page = environment().get_template("leaderboard.html")
-    text = page.render(
-        leaderboard=leaderboard,
-        style=Markup(style),  # noqa: S704  ours
-        policy=f"default-src 'none'; style-src '{policy_hash(style)}'; base-uri 'none'; form-action 'none'",
-        levels=LEVELS,
-    )
     try:
         (output / BUNDLES).mkdir(parents=True, exist_ok=True)
         for name, path in bundles.items():
@@ -217,4 +207,4 @@ def _write(leaderboard: Leaderboard, bundles: Mapping[str, Path], output: Path) 
         raise BadInput(
             str(output), f"the folder cannot be written ({error.strerror})", remedy="name another folder"
         ) from error
-    write_file(output / PAGE, text)
+    write_file(output / PAGE, single_page("leaderboard.html", leaderboard=leaderboard, levels=LEVELS))

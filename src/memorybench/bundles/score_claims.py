@@ -27,7 +27,7 @@ from memorybench.suites.replayed_steps import (
 from memorybench.text.sanitize import printable
 
 from .bundled_run import BundledRun
-from .claims import Claim, bundle_text, claim, name_list, outcome_name
+from .claims import Claim, bundle_text, claim, claims, name_list, outcome_name
 
 _OTHER_INPUTS = "they follow from recorded steps, but whether these are the steps of the trial is not known here"
 _NOT_SCORED = "that the trial could not be scored is not shown by a missing or unreadable reply"
@@ -42,30 +42,25 @@ differently."""
 def score_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescorer) -> Iterator[Claim]:
     """Check the scores of each trial by computing them again from its case and its recorded steps."""
     found = blocking(_rescore(bundle, rescorer, is_of_this_version=recorded.is_of_this_version))
-    if found.proved:
-        text = f"computed again from cases and recorded steps: {name_list(found.proved)}"
-        yield claim("scores", "proved", text, n=sum(found.proved.values()), names=sorted(found.proved))
+    text = f"computed again from cases and recorded steps: {name_list(found.proved)}"
+    yield from claims("scores", "proved", text, n=sum(found.proved.values()), names=sorted(found.proved))
     for reason, names in found.declared.items():
         text = f"not computed again ({reason}): {name_list(names)}"
         yield claim("scores", "declared", text, n=sum(names.values()), names=sorted(names))
-    if found.wrong:
-        yield claim("scores", "contradicted", "the recorded steps give another result", found.wrong)
-    if found.texts:
-        yield claim("texts", "proved", "what a report shows of a trial is that of its steps", n=found.texts)
+    yield from claims("scores", "contradicted", "the recorded steps give another result", found.wrong)
+    yield from claims("texts", "proved", "what a report shows of a trial is that of its steps", n=found.texts)
     if found.texts < len(bundle.outcomes):
         text = "what a report shows of a trial, such as its answer or its error"
         yield claim("texts", "declared", text, n=len(bundle.outcomes) - found.texts)
     bundle.same_inputs.update(found.same_inputs)
-    if bundle.same_inputs:
-        text = "steps have exactly the inputs that the code makes from the case and earlier steps"
-        yield claim("prompts", "proved", text, n=len(bundle.same_inputs))
+    text = "steps have exactly the inputs that the code makes from the case and earlier steps"
+    yield from claims("prompts", "proved", text, n=len(bundle.same_inputs))
     others = Counter(bundle_text(step.name) for key, step in bundle.steps.items() if key not in bundle.same_inputs)
     if others and not bundle.is_public:
         text = "inputs of steps that the code does not make again here, such as what was added to a memory"
         yield claim("prompts", "declared", text, [f"{name}: {n:,}" for name, n in others.items()], n=others.total())
-    if found.groups:
-        text = "labels and clusters of trials, which tables and intervals rest on"
-        yield claim("groups", "declared", text, n=found.groups)
+    text = "labels and clusters of trials, which tables and intervals rest on"
+    yield from claims("groups", "declared", text, n=found.groups)
 
 
 def impossible_scores(outcomes: Iterable[Outcome], metrics: Sequence[Metric]) -> Iterator[Claim]:
@@ -81,8 +76,7 @@ def impossible_scores(outcomes: Iterable[Outcome], metrics: Sequence[Metric]) ->
             values, (lowest, highest) = metric.read(outcome) or (), _range(metric)
             if not all(lowest <= value <= highest for value in values):
                 wrong.append(f"{outcome_name(outcome)}: {bundle_text(metric.name)} is {values[0]:g}")
-    if wrong:
-        yield claim("scores", "contradicted", "scores are out of their range, or have two values", wrong)
+    yield from claims("scores", "contradicted", "scores are out of their range, or have two values", wrong)
 
 
 def _range(metric: Metric) -> tuple[float, float]:

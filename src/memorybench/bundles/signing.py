@@ -11,8 +11,10 @@ import binascii
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from pydantic import Field, ValidationError
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
 STATEMENT, PAYLOAD = "https://in-toto.io/Statement/v1", "application/vnd.in-toto+json"
 PREDICATE = "https://in-toto.io/attestation/eval-result/v0.1"
 _LARGEST_KEY = 10_000
-K = TypeVar("K")
 
 
 class _Signature(Record):
@@ -66,11 +67,7 @@ class PublicKey(Struct, frozen=True):
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
         from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
-        def load(content: bytes) -> Ed25519PublicKey | None:
-            key = load_pem_public_key(content)
-            return key if isinstance(key, Ed25519PublicKey) else None
-
-        return cls(_read_key(path, "public", load))
+        return cls(_read_key(path, "public", load_pem_public_key, Ed25519PublicKey))
 
     @property
     def id(self) -> str:
@@ -94,11 +91,7 @@ class PrivateKey(Struct, frozen=True):
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-        def load(content: bytes) -> Ed25519PrivateKey | None:
-            key = load_pem_private_key(content, password=None)
-            return key if isinstance(key, Ed25519PrivateKey) else None
-
-        return cls(_read_key(path, "private", load))
+        return cls(_read_key(path, "private", partial(load_pem_private_key, password=None), Ed25519PrivateKey))
 
     @property
     def public(self) -> PublicKey:
@@ -246,26 +239,20 @@ def _encoded(kind: str, payload: bytes) -> bytes:
     return b"DSSEv1 %d %s %d %s" % (len(kind), kind.encode(), len(payload), payload)
 
 
-def _read_key(path: Path, kind: str, load: Callable[[bytes], K | None]) -> K:
-    """Return the key in a file; raise BadInput if it is not one of this kind.
-
-    `load` parses the content, and returns None for a key of another algorithm.
-    """
+def _read_key(path: Path, kind: str, load: Callable[[bytes], object], key_type: type) -> Any:
+    """Return the key in a file. Raise BadInput if `load` cannot parse it, or if it is a key of another algorithm."""
     try:
         with path.open("rb") as file:
             content = file.read(_LARGEST_KEY)
     except OSError as error:
         raise BadInput(str(path), f"cannot be read ({error.strerror})", expected="a key file") from error
-    invalid = BadInput(
+    with suppress(ValueError, TypeError):  # TypeError: it has a password
+        key = load(content)
+        if isinstance(key, key_type):
+            return key
+    raise BadInput(
         str(path),
         f"is not a {kind} ed25519 key",
         expected="a PEM file without a password",
         remedy="`memorybench keygen` makes a pair of keys",
     )
-    try:
-        key = load(content)
-    except (ValueError, TypeError) as error:  # TypeError: it has a password
-        raise invalid from error
-    if key is None:
-        raise invalid
-    return key

@@ -12,7 +12,7 @@ from memorybench.secrets.redaction import REDACTED
 from memorybench.suites.replayed_steps import CannotRescore, Rescorer
 
 from .bundled_run import BundledRun
-from .claims import Claim, bundle_text, claim, outcome_name
+from .claims import Claim, bundle_text, claim, claims, outcome_name
 
 
 def input_claims(bundle: BundledRun) -> Iterator[Claim]:
@@ -30,10 +30,8 @@ def input_claims(bundle: BundledRun) -> Iterator[Claim]:
                 wrong.append(f"{bundle_text(step.name)} {key}")
     proved = len(bundle.steps) - len(wrong) - redacted
     yield claim("inputs of steps", "proved", "the key of each step is the digest of its inputs", n=proved)
-    if redacted:
-        yield claim("inputs of steps", "unchecked", "a secret was removed from them", n=redacted)
-    if wrong:
-        yield claim("inputs of steps", "contradicted", "the key of a step is not the digest of its inputs", wrong)
+    yield from claims("inputs of steps", "unchecked", "a secret was removed from them", n=redacted)
+    yield from claims("inputs of steps", "contradicted", "the key of a step is not the digest of its inputs", wrong)
 
 
 def trial_claims(bundle: BundledRun, rescorer: Rescorer) -> Iterator[Claim]:

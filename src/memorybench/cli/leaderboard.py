@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from memorybench.core.errors import BadInput
+from memorybench.text.sanitize import preview
+from memorybench.text.spelling import unknown_name
 
 from .arguments import add_config_dir, add_json, add_list, split_list
-from .verify import at_hand, config_texts, read_keys
+from .verify import at_hand, benchmarks_of, config_texts, read_keys
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -30,11 +34,7 @@ def run(args: argparse.Namespace) -> int:
 
     check_installed("leaderboard")
     given, wiring = split_list(args.data), LiveWiring(split_list(args.config_dir))
-    for text in given:  # later errors about data refuse a bundle, and this one is not about a bundle
-        name, equals, value = text.partition("=")
-        path = Path(value if equals else name)
-        if not path.exists():
-            raise BadInput("--data", f"{path}: file not found", expected="NAME=PATH", remedy="check the path")
+    _check_data(given, args.folder, wiring.catalog.names("benchmark"))
     found = build_leaderboard(
         args.folder,
         args.output,
@@ -59,3 +59,21 @@ def run(args: argparse.Namespace) -> int:
         for one in found.refused:
             print(f"  refused {one.name}: {one.reason}")
     return 0
+
+
+def _check_data(given: Sequence[str], folder: Path, benchmarks: Iterable[str]) -> None:
+    """Raise BadInput if --data names a missing file, or a benchmark that is neither in a bundle nor in `benchmarks`.
+
+    Later errors about data refuse a bundle, and these are not about a bundle.
+    """
+    known = set(benchmarks)
+    for bundle in folder.glob("*.mbz") if given else ():
+        with suppress(BadInput):  # the page lists it as refused
+            known.update(benchmarks_of(bundle)[0])
+    for text in given:
+        name, equals, value = text.partition("=")
+        path = Path(value if equals else name)
+        if not path.exists():
+            raise BadInput("--data", f"{path}: file not found", expected="NAME=PATH", remedy="check the path")
+        if equals and name not in known:
+            raise unknown_name("--data", f"unknown benchmark {preview(name)}", name, known)

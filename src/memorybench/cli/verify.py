@@ -114,16 +114,9 @@ def at_hand(
 
     With `is_strict`, a name that is not a benchmark of the bundle is an error; otherwise it is ignored.
     """
-    from memorybench.bundles.archive import open_archive
-    from memorybench.bundles.bundled_run import AUDIT_DATA
-    from memorybench.bundles.contents import Rows
     from memorybench.datasets.audit import load_audit
 
-    with open_archive(file) as archive:
-        run = Rows.in_archive(archive).run()
-    marks = [name.partition(" ") for name in run.fingerprints]
-    names = [name for kind, _, name in marks if name and kind in ("benchmark", AUDIT_DATA)]
-    audited = [name for kind, _, name in marks if name and kind == AUDIT_DATA]
+    names, audited = benchmarks_of(file)
     files: dict[str, Path] = {}
     for text in given:
         name, separator, path = text.partition("=")
@@ -151,6 +144,19 @@ def at_hand(
             if name in files or config.data.type == "bundled":
                 datasets[name] = wiring.dataset(config, files.get(name))
     return datasets
+
+
+def benchmarks_of(file: Path) -> tuple[list[str], list[str]]:
+    """Return the names of all benchmarks of a bundle, and of those that are audit datasets."""
+    from memorybench.bundles.archive import open_archive
+    from memorybench.bundles.bundled_run import AUDIT_DATA
+    from memorybench.bundles.contents import Rows
+
+    with open_archive(file) as archive:
+        run = Rows.in_archive(archive).run()
+    marks = [name.partition(" ") for name in run.fingerprints]
+    names = [name for kind, _, name in marks if name and kind in ("benchmark", AUDIT_DATA)]
+    return names, [name for kind, _, name in marks if name and kind == AUDIT_DATA]
 
 
 def config_texts(wiring: LiveWiring) -> Callable[[str], str | None]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from memorybench.core.errors import Blocked
 from memorybench.core.spending import Spending
+from memorybench.journal.run_reader import RunReader
 
 
 class Budget:
@@ -16,18 +17,13 @@ class Budget:
     these costs are estimated once more, because more costs may be known by then.
     """
 
-    def __init__(
-        self, dollars: float | None = None, spent: float = 0.0, highest: float = 0.0, unknown: int = 0
-    ) -> None:
-        """`dollars` is the limit; None: no limit.
-
-        `spent`, `highest` and `unknown` are what earlier processes of the run have spent, as RunReader.costs returns.
-        Pass what their calls of unknown cost may have cost to `reserve`.
-        """
+    def __init__(self, dollars: float | None = None) -> None:
+        """`dollars` is the limit; None: no limit."""
         self.dollars = dollars
-        self.spent = spent
-        self.calls_of_unknown_cost = unknown
-        self._highest = highest
+        self.spent = 0.0
+        self.calls_of_unknown_cost = 0
+        self._highest = 0.0
+        """The highest known cost of a step."""
         self._reserved = 0.0
         """What calls of unknown cost may have cost."""
         self._unknown = 0
@@ -45,10 +41,10 @@ class Budget:
         self.estimate: Callable[[], float] = lambda: 0.0
         """Returns an estimate of the cost of a call, which counts until the first cost is known; 0 if there is none."""
 
-    def reserve(self, cost: float, unknown: int) -> None:
-        """Add calls of unknown cost of earlier processes: the values that RunReader.unknown_costs returns."""
-        self._reserved += cost
-        self._unknown += unknown
+    def add_recorded(self, run_reader: RunReader, run: str) -> None:
+        """Count what earlier processes of a run have spent. Call it before the run continues."""
+        self.spent, self._highest, self.calls_of_unknown_cost = run_reader.costs(run)
+        self._reserved, self._unknown = run_reader.unknown_costs(run)
 
     def allow(self) -> None:
         """Raise Blocked if the budget is used up, or cannot be enforced because no cost is known."""

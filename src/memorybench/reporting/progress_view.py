@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -26,13 +26,10 @@ _NARROW = 100
 @contextmanager
 def show_progress(progress: RunProgress) -> Iterator[None]:
     """Show the progress of a run of this process inside the `with` block."""
-    if sys.stderr.isatty():
-        with _live(progress.snapshot):
-            yield
-        return
     lines = ProgressLines()
-    progress.on_stage_end = lines.end_stage
-    with every_second(lambda: lines.show(progress.snapshot())):
+    if not sys.stderr.isatty():
+        progress.on_stage_end = lines.end_stage
+    with _shown(progress.snapshot, lines):
         yield
 
 
@@ -46,13 +43,12 @@ def follow_progress(read: Callable[[], Snapshot | None]) -> Iterator[None]:
         latest = read() or latest
         return latest
 
-    if sys.stderr.isatty():
-        with _live(read_latest):
-            yield
-    else:
-        lines = ProgressLines(time.monotonic())
-        with every_second(lambda: lines.show(read_latest())):
-            yield
+    with _shown(read_latest, ProgressLines(time.monotonic())):
+        yield
+
+
+def _shown(read: Callable[[], Snapshot], lines: ProgressLines) -> AbstractContextManager[None]:
+    return _live(read) if sys.stderr.isatty() else every_second(lambda: lines.show(read()))
 
 
 class ProgressLines:
@@ -138,9 +134,10 @@ def _waiting(snapshot: Snapshot) -> list[str]:
 
 
 def duration(seconds: float) -> str:
-    if seconds >= 3600:
-        return f"{seconds // 3600:.0f}h {seconds % 3600 // 60:02.0f}m"
-    return f"{seconds // 60:.0f}m {seconds % 60:02.0f}s" if seconds >= 60 else f"{seconds:.0f}s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes >= 60:
+        return f"{minutes // 60}h {minutes % 60:02}m"
+    return f"{minutes}m {rest:02}s" if minutes else f"{rest}s"
 
 
 @contextmanager

@@ -40,8 +40,7 @@ def perform_with_model(
     spending, marks = Budget(budget), run.fingerprints
     if _was_begun(results, run.id):
         with RunReader.open(results) as run_reader:
-            spending = Budget(budget, *run_reader.costs(run.id))
-            spending.reserve(*run_reader.unknown_costs(run.id))
+            spending.add_recorded(run_reader, run.id)
         spending.estimate = lambda: model.price(PROMPT_TOKENS, REPLY_TOKENS) or 0.0
         opened = reopen_run(results, run.id, fingerprints=marks, redact=wiring.redact, fault=wiring.fault())
     else:

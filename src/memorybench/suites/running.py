@@ -111,8 +111,7 @@ def _run(
             for outcome in run_reader.outcomes(place.run_id):
                 recorded[outcome.trial.subject.name] = outcome.trial.subject
                 done[outcome.trial.benchmark, outcome.trial.subject.name] += outcome.status == "scored"
-            budget = Budget(start.budget, *run_reader.costs(place.run_id))
-            budget.reserve(*run_reader.unknown_costs(place.run_id))
+            budget.add_recorded(run_reader, place.run_id)
         opened = reopen_run(
             place.results,
             place.run_id,

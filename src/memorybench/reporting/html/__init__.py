@@ -81,31 +81,32 @@ def _refuse(section: object) -> str:
 
 
 @cache
-def _report_template() -> Template:
-    """Return the template of a report, compiled once per process."""
-    return environment().get_template("report.html")
+def _template(name: str) -> Template:
+    """Return a template of this folder, compiled once per process."""
+    return environment().get_template(name)
 
 
 def report_page(report: Report, charts: Sequence[tuple[str, str]], **values: Any) -> str:
-    """Return a report as one HTML page. Its Content-Security-Policy allows only its own style and script."""
+    """Return a report as one HTML page."""
     from markupsafe import Markup
 
-    style, script = (path.read_text(encoding="utf-8") for path in (STYLE, _SCRIPT))
-    text: str = _report_template().render(
-        report=report,
-        charts=[(title, Markup(svg)) for title, svg in charts],  # noqa: S704  made by our renderer, escaped
-        style=Markup(style),  # noqa: S704  ours
-        script=Markup(script),  # noqa: S704  ours
-        policy=(
-            f"default-src 'none'; style-src '{policy_hash(style)}'; script-src '{policy_hash(script)}';"
-            " base-uri 'none'; form-action 'none'"
-        ),
-        **values,
-    )
+    drawn = [(title, Markup(svg)) for title, svg in charts]  # noqa: S704  made by our renderer, escaped
+    return single_page("report.html", _SCRIPT.read_text(encoding="utf-8"), report=report, charts=drawn, **values)
+
+
+def single_page(template: str, script: str = "", **values: Any) -> str:
+    """Return an HTML page in one file. Its Content-Security-Policy allows only its own style and this script."""
+    from markupsafe import Markup
+
+    style = STYLE.read_text(encoding="utf-8")
+    allowed = f"script-src '{_policy_hash(script)}'; " if script else ""
+    policy = f"default-src 'none'; style-src '{_policy_hash(style)}'; {allowed}base-uri 'none'; form-action 'none'"
+    ours = {"style": Markup(style), "script": Markup(script)}  # noqa: S704  ours
+    text: str = _template(template).render(**ours, policy=policy, **values)
     return text
 
 
-def policy_hash(text: str) -> str:
+def _policy_hash(text: str) -> str:
     """Return the hash by which a Content-Security-Policy allows this inline style or script."""
     return "sha256-" + b64encode(sha256(text.encode()).digest()).decode()
 

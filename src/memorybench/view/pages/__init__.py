@@ -29,7 +29,7 @@ def render(request: Request, template: str, /, **values: Any) -> HTMLResponse:
     return HTMLResponse(text.encode("utf-8", "replace"))
 
 
-def number(request: Request, name: str, least: int = 0) -> int:
-    """Return a number from the query string; `least` if it is missing, invalid or smaller."""
+def number(request: Request, name: str) -> int:
+    """Return a number from the query string; 0 if it is missing or invalid."""
     text = request.query_params.get(name, "")
-    return max(int(text), least) if text.isascii() and text.isdecimal() and len(text) < 10 else least
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else 0
