@@ -35,11 +35,10 @@ from memorybench.suites.hygiene.scan import scan as scan_memory
 from memorybench.suites.hygiene.scan_output import read_baseline
 from memorybench.suites.registry import commands, open_run
 from memorybench.suites.run_comparison import RunComparison, compare_runs
-from memorybench.suites.saved_report import save_report
 from memorybench.suites.spec import RunOptions, make_spec, own_options
 from memorybench.suites.starting import start_run
 from memorybench.suites.stored_run import find_folder
-from memorybench.suites.suite import RunPlace, default_folders
+from memorybench.suites.suite import default_folders
 from memorybench.suites.summary import Summary
 from memorybench.text.spelling import unknown_name
 from memorybench.traces.paths import OF_RUNS, TracePaths
@@ -113,12 +112,10 @@ class RunResult(Struct, frozen=True):
         with open_run([self.run_id], [self.folder]) as stored:
             report = report_of(stored)
             html = html_report(stored, report) if "html" in formats else None
-            if output is None:
-                save_report(stored, report)
-        others = [name for name in formats if name != "html"]
-        if output is not None:
-            return write_reports(report, Path(output), others, html)
-        return rewrite_reports(report, RunPlace(self.folder, self.run_id), others, html)
+            others = [name for name in formats if name != "html"]
+            if output is not None:
+                return write_reports(report, Path(output), others, html)
+            return rewrite_reports(stored, report, html, others)
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return a DataFrame with one row per trial, and the columns of `memorybench export`. Needs pandas."""

@@ -24,7 +24,6 @@ from .judge_check import NOTE as JUDGE_NOTE
 from .judge_check import STEP as JUDGE_CHECK
 from .registry import open_run, suite_of
 from .run_changes import repair
-from .saved_report import save_report
 from .shards import PART, SHARD, parse_shard
 from .stored_run import folder_of, new_run_id, no_results, with_current_status
 from .suite import PATHS, SAVED_BASELINE, SCOPE_SUFFIX, STARTED_WITH, RunPlace, default_folders, resume_command
@@ -305,9 +304,7 @@ def _write_files(place: RunPlace, make_page: MakePage) -> list[Path]:
     with open_run([place.run_id], [place.results]) as stored:
         suite_of(stored.run).write_files(place)
         report = report_of(stored)
-        files = rewrite_reports(report, place, html=make_page(stored, report))
-        save_report(stored, report)
-    return files
+        return rewrite_reports(stored, report, make_page(stored, report))
 
 
 def shard_names(shards: Iterable[Mapping[str, str | int | None]]) -> str:
