@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -87,17 +87,16 @@ def named_as_in_reports(outcome: Outcome) -> Outcome:
     return outcome if found is None else found.named_as_in_reports(outcome)
 
 
-@contextmanager
-def open_run(runs: Sequence[str], folders: Sequence[Path], *, thorough: bool = True) -> Iterator[StoredRun]:
+def open_run(
+    runs: Sequence[str], folders: Sequence[Path], *, thorough: bool = True
+) -> AbstractContextManager[StoredRun]:
     """Open a saved run by id from these folders. Several ids must be shards of one run; they are read as one.
 
     `thorough=False` skips the check of the whole results file.
     """
     from .stored_run import open_runs
 
-    with open_runs(runs, folders, suite_of, thorough=thorough) as stored:
-        suite_of(stored.run)  # raises for a run without a report
-        yield stored
+    return open_runs(runs, folders, thorough=thorough)
 
 
 @contextmanager
