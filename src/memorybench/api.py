@@ -33,11 +33,11 @@ from memorybench.suites.gate import Gate, check_gate, report_of
 from memorybench.suites.hygiene.scan import ModelReader, ScanReport
 from memorybench.suites.hygiene.scan import scan as scan_memory
 from memorybench.suites.hygiene.scan_output import read_baseline
-from memorybench.suites.registry import commands, open_run
+from memorybench.suites.registry import commands
 from memorybench.suites.run_comparison import RunComparison, compare_runs
 from memorybench.suites.spec import RunOptions, make_spec, own_options
 from memorybench.suites.starting import start_run
-from memorybench.suites.stored_run import find_folder
+from memorybench.suites.stored_run import find_folder, open_run
 from memorybench.suites.suite import default_folders
 from memorybench.suites.summary import Summary
 from memorybench.text.spelling import unknown_name

@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
     from memorybench.suites.finished import rewrite_reports
     from memorybench.suites.gate import report_of
     from memorybench.suites.html_report import is_installed
-    from memorybench.suites.registry import read_run
+    from memorybench.suites.stored_run import read_run
 
     is_page = args.output is not None and args.output.suffix.lower() in _PAGES
     if is_page and args.format != "html":

@@ -17,9 +17,9 @@ from memorybench.reporting.report_files import FORMATS, append_summary, write_re
 from memorybench.secrets.redaction import redact_strings
 
 from .html_report import page_without_charts
-from .registry import open_run
 from .saved_report import save_report
 from .starting import check_tags, find_baseline, results_of, saved_run
+from .stored_run import open_run
 from .suite import SAVED_BASELINE, RunPlace
 from .thresholds import add_checks, parse_thresholds, thresholds_to_save
 

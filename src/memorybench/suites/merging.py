@@ -22,10 +22,10 @@ from .finished import rewrite_reports
 from .gate import report_of
 from .judge_check import NOTE as JUDGE_NOTE
 from .judge_check import STEP as JUDGE_CHECK
-from .registry import open_run, suite_of
+from .registry import suite_of
 from .run_changes import repair
 from .shards import PART, SHARD, parse_shard
-from .stored_run import folder_of, new_run_id, no_results, with_current_status
+from .stored_run import folder_of, new_run_id, no_results, open_run, with_current_status
 from .suite import PATHS, SAVED_BASELINE, SCOPE_SUFFIX, STARTED_WITH, RunPlace, default_folders, resume_command
 
 if TYPE_CHECKING:

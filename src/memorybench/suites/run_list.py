@@ -20,11 +20,11 @@ from memorybench.reporting.formatting import value
 from memorybench.reporting.report_files import FORMATS
 
 from .comparison import HEADLINES
-from .registry import open_run, suite
+from .registry import suite
 from .report_parts import document
 from .run_costs import RunCosts
 from .shards import shard_label
-from .stored_run import find_folder, with_current_status
+from .stored_run import find_folder, open_run, with_current_status
 
 
 class Headline(Struct, frozen=True):

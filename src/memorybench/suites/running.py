@@ -26,10 +26,10 @@ from .blocking import blocking
 from .estimates import dearest_call
 from .finished import FinishedRun, gate_of
 from .html_report import start_without_charts
-from .registry import open_run
 from .run_row import CONCURRENCY, new_row, saved_baseline
 from .saved_report import save_report
 from .shards import plan_of_shard
+from .stored_run import open_run
 from .suite import SCOPE_SUFFIX, Opening
 from .thresholds import add_checks, threshold_checks
 

@@ -137,14 +137,26 @@ class StoredRun(Struct, frozen=True, dict=True):
 
 
 @contextmanager
-def open_runs(runs: Sequence[str], folders: Sequence[Path], *, thorough: bool) -> Iterator[StoredRun]:
-    """Open runs by id from these folders, or as FOLDER/RUN; see `registry.open_run`."""
+def open_run(runs: Sequence[str], folders: Sequence[Path], *, thorough: bool = True) -> Iterator[StoredRun]:
+    """Open a saved run by id from these folders, or as FOLDER/RUN. Several runs must be shards of one run.
+
+    They are read as one. `thorough=False` skips the check of the whole results file.
+    """
     with ExitStack() as stack:
         names = dict.fromkeys(runs)
         parts = tuple(part for name in names for part in _find_run(name, folders, stack, thorough=thorough))
         _check_shards([run for _, run in parts])
         suite_of(parts[0][1])  # raises for a run without a report
         yield StoredRun(parts)
+
+
+@contextmanager
+def read_run(runs: Sequence[str], folders: Sequence[Path]) -> Iterator[StoredRun]:
+    """Open a run as `open_run` does, for reading. An error about the structure of the recorded data names the run."""
+    from .recorded_form import explain_form
+
+    with open_run(runs, folders) as stored, explain_form(*stored.runs):
+        yield stored
 
 
 def _find_run(name: str, folders: Sequence[Path], stack: ExitStack, *, thorough: bool) -> list[tuple[RunReader, Run]]:
