@@ -224,16 +224,18 @@ def compare(
     *sides: str,
     measures: Sequence[str] = (),
     benchmark: str | None = None,
-    results: str | Path | Sequence[str | Path] = "results",
+    results: str | Path | Sequence[str | Path] | None = None,
     journal: str | None = None,
 ) -> RunComparison:
     """Compare runs or providers, question by question: `compare("before", "after:bm25").comparisons[0].sentence()`.
 
-    A side is RUN, RUN:PROVIDER, FOLDER/RUN, or a provider, of which the latest run in `results` is used. `measures` are
-    the measures to compare; empty: the main ones.
+    A side is RUN, RUN:PROVIDER, FOLDER/RUN, or a provider, of which the latest run in `results` is used; None: in
+    ./results and ./audit-results. `measures` are the measures to compare; empty: the main ones.
     """
-    named = [results] if isinstance(results, (str, Path)) else results
-    folders = [results_folder(Path(folder), journal) for folder in named]
+    named = [results] if isinstance(results, (str, Path)) else results or default_folders()
+    folders = [Path(folder) for folder in named]
+    if journal is not None:
+        folders = [results_folder(folders[0], journal)]
     return compare_runs(sides, folders, benchmark=benchmark, measures=tuple(measures))
 
 
