@@ -27,7 +27,7 @@ from playwright.sync_api import Page, sync_playwright  # noqa: E402
 from memorybench.cli.main import main as memorybench  # noqa: E402
 from memorybench.core.conversation import Turn  # noqa: E402
 from memorybench.models import rehearsal  # noqa: E402
-from memorybench.suites.registry import open_run  # noqa: E402
+from memorybench.suites.stored_run import open_run  # noqa: E402
 from tests.cli.test_judge_checks import CANARIES, knowing, saying  # noqa: E402
 from tests.doubles.stub import Call, Stub, completion  # noqa: E402
 from tests.real.test_viewer import find_browser, goto, viewer  # noqa: E402

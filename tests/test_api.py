@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memorybench import MemorybenchError, evaluate, load_run, merge
+from memorybench import MemorybenchError, audit, compare, evaluate, load_run, merge
 from memorybench.core.errors import BadInput
 from tests.doubles.refusals import refused
 
@@ -47,6 +47,16 @@ def test_shards_are_merged_from_python(tmp_path: Path) -> None:
     merged = merge(tmp_path / "1", tmp_path / "2", run_id="r", results=tmp_path / "merged")
     assert merged.measure("bm25", "recall@5") == whole.measure("bm25", "recall@5")
     assert "1/2" in refused(merge, tmp_path / "2", run_id="s", results=tmp_path / "merged").problem
+
+
+def test_runs_are_compared_in_the_folder_where_their_command_writes_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = Path(__file__).parents[1] / "data/sample-dataset.json"
+    monkeypatch.chdir(tmp_path)
+    for run in ("before", "after"):
+        audit(dataset, model="scripted/quote", judge_model="scripted/judge", limit=2, run_id=run)
+    assert compare("before", "after").suite == "audit"
 
 
 def test_evaluate_works_inside_a_running_event_loop(tmp_path: Path) -> None:

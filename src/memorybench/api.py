@@ -33,13 +33,12 @@ from memorybench.suites.gate import Gate, check_gate, report_of
 from memorybench.suites.hygiene.scan import ModelReader, ScanReport
 from memorybench.suites.hygiene.scan import scan as scan_memory
 from memorybench.suites.hygiene.scan_output import read_baseline
-from memorybench.suites.registry import commands, open_run
+from memorybench.suites.registry import commands
 from memorybench.suites.run_comparison import RunComparison, compare_runs
-from memorybench.suites.saved_report import save_report
 from memorybench.suites.spec import RunOptions, make_spec, own_options
 from memorybench.suites.starting import start_run
-from memorybench.suites.stored_run import find_folder
-from memorybench.suites.suite import RunPlace, default_folders
+from memorybench.suites.stored_run import find_folder, open_run
+from memorybench.suites.suite import default_folders
 from memorybench.suites.summary import Summary
 from memorybench.text.spelling import unknown_name
 from memorybench.traces.paths import OF_RUNS, TracePaths
@@ -113,12 +112,10 @@ class RunResult(Struct, frozen=True):
         with open_run([self.run_id], [self.folder]) as stored:
             report = report_of(stored)
             html = html_report(stored, report) if "html" in formats else None
-            if output is None:
-                save_report(stored, report)
-        others = [name for name in formats if name != "html"]
-        if output is not None:
-            return write_reports(report, Path(output), others, html)
-        return rewrite_reports(report, RunPlace(self.folder, self.run_id), others, html)
+            others = [name for name in formats if name != "html"]
+            if output is not None:
+                return write_reports(report, Path(output), others, html)
+            return rewrite_reports(stored, report, html, others)
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return a DataFrame with one row per trial, and the columns of `memorybench export`. Needs pandas."""
@@ -227,16 +224,18 @@ def compare(
     *sides: str,
     measures: Sequence[str] = (),
     benchmark: str | None = None,
-    results: str | Path | Sequence[str | Path] = "results",
+    results: str | Path | Sequence[str | Path] | None = None,
     journal: str | None = None,
 ) -> RunComparison:
     """Compare runs or providers, question by question: `compare("before", "after:bm25").comparisons[0].sentence()`.
 
-    A side is RUN, RUN:PROVIDER, FOLDER/RUN, or a provider, of which the latest run in `results` is used. `measures` are
-    the measures to compare; empty: the main ones.
+    A side is RUN, RUN:PROVIDER, FOLDER/RUN, or a provider, of which the latest run in `results` is used; None: in
+    ./results and ./audit-results. `measures` are the measures to compare; empty: the main ones.
     """
-    named = [results] if isinstance(results, (str, Path)) else results
-    folders = [results_folder(Path(folder), journal) for folder in named]
+    named = [results] if isinstance(results, (str, Path)) else results or default_folders()
+    folders = [Path(folder) for folder in named]
+    if journal is not None:
+        folders = [results_folder(folders[0], journal)]
     return compare_runs(sides, folders, benchmark=benchmark, measures=tuple(measures))
 
 

@@ -106,7 +106,7 @@ class MemoryCases(pytest.Collector):
     @cached_property
     def outcomes(self) -> dict[str, Outcome]:
         """The outcomes of the run, by case id."""
-        from memorybench.suites.registry import open_run
+        from memorybench.suites.stored_run import open_run
 
         start, _ = self._run
         with open_run([start.place.run_id], [self._folder]) as stored:

@@ -23,9 +23,8 @@ from memorybench.core.measures import Measure
 from memorybench.reporting.formatting import about, with_interval
 from memorybench.suites.failures import FAILURE_REASONS
 from memorybench.suites.gate import report_of
-from memorybench.suites.registry import open_run
 from memorybench.suites.run_comparison import compare_runs
-from memorybench.suites.stored_run import StoredRun
+from memorybench.suites.stored_run import StoredRun, open_run
 from tests.view.hostile import MARKER, STRINGS, Markup
 
 RUNS = [("results", "first"), ("results", "second"), ("results", "h"), ("results", "e"), ("audit-results", "a")]

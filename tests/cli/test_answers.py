@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -93,6 +94,14 @@ def test_scoring_reads_the_card_of_its_judge_from_a_folder(command: Command, stu
     assert said.code == 0, said.err
     assert {call.json["model"] for call in stub.calls} == {"big"}, "as its card names it"
     assert command("eval", "--resume", "b").code == 0
+
+
+def test_scoring_refuses_a_run_of_another_command(command: Command) -> None:
+    dataset = Path(__file__).parents[2] / "data/sample-dataset.json"
+    words = ("--model", "scripted/quote", "--judge-model", "scripted/judge", "--limit", "1", "--output", "results")
+    command("audit", str(dataset), *words, "--run-id", "a")
+    said = command("score", "a", "--judge-model", "scripted/judge")
+    assert (said.code, said.err) == (2, "memorybench: RUN: a is a run of audit; expected a run of eval\n")
 
 
 @pytest.mark.parametrize("flag", [("--reuse", "a"), ("--store-is-disposable",)])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import os
 import shlex
 from collections.abc import Callable
@@ -358,7 +357,3 @@ def test_the_error_about_an_unknown_name_ends_with_the_command_that_lists_names(
 ) -> None:
     _, _, error = run_case(Case(command, ""))
     assert error.strip().endswith(f"; `memorybench {listing}` shows all")
-
-
-def test_the_table_is_long_enough() -> None:
-    assert len({(case.command, json.dumps(sorted(map(str, case.files.items())))) for case in CASES}) >= 120

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from memorybench.suites.registry import open_run
+from memorybench.suites.stored_run import open_run
 from tests.cli.command import Command
 from tests.cli.test_audit import SAMPLE
 from tests.doubles.stub import Call, Stub, completion

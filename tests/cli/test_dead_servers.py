@@ -87,6 +87,18 @@ def test_a_dead_judge_pauses_the_run_before_its_first_question(command: Command,
     assert "unreadable" not in paused.err
 
 
+def test_a_calibration_with_a_dead_judge_fails_and_says_why(command: Command, port: socket.socket) -> None:
+    rows = [{"question": f"Where is {n}?", "response": "here", "label": "yes"} for n in range(60)]
+    (command.folder / "labels.json").write_text(json.dumps(rows))
+    words = ("judge", "calibrate", "labels.json", "--judge-model", "gpt-4o", "--json")
+    paused = command(*words)
+    assert (paused.code, paused.json["status"], paused.json["counts"]["planned"]) == (1, "partial", 60)
+    assert "cannot connect" in paused.err
+    with server_on(port):
+        repeated = command(*words)
+    assert (repeated.code, repeated.json["counts"]["scored"]) == (0, 60)
+
+
 def test_a_dead_provider_pauses_the_run(command: Command, port: socket.socket) -> None:
     card = f"""\
 name: dead

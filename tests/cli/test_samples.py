@@ -153,11 +153,6 @@ def test_a_run_of_the_previous_release_resumes_with_its_own_questions(
     assert asked(command, "r") == questions
 
 
-def test_ranges_stay_in_the_order_of_the_file(command: Command) -> None:
-    command(*ASK, "--end", "8", "--run-id", "r")
-    assert asked(command, "r") == [f"amara-q{n:02}" for n in range(1, 9)]
-
-
 def write_benchmark(command: Command, items: list[dict[str, Any]], **config: Any) -> None:
     """A benchmark "mine" whose items have two sessions each; all turns of both are gold."""
     folder = command.folder / "benchmarks" / "configs"

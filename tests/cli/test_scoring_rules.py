@@ -41,6 +41,17 @@ def test_an_excluded_text_does_not_replace_the_gold_answer(
     assert accuracy(command, stub, reply, answer="Bergen", lacks=["Oslo"]) == expected
 
 
+def test_without_a_judge_excluded_texts_alone_do_not_make_accuracy_zero(command: Command, stub: Stub) -> None:
+    """Code knows that an answer with an excluded text is wrong, but not whether another one is right."""
+    stub.always(completion("in Oslo, I think"))
+    items = [item(n, answer="Bergen", lacks=["Oslo" if n == 0 else "Molde"]) for n in range(4)]
+    write_benchmark(command, items, schema=SCHEMA, evaluation={"method": "llm-judge"})
+    (result,) = [one for one in command(*MINE).json["results"] if not one["group"]]
+    found = next(one for one in result["measures"] if one["name"] == "accuracy")
+    assert (found["value"], found["n"]) == (None, 1)
+    assert found["high"] > 3 / 4
+
+
 def test_the_judge_decides_where_no_excluded_text_occurs(command: Command, stub: Stub) -> None:
     judged = ("--judge-model", "scripted/judge")
     assert accuracy(command, stub, "in Trondheim", *judged, answer="Bergen", lacks=["Oslo"]) == 0

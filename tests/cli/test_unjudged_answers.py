@@ -119,3 +119,30 @@ def test_a_choice_is_right_or_wrong_or_not_readable(
     outcome = json.loads(body)
     assert outcome["status"] == status
     assert {score["name"]: score["value"] for score in outcome["scores"]}.get("correct") == correct
+
+
+def accuracy(command: Command) -> dict[str, Any]:
+    (result,) = [one for one in command("results", "r", "--json").json["results"] if not one["group"]]
+    found: dict[str, Any] = next(one for one in result["measures"] if one["name"] == "accuracy")
+    return found
+
+
+def test_unreadable_choices_make_accuracy_a_range(command: Command, stub: Stub) -> None:
+    """The replies that can be read may be better or worse than the others."""
+    replies = {0: "B", 1: "B", 2: "A", 3: "(a) or (b)"}
+    stub.always(completion(lambda call: next(text for n, text in replies.items() if f"number {n}?" in str(call.json))))
+    items = [item(n, **{**CHOICES, "question": f"What is number {n}?"}) for n in range(4)]
+    write_benchmark(command, items)
+    said = command(*MINE)
+    assert said.code == 1
+    assert "| correct 66.7% of 3\n" in said.err, "two of the three replies that can be read are right"
+    found = accuracy(command)
+    assert (found["value"], found["n"], found["planned"]) == (None, 3, 4)
+    assert found["low"] < 2 / 4
+    assert found["high"] > 3 / 4
+    assert headline(command) == "accuracy [95%]"
+    (suggested,) = re.findall("`memorybench (score r .*?)`", report(command))
+    assert command(*suggested.split()).code == 0
+    assert (command.folder / "results/r/report.html").exists()
+    assert command("score", "r", "--judge-model", "scripted/judge", "--run-id", "s").code == 0
+    assert command("compare", "r", "s").code == 0

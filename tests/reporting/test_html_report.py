@@ -28,9 +28,9 @@ from memorybench.suites import html_report, report_questions
 from memorybench.suites.case_view import find_case, hit_level, memories_of
 from memorybench.suites.comparison import Pair
 from memorybench.suites.gate import report_of
-from memorybench.suites.registry import open_run
 from memorybench.suites.run_comparison import RunComparison
 from memorybench.suites.sides import ComparedRun
+from memorybench.suites.stored_run import open_run
 from tests.view.conftest import SAMPLE, get, opened
 from tests.view.hostile import MARKER, Markup, make_hostile
 from tests.view.test_pages import ATTRIBUTES, TAGS

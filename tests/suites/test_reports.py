@@ -14,7 +14,8 @@ from memorybench.journal.run_reader import Stage
 from memorybench.reporting.formatting import cell_text
 from memorybench.suites import report_parts
 from memorybench.suites.hygiene import report as hygiene
-from memorybench.suites.registry import open_run, suite_of
+from memorybench.suites.registry import suite_of
+from memorybench.suites.stored_run import open_run
 from memorybench.suites.summary import Summary
 from tests.suites.recorded import record, scored
 

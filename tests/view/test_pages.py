@@ -26,7 +26,7 @@ from memorybench.reporting.progress import FILE_NAME as PROGRESS
 from memorybench.reporting.progress import Block, Snapshot
 from memorybench.suites.failures import find_failures
 from memorybench.suites.gate import report_of
-from memorybench.suites.registry import open_run
+from memorybench.suites.stored_run import open_run
 from memorybench.view.index import Filter
 from memorybench.view.jobs import Jobs, Pending
 from memorybench.view.results import Results

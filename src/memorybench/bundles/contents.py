@@ -25,7 +25,7 @@ from memorybench.journal.run_reader import RunReader
 from memorybench.processes.programs import temporary_folder
 from memorybench.suites.gate import report_of
 from memorybench.suites.judge_check import STEP as JUDGE_CHECK
-from memorybench.suites.registry import read_run
+from memorybench.suites.stored_run import read_run
 from memorybench.suites.suite import PATHS, SAVED_BASELINE
 
 from .archive import ATTEMPTS, CASES, NOTES, OUTCOMES, RUN, STEPS, Archive

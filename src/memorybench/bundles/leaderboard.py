@@ -16,8 +16,8 @@ from memorybench.core.records import digest
 from memorybench.datasets.audit import AuditDataset
 from memorybench.files.writing import write_file
 from memorybench.reporting.formatting import about
-from memorybench.suites.registry import read_run, suite_of
-from memorybench.suites.stored_run import StoredRun
+from memorybench.suites.registry import suite_of
+from memorybench.suites.stored_run import StoredRun, read_run
 from memorybench.text.sanitize import printable
 
 from .archive import open_archive

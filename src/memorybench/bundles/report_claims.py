@@ -9,7 +9,8 @@ from typing import Any
 
 from memorybench.core.errors import MemorybenchError
 from memorybench.suites.recorded_form import ERRORS
-from memorybench.suites.registry import read_run, suite_of
+from memorybench.suites.registry import suite_of
+from memorybench.suites.stored_run import read_run
 
 from .archive import CONTENT, CROISSANT, EVERY_EVAL_EVER, REPORT, RO_CRATE, RUN
 from .bundled_run import BundledRun

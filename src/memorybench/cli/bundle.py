@@ -12,7 +12,7 @@ from pathlib import Path
 
 from memorybench.core.errors import BadInput
 from memorybench.reporting.typed_commands import as_typed
-from memorybench.suites.registry import read_run
+from memorybench.suites.stored_run import read_run
 from memorybench.text.sanitize import printable
 
 from .arguments import add_json, add_results, folders

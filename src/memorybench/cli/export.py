@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, cast
 
 from memorybench.core.errors import BadInput
-from memorybench.suites.registry import read_run
+from memorybench.suites.stored_run import read_run
 from memorybench.text.sanitize import escape_json, sanitize
 
 from .arguments import add_results, folders

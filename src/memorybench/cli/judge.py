@@ -51,9 +51,11 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(_document(args.labels.name, calibration, figures), indent=2))
     else:
         _show(calibration, figures)
+    if calibration.problem:
+        print(f"memorybench: {calibration.problem}; start the service, then repeat the command", file=sys.stderr)
     if calibration.status == "interrupted":
         return 130
-    return 0 if calibration.counts["scored"] == sum(calibration.counts.values()) else 1
+    return 0 if calibration.counts["scored"] == calibration.planned else 1
 
 
 def _calibration(args: argparse.Namespace) -> Calibration:
@@ -102,7 +104,7 @@ def _figures(calibration: Calibration, score: tuple[float, int | None] | None) -
 
 
 def _document(labels: str, calibration: Calibration, figures: Mapping[str, tuple[Interval, int]]) -> dict[str, Any]:
-    planned = sum(calibration.counts.values())
+    planned = calibration.planned
     measures = [{"name": name, **found._asdict(), "n": n, "planned": planned} for name, (found, n) in figures.items()]
     return {
         "run_id": calibration.run_id,
@@ -123,8 +125,9 @@ def _show(calibration: Calibration, figures: Mapping[str, tuple[Interval, int]])
     print(f"{'people: no':14}{cells.judge_yes:>12}{cells.both_no:>12}\n")
     for name, (found, n) in figures.items():
         print(f"{name.replace('_', ' '):16}{interval_text(found) or 'undefined'}  n = {n}")
-    others = ", ".join(f"{number} {status}" for status, number in counts.items() if status != "scored")
-    print(f"\n{sum(counts.values())} labelled = {counts['scored']} scored, {others}")
+    others = [f"{number} {status}" for status, number in counts.items() if status != "scored"]
+    others += [f"{pending} pending"] if (pending := calibration.planned - sum(counts.values())) else []
+    print(f"\n{calibration.planned} labelled = {counts['scored']} scored, {', '.join(others)}")
     if calibration.costs:
         print(f"cost: {calibration.costs.text()}")
     if calibration.run_id:

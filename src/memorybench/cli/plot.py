@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memorybench.core.errors import BadInput
-from memorybench.suites.registry import read_run
+from memorybench.suites.stored_run import read_run
 from memorybench.text.spelling import unknown_name
 
 from .arguments import add_json, add_results, folders, place_words, split_list

@@ -33,9 +33,7 @@ def run(args: argparse.Namespace) -> int:
     from memorybench.suites.finished import rewrite_reports
     from memorybench.suites.gate import report_of
     from memorybench.suites.html_report import is_installed
-    from memorybench.suites.registry import read_run
-    from memorybench.suites.saved_report import save_report
-    from memorybench.suites.suite import RunPlace
+    from memorybench.suites.stored_run import read_run
 
     is_page = args.output is not None and args.output.suffix.lower() in _PAGES
     if is_page and args.format != "html":
@@ -57,8 +55,7 @@ def run(args: argparse.Namespace) -> int:
         wants_html = args.format == "html" or (args.format == "all" and is_installed())
         html = html_report(stored, report) if wants_html else None
         if args.output is None:
-            files = rewrite_reports(report, RunPlace(stored.folder, stored.run.id), formats, html)
-            save_report(stored, report)
+            files = rewrite_reports(stored, report, html, formats)
         else:
             try:
                 if is_page:

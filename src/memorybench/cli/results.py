@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from memorybench.core.errors import BadInput
 from memorybench.reporting.typed_commands import as_typed
-from memorybench.suites.registry import read_run, suite_of
+from memorybench.suites.registry import suite_of
+from memorybench.suites.stored_run import read_run
 
 from .arguments import add_json, add_list, add_results, folders, place_words, positive, refuse_flags, split_list
 from .output import print_paged, print_wrapped

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from memorybench.suites.suite import Command, PreparedRun, RunPlace, Suite
     from memorybench.suites.summary import Summary
 
+_OF_EVERY_START = ("ray", "workers", "cpus_per_worker", "ray_files", "ray_env", "otel", "otel_content")
+"""Options that are not saved with the run, so that the command that continues it repeats them."""
 _EPILOGS = {
     "audit": "`audit probes DATASET` lists the probes of a dataset, or writes them to a file.",
     "online": "`online receive --output FOLDER` stores spans that agents send by OTLP/HTTP.",
@@ -309,23 +311,8 @@ def _resume_command(start: Start, larger_budget: float | None = None) -> str:
     from memorybench.suites.spec import flag_words, unsaved_values
     from memorybench.suites.suite import resume_command
 
-    place = start.place
-    budget = f" --budget {larger_budget:g}" if larger_budget is not None else ""
-    spec = start.prepared.spec
-    unsaved = "".join(f" {shlex.quote(word)}" for word in flag_words(spec, unsaved_values(spec)))  # such as consent
-    ray = _ray_flags(start.options)
-    otel = f" --otel {shlex.quote(start.options.otel)}" if start.options.otel else ""
-    content = " --otel-content" if start.options.otel_content else ""
-    resume = resume_command(_own_command(start), place.results, place.run_id)
-    return as_typed(f"{resume}{budget}{unsaved}{ray}{otel}{content}")
-
-
-def _ray_flags(options: RunOptions) -> str:
-    if options.ray is None:
-        return ""
-    words = ["", "--ray", options.ray, "--workers", str(options.workers)]
-    if options.cpus_per_worker != 1:
-        words += ["--cpus-per-worker", f"{options.cpus_per_worker:g}"]
-    for flag, values in (("--ray-files", options.ray_files), ("--ray-env", options.ray_env)):
-        words += [flag, *values] if values else []
-    return " ".join(map(shlex.quote, words)).removeprefix("''")
+    place, spec = start.place, start.prepared.spec
+    words = [] if larger_budget is None else ["--budget", f"{larger_budget:g}"]
+    words += flag_words(spec, unsaved_values(spec))  # such as consent
+    words += flag_words(start.options, _OF_EVERY_START)
+    return as_typed(f"{resume_command(_own_command(start), place.results, place.run_id)} {shlex.join(words)}".rstrip())

@@ -38,7 +38,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from memorybench.reporting.json_document import as_json
     from memorybench.suites.case_view import case_document, find_case
-    from memorybench.suites.registry import read_run, suite_of
+    from memorybench.suites.registry import suite_of
+    from memorybench.suites.stored_run import read_run
 
     with read_run(args.runs, folders(args)) as stored:
         view = find_case(

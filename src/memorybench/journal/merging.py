@@ -133,7 +133,9 @@ class _CopiedRows:
         cases = set()
         for row in _rows(run_reader, "outcomes", part):
             asked = () if row["status"] in _WITHOUT_RESULT else json.loads(row["body"])["steps"]
-            if all(self._results.setdefault(key, own.get(key)) == own.get(key) for key in asked):
+            results = {key: own.get(key) for key in asked}
+            if all(self._results.get(key, result) == result for key, result in results.items()):
+                self._results.update(results)
                 cases.add((row["benchmark"], row["case_id"]))
                 yield self._copy("outcomes", row)
             else:

@@ -49,6 +49,8 @@ class Block(Record):
     """The most frequent reason why trials have no score."""
     score: float | None = None
     score_name: str = ""
+    score_n: int = 0
+    """The number of trials that `score` is the mean of; trials that are not scored or not decided are left out."""
     eta: float | None = None
     """Estimated seconds until the block is done; None: unknown."""
     eta_of_adds: float | None = None
@@ -171,7 +173,8 @@ class _Counts:
 
         `trial` and `add` are seconds per trial and per add, used until those of this subject are measured.
         """
-        score, add_seconds = self._score(), self.adds.seconds_each
+        score_name, score, score_n = self._score() or ("", None, 0)
+        add_seconds = self.adds.seconds_each
         reason, _ = self._reasons.most_frequent
         started = self.trials.seconds_each is not None or bool(self._haystacks)
         return Block(
@@ -186,14 +189,15 @@ class _Counts:
             unit=self.unit,
             problems={status: self.problems[status] for status in STATUSES if self.problems[status]},
             reason=_REQUEST.sub("", redact(" ".join(reason.split())), count=1)[:_LONGEST_REASON],
-            score=score[1] if score else None,
-            score_name=score[0] if score else "",
+            score=score,
+            score_name=score_name,
+            score_n=score_n,
             eta=self.eta(trial, add),
             eta_of_adds=None if add_seconds is None else (self.to_add - self.added) * add_seconds,
         )
 
-    def _score(self) -> tuple[str, float] | None:
-        """Return the name and mean of the headline score so far, or None.
+    def _score(self) -> tuple[str, float, int] | None:
+        """Return the name and mean of the headline score so far, and the number of trials that have it, or None.
 
         None in a resumed run, whose earlier trials are not read again, and while some scored trials have no verdict.
         """
@@ -201,7 +205,10 @@ class _Counts:
         if self.is_resumed or self._sums.get("correct", (0.0, scored))[1] < scored:
             return None
         name = next((name for name in _HEADLINE_SCORES if name in self._sums), None)
-        return None if name is None else (name, self._sums[name][0] / self._sums[name][1])
+        if name is None:
+            return None
+        total, n = self._sums[name]
+        return name, total / n, n
 
     def eta(self, trial: float | None, add: float | None) -> float | None:
         trial, add = self.trials.seconds_each or trial, self.adds.seconds_each or add

@@ -112,7 +112,8 @@ def _notes(block: Block, eta: str = "ETA ") -> list[str]:
         reason = f": {block.reason}" if block.reason else ""
         notes.append(f"{', '.join(f'{n} {status}' for status, n in block.problems.items())}{reason}")
     if block.score is not None:
-        score = f"{block.score_name} {share(block.score)}"
+        of = f" of {block.score_n}" if block.score_n < block.done else ""
+        score = f"{block.score_name} {share(block.score)}{of}"
         notes.insert(0 if eta == "ETA " else len(notes), score)
     return notes
 

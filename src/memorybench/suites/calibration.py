@@ -65,12 +65,17 @@ class Labels(Struct, frozen=True):
 class Calibration(Struct, frozen=True):
     judge: str
     confusion: Confusion
+    planned: int
+    """The number of labelled responses."""
     counts: Mapping[str, int]
+    """The number of labelled responses by status; those that the judge was not asked about are not counted."""
     run_id: str | None = None
     """The run in which the judge was asked; None if the verdicts came from the labels file."""
     status: str = "complete"
     costs: RunCosts | None = None
     """The costs of the judge's calls; None if the verdicts came from the labels file."""
+    problem: str = ""
+    """Why the judge was not asked about every response, such as a server that cannot be reached."""
 
 
 def read_labels(path: Path) -> Labels:
@@ -108,7 +113,7 @@ def compare_verdicts(labels: Labels) -> Calibration:
     both = zip(labels.labels, labels.verdicts, strict=True)
     pairs = [(label, verdict) for label, verdict in both if verdict is not None]
     counts: dict[str, int] = {**dict.fromkeys(STATUSES, 0), "scored": len(pairs)}
-    return Calibration("verdicts in the file", Confusion.of(pairs), counts)
+    return Calibration("verdicts in the file", Confusion.of(pairs), len(pairs), counts)
 
 
 def calibrate(
@@ -135,7 +140,8 @@ def calibrate(
         pairs = [(outcome.score("label") == 1, outcome.score("verdict") == 1) for outcome in outcomes]
         costs = RunCosts.of(run_reader, run_reader.run(run.id))
         counts: dict[str, int] = dict(run_reader.counts(run.id).items())
-        return Calibration(model.name, Confusion.of(pairs), counts, run.id, status, costs)
+        planned, found = len(labels.rows), Confusion.of(pairs)
+        return Calibration(model.name, found, planned, counts, run.id, status, costs, ending.paused)
 
 
 def _jobs(labels: Labels, judge: Judge) -> Iterator[Job]:

@@ -17,9 +17,9 @@ from memorybench.reporting.report_files import FORMATS, append_summary, write_re
 from memorybench.secrets.redaction import redact_strings
 
 from .html_report import page_without_charts
-from .registry import open_run
 from .saved_report import save_report
 from .starting import check_tags, find_baseline, results_of, saved_run
+from .stored_run import open_run
 from .suite import SAVED_BASELINE, RunPlace
 from .thresholds import add_checks, parse_thresholds, thresholds_to_save
 
@@ -92,22 +92,23 @@ def find_finished(
 
             change_tags(find_run(place.run_id, [place.results]), options.tags, redact)
         if is_changed or not any((place.folder / file).exists() for file, _ in FORMATS.values()):
-            rewrite_reports(report, place, html=make_page(stored, report))
-            save_report(stored, report)
+            rewrite_reports(stored, report, make_page(stored, report))
         ending = Ending("complete", False, 0)
         checks += gate.checks if gate else ()
         return FinishedRun(place, ending, stored.summary, report, suite.passes(stored), checks)
 
 
 def rewrite_reports(
-    report: Report, place: RunPlace, formats: Iterable[str] = FORMATS, html: str | None = None
+    stored: StoredRun, report: Report, html: str | None, formats: Iterable[str] = FORMATS
 ) -> list[Path]:
     """Write the reports of a run into its folder. Raise RunConflict if another process is writing the run."""
-    lock = journal_of(place.results).lock(place.run_id)
+    lock = journal_of(stored.folder).lock(stored.run.id)
     try:
-        return write_reports(report, place.folder, formats, html)
+        files = write_reports(report, stored.folder / stored.run.id, formats, html)
+        save_report(stored, report)
     finally:
         lock.release()
+    return files
 
 
 def gate_of(stored: StoredRun) -> Gate | None:

@@ -238,7 +238,7 @@ def _lead(
             continue
         figures = _provider_figures(table)
         found = [(name, figures[name]) for name in providers if name in figures and figures[name].n]
-        if len(found) < 2:
+        if len(found) < 2 or any(measure.value is None for _, measure in found):  # a range has no rank
             continue
         sign = -1 if found[0][1].higher_is_better else 1
         ranked = sorted(found, key=lambda one: sign * (one[1].value or 0.0))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any
@@ -64,8 +64,9 @@ class _Tally(Struct):
 def write_logs(parts: Sequence[tuple[RunReader, Run]], summary: Summary, folder: Path) -> list[Path]:
     """Write a log for each benchmark and subject of a run, or of its shards, and return the paths."""
     tallies: dict[Key, _Tally] = {}
-    for _, _, _, outcome in _settled(parts):
-        tallies.setdefault(_key(outcome), _Tally()).add(outcome)
+    for run_reader, run in parts:
+        for outcome in run_reader.outcomes(run.id):
+            tallies.setdefault(_key(outcome), _Tally()).add(outcome)
     results = {(result.benchmark, result.subject): result for result in summary.results if not result.group}
     spec = parts[0][1].spec
     folder.mkdir(parents=True, exist_ok=True)
@@ -78,9 +79,10 @@ def write_logs(parts: Sequence[tuple[RunReader, Run]], summary: Summary, folder:
                 file = stack.enter_context(draft.open("w", encoding="utf-8", newline=""))
                 header = _header(summary, spec, results[key], tallies.get(key, _Tally()), alone=len(results) == 1)
                 logs[key] = _Log(file, header)
-            for run_reader, run, at, outcome in _settled(parts):
-                case = run_reader.case(run.id, outcome.trial.benchmark, outcome.trial.case_id) or {}
-                logs[_key(outcome)].add(outcome, at, case, _model(run.spec))
+            for run_reader, run in parts:
+                for at, outcome in run_reader.dated_outcomes(run.id):
+                    case = run_reader.case(run.id, outcome.trial.benchmark, outcome.trial.case_id) or {}
+                    logs[_key(outcome)].add(outcome, at, case, _model(run.spec))
             for log in logs.values():
                 log.end()
         for key, draft in drafts.items():
@@ -275,12 +277,6 @@ def _scored(score: Score, outcome: Outcome) -> dict[str, Any]:
 def _error(failure: Failure) -> dict[str, str]:
     traceback = failure.traceback or ""
     return {"message": f"{failure.kind}: {failure.message}", "traceback": traceback, "traceback_ansi": traceback}
-
-
-def _settled(parts: Sequence[tuple[RunReader, Run]]) -> Iterator[tuple[RunReader, Run, str, Outcome]]:
-    for run_reader, run in parts:
-        for at, outcome in run_reader.dated_outcomes(run.id):
-            yield run_reader, run, at, outcome
 
 
 def _key(outcome: Outcome) -> Key:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from memorybench.core.errors import BadInput
-from memorybench.files.names import safe_run_id, safe_tag
+from memorybench.files.names import safe_tag
 from memorybench.journal.merging import write_merged
 from memorybench.journal.places import hide_password, journal_of, results_folder
 from memorybench.journal.rows import Run, differences
@@ -22,11 +22,10 @@ from .finished import rewrite_reports
 from .gate import report_of
 from .judge_check import NOTE as JUDGE_NOTE
 from .judge_check import STEP as JUDGE_CHECK
-from .registry import open_run, suite_of
+from .registry import suite_of
 from .run_changes import repair
-from .saved_report import save_report
 from .shards import PART, SHARD, parse_shard
-from .stored_run import folder_of, new_run_id, no_results, with_current_status
+from .stored_run import find_folder, new_run_id, open_run, with_current_status
 from .suite import PATHS, SAVED_BASELINE, SCOPE_SUFFIX, STARTED_WITH, RunPlace, default_folders, resume_command
 
 if TYPE_CHECKING:
@@ -169,13 +168,8 @@ def _find_runs(
         if not runs:
             raise BadInput(name, "has no shards", expected="runs that were made with --shard I/N")
         return [(run_reader, run) for run in runs]
-    if (own := folder_of(name)) is not None:
-        name, folders = Path(name).name, [own]
-    if "/" in name:
-        raise no_results(name)
-    run_id = safe_run_id(name, "DIR")
-    readers = [reader_of(folder) for folder in folders]
-    run_reader = next((one for one in readers if one.has(run_id)), readers[0])
+    run_id, places = find_folder(name, folders, thorough=False)
+    run_reader = reader_of(places[0])
     return [(run_reader, run_reader.run(run_id))]
 
 
@@ -305,9 +299,7 @@ def _write_files(place: RunPlace, make_page: MakePage) -> list[Path]:
     with open_run([place.run_id], [place.results]) as stored:
         suite_of(stored.run).write_files(place)
         report = report_of(stored)
-        files = rewrite_reports(report, place, html=make_page(stored, report))
-        save_report(stored, report)
-    return files
+        return rewrite_reports(stored, report, make_page(stored, report))
 
 
 def shard_names(shards: Iterable[Mapping[str, str | int | None]]) -> str:

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from memorybench.core.errors import BadInput
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from memorybench.core.trials import Outcome
     from memorybench.journal.rows import Run
 
-    from .stored_run import StoredRun
     from .suite import Command, Suite
 
 GROUP = "memorybench.suites"
@@ -85,28 +81,6 @@ def named_as_in_reports(outcome: Outcome) -> Outcome:
     """Return an outcome whose expected and actual result have the words of its suite's reports."""
     found = suite(outcome.trial.suite)
     return outcome if found is None else found.named_as_in_reports(outcome)
-
-
-@contextmanager
-def open_run(runs: Sequence[str], folders: Sequence[Path], *, thorough: bool = True) -> Iterator[StoredRun]:
-    """Open a saved run by id from these folders. Several ids must be shards of one run; they are read as one.
-
-    `thorough=False` skips the check of the whole results file.
-    """
-    from .stored_run import open_runs
-
-    with open_runs(runs, folders, suite_of, thorough=thorough) as stored:
-        suite_of(stored.run)  # raises for a run without a report
-        yield stored
-
-
-@contextmanager
-def read_run(runs: Sequence[str], folders: Sequence[Path]) -> Iterator[StoredRun]:
-    """Open a run as `open_run` does, for reading. An error about the structure of the recorded data names the run."""
-    from .recorded_form import explain_form
-
-    with open_run(runs, folders) as stored, explain_form(*stored.runs):
-        yield stored
 
 
 def _plugins() -> Iterator[Suite]:

@@ -25,8 +25,8 @@ from memorybench.journal.sqlite import FILE_NAME
 from memorybench.reporting.report_files import FORMATS, HTML_FILE, write_reports
 
 from .html_report import page_without_charts
-from .registry import open_run, suite, suite_of
-from .stored_run import new_run_id, with_current_status
+from .registry import suite, suite_of
+from .stored_run import new_run_id, open_run, with_current_status
 from .suite import resume_command
 
 if TYPE_CHECKING:

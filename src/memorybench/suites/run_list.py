@@ -20,11 +20,11 @@ from memorybench.reporting.formatting import value
 from memorybench.reporting.report_files import FORMATS
 
 from .comparison import HEADLINES
-from .registry import open_run, suite
+from .registry import suite
 from .report_parts import document
 from .run_costs import RunCosts
 from .shards import shard_label
-from .stored_run import find_folder, with_current_status
+from .stored_run import find_folder, open_run, with_current_status
 
 
 class Headline(Struct, frozen=True):
@@ -132,12 +132,18 @@ def _failed_judges(report: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _best(results: Sequence[Mapping[str, Any]]) -> Headline | None:
-    """Return the subject with the best value of the first headline measure; without one, of the first measure."""
+    """Return the subject with the best value of the first headline measure; without one, of the first measure.
+
+    A measure that is a range for one of the subjects is left out, because these subjects have no best one.
+    """
+    ranges = {
+        one["name"] for row in results for one in row["measures"] if one["value"] is None and one.get("low") is not None
+    }
     measured = [
         (row, Measure(**{"unit": "", **measure}))
         for row in results
         for measure in row["measures"]
-        if measure["value"] is not None and not measure.get("unit")
+        if measure["value"] is not None and measure["name"] not in ranges and not measure.get("unit")
     ]
     names = [measure.name for _, measure in measured]
     main = next((name for name in (*HEADLINES, *names) if name in names), None)

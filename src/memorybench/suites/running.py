@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractContextManager, AsyncExitStack, nullcontext, suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, AsyncExitStack, contextmanager, nullcontext, suppress
 from functools import cache, partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from memorybench.core.errors import JournalError, RunConflict
 from memorybench.engine.budget import Budget
@@ -26,10 +26,10 @@ from .blocking import blocking
 from .estimates import dearest_call
 from .finished import FinishedRun, gate_of
 from .html_report import start_without_charts
-from .registry import open_run
 from .run_row import CONCURRENCY, new_row, saved_baseline
 from .saved_report import save_report
 from .shards import plan_of_shard
+from .stored_run import open_run
 from .suite import SCOPE_SUFFIX, Opening
 from .thresholds import add_checks, threshold_checks
 
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from .starting import Start
 
 
-T = TypeVar("T")
 STORES = "stores"
 Show = Callable[[RunProgress], AbstractContextManager[None]]
 """Shows the progress of a run while its context is open."""
@@ -71,11 +70,8 @@ def run(
     Setting `stopping` has the effect of Ctrl-C. `elsewhere` lets other processes perform the trials; this process then
     only begins and ends the run.
     """
-
-    def finish(run_writer: RunWriter, ending: Ending) -> FinishedRun:
+    with _performed(start, announce, show, stopping, elsewhere) as (run_writer, ending):
         return _finish(start, run_writer, ending, start_page)
-
-    return _run(start, finish, announce, show, stopping, elsewhere)
 
 
 def join(start: Start, *, show: Show, stopping: Stop) -> Ending:
@@ -83,25 +79,22 @@ def join(start: Start, *, show: Show, stopping: Stop) -> Ending:
 
     No reports are written: the process that began the run writes them.
     """
-
-    def finish(run_writer: RunWriter, ending: Ending) -> Ending:
+    with _performed(start, lambda facts: None, show, stopping, is_joining=True) as (run_writer, ending):
         run_writer.end(ending.status)
         return ending
 
-    return _run(start, finish, lambda facts: None, show, stopping, is_joining=True)
 
-
-def _run(
+@contextmanager
+def _performed(
     start: Start,
-    finish: Callable[[RunWriter, Ending], T],
     announce: Callable[[Mapping[str, str]], None],
     show: Show,
     stopping: Stop | None,
     elsewhere: PerformElsewhere | None = None,
     *,
     is_joining: bool = False,
-) -> T:
-    """Perform a run, call `finish` while the run is still locked, and return its result."""
+) -> Iterator[tuple[RunWriter, Ending]]:
+    """Perform a run. The run is locked while the context is open; the code in it records the end of the run."""
     prepared, place, wiring = start.prepared, start.place, start.wiring
     done: Counter[tuple[str, str]] = Counter()
     recorded: dict[str, Subject] = {}
@@ -144,7 +137,7 @@ def _run(
                 )
                 if observer is not None:
                     observer.end(ending.status)
-            return finish(run_writer, ending)
+            yield run_writer, ending
         except BaseException:
             with suppress(JournalError):
                 run_writer.end("partial")

@@ -28,7 +28,6 @@ from memorybench.metrics.rates import Mean
 from memorybench.text.spelling import suggestion
 
 from .comparison import CaseScores
-from .registry import suite_of
 from .stored_run import LATEST, StoredRun, find_folder, folder_of, no_results, resolve_run, with_current_status
 from .summary import subjects_of
 
@@ -162,7 +161,7 @@ def open_sides(
         for folder, run, _ in named.values():
             if (folder, run) not in runs:
                 saved = with_current_status(reader(folder).run(run), folder)
-                stored = StoredRun(((reader(folder), saved),), suite_of)
+                stored = StoredRun(((reader(folder), saved),))
                 runs[folder, run] = ComparedRun(stored, folder, costs)
         sides = [Side(text, runs[named[text][:2]], named[text][2] or None) for text in texts]
         for side in sides:

@@ -34,7 +34,6 @@ def flag(
     default_text: str | None = None,
     file_or_text: bool = False,
     several_words: bool = False,
-    per_start: bool = False,
     saved: bool = True,
     is_program: bool = False,
     **limits: Any,
@@ -44,10 +43,9 @@ def flag(
     `name` replaces the name derived from the field; one without leading hyphens is a positional argument.
     `usage` replaces what --help shows after the flag, such as `SOURCE [FILE]`.
     `default_text` describes a default that is not a constant. `file_or_text`: the value may name a file with the text.
-    `several_words`: the flag takes several words, which the spec parses. `per_start`: may be given again with --resume.
-    `saved=False`: the value is not saved with the run and must be given at every start. `is_program`: the value is a
-    command line; a resumed run may only start it with --allow-code. `limits` are constraints of pydantic, such as
-    `ge=1`.
+    `several_words`: the flag takes several words, which the spec parses. `saved=False`: the value is not saved with the
+    run and must be given at every start. `is_program`: the value is a command line; a resumed run may only start it
+    with --allow-code. `limits` are constraints of pydantic, such as `ge=1`.
     """
     extra: dict[str, Any] = {
         "flag": name,
@@ -56,7 +54,6 @@ def flag(
         "default_text": default_text,
         "file_or_text": file_or_text,
         "several_words": several_words,
-        "per_start": per_start or not saved,
         "is_program": is_program,
     }
     kept = {key: value for key, value in extra.items() if value}
@@ -393,6 +390,6 @@ def saved_programs(spec: Spec, given: Mapping[str, Any]) -> list[Use]:
 def changed_flag(kind: type[Record], given: Mapping[str, Any]) -> str | None:
     """Return the first given flag that must not be given with --resume; None if there is none."""
     for name in given:
-        if name in kind.model_fields and not flag_options(kind.model_fields[name]).get("per_start"):
+        if name in kind.model_fields and not kind.model_fields[name].exclude:
             return flag_name(kind, name)
     return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from itertools import chain, pairwise
@@ -24,8 +24,9 @@ from memorybench.journal.sqlite import FILE_NAME
 from memorybench.text.sanitize import preview
 from memorybench.text.spelling import suggestion
 
+from .registry import suite_of
 from .shards import PART, SHARD
-from .suite import SCOPE_SUFFIX, STARTED_WITH, Suite
+from .suite import SCOPE_SUFFIX, STARTED_WITH
 from .summary import Summary, summarise
 
 LATEST = "latest"
@@ -54,8 +55,8 @@ class StoredRun(Struct, frozen=True, dict=True):
     """A run, or several shards of one run, read from the journal."""
 
     parts: tuple[tuple[RunReader, Run], ...]
-    suite_of: Callable[[Run], Suite]
-    """Returns the suite of a run."""
+    is_held: bool = False
+    """Whether outcomes are kept in memory after they are read."""
 
     @property
     def run(self) -> Run:
@@ -73,12 +74,12 @@ class StoredRun(Struct, frozen=True, dict=True):
     @cached_property
     def metrics(self) -> Sequence[Metric]:
         """The metrics of the run's suite."""
-        return self.suite_of(self.run).metrics(self)
+        return suite_of(self.run).metrics(self)
 
     @cached_property
     def summary(self) -> Summary:
         outcomes = map(self._outcomes_of, range(len(self.parts)))
-        return summarise(self.parts, self.metrics, outcomes, self.suite_of(self.run).main_measures(self))
+        return summarise(self.parts, self.metrics, outcomes, suite_of(self.run).main_measures(self))
 
     @property
     def folder(self) -> Path:
@@ -102,12 +103,18 @@ class StoredRun(Struct, frozen=True, dict=True):
 
     def read_once(self) -> StoredRun:
         """Return a copy that keeps its outcomes in memory after they are read; itself, if it has too many trials."""
-        if sum(run.planned for run in self.runs) > _MOST_HELD:
+        if self.is_held or sum(run.planned for run in self.runs) > _MOST_HELD:
             return self
-        held = _HeldRun(self.parts, self.suite_of)
+        held = replace(self, is_held=True)
         return held.with_summary(self.summary) if "summary" in self.__dict__ else held
 
+    @cached_property
+    def _held(self) -> list[list[Outcome]]:
+        return [list(run_reader.outcomes(run.id)) for run_reader, run in self.parts]
+
     def _outcomes_of(self, part: int, subjects: Collection[str] | None = None) -> Iterator[Outcome]:
+        if self.is_held:
+            return (one for one in self._held[part] if subjects is None or one.trial.subject.name in subjects)
         run_reader, run = self.parts[part]
         return (outcome for _, outcome in run_reader.dated_outcomes(run.id, subjects))
 
@@ -129,36 +136,30 @@ class StoredRun(Struct, frozen=True, dict=True):
         return {}
 
 
-class _HeldRun(StoredRun, frozen=True, dict=True):
-    @cached_property
-    def _held(self) -> list[list[Outcome]]:
-        return [list(super(_HeldRun, self)._outcomes_of(part)) for part in range(len(self.parts))]
-
-    def read_once(self) -> StoredRun:
-        return self
-
-    def _outcomes_of(self, part: int, subjects: Collection[str] | None = None) -> Iterator[Outcome]:
-        return (one for one in self._held[part] if subjects is None or one.trial.subject.name in subjects)
-
-
 @contextmanager
-def open_runs(
-    runs: Sequence[str], folders: Sequence[Path], suite_of: Callable[[Run], Suite], *, thorough: bool = True
-) -> Iterator[StoredRun]:
-    """Open runs by id from these folders, or as FOLDER/RUN. Several runs must be shards of one run.
+def open_run(runs: Sequence[str], folders: Sequence[Path], *, thorough: bool = True) -> Iterator[StoredRun]:
+    """Open a saved run by id from these folders, or as FOLDER/RUN. Several runs must be shards of one run.
 
-    `thorough=False` skips the check of the whole results file.
+    They are read as one. `thorough=False` skips the check of the whole results file.
     """
     with ExitStack() as stack:
         names = dict.fromkeys(runs)
         parts = tuple(part for name in names for part in _find_run(name, folders, stack, thorough=thorough))
         _check_shards([run for _, run in parts])
-        yield StoredRun(parts, suite_of)
+        suite_of(parts[0][1])  # raises for a run without a report
+        yield StoredRun(parts)
 
 
-def _find_run(
-    name: str, folders: Sequence[Path], stack: ExitStack, *, thorough: bool = True
-) -> list[tuple[RunReader, Run]]:
+@contextmanager
+def read_run(runs: Sequence[str], folders: Sequence[Path]) -> Iterator[StoredRun]:
+    """Open a run as `open_run` does, for reading. An error about the structure of the recorded data names the run."""
+    from .recorded_form import explain_form
+
+    with open_run(runs, folders) as stored, explain_form(*stored.runs):
+        yield stored
+
+
+def _find_run(name: str, folders: Sequence[Path], stack: ExitStack, *, thorough: bool) -> list[tuple[RunReader, Run]]:
     """Find a run in every folder that has it: shards made on different machines may have the same id."""
     if (own := folder_of(name)) is not None:
         name, folders = Path(name).name, [own]

@@ -330,8 +330,10 @@ def subjects_of(run: Run) -> Sequence[str]:
 
 
 def headline(results: Sequence[Result]) -> str:
-    """Return the first headline measure for which any of these results has a value; the last one if none has."""
-    measured = {measure.name for result in results for measure in result.measures if measure.value is not None}
+    """Return the first headline measure for which any of these results has a value or a range; else the last one."""
+    measured = {
+        one.name for result in results for one in result.measures if one.value is not None or one.low is not None
+    }
     return next((name for name in HEADLINES if name in measured), HEADLINES[-1])
 
 

@@ -184,7 +184,7 @@ class Results:
             if not reader.has(run_id):
                 raise NotFound(f"run {run_id} not found in {folder}")
             run = with_current_status(reader.run(run_id), folder)
-            yield StoredRun(((reader, run),), suite_of)
+            yield StoredRun(((reader, run),))
 
     def report(self, place: int, stored: StoredRun) -> Report:
         """Return the report of a run, with the sections that `results` shows.

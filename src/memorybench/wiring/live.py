@@ -52,28 +52,36 @@ class ResolvedProvider(Struct, frozen=True):
 
     @property
     def is_baseline(self) -> bool:
+        """Whether it is a baseline of the suite (`none`, `placebo`, `full-context` or `oracle`), not a memory."""
         return self.entry.kind == "baseline"
 
     @property
     def spends(self) -> bool:
+        """Whether calls of the provider may cost money."""
         return not self.is_baseline and may_spend(self.catalog.provider(self.name))
 
     @property
     def default_settings(self) -> Mapping[str, Any]:
+        """The default values of the provider's settings; empty if it declares no settings."""
         provider = None if self.is_baseline else registered_class(self.catalog, self.catalog.provider(self.name))
         model = provider.settings_model if provider is not None else None
         return {} if model is None else model.model_construct().model_dump(mode="json")
 
     @property
     def max_results(self) -> int | None:
+        """The most memories that one search can return; None if no limit is known."""
         return None if self.is_baseline else self.catalog.provider(self.name).max_results
 
     def described(self) -> str:
+        """Return a text that identifies the provider. If it changes, a run cannot be resumed."""
         return described(self.catalog, self.entry)
 
 
 class LiveWiring:
-    """Looks up and opens everything that a run names. Implements memorybench.suites.wiring.Wiring."""
+    """Looks up and opens everything that a run names. Raises BadInput if a name is unknown or not allowed.
+
+    Suites get it as `Wiring`, because they must not import this package.
+    """
 
     def __init__(
         self,
@@ -99,6 +107,7 @@ class LiveWiring:
         return Catalog(self._folder, [Path(place) for place in self._config_dirs], learn_secrets)
 
     def configured(self, config_dirs: Sequence[str], consent: Consent) -> LiveWiring:
+        """Return a copy with these config folders instead; `consent` is what the user allows configs to do."""
         wiring = LiveWiring(config_dirs, consent, self._folder, need_keys=self._need_keys)
         wiring.missing = self.missing
         return wiring
@@ -119,16 +128,20 @@ class LiveWiring:
         return found
 
     def require_code(self, where: str, uses: Sequence[Use]) -> None:
+        """Raise ConsentRequired unless the user allowed the file `where` to run the code in `uses`."""
         require_code(where, uses, self._consent)
 
     def variable(self, *names: str) -> str | None:
+        """Return the value of the first of these environment variables that is set; None if none is."""
         return first_variable(*names)
 
     @cached_property
     def redact(self) -> Callable[[str], str]:
+        """A function that replaces every secret of the environment in a text."""
         return redactor().clean  # the journal redacts every row
 
     def fault(self) -> Callable[[], None] | None:
+        """For tests: return a function that kills the process at a chosen commit; None outside tests."""
         return fault()
 
     def _models(self, need_keys: bool) -> ModelResolver:
@@ -142,6 +155,10 @@ class LiveWiring:
     def choose_model(
         self, name: str | None, variable: str | None, defaults: Sequence[ModelChoice | None]
     ) -> ResolvedModel | None:
+        """Return the model `name`, else the one in the environment `variable`, else the first default with an API key.
+
+        None if there is none of these.
+        """
         if not name and not any(defaults) and not (variable and self.variable(variable)):
             return None
         return self._resolve(lambda need_keys: self._models(need_keys).choose(name, variable, defaults))
@@ -155,6 +172,7 @@ class LiveWiring:
     def open_providers(
         self, stack: AsyncExitStack, folder: Path, *, run_id: str, threshold: float | None = None
     ) -> ProviderOpener:
+        """Return an object that opens providers. `folder` is for the data of providers that run in this process."""
         return ProviderOpener(stack, self.catalog, folder, run_id, self._consent, threshold)
 
     def store(self, name: str) -> ResolvedStore:
@@ -168,6 +186,7 @@ class LiveWiring:
         return self._resolve(partial(resolve_agent, self.catalog, name, model, self._consent))
 
     def describe_agent(self, name: str) -> str:
+        """Return the agent's config as text, without checking that the agent can run."""
         return config_text(self.catalog.agent(name).plain()) + code_of(self.catalog, self.catalog.chosen("agent", name))
 
     def extractor(self, name: str | None, command: str | None, model: str | None) -> ResolvedExtractor:
@@ -176,11 +195,13 @@ class LiveWiring:
         return self._resolve(partial(resolve_extractor, self.catalog, name, command, model, self._consent))
 
     def traces(self, spec: ExtractionOnlineSpec) -> FileTraces | LangSmithTraces:
+        """Return a source of traces: a file or a LangSmith project."""
         from .traces import resolve_traces
 
         return resolve_traces(spec)
 
     def operations(self, spec: OnlineSpec) -> FileOperations | LangSmithOperations:
+        """Return a source of operations on a memory: files of spans or a LangSmith project."""
         from .traces import resolve_operations
 
         return resolve_operations(spec)
@@ -191,6 +212,7 @@ class LiveWiring:
         return self.catalog.benchmark(name, environment())
 
     def describe_benchmark(self, name: str) -> str:
+        """Return the benchmark's config as text, without values from the environment."""
         return config_text(self.catalog.benchmark(name).plain()) + code_of(
             self.catalog, self.catalog.chosen("benchmark", name)
         )
@@ -207,16 +229,19 @@ class LiveWiring:
         return reopen_dataset(self.benchmark(name), self.catalog, recorded, file=file, folders=folders)
 
     def evaluator(self, name: str | None) -> Callable[[Question, str], Awaitable[float]]:
+        """Return the custom scorer of a benchmark config. It returns a number from 0 (wrong) to 1 (right)."""
         from .code import load_evaluator
 
         return load_evaluator(name, self._consent)
 
     def bundled_file(self, name: str) -> Path:
+        """Return a file or folder that ships with the catalog."""
         return _CATALOG_FILES / name
 
     async def record_calls(
         self, command: Sequence[str], serve: Serve, folder: Path, *, quiet: bool = False
     ) -> Sequence[ToolCall]:
+        """Run a program that can use a memory server, and return its tool calls. `quiet`: stdout goes to stderr."""
         from memorybench.agents.recording import watch
 
         return await watch(command, serve, folder, folder=Path.cwd(), environment=environment(), quiet=quiet)

@@ -57,6 +57,7 @@ class ResolvedModel(Struct, frozen=True):
         return (card.max_tokens if card else None) or _LONGEST_REPLY
 
     def price(self, input_tokens: int, output_tokens: int) -> float | None:
+        """Return the dollars of one call; None if unknown."""
         if self.address is not None and self.address.card is not None:
             return price_by_card(self.address.card, Usage(input_tokens, output_tokens))
         if self.address is None or self.address.priced_as is None:
@@ -65,11 +66,13 @@ class ResolvedModel(Struct, frozen=True):
 
     @property
     def listed_window(self) -> int | None:
+        """The context window of the model in tokens; None if it is unknown without a call to the server."""
         from memorybench.models.server import known_window
 
         return known_window(self.address) if self.address else None
 
     async def fetch_window(self) -> int | None:
+        """Return the context window in tokens that the server reports; None if it reports none."""
         if self.address is None:
             return None
         from memorybench.models.server import fetch_window

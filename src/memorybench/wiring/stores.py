@@ -73,6 +73,7 @@ class ResolvedStore(Struct, frozen=True):
         return "ours" if problem else "server"
 
     def serve_own_tools(self) -> Serve:
+        """Return a function that gives one session of an agent the tools of the store's own MCP server."""
         from memorybench.stores.mcp_store import serve_own_tools
 
         return serve_own_tools(self.config, environment=environment(), redactor=redactor())

@@ -7,9 +7,10 @@ from typing import Any
 
 from memorybench.core.measures import Metric, RetrievalMetric
 from memorybench.core.questions import EvidenceLevel, Question
-from memorybench.metrics.rates import Mean, Rate
+from memorybench.core.trials import Outcome
+from memorybench.metrics.rates import BoundedRate, Mean, Rate
 from memorybench.metrics.retrieval import RetrievalMean, retrieval_metrics
-from memorybench.suites.answering import RUBRIC_MET, RUBRIC_SCORE
+from memorybench.suites.answering import EXCLUDED, RUBRIC_MET, RUBRIC_SCORE
 from memorybench.suites.registry import load_plugins
 from memorybench.suites.searching import OVER_BUDGET
 
@@ -22,7 +23,7 @@ CORRECTED = {"accuracy": "correct", "answer_f1": "answer_f1", "recall@5": "recal
 """By measure that is also computed with a corrected answer key: the name of its score."""
 
 
-SPECIAL = (RUBRIC_SCORE, RUBRIC_MET, "required_share", "excluded_in_answer")
+SPECIAL = (RUBRIC_SCORE, RUBRIC_MET, "required_share", EXCLUDED)
 """Measures of answers that only some benchmarks have: those with rubrics, or with required or excluded texts."""
 
 
@@ -35,15 +36,29 @@ def special_measures(questions: Iterable[Question]) -> list[str]:
         if question.must_contain:
             found["required_share"] = None
         if question.must_not_contain:
-            found["excluded_in_answer"] = None
+            found[EXCLUDED] = None
         if question.must_not_contain or question.forbidden:
             found |= dict.fromkeys((FORBIDDEN_HIT, DRIFT))
     return list(found)
 
 
+class UnjudgedAccuracy(BoundedRate, frozen=True):
+    """The share of right answers in a run without a judge, in which code cannot decide every answer.
+
+    The answers that it can decide may be better or worse than the others: it reads only some of the replies to a
+    multiple-choice question, and sees that an answer with an excluded text is wrong, but not that another one is right.
+    """
+
+    def is_open(self, outcome: Outcome) -> bool:
+        return outcome.status == "unscored" or (
+            outcome.score(EXCLUDED) == 0 and outcome.score("exact_match") is not None
+        )
+
+
 def measures(
     *,
     answered: bool,
+    has_judge: bool = False,
     corrected: bool = False,
     has_budget: bool = False,
     levels: tuple[EvidenceLevel, ...] = ("session",),
@@ -52,22 +67,25 @@ def measures(
 ) -> tuple[Metric, ...]:
     """Return all metrics of a bench run, in the order of the report.
 
-    `answered`: the run has answers, not only retrieval. `corrected`: some questions have a corrected answer key.
-    `has_budget`: a token budget is set. `levels` are the levels at which the benchmarks count evidence; some retrieval
-    metrics are also computed at the other level. `special` are the names that `special_measures` returns.
+    `answered`: the run has answers, not only retrieval. `has_judge`: a model judges them. `corrected`: some questions
+    have a corrected answer key. `has_budget`: a token budget is set. `levels` are the levels at which the benchmarks
+    count evidence; some retrieval metrics are also computed at the other level. `special` are the names that
+    `special_measures` returns.
     """
     metrics: list[Metric] = []
+    accuracy = Rate if has_judge else UnjudgedAccuracy
     if answered:
         metrics += [
-            Rate("accuracy", "correct"),
-            *(Rate(name, name, higher_is_better=name != "excluded_in_answer") for name in SPECIAL if name in special),
+            accuracy("accuracy", "correct"),
+            *(Rate(name, name, higher_is_better=name != EXCLUDED) for name in SPECIAL if name in special),
             Rate("exact_match", "exact_match"),
             Rate("answer_f1", "answer_f1"),
             Rate("similarity", "similarity"),
             *(Rate(name, name, higher_is_better=False) for name in MISSES),
         ]
     if corrected:
-        metrics += [Rate(f"corrected_{name}", f"corrected_{score}") for name, score in CORRECTED.items()]
+        kinds = {name: accuracy if name == "accuracy" else Rate for name in CORRECTED}
+        metrics += [kinds[name](f"corrected_{name}", f"corrected_{score}") for name, score in CORRECTED.items()]
     retrieval = retrieval_metrics(plugins)
     metrics += [RetrievalMean(name) for metric in retrieval for name in metric.score_names]
     for level in dict.fromkeys(OTHER_LEVEL[level] for level in levels):
@@ -86,6 +104,7 @@ def run_metrics(spec: Mapping[str, Any], plugins: Sequence[Metric | RetrievalMet
     levels = tuple(dict.fromkeys(spec["evidence"].values()))
     return measures(
         answered=spec["answered"],
+        has_judge=bool(spec["judge"]),
         corrected=spec["corrected"],
         has_budget=bool(spec.get("token_budget")),
         levels=levels,

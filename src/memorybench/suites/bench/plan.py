@@ -27,7 +27,7 @@ from memorybench.suites.shards import Unit
 from memorybench.text.sanitize import shorten
 
 from .baselines import PLACEBO, Candidate, all_turns, partners, placebo_memories, remembered
-from .measures import CORRECTED, measures, special_measures
+from .measures import CORRECTED
 from .scores import MISSES, Places, attribution, forbidden_scores, memory_bytes, retrieval_scores
 
 if TYPE_CHECKING:
@@ -137,14 +137,6 @@ class BenchPlan(Struct):
         return Plan(
             jobs=self._jobs(),
             size=sum(len(bench.questions) * bench.repeats for bench in self.benches) * len(self.candidates),
-            metrics=measures(
-                answered=any(bench.answering for bench in self.benches),
-                corrected=any(bench.corrected for bench in self.benches),
-                has_budget=any(bench.limits.token_budget for bench in self.benches),
-                levels=tuple(dict.fromkeys(bench.dataset.evidence for bench in self.benches)),
-                special=special_measures(question for bench in self.benches for question in bench.questions),
-                plugins=self.plugins,
-            ),
             limits=self.limits,
             opening=self._check_first,
             closing=self._clear_all,

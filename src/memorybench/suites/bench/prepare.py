@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from memorybench.core.errors import BadInput
 from memorybench.files.names import safe_run_id
 from memorybench.journal.run_reader import RunReader
+from memorybench.suites.registry import verb_of
 from memorybench.suites.sampling import failed_cases
 from memorybench.suites.searching import DEFAULT_SETTINGS, default_settings
 from memorybench.suites.shards import ShardPart, choose_units
@@ -191,7 +192,10 @@ def prepare_scoring(spec: ScoreSpec, wiring: Wiring, place: RunPlace) -> Prepare
     """Prepare a new run that judges the recorded answers of an earlier run, with another judge."""
     safe_run_id(spec.run, "RUN")
     with RunReader.open(place.results) as run_reader:
-        saved = run_reader.run(spec.run).spec
+        run = run_reader.run(spec.run)
+    if run.suite != "bench":
+        raise BadInput("RUN", f"{run.id} is a run of {verb_of(run.suite)}", expected="a run of eval")
+    saved = run.spec
     answers = saved.get(ANSWERS, 1)
     if spec.repeats is not None and answers not in (1, spec.repeats):
         raise BadInput(

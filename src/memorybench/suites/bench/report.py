@@ -66,6 +66,10 @@ _NEEDS_JUDGE = (
     "Word overlap is not accuracy, which needs a judge:"
     " `memorybench score {} --judge-model ollama/llama3.2 --dry-run` shows what one would take."
 )
+_UNDECIDED = (
+    "Accuracy is a range, because code could not decide all answers: from all of these being wrong to all being right."
+    " `memorybench score {} --judge-model ollama/llama3.2 --dry-run` shows what a judge would take."
+)
 _MAX_LABELS = 30
 """A label with more values than this gets no table; report.json has all of them."""
 
@@ -128,6 +132,9 @@ def report(run: StoredRun) -> Report:
             tables.append(Notes((_ONE_HISTORY + advice,), warning=True))
         if main == "answer_f1" and not run.spec["judge"]:
             tables.append(Notes((_NEEDS_JUDGE.format(run.run.id),), warning=True))
+        accuracy = [one for result in results if (one := result.measure("accuracy")) is not None]
+        if any(one.value is None and one.low is not None for one in accuracy):
+            tables.append(Notes((_UNDECIDED.format(run.run.id),), warning=True))
         tables += _label_tables(summary, benchmark, main)
         tables += sections.difference_tables(summary, benchmark)
     warnings = sections.warnings(summary)
