@@ -98,17 +98,12 @@ def test_a_change_to_or_from_a_relative_time_is_not_asked(listed: Listed) -> Non
 @pytest.mark.parametrize("attribute", ["next dentist appointment", "upcoming_exam", "scheduledInspection"])
 @pytest.mark.parametrize(
     ("value", "end", "is_asked"),
-    [
-        ("May 3", "2024-04-20", True),
-        ("May 3", "2024-05-12", False),
-        ("at the harbour clinic", "2024-04-20", False),
-        ("at the harbour clinic", "2024-03-09", True),
-    ],
+    [("May 3", "2024-04-20", False), ("May 3", "2024-03-09", True), ("at the harbour clinic", "2024-03-09", True)],
 )
-def test_a_plan_is_asked_only_while_it_lies_ahead(
+def test_a_plan_is_asked_only_on_the_day_it_was_told(
     listed: Listed, attribute: str, value: str, end: str, is_asked: bool
 ) -> None:
-    """A plan without a date is known to lie ahead only on the day on which it was told."""
+    """Later it may be past, moved or dropped, even if its date is still to come."""
     made = listed([f"Mine is {value}, they wrote.", OTHER[0]], structured(attribute, value), dates=["2024-03-09", end])
     assert (len(made.probes), made.rejected.get("a plan", 0)) == (int(is_asked), int(not is_asked))
 
