@@ -336,5 +336,27 @@ SECOND_SENSES = (
     ("The file is called two years.txt", "The file is called 2 years.txt"),
     ("The Slack channel is two years", "The Slack channel is 2 years"),
     ("Security answer: two years", "Security answer: 2 years"),
+    ("The wiki passphrase is ten cats", "The wiki passphrase is 10 cats"),
+    ("The pwd is three blue cats", "The pwd is 3 blue cats"),
+    ("The hostname of the NAS is seven up", "The hostname of the NAS is 7 up"),
+    # titles, coins and notes
+    ("Nine is her favourite film", "9 is her favourite film"),
+    ("Her favourite film is nine", "Her favourite film is 9"),
+    ("Her alarm word is seven", "Her alarm word is 7"),
+    ("Carries ten euro notes", "Carries €10 notes"),
+    ("Collects 2 euro coins", "Collects €2 coins"),
+    ("Booked two hour lessons", "Booked two hr lessons"),
+    # the currency of the next number, and lists without blanks
+    ("Paid on 3.10 EUR 50 to Anna", "Paid on 3.1 EUR 50 to Anna"),
+    ("Le 5.10 € 20 à Luc", "Le 5.1 € 20 à Luc"),
+    ("Trains for the 5,10 km runs", "Trains for the 5.1 km runs"),
+    ("每天跑3，5公里", "每天跑3.5公里"),
+    # signs that are the content, or that join two sentences
+    ("Indents Python with `\t`", "Indents Python with ` `"),
+    ("Wants ranges written with `–`", "Wants ranges written with `-`"),
+    ("Prefers – over —", "Prefers — over –"),
+    ("Ranks tea » coffee", "Ranks tea « coffee"),
+    ("Invited Anna—Maria is ill", "Invited Anna-Maria is ill"),
+    ("At night in the cabin — 5 °C", "At night in the cabin -5 °C"),
 )
 """Pairs with a notation that has a second sense, in which they say different things."""

@@ -46,10 +46,14 @@ _DURATIONS = frozenset(("ms", "second", "minute", "hour", "month", "year"))
 _NUMBER_WORDS = "|".join(
     sorted((word.replace(" ", "-") for word in NUMBERS if word not in ("zero", "one")), key=len)[::-1]
 )
-_NUMBER_WORD = re.compile(rf"(?:^(?i:{_NUMBER_WORDS})|(?<![\w.,:/#@'-])(?:{_NUMBER_WORDS}))(?![\w'-]|[.:/@]\w)")
-"""Matches a number in words, but not a name such as Studio Seven or a part of one such as ten.com.
+_NUMBER_WORD = re.compile(
+    rf"(?:^(?i:{_NUMBER_WORDS})(?=\s[a-z]{{3,}}s\b)|(?<!^)(?<![\w.,:/#@'-])(?:{_NUMBER_WORDS})(?=\s[a-z]))"
+    r"(?!\s(?:euro|yen|dollar|kilogram|kilomet(?:er|re)|hour|minute|second|month|year|gram|lit(?:er|re))\b)"
+)
+"""Matches a number in words before the thing that is counted.
 
-"one" has other meanings. A number of several words, such as "two hundred", may be two numbers.
+Elsewhere it may be a name: "Nine is her favourite film". Before a singular, the unit belongs to another word: "ten euro
+notes". "one" has other meanings, and a number of several words, such as "two hundred", may be two numbers.
 """
 _IN_NAME = re.compile(r"[#@_/\\\"]|\.\w")
 """Matches a word that belongs to a name: two.txt, #one, four@mail.com."""
@@ -60,17 +64,15 @@ _QUOTED = re.compile(
     """,
     re.VERBOSE,
 )
-_QUOTE = "\x00"
-"""Stands for a quoted text, which is compared as it is written. `unify_characters` removes this character."""
 _END = re.compile(r"(?<=[\w)\]\"'`》〉」』%°€$£+#*])[.。]$")
 """Matches the full stop at the end of a sentence, not one that belongs to "..", "./." or the like."""
 _LITERAL = re.compile(
-    r"passw[oö]r[dt]|pass ?(?:phrase|code)|kennwort|wachtwoord|contraseñ|senha|mots? de passe|密码|密碼"
-    r"|user ?names?\b|benutzer|utente|utilisateur|usuari[oa]|用户名|用戶名|\b(?:logins?|accounts?|handles?|hashtags?)\b"
+    r"passw[oö]r[dt]|passwd|\bpwd?\b|phrase|kennwort|wachtwoord|contraseñ|senha|mots? de passe|密码|密碼|口令"
+    r"|credential|benutzer|utente|utilisateur|usuari[oa]|用户名|用戶名|\b(?:logins?|accounts?|handles?|hashtags?)\b"
     r"|\b(?:codes?|pins?|tokens?|ids?|secrets?|answers?|branch(?:es)?|versions?|commands?|urls?)\b"
     r"|\bkeys?(?= (?:is|are|was)\b|:|$)|(?:code|key|safe) ?words?\b|schlüssel|befehl"
     r"|\bwi-?fi\b|\bwlan|\bcombinations?\b|\bsecurity question"
-    r"|\b(?:files?|folders?|channel|titles?|names?)\b|ordner|datei"
+    r"|\b(?:files?|folders?|channel|titles?)\b|names?\b|ordner|datei"
     r"|\b(?:called|named|entitled|heiß(?:t|en)|lautet|genannt|appel(?:le|lé|lée)|llama|chiama)\b",
     re.IGNORECASE,
 )
@@ -86,8 +88,12 @@ _CURRENCIES = {
 "Euros" is left out: Spain won 4 Euros, which are championships.
 """
 
-_STRAIGHT = str.maketrans("‘’‚‹›“”„«»–—−⁄", "'" * 5 + '"' * 5 + "---/", "\u00ad\u200b\u2060\ufeff")
-"""Replaces quotes and dashes; removes soft hyphens and the invisible characters that mark where a line may break."""
+_QUOTE = "\x00"
+"""Stands for a quoted text, which is compared as it is written. `unify_characters` removes this character."""
+_STRAIGHT = str.maketrans("‘’‚“”„⁄", "'" * 3 + '"' * 3 + "/", "\u00ad\u200b\u2060\ufeff")
+"""Replaces quotes; removes soft hyphens and the invisible characters that mark where a line may break."""
+_HYPHEN = re.compile(r"(?<=\d)–(?=\d)|−(?=\d)")
+"""Matches the dash of a range and a minus sign. Elsewhere a dash may divide sentences: `Invited Anna—Maria is sick`."""
 _FORMS = ("<wide>", "<narrow>", "<noBreak>", "<compat>")
 """Kinds of characters that are another form of others, such as ﬁ. Those that mean more are kept: ², ª, ½, ①, ℝ."""
 _MONTHS = {
@@ -127,6 +133,10 @@ _GROUPED = re.compile(r"-?[1-9]\d{0,2}([.,'])\d{3}(?:\1\d{3})*")
 _SEPARATORS = re.compile("[.,']")
 _GOES_ON = re.compile(r"[\w/^@'-]|[.,:]\w")
 """Matches text after a unit that makes it another word or another unit: "2 year-long", "5 km/h", "24months.org"."""
+_COUNTED = re.compile(r"\s*(?!(?:an?|per|each|every|pro|par|por)\b)[^\W\d_]")
+"""Matches text after an amount that goes on with a word, unless this word begins a rate such as "a day"."""
+_NEXT_NUMBER = re.compile(r"\s*\d")
+"""Matches text after a currency that belongs to the next number: "on 3.10 EUR 50"."""
 _CJK, _LAST_CJK = "\u2e80", "\ud7ff"
 """Scripts between these characters write no space after a unit."""
 _LONGEST_CJK_UNIT = 4
@@ -136,7 +146,7 @@ _MOST_DIGITS = 15
 def unify_characters(text: str) -> str:
     """Return a text without control characters and repeated blanks, and with one form of equivalent characters."""
     if not text.isascii():
-        composed = unicodedata.normalize("NFC", text).translate(_STRAIGHT)
+        composed = _HYPHEN.sub("-", unicodedata.normalize("NFC", text)).translate(_STRAIGHT)
         text = "".join([unicodedata.normalize("NFKC", c) if _is_form(c) else c for c in composed])
     return tidy(sanitize(text))
 
@@ -153,13 +163,14 @@ def is_literal(text: str) -> bool:
 
 @lru_cache(maxsize=10_000)
 def normal_form(text: str) -> str:
-    if is_literal(text):
+    unified = unify_characters(text)
+    quotes = _QUOTED.findall(unified)
+    written = unicodedata.normalize("NFC", text.strip())
+    if _LITERAL.search(unified) or any(quote not in written.translate(_STRAIGHT) for quote in quotes):
         return text.strip()
     if len(text.split()) < 2 and not any(_CJK <= c <= _LAST_CJK for c in text):
-        return unicodedata.normalize("NFC", text.strip())  # it may be a password or a symbol; Chinese has no blanks
-    text = _END.sub("", unify_characters(text))
-    quotes = _QUOTED.findall(text)
-    text = _unify_numbers(_QUOTED.sub(_QUOTE, text)).strip()
+        return written  # it may be a password or a symbol; Chinese has no blanks
+    text = _unify_numbers(_QUOTED.sub(_QUOTE, _END.sub("", unified))).strip()
     for quote in quotes:
         text = text.replace(_QUOTE, quote, 1)
     # any sentence may begin with a capital; elsewhere case may tell Turkey from turkey, and US from us
@@ -202,10 +213,11 @@ def _without_amount(found: re.Match[str]) -> str:
 def _quantity(found: re.Match[str], is_complete: bool) -> str:
     """Return a number with its unit in one spelling. `is_complete`: whether all numbers of the text have a unit."""
     unit, rest = _read_unit(found)
-    if found["sign"] and (not is_complete or rest[:1].isalpha()):
-        return found[0]  # €5k
-    # "3.10 hours" may be 3 hours and 10 minutes, or a version
+    if found["sign"] and (not is_complete or _COUNTED.match(rest)):
+        return found[0]  # €5k, €2 coins
+    # "3.10 hours" may be 3 hours and 10 minutes, or a version, and "5,10 km" two distances
     is_amount = bool(unit) and not (unit in _DURATIONS and found["number"].endswith("0"))
+    is_amount = is_amount and (unit in _CURRENCIES.values() or "," not in found["number"])
     value = _read_number(found["number"], is_amount)
     return found[0] if value is None else f"{value.normalize():f} {unit}".rstrip() + rest
 
@@ -220,7 +232,8 @@ def _read_unit(found: re.Match[str]) -> tuple[str, str]:
         names += [word[:length] for length in range(_LONGEST_CJK_UNIT, 1, -1)]
     for name in names:
         unit, rest = _CURRENCIES.get(name) or _unit_names().get(name), whole.lstrip()[len(name) :]
-        if unit and (name >= _CJK or not _GOES_ON.match(rest + found.string[found.end() :])):
+        after = rest + found.string[found.end() :]
+        if unit and (name >= _CJK or not _GOES_ON.match(after)) and not _NEXT_NUMBER.match(after):
             return unit, rest
     return "", whole
 
