@@ -342,7 +342,7 @@ def test_an_attribute_keeps_its_letters(listed: Listed, attribute: str, shown: s
         ("We will rent a barge.", "rent a barge"),
         ("She doesn't like cheese.", "like cheese"),
         ("The menu? Not decided, sorry.", "Not decided"),
-        ("The menu was never printed.", "never printed"),
+        ("The menu is never printed.", "never printed"),
     ],
 )
 def test_a_value_that_is_a_verb_or_a_negation_does_not_fit_a_note(listed: Listed, turn: str, value: str) -> None:
@@ -436,7 +436,38 @@ def test_a_value_replaced_on_the_day_from_which_it_was_to_hold_is_not_asked_for_
         structured("fitting day", "Friday", validFrom="2024-02-09"),
         structured("fitting day", "Monday", validFrom="2024-02-12", supersedes="f1"),
     )
-    assert (made.as_of, made.rejected["a plan"]) == ({}, 1)
+    assert (made.as_of, made.rejected["a plan"]) == ({}, 2)
+
+
+def test_a_change_is_not_asked_about_if_it_was_stated_before_its_day(listed: Listed) -> None:
+    """The move may have been put off: nothing says that it took place on that day."""
+    home = structured("home", "Saltmarsh House", validFrom="2024-02-15")
+    made = listed(["I move to Saltmarsh House on the 15th of February.", OTHER[0], OTHER[1]], home)
+    assert (made.probes, made.rejected) == ([], {"a plan": 1})
+
+
+def test_a_change_that_was_stated_before_its_day_is_no_conflict(listed: Listed) -> None:
+    turns = ["I live in Rye.", "I move to Deal on the 15th of March.", OTHER[0], OTHER[1]]
+    later = structured("home", "Deal", validFrom="2024-03-15", supersedes="f1")
+    assert not listed(turns, structured("home", "Rye"), later).of_type("conflict")
+
+
+def test_a_fact_in_the_past_tense_is_asked_about_as_it_was_written(listed: Listed) -> None:
+    """The user's wife was not called Aase on the day of the note: she had died before."""
+    wife = {"subject": "user's wife", "attribute": "name", "value": "Aase", "content": "User's wife was called Aase"}
+    [(question, answer)] = listed(["My late wife was called Aase.", OTHER[0]], wife).recall.items()
+    assert (question, answer) == ("Fill the gap in a note of 9 January 2024: User's wife was called ____.", "Aase")
+
+
+def test_events_that_share_a_word_are_not_put_in_order(listed: Listed) -> None:
+    """A café reopens after a flood: that can be answered without the conversation."""
+    turns = ["The café was flooded today.", "The café opened its doors to guests today.", OTHER[0]]
+    events = [
+        {"content": text, "category": "event", "validFrom": f"2024-0{number}-09"}
+        for number, text in enumerate(("The café was flooded", "The café welcomed guests"), 1)
+    ]
+    made = listed(turns, *events)
+    assert (made.of_type("temporal"), made.rejected["options overlap"]) == ({}, 2)
 
 
 def test_a_gap_that_another_fact_fills_as_well_is_not_asked(listed: Listed) -> None:

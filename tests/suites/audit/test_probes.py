@@ -851,7 +851,7 @@ def test_a_question_with_a_relative_time_is_asked_only_if_it_was_answered_on_the
 
 @pytest.mark.parametrize("subject", ["user", "rota"])
 @pytest.mark.parametrize(
-    ("more", "named"), [({}, day(0)), ({"valid_from": day(10)}, day(10)), ({"valid_to": day(90)}, None)]
+    ("more", "named"), [({}, day(0)), ({"valid_from": day(0)}, day(0)), ({"valid_to": day(90)}, None)]
 )
 def test_a_structured_fact_that_may_have_ended_is_asked_for_a_day_on_which_it_was_true(
     subject: str, more: dict[str, datetime], named: datetime | None

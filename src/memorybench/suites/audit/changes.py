@@ -69,6 +69,8 @@ def _shared_question(material: Material, chain: Chain) -> Asked | str:
     places = [material.indexed.find(fact, value) for fact, value in zip(chain, values, strict=True)]
     if not all(places):
         return "unanswerable"
+    if material.is_planned(chain[-1], places[-1]):
+        return PLAN
     day = material.day_to_name(chain[-1], newest, places[-1])
     if day is not None and material.day_tells(day, newest, values):
         return "leak"

@@ -32,6 +32,7 @@ _TELLS_TIME = re.compile(
 )
 """Words that reveal when an event happened. A statement with one of them cannot be an option."""
 _LONGEST_OPTION = 18
+_USER_WORDS = content(USER)
 FIRST, LAST = "What happened first?", "What happened last?"
 _EARLIER = re.compile(r"\b(?:first|earlier|earliest|before|sooner)\b", re.IGNORECASE)
 _LATER = re.compile(r"\b(?:last|later|latest|after|second|most recent(?:ly)?|more recent(?:ly)?)\b", re.IGNORECASE)
@@ -127,8 +128,8 @@ def option_text(fact: AuditFact) -> str | None:
 
 
 def _reject(material: Material, one: Event, other: Event) -> str | None:
-    if content(one.option) <= content(other.option) or content(other.option) <= content(one.option):
-        return "options overlap"
+    if content(one.option) & content(other.option) - _USER_WORDS:
+        return "options overlap"  # what happened to one thing has an order without the conversation: flooded, reopened
     if one.at.date() == other.at.date():
         return "tie"
     is_answerable = one.place < other.place or _tell_days(material, one, other)

@@ -16,7 +16,7 @@ from memorybench.datasets.audit import AuditFact
 from .answers import MONTHS, content, date_tells, is_same, leaks, normalise, occurs, stems, tokens
 from .cloze import NUMBER_REQUEST, fits_one, gaps, is_one_weekday
 from .evidence import IndexedConversation
-from .history import History, history
+from .history import PLAN, History, history
 from .probes import Question
 from .templates import GAP, ask_now, ask_then, attribute_name, named_subject, question_for
 from .time_words import ask_on_day, day_text, has_time_words
@@ -35,6 +35,7 @@ _GUESSABLE = frozenset(("yes", "no", "true", "false", "male", "female"))
 _IN_CAPITALS = re.compile(r"[^\W\d_a-zß-ÿ][^\W\d_]")
 """Matches the beginning of a word in capitals, as names have it. A single letter, as in `3B`, is none."""
 _NEGATION = re.compile(r"(?:not|never|no longer)\b", re.IGNORECASE)
+_WAS = re.compile(r"\b(?:was|were)\b(?! born\b)")
 _BEFORE_VERB = re.compile(
     r"\b(?:I|we|they|will|would|can|could|must|should|might|cannot|(?:do|does|did|is|are|was|were) not|\w+n['’]t"
     r"|(?:I|you|we|he|she|they)['’](?:ll|d))\s+$",
@@ -118,6 +119,8 @@ class Material(Struct, frozen=True, dict=True):
             yield from (Question(text, value, "cloze") for text, value in gaps(fact.content))
 
     def _by_attribute(self, fact: AuditFact) -> str | None:
+        if _WAS.search(fact.content) and fact.valid_from is None and fact.id not in self._replaced:
+            return None  # it does not say when: `User's wife was Aase`
         wants_name = _topic(fact) not in self._without_names
         return question_for(fact.subject, fact.attribute or "", fact.content, wants_name=wants_name)
 
@@ -150,6 +153,8 @@ class Material(Struct, frozen=True, dict=True):
             places = () if reason else self.indexed.find(fact, question.value)
             if places and question.origin == "structured" and not self._fits_note(question.value, places):
                 reason = "value does not fit"
+            if places and question.origin == "structured" and self.is_planned(fact, places):
+                reason = PLAN
             if places and question.origin == "cloze" and self._is_filled_otherwise(question, places):
                 reason = "not unique"
             if reason is None and places:
@@ -193,7 +198,7 @@ class Material(Struct, frozen=True, dict=True):
         return replace(question, text=self.ask_now(question)) if has_changed else question
 
     def day_to_name(self, fact: AuditFact, question: Question, places: Sequence[int]) -> date | None:
-        """Return the day that a question about a fact must name: the day on which it was stated, or became true.
+        """Return the day that a question about a fact must name: the day on which it was stated.
 
         A fact may have ended later: code cannot see that, and not every dataset marks it. None if the fact was stated
         on the last day, if the conversation has no dates, or if `validTo` shows that the fact is still true.
@@ -205,8 +210,12 @@ class Material(Struct, frozen=True, dict=True):
             return day  # on which the note was written
         if fact.valid_to is not None:  # after the conversation: otherwise it is a past fact
             return None
-        # a fact that a plan replaces may itself be a plan, which was dropped before `validFrom`
-        return max(day, fact.valid_from.date()) if fact.valid_from and fact.id not in self._replaced else day
+        return day
+
+    def is_planned(self, fact: AuditFact, places: Sequence[int]) -> bool:
+        """Return whether a fact was stated before it became true: it may have come true on another day, or never."""
+        day = self._last_day(places)
+        return fact.valid_from is not None and day is not None and day < fact.valid_from.date()
 
     def day_tells(self, day: date, question: Question, values: Iterable[str]) -> bool:
         """Return whether the day, as the question names it, contains one of the values."""
