@@ -24,7 +24,7 @@ from memorybench.journal.rows import Run
 from memorybench.journal.run_opening import open_run
 from memorybench.suites.bench.baselines import Candidate
 from memorybench.suites.bench.plan import Bench, BenchPlan
-from memorybench.suites.searching import SearchLimits
+from memorybench.suites.search_limits import SearchLimits
 from memorybench.wiring.live import LiveWiring
 from perf.histories import history
 from perf.large_file import evaluate_file, generated_file

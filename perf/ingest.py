@@ -28,7 +28,7 @@ from memorybench.providers.http.provider import open_http_provider
 from memorybench.secrets.redaction import Redactor
 from memorybench.suites.bench.baselines import Candidate
 from memorybench.suites.bench.plan import Bench, BenchPlan
-from memorybench.suites.searching import SearchLimits
+from memorybench.suites.search_limits import SearchLimits
 from perf.measuring import Line, Setup, Usage, at_most, usage_measured
 from perf.stub import MEMORY_SECONDS, stub_server, take_counts
 

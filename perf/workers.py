@@ -25,7 +25,7 @@ from memorybench.journal.run_opening import open_run, reopen_run
 from memorybench.secrets.redaction import Redactor
 from memorybench.suites.bench.baselines import Candidate
 from memorybench.suites.bench.plan import Bench, BenchPlan
-from memorybench.suites.searching import SearchLimits
+from memorybench.suites.search_limits import SearchLimits
 from memorybench.wiring.live import LiveWiring
 from perf import instant
 from perf.embedded import dataset

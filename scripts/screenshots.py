@@ -27,7 +27,7 @@ from playwright.sync_api import Page, sync_playwright  # noqa: E402
 from memorybench.cli.main import main as memorybench  # noqa: E402
 from memorybench.core.conversation import Turn  # noqa: E402
 from memorybench.models import rehearsal  # noqa: E402
-from memorybench.suites.stored_run import open_run  # noqa: E402
+from memorybench.suites.stored_run import open_stored_run  # noqa: E402
 from tests.cli.test_judge_checks import CANARIES, knowing, saying  # noqa: E402
 from tests.doubles.stub import Call, Stub, completion  # noqa: E402
 from tests.real.test_viewer import find_browser, goto, viewer  # noqa: E402
@@ -54,7 +54,7 @@ def make_runs() -> None:
     for number, seed in enumerate((1, 1, 2), 1):
         memorybench(["eval", *SAMPLES, "--sample-seed", str(seed), "--run-id", f"nightly-{number}"])
     memorybench(["eval", "--run-id", "search"])
-    with open_run(["search"], [Path("results")]) as stored:
+    with open_stored_run(["search"], [Path("results")]) as stored:
         run_reader, run = stored.parts[0]
         cases = {body["question"]: body for _, _, body in run_reader.cases(run.id)}
     with Stub() as stub:

@@ -37,7 +37,7 @@ from memorybench.suites.registry import commands
 from memorybench.suites.run_comparison import RunComparison, compare_runs
 from memorybench.suites.spec import RunOptions, make_spec, own_options
 from memorybench.suites.starting import start_run
-from memorybench.suites.stored_run import find_folder, open_run
+from memorybench.suites.stored_run import find_folder, open_stored_run
 from memorybench.suites.suite import default_folders
 from memorybench.suites.summary import Summary
 from memorybench.text.spelling import unknown_name
@@ -58,18 +58,18 @@ class RunResult(Struct, frozen=True):
 
     @property
     def summary(self) -> Summary:
-        with open_run([self.run_id], [self.folder]) as stored:
+        with open_stored_run([self.run_id], [self.folder]) as stored:
             return stored.summary
 
     def outcomes(self) -> Iterator[Outcome]:
         """Yield the outcomes of all trials, in the order of the run's plan."""
-        with open_run([self.run_id], [self.folder]) as stored:
+        with open_stored_run([self.run_id], [self.folder]) as stored:
             yield from stored.outcomes()
 
     @property
     def gate(self) -> Gate | None:
         """The comparison with the baseline run; None if the run has no baseline."""
-        with open_run([self.run_id], [self.folder]) as stored:
+        with open_stored_run([self.run_id], [self.folder]) as stored:
             return check_gate(stored)
 
     def case(
@@ -79,7 +79,7 @@ class RunResult(Struct, frozen=True):
 
         `provider` and `variant` select trials of the case; None: all. `benchmark` is needed if several have the case.
         """
-        with open_run([self.run_id], [self.folder]) as stored:
+        with open_stored_run([self.run_id], [self.folder]) as stored:
             view = find_case(stored, id, provider=provider, benchmark=benchmark, variant=variant)
             return case_document(view)
 
@@ -109,7 +109,7 @@ class RunResult(Struct, frozen=True):
         for name in formats:
             if name not in (*FORMATS, "html"):
                 raise unknown_name("formats", f'unknown format "{name}"', name, (*FORMATS, "html"))
-        with open_run([self.run_id], [self.folder]) as stored:
+        with open_stored_run([self.run_id], [self.folder]) as stored:
             report = report_of(stored)
             html = html_report(stored, report) if "html" in formats else None
             others = [name for name in formats if name != "html"]
@@ -123,7 +123,7 @@ class RunResult(Struct, frozen=True):
             import pandas
         except ImportError:
             raise BadInput("to_pandas", "pandas is not installed", remedy="pip install pandas") from None
-        with open_run([self.run_id], [self.folder]) as stored:
+        with open_stored_run([self.run_id], [self.folder]) as stored:
             columns = layout(stored.outcomes())
             frame = pandas.DataFrame(rows(stored.trials(), columns))
         for name, kind in columns.kinds.items():
@@ -189,7 +189,7 @@ def load_run(run_id: str, results: str | Path | None = None, *, journal: str | N
     if journal is not None:
         folders = [results_folder(folders[0], journal)]
     run_id, (folder, *_) = find_folder(run_id, folders)
-    with open_run([run_id], [folder]):
+    with open_stored_run([run_id], [folder]):
         return RunResult(run_id, folder)
 
 

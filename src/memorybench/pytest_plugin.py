@@ -106,10 +106,10 @@ class MemoryCases(pytest.Collector):
     @cached_property
     def outcomes(self) -> dict[str, Outcome]:
         """The outcomes of the run, by case id."""
-        from memorybench.suites.stored_run import open_run
+        from memorybench.suites.stored_run import open_stored_run
 
         start, _ = self._run
-        with open_run([start.place.run_id], [self._folder]) as stored:
+        with open_stored_run([start.place.run_id], [self._folder]) as stored:
             return {outcome.trial.case_id: outcome for outcome in stored.outcomes()}
 
     def missed_targets(self) -> list[str]:

@@ -24,7 +24,7 @@ from memorybench.reporting.formatting import about, with_interval
 from memorybench.suites.failures import FAILURE_REASONS
 from memorybench.suites.gate import report_of
 from memorybench.suites.run_comparison import compare_runs
-from memorybench.suites.stored_run import StoredRun, open_run
+from memorybench.suites.stored_run import StoredRun, open_stored_run
 from tests.view.hostile import MARKER, STRINGS, Markup
 
 RUNS = [("results", "first"), ("results", "second"), ("results", "h"), ("results", "e"), ("audit-results", "a")]
@@ -34,7 +34,7 @@ SHAPES = {"svg", "g", "path", "line", "text", "tspan"}
 @pytest.fixture(params=RUNS, ids=lambda run: run[1])
 def stored(request: pytest.FixtureRequest, recorded: Path) -> Iterator[StoredRun]:
     folder, run = request.param
-    with open_run([run], [recorded / folder]) as opened:
+    with open_stored_run([run], [recorded / folder]) as opened:
         yield opened
 
 
@@ -47,7 +47,7 @@ def test_every_suite_has_charts_whose_fields_are_in_their_data(stored: StoredRun
 
 
 def test_the_forest_plot_has_the_figures_of_the_report(recorded: Path) -> None:
-    with open_run(["first"], [recorded / "results"]) as stored:
+    with open_stored_run(["first"], [recorded / "results"]) as stored:
         spec = CHARTS["forest"][1](RunCharts(stored))
         assert spec is not None
         results = {one.subject: one.measure("recall@5") for one in stored.summary.overall("starter")}
@@ -68,7 +68,7 @@ def test_the_forest_plot_has_the_figures_of_the_report(recorded: Path) -> None:
 
 
 def test_failures_are_those_of_the_outcomes(recorded: Path) -> None:
-    with open_run(["second"], [recorded / "results"]) as stored:
+    with open_stored_run(["second"], [recorded / "results"]) as stored:
         charts = RunCharts(stored)
         spec = CHARTS["failures"][1](charts)
         assert spec is not None
@@ -206,14 +206,14 @@ def test_labels_of_a_slope_chart_do_not_overlap() -> None:
 
 
 def test_a_value_that_was_not_measured_is_not_drawn(recorded: Path) -> None:
-    with open_run(["first"], [recorded / "results"]) as stored:
+    with open_stored_run(["first"], [recorded / "results"]) as stored:
         assert CHARTS["score-cost"][1](RunCharts(stored)) is None
 
 
 @pytest.mark.parametrize("name", sorted({"forest", "heat-map", "score-context", "latency", "failures", "trend"}))
 def test_charts_are_drawn_in_the_colours_of_the_page(recorded: Path, name: str) -> None:
     pytest.importorskip("vl_convert")
-    with open_run(["first" if name == "trend" else "second"], [recorded / "results"]) as stored:
+    with open_stored_run(["first" if name == "trend" else "second"], [recorded / "results"]) as stored:
         spec = CHARTS[name][1](RunCharts(stored))
     assert spec is not None
     svg = render_inline(spec, "title")
@@ -225,7 +225,7 @@ def test_charts_are_drawn_in_the_colours_of_the_page(recorded: Path, name: str) 
 
 def test_a_dark_file_has_the_dark_colours(recorded: Path) -> None:
     pytest.importorskip("vl_convert")
-    with open_run(["first"], [recorded / "results"]) as stored:
+    with open_stored_run(["first"], [recorded / "results"]) as stored:
         spec = CHARTS["forest"][1](RunCharts(stored))
     assert spec is not None
     dark = render(spec, "svg", "dark").decode()
@@ -303,7 +303,7 @@ def test_a_narrow_trend_says_how_many_runs_it_leaves_out() -> None:
 
 def test_a_narrow_forest_plot_keeps_its_figures(recorded: Path) -> None:
     pytest.importorskip("vl_convert")
-    with open_run(["first"], [recorded / "results"]) as stored:
+    with open_stored_run(["first"], [recorded / "results"]) as stored:
         spec = CHARTS["forest"][1](RunCharts(stored))
     assert spec is not None
     slim = render_inline(spec, "t").split("<svg")[2]
@@ -312,7 +312,7 @@ def test_a_narrow_forest_plot_keeps_its_figures(recorded: Path) -> None:
 
 
 def test_a_page_has_no_heat_map_beside_that_of_its_tables(recorded: Path) -> None:
-    with open_run(["first"], [recorded / "results"]) as stored:
+    with open_stored_run(["first"], [recorded / "results"]) as stored:
         assert "heat-map" not in page_specs(stored, report_of(stored))
 
 

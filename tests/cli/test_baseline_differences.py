@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from memorybench.suites.stored_run import open_run
+from memorybench.suites.stored_run import open_stored_run
 from tests.cli.command import Command
 from tests.cli.test_audit import SAMPLE
 from tests.doubles.stub import Call, Stub, completion
@@ -128,6 +128,6 @@ def test_an_audit_is_compared_in_each_of_its_main_measures(command: Command) -> 
         ours, theirs = measures["bm25", name], measures["none", name]
         assert row["n"] == ours["n"] > 0
         assert row["difference"] == pytest.approx(ours["value"] - theirs["value"])
-    with open_run(["r"], [command.folder / "audit-results"]) as stored:
+    with open_stored_run(["r"], [command.folder / "audit-results"]) as stored:
         lower_is_better = [pair.measure for pair in stored.summary.differences if not pair.higher_is_better]
     assert lower_is_better == ["hallucinated_memory_rate"]

@@ -28,7 +28,7 @@ from memorybench.secrets.redaction import Redactor
 from memorybench.suites.bench.baselines import Candidate
 from memorybench.suites.bench.plan import Bench, BenchPlan
 from memorybench.suites.ingest import DEFAULT_INGEST_OPTIONS, IngestOptions
-from memorybench.suites.searching import SearchLimits
+from memorybench.suites.search_limits import SearchLimits
 from tests.engine.workload import killer
 from tests.providers.http_memory import CONFIG, KEY
 

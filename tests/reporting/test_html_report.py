@@ -30,7 +30,7 @@ from memorybench.suites.comparison import Pair
 from memorybench.suites.gate import report_of
 from memorybench.suites.run_comparison import RunComparison
 from memorybench.suites.sides import ComparedRun
-from memorybench.suites.stored_run import open_run
+from memorybench.suites.stored_run import open_stored_run
 from tests.view.conftest import SAMPLE, get, opened
 from tests.view.hostile import MARKER, Markup, make_hostile
 from tests.view.test_pages import ATTRIBUTES, TAGS
@@ -48,7 +48,7 @@ def write(run: Path, file: Path) -> str:
 def test_it_has_every_section_and_question_of_the_run(recorded: Path, tmp_path: Path, folder: str, run: str) -> None:
     page = write(recorded / folder / run, tmp_path / "page.html")
     text = " ".join(Markup(page).text.split())
-    with open_run([run], [recorded / folder]) as stored:
+    with open_stored_run([run], [recorded / folder]) as stored:
         report, cases = report_of(stored), {outcome.trial.case_id for outcome in stored.outcomes()}
     for section in report.sections:
         if isinstance(section, Table):
@@ -116,14 +116,14 @@ def test_a_kind_of_section_without_a_macro_is_refused(recorded: Path) -> None:
     class Drawing(Notes):
         pass
 
-    with open_run(["second"], [recorded / "results"]) as stored:
+    with open_stored_run(["second"], [recorded / "results"]) as stored:
         report = replace(report_of(stored), sections=(Drawing(("a line",)),))
         with pytest.raises(TypeError, match="Drawing"):
             html_report.to_html(stored, report, list)
 
 
 def test_a_warning_that_leads_the_report_is_above_the_charts(recorded: Path) -> None:
-    with open_run(["second"], [recorded / "results"]) as stored:
+    with open_stored_run(["second"], [recorded / "results"]) as stored:
         report = report_of(stored)
         warned = replace(report, sections=(Notes(("a judge that failed",), warning=True), *report.sections))
         page = html_report.to_html(stored, warned, lambda: [("Results", "<svg></svg>")])
@@ -196,7 +196,7 @@ def test_it_has_the_disagreements_and_failures_of_the_viewer(two_memories: Path,
 @pytest.mark.slow
 def test_its_questions_have_the_memories_found_with_ranks_and_hits(two_memories: Path, tmp_path: Path) -> None:
     page = write(two_memories / "r", tmp_path / "page.html")
-    with open_run(["r"], [two_memories]) as stored:
+    with open_stored_run(["r"], [two_memories]) as stored:
         case_ids = list(dict.fromkeys(outcome.trial.case_id for outcome in stored.outcomes()))
         views = [find_case(stored, id, provider="bm25") for id in case_ids]
     found = [
@@ -259,7 +259,7 @@ def test_its_command_can_be_pasted_into_a_shell(tmp_path: Path, monkeypatch: pyt
     monkeypatch.chdir(tmp_path)
     given = ["eval", "--providers", "bm25(k1=1.5)", "--end", "1", "--run-id", "r"]
     assert main(given) == 0
-    with open_run(["r"], [Path("results")]) as stored:
+    with open_stored_run(["r"], [Path("results")]) as stored:
         (command,) = [line[1] for line in html_report.provenance_notes(stored)[0].lines if line[0] == "command"]
     assert shlex.split(command)[1:] == given
     assert "&#39;bm25(k1=1.5)&#39;" in Path("results/r/report.html").read_text(encoding="utf-8")

@@ -15,7 +15,7 @@ from memorybench.reporting.formatting import cell_text
 from memorybench.suites import report_parts
 from memorybench.suites.hygiene import report as hygiene
 from memorybench.suites.registry import suite_of
-from memorybench.suites.stored_run import open_run
+from memorybench.suites.stored_run import open_stored_run
 from memorybench.suites.summary import Summary
 from tests.suites.recorded import record, scored
 
@@ -39,7 +39,7 @@ def outcome(phase: str, got: str, **scores: float) -> Outcome:
 
 def test_a_bench_report_has_full_measure_names_and_a_document(tmp_path: Path) -> None:
     record(tmp_path, [scored("q1", 1.0), scored("q2", 0.0)])
-    with open_run(["r"], [tmp_path]) as stored:
+    with open_stored_run(["r"], [tmp_path]) as stored:
         report = suite_of(stored.run).report(stored)
     table = next(section for section in report.sections if isinstance(section, Table))
     assert [column.heading for column in table.columns] == [
@@ -55,7 +55,7 @@ def test_a_bench_report_has_full_measure_names_and_a_document(tmp_path: Path) ->
 
 def test_a_run_of_another_suite_has_no_report(tmp_path: Path) -> None:
     record(tmp_path, [scored("q1", 1.0)])
-    with open_run(["r"], [tmp_path]) as stored:
+    with open_stored_run(["r"], [tmp_path]) as stored:
         other = stored.run.model_copy(update={"suite": "calibration"})
     with pytest.raises(BadInput) as caught:
         suite_of(other)

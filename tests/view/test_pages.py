@@ -26,7 +26,7 @@ from memorybench.reporting.progress import FILE_NAME as PROGRESS
 from memorybench.reporting.progress import Block, Snapshot
 from memorybench.suites.failures import find_failures
 from memorybench.suites.gate import report_of
-from memorybench.suites.stored_run import open_run
+from memorybench.suites.stored_run import open_stored_run
 from memorybench.view.index import Filter
 from memorybench.view.jobs import Jobs, Pending
 from memorybench.view.results import Results
@@ -59,7 +59,7 @@ ATTRIBUTES = """charset name content rel href type src defer class id lang aria-
 def test_a_run_page_has_every_section_of_its_report(recorded: Path, client: TestClient, place: int, run: str) -> None:
     folder = (recorded / "results", recorded / "audit-results")[place]
     text = " ".join(Markup(get(client, f"/run/{place}/{run}")).text.split())
-    with open_run([run], [folder]) as stored:
+    with open_stored_run([run], [folder]) as stored:
         report = report_of(stored)
     for section in report.sections:
         if isinstance(section, Table):
@@ -589,7 +589,7 @@ def test_a_page_without_a_comparison_leads_with_its_figures(
     monkeypatch.chdir(tmp_path)
     if run == "one":
         assert main(["eval", "--providers", "bm25", "--limit", "20", "--run-id", "one"]) == 0
-    with open_run([run], [tmp_path / "results"]) as stored:
+    with open_stored_run([run], [tmp_path / "results"]) as stored:
         summary = stored.summary
         (result,) = [one for one in summary.results if not one.group]
         names = {"h": (), "e": ("precision", "recall"), "one": ("recall@5",)}[run]

@@ -14,7 +14,7 @@ A run
 
 What suites share
   ingest.py      fills a memory, searches it and clears it
-  searching.py   how many memories are searched for, and how many the model sees
+  search_limits.py   how many memories are searched for, and how many the model sees
   answering.py   from memories to an answer and its scores
   judge_prompts.py judge_check.py calibration.py noise.py   the judge, and how far it can be trusted
 

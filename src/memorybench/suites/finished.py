@@ -19,7 +19,7 @@ from memorybench.secrets.redaction import redact_strings
 from .html_report import page_without_charts
 from .saved_report import save_report
 from .starting import check_tags, find_baseline, results_of, saved_run
-from .stored_run import open_run
+from .stored_run import open_stored_run
 from .suite import SAVED_BASELINE, RunPlace
 from .thresholds import add_checks, parse_thresholds, thresholds_to_save
 
@@ -72,7 +72,7 @@ def find_finished(
     limits = parse_thresholds(thresholds)
     saved = saved_run(suite, command, given, options)
     place = RunPlace(results_of(command, options), saved.id)
-    with open_run([place.run_id], [place.results]) as stored:
+    with open_stored_run([place.run_id], [place.results]) as stored:
         counts = stored.parts[0][0].counts(place.run_id)
         if stored.run.status != "complete" or counts["scored"] < stored.run.planned:
             return None
@@ -125,7 +125,7 @@ def write_ci_files(finished: FinishedRun, options: RunOptions, redact: Callable[
     if options.junit is not None:
         from .junit import to_junit
 
-        with open_run([finished.place.run_id], [finished.place.results]) as stored:
+        with open_stored_run([finished.place.run_id], [finished.place.results]) as stored:
             text = redact(to_junit(finished.place.run_id, stored.trials(), finished.checks))
         with replacing(options.junit) as file:
             file.write(text)

@@ -25,7 +25,7 @@ from .judge_check import STEP as JUDGE_CHECK
 from .registry import suite_of
 from .run_changes import repair
 from .shards import PART, SHARD, parse_shard
-from .stored_run import find_folder, new_run_id, open_run, with_current_status
+from .stored_run import find_folder, new_run_id, open_stored_run, with_current_status
 from .suite import PATHS, SAVED_BASELINE, SCOPE_SUFFIX, STARTED_WITH, RunPlace, default_folders, resume_command
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def merge(
                 first_notes=(JUDGE_NOTE,),
             )
     files = _write_files(place, make_page)
-    with open_run([run_id], [place.results]) as stored:
+    with open_stored_run([run_id], [place.results]) as stored:
         summary = stored.summary
         differing = max(0, sum(shard.outcomes for shard in shards) + summary.pending - summary.counts["planned"])
         resume = _resume_command(run, place.results)
@@ -296,7 +296,7 @@ def _is_merged(place: RunPlace, run: Run) -> bool:
 
 def _write_files(place: RunPlace, make_page: MakePage) -> list[Path]:
     """Write the reports of the merged run and the suite's other files; return the paths of the reports."""
-    with open_run([place.run_id], [place.results]) as stored:
+    with open_stored_run([place.run_id], [place.results]) as stored:
         suite_of(stored.run).write_files(place)
         report = report_of(stored)
         return rewrite_reports(stored, report, make_page(stored, report))

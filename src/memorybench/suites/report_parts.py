@@ -18,7 +18,7 @@ from memorybench.reporting import formatting
 from memorybench.text.sanitize import shorten
 
 from .comparison import Pair
-from .searching import OVER_BUDGET
+from .search_limits import OVER_BUDGET
 from .suite import SCOPE_SUFFIX, STARTED_WITH
 from .summary import Result, Summary, percentile
 

@@ -26,7 +26,7 @@ from memorybench.reporting.report_files import FORMATS, HTML_FILE, write_reports
 
 from .html_report import page_without_charts
 from .registry import suite, suite_of
-from .stored_run import new_run_id, open_run, with_current_status
+from .stored_run import new_run_id, open_stored_run, with_current_status
 from .suite import resume_command
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def _write_reports(folder: Path, run: str, make_page: MakePage) -> None:
     with RunReader.open(folder, thorough=False) as run_reader:
         is_known = suite(run_reader.run(run).suite) is not None
     if formats and is_known:
-        with open_run([run], [folder]) as stored:
+        with open_stored_run([run], [folder]) as stored:
             from .gate import report_of
             from .saved_report import save_report
 

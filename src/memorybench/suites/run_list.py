@@ -24,7 +24,7 @@ from .registry import suite
 from .report_parts import document
 from .run_costs import RunCosts
 from .shards import shard_label
-from .stored_run import find_folder, open_run, with_current_status
+from .stored_run import find_folder, open_stored_run, with_current_status
 
 
 class Headline(Struct, frozen=True):
@@ -100,7 +100,7 @@ class ListedRun(Struct, frozen=True, dict=True):
             return {}
         if self.saved_report or not any(self.counts.values()):
             return self.saved_report
-        with open_run([self.run.id], [self.folder]) as stored:
+        with open_stored_run([self.run.id], [self.folder]) as stored:
             return document(stored.summary)
 
 

@@ -14,8 +14,7 @@ from memorybench.core.errors import JournalError, RunConflict
 from memorybench.engine.budget import Budget
 from memorybench.engine.following import following
 from memorybench.engine.run import Ending, perform
-from memorybench.journal.run_opening import open_run as begin_run
-from memorybench.journal.run_opening import reopen_run
+from memorybench.journal.run_opening import open_run, reopen_run
 from memorybench.journal.run_reader import RunReader
 from memorybench.journal.run_writer import now
 from memorybench.reporting.progress import RunProgress, published
@@ -29,7 +28,7 @@ from .html_report import start_without_charts
 from .run_row import CONCURRENCY, new_row, saved_baseline
 from .saved_report import save_report
 from .shards import plan_of_shard
-from .stored_run import open_run
+from .stored_run import open_stored_run
 from .suite import SCOPE_SUFFIX, Opening
 from .thresholds import add_checks, threshold_checks
 
@@ -115,7 +114,7 @@ def _performed(
             is_joining=is_joining,
         )
     else:
-        opened = begin_run(
+        opened = open_run(
             place.results,
             new_row(start),
             redact=wiring.redact,
@@ -167,7 +166,8 @@ def _finish(start: Start, run_writer: RunWriter, ending: Ending, start_page: Sta
     has_page = len(prepared.formats) == len(FORMATS)
     with (
         start_page(run_writer.run) if has_page else nullcontext() as make_page,
-        open_run([place.run_id], [place.results], thorough=False) as stored,  # checked when it was opened for writing
+        # it was checked when it was opened for writing
+        open_stored_run([place.run_id], [place.results], thorough=False) as stored,
     ):
         stored = stored.ended(ending.status, time).read_once()
         gate = gate_of(stored)

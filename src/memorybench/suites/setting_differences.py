@@ -13,7 +13,7 @@ from memorybench.journal.rows import CODE, LATER_MARKS, Fingerprint, Run, change
 from memorybench.text.sanitize import shorten
 
 from .registry import suite_of
-from .searching import DEFAULT_SETTINGS
+from .search_limits import DEFAULT_SETTINGS
 from .spec import flag_options
 
 SETTINGS = "Settings that differ"

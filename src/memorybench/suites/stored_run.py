@@ -137,7 +137,7 @@ class StoredRun(Struct, frozen=True, dict=True):
 
 
 @contextmanager
-def open_run(runs: Sequence[str], folders: Sequence[Path], *, thorough: bool = True) -> Iterator[StoredRun]:
+def open_stored_run(runs: Sequence[str], folders: Sequence[Path], *, thorough: bool = True) -> Iterator[StoredRun]:
     """Open a saved run by id from these folders, or as FOLDER/RUN. Several runs must be shards of one run.
 
     They are read as one. `thorough=False` skips the check of the whole results file.
@@ -152,10 +152,10 @@ def open_run(runs: Sequence[str], folders: Sequence[Path], *, thorough: bool = T
 
 @contextmanager
 def read_run(runs: Sequence[str], folders: Sequence[Path]) -> Iterator[StoredRun]:
-    """Open a run as `open_run` does, for reading. An error about the structure of the recorded data names the run."""
+    """Open a run as `open_stored_run` does. An error about the structure of the recorded data names the run."""
     from .recorded_form import explain_form
 
-    with open_run(runs, folders) as stored, explain_form(*stored.runs):
+    with open_stored_run(runs, folders) as stored, explain_form(*stored.runs):
         yield stored
 
 

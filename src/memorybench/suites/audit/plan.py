@@ -20,7 +20,7 @@ from memorybench.suites.ingest import Ingest
 from memorybench.suites.judge_check import record_judge_check
 from memorybench.suites.repeats import steps_of_repeat
 from memorybench.suites.sampling import SIDE_BY_SIDE, mixed
-from memorybench.suites.searching import SearchLimits
+from memorybench.suites.search_limits import SearchLimits
 from memorybench.suites.shards import Unit
 from memorybench.text.sanitize import shorten
 

@@ -37,7 +37,7 @@ from memorybench.suites.estimates import (
 from memorybench.suites.ingest import DEFAULT_INGEST_OPTIONS, Ingest, still_pending
 from memorybench.suites.judge_check import canary_limit
 from memorybench.suites.repeats import open_repeats
-from memorybench.suites.searching import DEFAULT_SETTINGS, SearchLimits, default_settings
+from memorybench.suites.search_limits import DEFAULT_SETTINGS, SearchLimits, default_settings
 from memorybench.suites.shards import ShardPart, Unit, choose_units
 from memorybench.suites.suite import FORMATS, Opening, PreparedRun, RunPlace, Variation
 from memorybench.suites.wiring import ResolvedModel, ResolvedProvider, Wiring

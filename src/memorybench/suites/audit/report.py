@@ -16,7 +16,7 @@ from memorybench.suites import report_parts as sections
 from memorybench.suites.failures import Failures, reason_table
 from memorybench.suites.judge_check import check_document, check_warnings, correction_tables, judge_checks
 from memorybench.suites.noise import measure_noise, noise_document, noise_sections
-from memorybench.suites.searching import OVER_BUDGET, over_budget_warning, search_facts
+from memorybench.suites.search_limits import OVER_BUDGET, over_budget_warning, search_facts
 from memorybench.suites.shards import count_in_shards
 from memorybench.suites.stored_run import StoredRun
 from memorybench.suites.summary import Result

@@ -28,7 +28,7 @@ from memorybench.suites.replayed_steps import (
     Rescorer,
     SilentModel,
 )
-from memorybench.suites.searching import SearchLimits
+from memorybench.suites.search_limits import SearchLimits
 
 from .judgement import Judgement, judge_prompts, question_of
 from .plan import SHOWN, AuditedSubject, AuditPlan, Transcripts, _Probing, _Reply, trial_of

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import field_validator, model_validator
 
 from memorybench.core.errors import BadInput
-from memorybench.suites.searching import SearchSpec
+from memorybench.suites.search_limits import SearchSpec
 from memorybench.suites.spec import RepeatedSpec, flag
 from memorybench.text.sanitize import preview
 from memorybench.text.spelling import unknown_name

@@ -16,7 +16,7 @@ from memorybench.files.prompts import load_prompt
 from memorybench.suites.answering import CHOICE
 from memorybench.suites.judge_prompts import judge_prompts
 from memorybench.suites.sampling import describe_sample
-from memorybench.suites.searching import SearchLimits
+from memorybench.suites.search_limits import SearchLimits
 from memorybench.suites.shards import Unit
 
 from .selection import choose_questions

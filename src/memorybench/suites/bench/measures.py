@@ -12,7 +12,7 @@ from memorybench.metrics.rates import BoundedRate, Mean, Rate
 from memorybench.metrics.retrieval import RetrievalMean, retrieval_metrics
 from memorybench.suites.answering import EXCLUDED, RUBRIC_MET, RUBRIC_SCORE
 from memorybench.suites.registry import load_plugins
-from memorybench.suites.searching import OVER_BUDGET
+from memorybench.suites.search_limits import OVER_BUDGET
 
 from .scores import DRIFT, FORBIDDEN_HIT, MEMORY_BYTES, MISSES, OTHER_LEVEL
 

@@ -22,7 +22,7 @@ from memorybench.suites.answering import Answering, Scored, answer, context_of, 
 from memorybench.suites.ingest import DEFAULT_INGEST_OPTIONS, Ingest, IngestOptions, history_stages, still_pending
 from memorybench.suites.repeats import steps_of_repeat
 from memorybench.suites.sampling import SIDE_BY_SIDE, mixed
-from memorybench.suites.searching import DEFAULT_SEARCH_LIMITS, SearchLimits
+from memorybench.suites.search_limits import DEFAULT_SEARCH_LIMITS, SearchLimits
 from memorybench.suites.shards import Unit
 from memorybench.text.sanitize import shorten
 

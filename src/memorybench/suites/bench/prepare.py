@@ -12,7 +12,7 @@ from memorybench.files.names import safe_run_id
 from memorybench.journal.run_reader import RunReader
 from memorybench.suites.registry import verb_of
 from memorybench.suites.sampling import failed_cases
-from memorybench.suites.searching import DEFAULT_SETTINGS, default_settings
+from memorybench.suites.search_limits import DEFAULT_SETTINGS, default_settings
 from memorybench.suites.shards import ShardPart, choose_units
 from memorybench.suites.spec import saved_spec, with_folders
 from memorybench.suites.suite import PreparedRun, Variation

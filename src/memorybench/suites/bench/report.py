@@ -12,7 +12,7 @@ from memorybench.metrics.retrieval import COLUMNS, NARROW_COLUMNS
 from memorybench.suites import report_parts as sections
 from memorybench.suites.comparison import HEADLINES
 from memorybench.suites.sampling import sample_text
-from memorybench.suites.searching import OVER_BUDGET, over_budget_warning, search_facts
+from memorybench.suites.search_limits import OVER_BUDGET, over_budget_warning, search_facts
 from memorybench.suites.stored_run import StoredRun
 from memorybench.suites.summary import Result, Summary, headline
 

@@ -39,7 +39,7 @@ from memorybench.suites.replayed_steps import (
     SilentModel,
 )
 from memorybench.suites.sampling import SIDE_BY_SIDE, describe_sample
-from memorybench.suites.searching import SearchLimits
+from memorybench.suites.search_limits import SearchLimits
 
 from .baselines import Candidate
 from .benchmarks import answer_prompts, answer_prompts_text, judge_calls, scoring_method

@@ -6,7 +6,7 @@ from typing import Any, Self
 from pydantic import Field, model_validator
 
 from memorybench.core.errors import BadInput
-from memorybench.suites.searching import SearchSpec
+from memorybench.suites.search_limits import SearchSpec
 from memorybench.suites.spec import JudgedSpec, RepeatedSpec, flag
 
 DEFAULT_BENCHMARKS = ("starter",)
