@@ -116,7 +116,7 @@ def test_templates_have_forms_for_now_and_then() -> None:
             "six",
         ),
         ("The barn was built in 1911", "Fill the gap with a year: The barn was built in ____.", "1911"),
-        ("User's flight leaves on April 3", "Fill the gap: User's flight leaves on ____.", "April 3"),
+        ("User's flight leaves on April 3", "Fill the gap with a date: User's flight leaves on ____.", "April 3"),
         (
             "Anna met Dr. Okafor in South Boston",
             "Fill the gap with a name: Anna met Dr. Okafor in ____.",

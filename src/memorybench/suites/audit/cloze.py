@@ -107,6 +107,8 @@ def _request(before: str, value: str, after: str, *, is_number: bool) -> str:
         return "Fill the gap with a year"
     if _CLOCK_TIME.fullmatch(value):
         return "Fill the gap with a time"
+    if _SPANS[0].fullmatch(value):
+        return "Fill the gap with a date"
     if is_number:
         return NUMBER_REQUEST
     is_name = value[0].isalpha() and not _NAMES_TIME.search(value)

@@ -153,7 +153,7 @@ class Material(Struct, frozen=True, dict=True):
             places = () if reason else self.indexed.find(fact, question.value)
             if places and question.origin == "structured" and not self._fits_note(question.value, places):
                 reason = "value does not fit"
-            if places and question.origin == "structured" and self.is_planned(fact, places):
+            if places and question.origin != "cloze" and self.is_planned(fact, places):
                 reason = PLAN
             if places and question.origin == "cloze" and self._is_filled_otherwise(question, places):
                 reason = "not unique"
@@ -340,12 +340,12 @@ class Material(Struct, frozen=True, dict=True):
         """Return whether a turn has something else that fits the gap.
 
         It has the two words before the gap, followed by something other than the value. Or a name that the question
-        lacks stands before the value with in, at, on or near: `Albert Street in Glasgow`.
+        lacks stands before the value with in, at, on or near: `Albert Street in Glasgow`, `the Methodist hall in Rye`.
         """
         before = tokens(question.text.partition(": ")[2].partition(GAP)[0])[-2:]
         otherwise = re.compile(rf"(?<!\S){re.escape(' '.join(before))} (?!{re.escape(normalise(question.value))}\b)")
         # every first word of a sentence has a capital
-        name = rf"(?<!^)(?<![.!?:] )\b({_IN_CAPITALS.pattern}+)"
+        name = rf"(?<!^)(?<![.!?:] )\b({_IN_CAPITALS.pattern}+)(?: [^\W\d_]+)?"
         within = re.compile(rf"{name} (?:in|at|on|near) {re.escape(question.value)}\b")
         named = {name for turn in self.indexed.turns(places) for name in within.findall(turn.content)}
         return any(name.casefold() not in (*MONTHS, *tokens(question.text)) for name in named) or any(
