@@ -189,7 +189,7 @@ def _expected_canaries(bundle: BundledRun, rescorer: Rescorer) -> int | None:
 
 
 def _note_claims(bundle: BundledRun, recorded: RecordedRun) -> Iterator[Claim]:
-    """Check that the notes about the judge check follow from its counts."""
+    """Yield a claim if the notes about the judge contradict its check."""
     checks = [step for step in bundle.steps.values() if step.name == JUDGE_CHECK]
     if any(step.result is None for step in checks) or not recorded.is_of_this_version:
         return  # left out, or written in other words

@@ -266,7 +266,7 @@ def _overall(charts: RunCharts) -> list[Result]:
 
 
 def _labels(grouped: Sequence[Result]) -> list[str]:
-    """Return the labels that have several values, but not too many, in these groups; the preferred one first."""
+    """Return the names of labels with 2 to _MOST_ROWS values in these groups, those of TYPE_LABELS first."""
     values: dict[str, set[str]] = {}
     for result in grouped:
         for name, value in result.group.items():

@@ -27,7 +27,7 @@ VERBS = {
     "show": "show one question of a run: memories, prompt, answer and verdict",
     "compare": "compare runs or providers, question by question",
     "view": "look at runs in a browser",
-    "worker": "join a run in a Postgres journal and perform trials",
+    "worker": "perform trials of a run in a Postgres journal",
     "merge": "merge shards into one run",
     "runs": "list, tag, rename, delete and prune runs",
     "report": "write the report files of a run again",

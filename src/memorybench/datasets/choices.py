@@ -96,7 +96,7 @@ class Choices(Struct, frozen=True):
                 "if it is a label, write a path to the object of label and text, or a path to the text of the right "
                 "choice, such as options[?@.label == $.answer].text"
             )
-        return "correct it"
+        return "correct it" if first is None else "correct it or schema.choiceIndex"
 
 
 def has_other_labels(matches: Sequence[tuple[Place, Any]], part: Any) -> bool:

@@ -29,7 +29,6 @@ from .survey import Survey
 
 _CACHED_CONTEXTS = 8
 """Number of contexts that are kept in memory while the questions are read."""
-_CORRECT_COLUMNS = "correct schema.questions.columns"
 _NOTES = {
     "repeated": "histories that repeat a session id",
     "unsorted": "histories not in the order of their dates",
@@ -214,12 +213,16 @@ class ItemReader:
         for name, column in columns.items():
             if not isinstance(column, list):
                 where = locate(self._questions.paths.columns[name], item)()
-                raise BadInput(where, f"invalid column {preview(column)}", expected="a list", remedy=_CORRECT_COLUMNS)
+                raise BadInput(
+                    where, f"is {preview(column)}", expected="a list", remedy="correct it or schema.questions.columns"
+                )
         lengths = {name: len(column) for name, column in columns.items() if column}
         if len(set(lengths.values())) > 1:
             found = ", ".join(f"{preview(name)} has {length:,}" for name, length in lengths.items())
             raise BadInput(
-                item.where(), f"the columns of questions have different lengths: {found}", remedy=_CORRECT_COLUMNS
+                item.where(),
+                f"the columns of questions have different lengths: {found}",
+                remedy="correct the columns or schema.questions.columns",
             )
         rows = [
             {name: column[n] for name, column in columns.items() if column}

@@ -76,9 +76,9 @@ async def with_retries(
 
 
 def _check_reachable(limiter: RateLimiter, error: Transient) -> None:
-    """If UNREACHABLE connections to the subject failed in a row, stop the run and raise Interrupted.
+    """If the last UNREACHABLE connections to the subject failed, stop the run and raise Interrupted.
 
-    Other trials would fail, too, and a resumed run can perform them.
+    Its other trials would fail, too; a resumed run performs them.
     """
     failures = limiter.failed_connections
     if failures >= UNREACHABLE:

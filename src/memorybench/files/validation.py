@@ -177,9 +177,9 @@ def _message(details: ErrorDetails) -> tuple[str, str, str]:
 
 
 def _select_branches(faults: Sequence[_Fault], level: int = 0) -> list[_Fault]:
-    """For each union, keep only the errors of the member type that the value seems to be, by the keys that it has.
+    """For each union, keep the errors of the member type that the value seems to be, by its keys.
 
-    If the value fits none, replace the errors of all member types by one that lists what is expected.
+    If it fits none, one error lists what is expected. `level` counts the unions around the current ones.
     """
     selected = [fault for fault in faults if len(fault.forks) == level]
     unions: dict[Place, dict[str, list[_Fault]]] = {}

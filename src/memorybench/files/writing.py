@@ -22,6 +22,8 @@ def replacing(path: Path) -> Iterator[TextIOWrapper]:
         path.parent.mkdir(parents=True, exist_ok=True)
         with _draft(path) as file:
             yield file
+    except IsADirectoryError as error:
+        raise BadInput(str(path), "is a folder", expected="a file", remedy="name a file in it") from error
     except OSError as error:
         raise BadInput(str(path), f"cannot be written ({error.strerror})", remedy="name another file") from error
 

@@ -353,10 +353,10 @@ class RunReader:
         return tags
 
     def bundle_rows(self, run: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Yield the cases, steps, attempts, outcomes and notes of a run, each row with the name of its table.
+        """Yield (table, row) for the cases, steps, attempts, outcomes and notes of a run, always in the same order.
 
-        The order is always the same. Steps have the extra column `reused_cost`: for a reused step, a tuple with its
-        cost in the run that performed it; None if that run was deleted, and for steps that were not reused.
+        Steps have the extra column `reused_cost`. For a reused step it is `(cost,)`, with the cost in the run that
+        performed it, which may be unknown (None). It is None for other steps, and if that run was deleted.
         """
         orders = {
             "cases": "benchmark, id",

@@ -112,7 +112,7 @@ class Grid(Struct, frozen=True, dict=True):
 
     @cached_property
     def equal(self) -> Sequence[Pair]:
-        """The pairs of facts with the same normal form, in any category."""
+        """The pairs of a gold and a found fact with the same normal form; their categories may differ."""
         if not self.gold or not self.found:
             return []  # without computing the normal forms of the other side
         places: dict[str, list[int]] = {}

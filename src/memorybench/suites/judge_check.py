@@ -145,7 +145,7 @@ class JudgeCheck(Record):
 
 
 def judge_checks(run: StoredRun, measures: Mapping[str, bool]) -> tuple[JudgeCheck, ...]:
-    """Return the judge checks of a run; none if it has no judge, no canaries, or an earlier version made it.
+    """Return the judge checks recorded in a run: none, one, or one per shard or kind of operation.
 
     `measures` are the measures to correct. A value is True if the measure counts wrong answers instead of right ones.
     """

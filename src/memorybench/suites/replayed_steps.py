@@ -203,9 +203,9 @@ class RecordedRun(Struct, frozen=True):
         return {**self.datasets, **self.audit_datasets}
 
     def knows_inputs(self, steps: ReplayedSteps) -> bool:
-        """Return whether today's code must make the recorded inputs of these steps.
+        """Return whether each of these steps must have its recorded inputs.
 
-        It need not if it makes other inputs and another version made the run, or if `knows_judge` is False.
+        False if some differ and another version made the run, or if `knows_judge` is False.
         """
         return self.knows_judge(steps) and (not steps.other_inputs or self.is_of_this_version)
 

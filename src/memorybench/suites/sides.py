@@ -82,7 +82,7 @@ class ComparedRun(Struct, frozen=True, dict=True):
 
     @cached_property
     def content(self) -> Mapping[tuple[str, str], Mapping[str, str]]:
-        """By benchmark and case id: the digest of each stored field, except labels, which do not affect a question."""
+        """By (benchmark, case id), then field: its digest. Without labels, which do not affect a question."""
         return {
             (benchmark, id): content_of(body)
             for run_reader, run in self.stored.parts

@@ -339,7 +339,9 @@ def make_spec(kind: type[SpecT], values: Mapping[str, Any]) -> SpecT:
             raise BadInput(field, "unknown option", remedy=suggestion(field, list(kind.model_fields))) from error
         where = flag_name(kind, field)
         if first["type"] == "missing":
-            field_help = (kind.model_fields[field].description or "").rstrip(".").removesuffix(" (required)")
+            field_help = (
+                (kind.model_fields[field].description or "").rstrip(".").removesuffix(" (needed unless --resume)")
+            )
             name = where if where.startswith("-") else ""
             value = flag_options(kind.model_fields[field]).get("metavar") or field.upper()
             purpose = f"to {field_help[:1].lower()}{field_help[1:]}"

@@ -239,7 +239,7 @@ class Results:
             return None
 
     def comparison(self, place: int, stored: StoredRun) -> RunComparison | None:
-        """Return a comparison of the providers of a run. None if it has only one, or too many trials for a page.
+        """Compare the providers of a run in folder number `place`. None if only one has trials, or there are too many.
 
         Raise Pending if it is not ready yet.
         """

@@ -145,7 +145,7 @@ class SessionSplitter(Struct, frozen=True):
 
 
 def sources_by_our_ids(documents: Sequence[SentDocument]) -> Sources:
-    """Return the sources of each id that memorybench sent to the service."""
+    """Return the sources of each document, session and message id that memorybench sent to the service."""
     sources: Sources = {}
     for document in documents:
         session = document.sources[0]

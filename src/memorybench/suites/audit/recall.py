@@ -262,7 +262,7 @@ class Material(Struct, frozen=True, dict=True):
 
     @cached_property
     def _current_values(self) -> Mapping[str, set[str]]:
-        """By question, unless it has a gap in a statement: the values that answer it now."""
+        """By question, unless it is a cloze: the normalised values that answer it now."""
         found: dict[str, set[str]] = defaultdict(set)
         for fact in self.history.current:
             question = next(self.questions(fact), None)

@@ -229,7 +229,7 @@ class ProbeModel(Struct, frozen=True):
 
 
 async def _agree(check: Callable[[int], Awaitable[bool]]) -> bool:
-    """Return whether three of up to four attempts pass. An unreadable reply counts as not passed."""
+    """Return whether three of up to four calls of `check` pass. Raising Unreadable is not a pass."""
     passed = failed = 0
     for attempt in _ATTEMPTS:
         try:

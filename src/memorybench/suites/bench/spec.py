@@ -56,7 +56,7 @@ class BenchSpec(SearchSpec, RepeatedSpec):
         dict, help="Read a benchmark's data from a local copy.", name="--data-file", metavar="NAME=PATH"
     )
     errata: Mapping[str, str] = flag(
-        dict, help="Also score by a corrected answer key.", name="--errata", metavar="NAME=PATH"
+        dict, help="Also score by a file of corrected answers.", name="--errata", metavar="NAME=PATH"
     )
     chosen: Mapping[str, tuple[str, ...]] = {}
     """By benchmark: the ids of the questions that --limit and --failed-in selected. A resumed run asks the same
@@ -82,8 +82,8 @@ class ScoreSpec(JudgedSpec):
     """Not a flag: the steps of the scored run are reused."""
     store_is_disposable: bool = Field(False, exclude=True)
     """Not a flag: the command opens no memory."""
-    run: str = flag(help="Judge the answers of this run (required).", name="run", metavar="RUN")
-    judge_model: str = flag(help="Judge with this model (required).", metavar="MODEL")
+    run: str = flag(help="Judge the answers of this run (needed unless --resume).", name="run", metavar="RUN")
+    judge_model: str = flag(help="Judge with this model (needed unless --resume).", metavar="MODEL")
     repeats: int | None = flag(
         None, help="Judge N times; only if each question has one answer.", metavar="N", default_text="once", ge=1
     )

@@ -124,7 +124,7 @@ def _swap_roles(text: str, names: Collection[str]) -> str | None:
 
 
 def _memory(facts: Sequence[MemoryFact]) -> list[Any]:
-    """Return a memory with these facts, each under its own keys."""
+    """Return a memory: the texts of the facts, each nested in its categories."""
     memory: list[Any] = []
     for fact in facts:
         item: Any = fact.text

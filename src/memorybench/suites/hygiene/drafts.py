@@ -193,7 +193,7 @@ class _Fact(Struct):
 
     @property
     def past_texts(self) -> list[str]:
-        """The texts that were replaced or deleted."""
+        """The replaced texts; if the fact was deleted, all of its texts."""
         return self.texts if self.is_forgotten else self.texts[:-1]
 
     @property

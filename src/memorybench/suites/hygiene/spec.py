@@ -45,7 +45,7 @@ class HygieneSpec(ShardedSpec):
         default_text="server for an MCP store",
     )
     repeats: int = flag(1, help="Run each scenario N times with the agent.", metavar="N", ge=1)
-    agent_turn: bool = flag(False, help="Allow prompting the agent; needs --i-understand-model-cost.", saved=False)
+    agent_turn: bool = flag(False, help="Let hygiene prompt agents; needs --i-understand-model-cost.", saved=False)
     i_understand_model_cost: bool = flag(False, help="Accept that the agent may cost money.", saved=False)
 
     @classmethod
