@@ -69,9 +69,9 @@ def record(
     `is_good`: the agent behaved well. `prompt`: what the user said to the agent; it replaces `${prompt}` in the
     command. `quiet`: the output of the command goes to standard error.
     """
-    _check_target(file, name)
     check_sdk("hygiene record")
     resolved = wiring.store(store)
+    _check_target(file, name)  # a store that is refused must leave no folder
     command = [word.replace("${prompt}", prompt) for word in command] if prompt is not None else command
     with temporary_folder("memorybench-record-") as folder:
         recording = blocking(
