@@ -17,7 +17,7 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
 
@@ -350,7 +350,7 @@ def test_every_choice_of_trends_and_history_changes_the_page(browser: Any, site:
             value = page.locator(f"select[name={name}] option").last.get_attribute("value")
             page.select_option(f"select[name={name}]", value)
             page.get_by_role("button", name="show").click()
-            page.wait_for_url(lambda url, name=name: f"{name}=" in url)
+            page.wait_for_url(lambda url, name=name, value=value: parse_qs(urlsplit(url).query).get(name) == [value])
             assert page.locator(f"select[name={name}]").input_value() == value
         goto(page, f"{site}/run/0/first/history")
         for name in ("cluster", "case"):

@@ -215,7 +215,8 @@ class Fleet:
         return count
 
     def log(self, place: int) -> str:
-        return (self.command.folder / f"log{place}").read_text()
+        file = self.command.folder / f"log{place}"
+        return file.read_text() if file.exists() else ""  # a process may be killed before it opens its log
 
     @property
     def repeats(self) -> int:
