@@ -134,7 +134,7 @@ _SEPARATORS = re.compile("[.,']")
 _GOES_ON = re.compile(r"[\w/^@'-]|[.,:]\w")
 """Matches text after a unit that makes it another word or another unit: "2 year-long", "5 km/h", "24months.org"."""
 _COUNTED = re.compile(r"\s*(?!(?:an?|per|each|every|pro|par|por)\b)[^\W\d_]")
-"""Matches text after an amount that goes on with a word, unless this word begins a rate such as "a day"."""
+"""Matches a word after an amount, such as "coins", but not the beginning of a rate, such as "a day"."""
 _NEXT_NUMBER = re.compile(r"\s*\d")
 """Matches text after a currency that belongs to the next number: "on 3.10 EUR 50"."""
 _CJK, _LAST_CJK = "\u2e80", "\ud7ff"

@@ -223,7 +223,7 @@ def _too_few_groups(pairs: Sequence[Pair], tests: int) -> Iterator[str]:
 
 
 def subject_pairs(first: Side, second: Side) -> list[tuple[str, str]]:
-    """Pair the subjects by name, or the only one of each side with the other. Raise BadInput if there is no pair."""
+    """Pair the subjects of two sides by name; if each side has only one, pair those. Raise BadInput if none match."""
     where = f"{first.text} and {second.text}"
     pairs = pair_subjects(first.subjects, second.subjects, where)
     if first.compared is second.compared:

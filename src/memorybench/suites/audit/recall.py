@@ -36,6 +36,7 @@ _IN_CAPITALS = re.compile(r"[^\W\d_a-zß-ÿ][^\W\d_]")
 """Matches the beginning of a word in capitals, as names have it. A single letter, as in `3B`, is none."""
 _NEGATION = re.compile(r"(?:not|never|no longer)\b", re.IGNORECASE)
 _WAS = re.compile(r"\b(?:was|were)\b(?! born\b)")
+"""Matches a statement about the past: it does not say when it was true."""
 _BEFORE_VERB = re.compile(
     r"\b(?:I|we|they|will|would|can|could|must|should|might|cannot|(?:do|does|did|is|are|was|were) not|\w+n['’]t"
     r"|(?:I|you|we|he|she|they)['’](?:ll|d))\s+$",
@@ -120,7 +121,7 @@ class Material(Struct, frozen=True, dict=True):
 
     def _by_attribute(self, fact: AuditFact) -> str | None:
         if _WAS.search(fact.content) and fact.valid_from is None and fact.id not in self._replaced:
-            return None  # it does not say when: `User's wife was Aase`
+            return None  # `User's wife was Aase`
         wants_name = _topic(fact) not in self._without_names
         return question_for(fact.subject, fact.attribute or "", fact.content, wants_name=wants_name)
 
